@@ -1,0 +1,171 @@
+//! Identifiers: one newtype for each noun that has an identity, so that a scan's id cannot be passed for an item's.
+//!
+//! On the wire an id is a prefix and the 32 hexadecimal digits of a UUIDv7 (`scn_0192…`): it says what it names, sorts by the time it
+//! was made, and cannot be guessed. In the database it is a plain `uuid`. Nothing else lives here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::RefOr;
+use utoipa::{PartialSchema, ToSchema};
+use uuid::Uuid;
+
+/// The text is not an id of the wanted kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id of the form {prefix}_ and 32 hexadecimal digits")]
+pub struct NotAnId {
+    prefix: &'static str,
+}
+
+macro_rules! prefixed_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// A fresh id, made from the time and random bits.
+            #[must_use]
+            #[expect(clippy::new_without_default, reason = "a default id would be a different one each time")]
+            pub fn new() -> Self {
+                Self(Uuid::now_v7())
+            }
+
+            /// The id as the database holds it.
+            #[must_use]
+            pub const fn uuid(self) -> Uuid {
+                self.0
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "_{}"), self.0.simple())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                parse(text, $prefix).map(Self).ok_or(NotAnId { prefix: $prefix })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new()
+                    .schema_type(SchemaType::Type(Type::String))
+                    .pattern(Some(concat!("^", $prefix, "_[0-9a-f]{32}$")))
+                    .examples([concat!($prefix, "_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b")])
+                    .into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    };
+}
+
+/// One canonical spelling per id: the prefix, an underscore and 32 lower-case digits, so that an id compares equal as text too.
+fn parse(text: &str, prefix: &str) -> Option<Uuid> {
+    let digits = text.strip_prefix(prefix)?.strip_prefix('_')?;
+    let canonical = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    canonical.then(|| Uuid::try_parse(digits).ok()).flatten()
+}
+
+prefixed_id!(
+    /// A caller: everybody whose marketplace key has one fingerprint. Never on the wire.
+    TenantId,
+    "ten"
+);
+prefixed_id!(
+    /// A scan: one request with some fields swept.
+    ScanId,
+    "scn"
+);
+prefixed_id!(
+    /// An item: one search of a scan.
+    ItemId,
+    "itm"
+);
+prefixed_id!(
+    /// An attempt: one time that an item went upstream.
+    AttemptId,
+    "att"
+);
+prefixed_id!(
+    /// A grant: one sealed marketplace key, held for one scan. Never on the wire.
+    GrantId,
+    "grt"
+);
+prefixed_id!(
+    /// A monitor: a scan on a schedule.
+    MonitorId,
+    "mon"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_what_it_wrote() {
+        let id = ScanId::new();
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(serde_json::from_str::<ScanId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        assert_eq!(id.to_string().len(), "scn_".len() + 32);
+    }
+
+    #[test]
+    fn ids_made_later_sort_later() {
+        let (first, second) = (ItemId::new(), ItemId::new());
+        assert!(first < second && first.to_string() < second.to_string());
+    }
+
+    #[test]
+    fn what_is_not_canonical_is_refused() {
+        let digits = "01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
+        assert!(format!("scn_{digits}").parse::<ScanId>().is_ok());
+        for text in [
+            format!("itm_{digits}"),
+            digits.to_owned(),
+            format!("scn{digits}"),
+            format!("scn_{}", digits.to_uppercase()),
+            format!("scn_{digits}0"),
+            format!("scn_{}", &digits[1..]),
+            "scn_01970a1b-2c3d-7e4f-8a9b-0c1d2e3f4a5b".to_owned(),
+            "scn_".to_owned(),
+            String::new(),
+        ] {
+            let refused = text.parse::<ScanId>().unwrap_err();
+            assert_eq!(refused.to_string(), "an id of the form scn_ and 32 hexadecimal digits", "{text}");
+        }
+    }
+}

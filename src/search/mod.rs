@@ -1,0 +1,11 @@
+//! The domain: one question to the marketplace ([`Search`]) and what became of it ([`Outcome`]).
+//!
+//! Both faces of farescan go through these two types. `upstream` alone makes an [`Outcome`]; the gateway turns it into an HTTP
+//! answer, the scanner, by [`fate`], into a stored attempt. Nothing here does I/O, knows HTTP routes or the database.
+
+pub mod fate;
+mod outcome;
+mod question;
+
+pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};
+pub use question::Search;
