@@ -1,2 +1,3 @@
 pub mod contract;
 pub mod ids;
+pub mod search;
