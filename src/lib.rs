@@ -1,1 +1,3 @@
+pub mod contract;
 pub mod ids;
+pub mod search;
