@@ -1,3 +1,5 @@
 pub mod contract;
+pub mod history;
 pub mod ids;
 pub mod search;
+pub mod tenants;
