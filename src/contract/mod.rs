@@ -22,7 +22,9 @@ pub mod flights;
 pub mod hotels;
 mod offer;
 pub mod primitives;
+mod query;
 mod read;
+pub mod scans;
 mod status;
 mod words;
 
