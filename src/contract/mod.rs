@@ -19,6 +19,7 @@ mod error;
 mod fault;
 mod field;
 pub mod flights;
+pub mod history;
 pub mod hotels;
 mod offer;
 pub mod primitives;

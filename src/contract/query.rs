@@ -51,15 +51,18 @@ pub(crate) fn parameters(fields: &[FieldSpec]) -> Vec<Parameter> {
     fields.iter().map(parameter).collect()
 }
 
-/// Makes a `request!` type a query: `from_query` and `utoipa::IntoParams`.
+/// Makes a `request!` type a query: `from_query` and `utoipa::IntoParams`. A method named after `=>` gives the faults of
+/// rules that span fields.
 macro_rules! query {
-    ($( $name:ident ),+) => { $(
+    ($( $name:ident $( => $spanning:ident )? ),+) => { $(
         impl $name {
             /// Reads the decoded pairs of a query string: every fault of it, or none.
             pub fn from_query<'a>(
                 pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
             ) -> Result<Self, $crate::contract::fault::Faults> {
-                Self::from_body(&$crate::contract::query::read_pairs(Self::FIELDS, pairs)?)
+                let query = Self::from_body(&$crate::contract::query::read_pairs(Self::FIELDS, pairs)?)?;
+                $( query.$spanning().or_else_build(|| Some(()))?; )?
+                Ok(query)
             }
         }
 
