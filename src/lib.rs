@@ -1,3 +1,4 @@
 pub mod contract;
 pub mod ids;
 pub mod search;
+pub mod upstream;
