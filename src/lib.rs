@@ -1,3 +1,5 @@
 pub mod config;
+pub mod contract;
 pub mod db;
 pub mod ids;
+pub mod search;

@@ -1,0 +1,5 @@
+//! Flight searches on the wire (specification 2.1 to 2.4).
+
+mod request;
+
+pub use request::{OnewayRequest, RoundtripRequest};
