@@ -1,4 +1,6 @@
+pub mod config;
 pub mod contract;
+pub mod db;
 pub mod ids;
 pub mod search;
 pub mod upstream;
