@@ -128,7 +128,13 @@ impl Client {
         Exchange { reply, billed, latency: begin.elapsed() }
     }
 
-    fn request(&self, endpoint: Endpoint, body: &Map<String, Value>, key: &CallerKey, request_id: &str) -> reqwest::RequestBuilder {
+    fn request(
+        &self,
+        endpoint: Endpoint,
+        body: &Map<String, Value>,
+        key: &CallerKey,
+        request_id: &str,
+    ) -> reqwest::RequestBuilder {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -240,7 +240,10 @@ mod tests {
             assert_eq!(native.url(endpoint).as_str(), expected);
         }
         assert_eq!((native.key_header.as_str(), native.host_header.as_str()), ("x-marketplace-key", "x-marketplace-host"));
-        assert_eq!((native.host(Api::Flights), native.host(Api::Hotels)), (&"flights.example".parse().unwrap(), &"hotels.example".parse().unwrap()));
+        assert_eq!(
+            (native.host(Api::Flights), native.host(Api::Hotels)),
+            (&"flights.example".parse().unwrap(), &"hotels.example".parse().unwrap())
+        );
     }
 
     #[test]
@@ -267,11 +270,16 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_used_are_refused() {
-        for bad in ["ftp://h.example", "https://user@h.example", "https://:pw@h.example", "https://h.example?q=1", "https://h.example#f"] {
+        for bad in
+            ["ftp://h.example", "https://user@h.example", "https://:pw@h.example", "https://h.example?q=1", "https://h.example#f"]
+        {
             let mut config = config();
             config.flights_url = Some(url(bad));
             let fault = Native::new(&config).unwrap_err().to_string();
-            assert!(fault.starts_with("FARESCAN_FLIGHTS_URL holds `") && !fault.contains("pw") && !fault.contains("user@"), "{fault}");
+            assert!(
+                fault.starts_with("FARESCAN_FLIGHTS_URL holds `") && !fault.contains("pw") && !fault.contains("user@"),
+                "{fault}"
+            );
         }
         for bad in ["search", "", "/a b", "/a?b", "/a#b", "/ä"] {
             let mut config = config();

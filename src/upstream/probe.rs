@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use super::reply::{NoReply, Reply};
-use crate::contract::{Api, Endpoint, VerifyReason};
+use crate::contract::account::VerifyReason;
+use crate::contract::{Api, Endpoint};
 use crate::search::{Incomplete, PlanQuota};
 
 /// The answer to one cheap call.

@@ -52,7 +52,9 @@ mod tests {
     use super::*;
 
     fn headers(rows: &[(&'static str, &str)]) -> HeaderMap {
-        rows.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap())).collect()
+        rows.iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap()))
+            .collect()
     }
 
     fn forward(rows: &[(&'static str, &str)]) -> Vec<(String, String)> {

@@ -52,7 +52,9 @@ pub(super) fn find(asked: Asked, reply: &Result<Reply, NoReply>) -> Finding {
         400 | 422 => Finding::Refused { message: said(reply, "the marketplace refused the request") },
         401 => Finding::KeyRejected { message: said(reply, "the marketplace does not know this key") },
         403 => Finding::NotSubscribed { api, message: said(reply, "the key has no subscription") },
-        404 if api == Api::Hotels && !is_from_proxy(&reply.headers) => Finding::Nothing { message: said(reply, "nothing was found") },
+        404 if api == Api::Hotels && !is_from_proxy(&reply.headers) => {
+            Finding::Nothing { message: said(reply, "nothing was found") }
+        }
         429 => Finding::RateLimited(rate_limit(reply)),
         503 if let Some(reason) = search_incomplete(reply) => Finding::Incomplete(Incomplete::Stated { reason }),
         status => Finding::Incomplete(Incomplete::Status(status)),
@@ -196,7 +198,8 @@ fn in_words(value: &Value) -> Option<String> {
 fn fault_in_words(fault: &Value) -> Option<String> {
     let message = fault.get("msg")?.as_str()?;
     let path = fault.get("loc").and_then(Value::as_array).into_iter().flatten();
-    let path: Vec<_> = path.filter_map(|part| part.as_str().map(str::to_owned).or_else(|| part.as_u64().map(|n| n.to_string()))).collect();
+    let path: Vec<_> =
+        path.filter_map(|part| part.as_str().map(str::to_owned).or_else(|| part.as_u64().map(|n| n.to_string()))).collect();
     Some(if path.is_empty() { message.to_owned() } else { format!("{}: {message}", path.join(".")) })
 }
 

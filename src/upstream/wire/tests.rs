@@ -15,7 +15,8 @@ const fn hotels(endpoint: Endpoint) -> Asked {
 }
 
 fn reply(status: u16, headers: &[(&'static str, &str)], body: &str) -> Reply {
-    let headers = headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect();
+    let headers =
+        headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect();
     Reply { status, headers, body: Ok(Bytes::from(body.to_owned())) }
 }
 
@@ -120,7 +121,9 @@ fn outcome_table_404() {
 fn outcome_table_429_is_kept_whole() {
     let headers = [("content-type", "application/problem+json"), ("retry-after", "37"), ("set-cookie", "a=b")];
     for asked in [FLIGHTS, STRICT, SEARCH] {
-        let Finding::RateLimited(limit) = found(asked, 429, &headers, r#"{ "message":"slow down" }"#) else { panic!("not a 429") };
+        let Finding::RateLimited(limit) = found(asked, 429, &headers, r#"{ "message":"slow down" }"#) else {
+            panic!("not a 429")
+        };
         assert_eq!(limit.body, r#"{ "message":"slow down" }"#);
         assert_eq!(limit.content_type.as_deref(), Some("application/problem+json"));
         assert_eq!((limit.retry_after.as_deref(), limit.retry_after_seconds()), (Some("37"), Some(37)));
@@ -136,7 +139,8 @@ fn contract_16_a_search_that_says_it_did_not_complete() {
     let header = ("x-search-reason", " parse_error ");
     same(|| Ok(reply(503, &[header], bare)), r#"incomplete parse_error Stated { reason: "parse_error" }"#);
     same(|| Ok(reply(503, &[], bare)), r#"incomplete not_stated Stated { reason: "not_stated" }"#);
-    for other in [r#"{"error": {"type": "overloaded"}}"#, r#"{"error": "search_incomplete"}"#, r#"{"type": "search_incomplete"}"#] {
+    for other in [r#"{"error": {"type": "overloaded"}}"#, r#"{"error": "search_incomplete"}"#, r#"{"type": "search_incomplete"}"#]
+    {
         same(|| Ok(reply(503, &[], other)), "incomplete upstream_status Status(503)");
     }
     same(|| Ok(reply(500, &[], body)), "incomplete upstream_status Status(500)");
@@ -187,7 +191,9 @@ fn contract_14_limit_and_fifty_properties_are_caps() {
         assert_eq!((answer.results, answer.body.as_array().unwrap().len()), (kept, kept));
     }
     for (list, endpoint, kept) in [("properties", Endpoint::HotelsSearch, 50), ("rooms", Endpoint::HotelsRooms, 51)] {
-        let Finding::Answer(answer) = found(hotels(endpoint), 200, &[], &json!({list: many(51)}).to_string()) else { panic!("no answer") };
+        let Finding::Answer(answer) = found(hotels(endpoint), 200, &[], &json!({list: many(51)}).to_string()) else {
+            panic!("no answer")
+        };
         assert_eq!((answer.results, answer.body[list].as_array().unwrap().len()), (kept, kept));
     }
 }
@@ -222,7 +228,8 @@ fn contract_19_what_each_hotel_endpoint_counts() {
         (Endpoint::HotelsResolve, json!([{}]), None),
     ];
     for (endpoint, body, results) in rows {
-        let expected = results.map_or("incomplete unreadable_response Unreadable".to_owned(), |n: usize| format!("answer {n} None None"));
+        let expected =
+            results.map_or("incomplete unreadable_response Unreadable".to_owned(), |n: usize| format!("answer {n} None None"));
         assert_eq!(line(&found(hotels(endpoint), 200, &[], &body.to_string())), expected, "{endpoint} {body}");
     }
 }
@@ -269,7 +276,10 @@ fn the_marketplaces_words_are_read_in_every_shape() {
         (json!({"error": {"message": "e"}, "detail": "d"}), "e"),
         (json!({"error": "e"}), "e"),
         (json!({"error": {"type": "t"}, "message": "m"}), "m"),
-        (json!({"detail": [{"loc": ["body", "passengers", 0], "msg": "bad"}, {"msg": "worse"}]}), "body.passengers.0: bad; worse"),
+        (
+            json!({"detail": [{"loc": ["body", "passengers", 0], "msg": "bad"}, {"msg": "worse"}]}),
+            "body.passengers.0: bad; worse",
+        ),
         (json!({"detail": [{"loc": [], "msg": "bad"}, {"loc": ["x"]}, 5]}), "bad"),
         (json!({"detail": [], "message": "m"}), "m"),
         (json!({"detail": " ", "message": " two\nlines\u{1b}[0m "}), "two lines [0m"),
