@@ -1,5 +1,7 @@
 pub mod config;
 pub mod contract;
 pub mod db;
+pub mod history;
 pub mod ids;
 pub mod search;
+pub mod tenants;
