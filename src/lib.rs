@@ -3,5 +3,6 @@ pub mod contract;
 pub mod db;
 pub mod history;
 pub mod ids;
+pub mod queue;
 pub mod search;
 pub mod tenants;
