@@ -19,10 +19,13 @@ mod error;
 mod fault;
 mod field;
 pub mod flights;
+pub mod history;
 pub mod hotels;
 mod offer;
 pub mod primitives;
+mod query;
 mod read;
+pub mod scans;
 mod status;
 mod words;
 
@@ -36,3 +39,6 @@ pub use offer::{Offer, offers};
 pub use read::{MAX_DEPTH, read_object};
 pub use status::{SearchStatus, Verdict};
 pub use words::UnknownWord;
+
+#[cfg(test)]
+mod tests;
