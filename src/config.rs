@@ -2,9 +2,47 @@
 //!
 //! Here is only the reading; the module that a setting belongs to decides what it means.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use secrecy::SecretString;
+
+pub use crate::upstream::UpstreamConfig;
+
+/// Where the service listens. Port 0 picks a free one; the log line `listening` names it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Listening")]
+pub struct HttpConfig {
+    /// Address of the API, its description and its docs page
+    #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Address of health and readiness, for operators only
+    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
+    pub admin_listen: SocketAddr,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogConfig {
+    /// What is logged: a level, or directives such as `info,farescan=debug`
+    #[arg(id = "log", long = "log", env = "FARESCAN_LOG", value_name = "FILTER", default_value = "info")]
+    pub filter: String,
+
+    /// Lines for people or for programs [default: text on a terminal, else json]
+    #[arg(id = "log_format", long = "log-format", env = "FARESCAN_LOG_FORMAT", value_name = "FORMAT")]
+    pub format: Option<LogFormat>,
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Where the data lives. Without a URL the program keeps a private Postgres of its own (`crate::db::embedded`).
 #[derive(Clone, Debug, clap::Args)]
