@@ -1,5 +1,6 @@
 pub mod contract;
 pub mod history;
 pub mod ids;
+pub mod scans;
 pub mod search;
 pub mod tenants;

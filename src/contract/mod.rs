@@ -9,25 +9,33 @@
 //!
 //! A body is declared once, by `request!` in `declare`; its field types are in [`primitives`].
 
+pub mod account;
 mod alias;
 mod check;
 mod declare;
 mod describe;
 mod endpoint;
+mod error;
 mod fault;
 mod field;
 pub mod flights;
+pub mod history;
 pub mod hotels;
+mod offer;
 pub mod primitives;
+mod query;
 mod read;
+pub mod scans;
 mod status;
 mod words;
 
 pub use alias::Alias;
 pub use check::{Checked, Request};
 pub use endpoint::{Api, Endpoint};
+pub use error::{ErrorBody, ErrorDetail, ErrorType};
 pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
 pub use field::{FieldKind, FieldSpec, FieldValue};
-pub use read::{MAX_DEPTH, read_object};
+pub use offer::{Offer, offers};
+pub use read::{MAX_DEPTH, read_object, unknown_field};
 pub use status::{SearchStatus, Verdict};
 pub use words::UnknownWord;

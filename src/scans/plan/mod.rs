@@ -24,6 +24,9 @@ use sweep::{Axis, Sets, Sweep};
 /// The most items of a scan (security.md, "Limits").
 pub const MAX_ITEMS: usize = 10_000;
 
+/// The most bytes that the bodies of a scan's items take together, as JSON: so many items of the usual size take a tenth of it.
+const MAX_BYTES: usize = 32 << 20;
+
 /// Where a day ends last: a date is past when it is past everywhere.
 const LAST_ZONE: Offset = offset(-12);
 
@@ -65,14 +68,13 @@ fn refuse_past_dates(endpoint: Endpoint, request: &Map<String, Value>, today: Da
 fn combine(endpoint: Endpoint, request: &Map<String, Value>, sweep: &Sweep, faults: &mut Faults) -> Vec<Request> {
     let combinations = sweep.axes.iter().map(|axis| axis.values.len()).fold(1_usize, usize::saturating_mul);
     let total = combinations.saturating_mul(sweep.samples);
-    let too_many = total > MAX_ITEMS;
-    if too_many {
-        let allowed = format!("at most {MAX_ITEMS} items (it makes {total})");
-        faults.push(Fault { path: "sweep".to_owned(), held: None, allowed });
-    }
+    let too_large = refuse_too_large(request, sweep, total, faults);
+    // Unknown fields are told once, with the first combination.
+    let known: Map<_, _> = request.iter().filter(|(name, _)| endpoint.field(name).is_some()).map(owned).collect();
     let mut told = HashSet::new();
     let mut checked = Vec::new();
-    for index in 0..if too_many { 1 } else { combinations } {
+    for index in 0..if too_large { 1 } else { combinations } {
+        let request = if index == 0 { request } else { &known };
         let combination = Combination { endpoint, request, sweep, chosen: choose(&sweep.axes, index) };
         match combination.check() {
             Ok(search) => checked.push(search),
@@ -95,6 +97,27 @@ fn combine(endpoint: Endpoint, request: &Map<String, Value>, sweep: &Sweep, faul
     }
     items.extend(checked);
     items
+}
+
+fn owned((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+/// Whether the scan is too large to look at every combination; tells why.
+fn refuse_too_large(request: &Map<String, Value>, sweep: &Sweep, total: usize, faults: &mut Faults) -> bool {
+    if total > MAX_ITEMS {
+        let allowed = format!("at most {MAX_ITEMS} items; this makes {total}");
+        faults.push(Fault { path: "sweep".to_owned(), held: Some(format!("{} swept fields", sweep.axes.len())), allowed });
+        return true;
+    }
+    let length = |value: &Value| value.to_string().len();
+    let swept: usize = sweep.axes.iter().map(|axis| axis.longest(length)).sum();
+    let bytes = request.values().map(length).sum::<usize>().saturating_add(swept).saturating_mul(total);
+    if bytes > MAX_BYTES {
+        let allowed = format!("at most {MAX_BYTES} bytes over all items; this makes {bytes}");
+        faults.push(Fault { path: "request".to_owned(), held: Some("long values".to_owned()), allowed });
+    }
+    bytes > MAX_BYTES
 }
 
 /// The place in each axis that combination `index` takes: the digits of a number whose last digit runs fastest.

@@ -67,6 +67,15 @@ pub(super) enum Sets {
 }
 
 impl Axis {
+    /// The length of its longest value.
+    pub(super) fn longest(&self, length: impl Fn(&Value) -> usize) -> usize {
+        let longest = self.values.iter().map(|value| match &value.sets {
+            Sets::Value(value) => length(value),
+            Sets::Nights { .. } => "\"2027-01-01\"".len(),
+        });
+        longest.max().unwrap_or_default()
+    }
+
     /// The path of a value from the top of the scan's body.
     pub(super) fn path_of(&self, place: usize) -> String {
         match self.values[place].index {
@@ -183,7 +192,7 @@ impl<'a> Reader<'a> {
                 Ok(read) if field.kind == FieldKind::Date && self.has_passed(&read) => {
                     self.faults.push(Fault::new(path(), element, not_past(self.today)));
                 }
-                Ok(read) if !seen.insert(meaning(&read)) => self.faults.push(Fault::new(path(), element, TWICE)),
+                Ok(read) if !seen.insert(meaning(field, &read)) => self.faults.push(Fault::new(path(), element, TWICE)),
                 Ok(read) => values.push(AxisValue { index: Some(index), sets: Sets::Value(read) }),
             }
         }
@@ -305,6 +314,8 @@ fn weekdays(range: &Map<String, Value>, faults: &mut Faults) -> Option<Vec<Weekd
 }
 
 /// What two values share that would be searched alike: codes are the same in any case.
-fn meaning(value: &Value) -> String {
-    value.to_string().to_ascii_lowercase()
+fn meaning(field: &FieldSpec, value: &Value) -> String {
+    let text = value.to_string();
+    let code = matches!(field.name, "currency" | MARKET) || field.name.ends_with("airline_codes");
+    if code { text.to_ascii_lowercase() } else { text }
 }
