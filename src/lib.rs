@@ -1,4 +1,6 @@
+pub mod config;
 pub mod contract;
+pub mod db;
 pub mod history;
 pub mod ids;
 pub mod scans;
