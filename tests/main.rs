@@ -1,1 +1,4 @@
+//! The one integration binary: the house seen from outside.
 
+mod embedded;
+mod support;
