@@ -5,6 +5,7 @@ pub mod history;
 pub mod http;
 pub mod ids;
 pub mod queue;
+pub mod scans;
 pub mod search;
 pub mod tenants;
 pub mod telemetry;
