@@ -1,3 +1,4 @@
+mod queue;
 //! The one integration binary: the house seen from outside.
 
 mod embedded;
