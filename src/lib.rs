@@ -1,1 +1,2 @@
 pub mod ids;
+pub mod sandbox;
