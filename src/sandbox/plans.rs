@@ -341,4 +341,13 @@ mod tests {
         let window = meter.standing("k", Api::Hotels, Plan::Pro, after(70_500)).window.expect("a window");
         assert_eq!((window.remaining, window.reset_seconds), (24, 50));
     }
+
+    #[test]
+    fn memory_is_bounded_however_many_suffixes_there_are() {
+        let (meter, at) = (Meter::default(), start_of(date(2026, 11, 20), Instant::now()));
+        for number in 0..=MAX_ACCOUNTS {
+            let _ = meter.charge(&format!("k.{number}"), Api::Flights, Plan::Pro, at);
+        }
+        assert!(meter.accounts.lock().expect("no panic").len() <= MAX_ACCOUNTS);
+    }
 }

@@ -6,7 +6,7 @@ use jiff::civil::{Date, DateTime, date};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::itineraries;
+use super::{FlightSearch, itineraries};
 use crate::sandbox::draws::Draw;
 use crate::sandbox::wire::flights::{Oneway, OnewayRow, Roundtrip, RoundtripRow, Stops};
 use crate::sandbox::world::airlines::AIRLINES;
@@ -182,6 +182,15 @@ fn price_order_and_a_price_cap_take_the_opinion_away() {
         body[field] = value;
         assert_eq!(fields(oneway(&body)), whole - 3, "{field}");
     }
+}
+
+#[test]
+fn a_direct_request_is_quicker_than_one_through_a_proxy() {
+    let median = |body: Value| FlightSearch::oneway(&body).expect("a good body").median_seconds();
+    let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-20"});
+    assert!((median(body.clone()) - 1.6).abs() < 1e-9);
+    body["use_ext_proxy"] = json!(false);
+    assert!(median(body) < 1.6);
 }
 
 #[test]

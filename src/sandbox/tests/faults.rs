@@ -105,6 +105,17 @@ async fn partial_answers_hold_half_of_the_rows() {
 }
 
 #[tokio::test]
+async fn an_empty_search_asks_the_secondary_provider_unless_told_not_to() {
+    let market = Market::open().await;
+    for (use_fallback, attempts) in [(true, 2), (false, 1)] {
+        let mut body = oneway("ZZE");
+        body["use_fallback"] = json!(use_fallback);
+        assert_eq!(market.ask(KEY, ONEWAY, &body).await.number("x-search-attempts"), Some(attempts));
+    }
+    market.close().await;
+}
+
+#[tokio::test]
 async fn throttled_words_say_when_to_come_again() {
     let market = Market::open().await;
     let answer = market.ask(KEY, ONEWAY, &oneway("ZZQ")).await;

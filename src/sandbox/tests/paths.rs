@@ -203,6 +203,14 @@ async fn unknown_paths_and_methods_are_the_marketplaces_404() {
 }
 
 #[tokio::test]
+async fn a_body_over_64_kib_is_refused() {
+    let market = Market::open().await;
+    let body = with(oneway("LHR"), "airline_codes", json!(vec!["LY"; 20_000]));
+    assert_eq!(market.ask(KEY, ONEWAY, &body).await.status, 413);
+    market.close().await;
+}
+
+#[tokio::test]
 async fn the_front_page_lists_what_there_is_to_try() {
     let market = Market::open().await;
     let page = Answer::of(market.client.get(&market.base)).await;
