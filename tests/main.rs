@@ -1,5 +1,5 @@
-mod queue;
-//! The one integration binary: the house seen from outside.
+//! The one integration binary: the house seen from outside, a module for each part of it.
 
 mod embedded;
+mod queue;
 mod support;
