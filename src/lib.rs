@@ -51,5 +51,11 @@
 //! The modules below stand in reading order; each uses only what stands above it, in the directions that `tests/house.rs` holds.
 
 pub mod ids;
+pub mod config;
+pub mod contract;
+pub mod db;
+pub mod history;
+pub mod search;
+pub mod tenants;
 
 pub mod cli;

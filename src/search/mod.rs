@@ -4,8 +4,10 @@
 //! answer, the scanner, by [`fate`], into a stored attempt. Nothing here does I/O, knows HTTP routes or the database.
 
 pub mod fate;
+mod key;
 mod outcome;
 mod question;
 
+pub use key::CallerKey;
 pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};
 pub use question::Search;

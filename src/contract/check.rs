@@ -1,0 +1,120 @@
+//! One checked request, whichever endpoint it is for.
+//!
+//! Here: [`Request`], which the gateway, a scan's items and the command line all get from [`Request::check`]. Below it
+//! nothing is checked again. Not here: the bodies (`flights`, `hotels`).
+
+use super::alias::Alias;
+use super::endpoint::Endpoint;
+use super::fault::Faults;
+use super::flights::{OnewayRequest, RoundtripRequest};
+use super::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+
+/// A body that its endpoint accepts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// `flights/oneway`
+    Oneway(OnewayRequest),
+    /// `flights/roundtrip`
+    Roundtrip(RoundtripRequest),
+    /// `hotels/search`
+    HotelSearch(HotelSearchRequest),
+    /// `hotels/by-name`
+    HotelByName(HotelByNameRequest),
+    /// `hotels/rooms`
+    HotelRooms(HotelRoomsRequest),
+    /// `hotels/resolve`
+    Resolve(ResolveRequest),
+}
+
+/// A checked request and the alias that was applied to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The request, alias applied.
+    pub request: Request,
+    /// The rewrite that was made, for `X-Field-Aliased`.
+    pub alias: Option<Alias>,
+}
+
+impl Request {
+    /// Checks a body against its endpoint's table: the request, or every fault of the body (contract 6 to 9).
+    pub fn check(endpoint: Endpoint, body: &Map<String, Value>) -> Result<Checked, Faults> {
+        let request = match endpoint {
+            Endpoint::FlightsOneway => Self::Oneway(OnewayRequest::from_body(body)?),
+            Endpoint::FlightsRoundtrip => Self::Roundtrip(RoundtripRequest::from_body(body)?),
+            Endpoint::HotelsSearch => Self::HotelSearch(HotelSearchRequest::from_body(body)?),
+            Endpoint::HotelsByName => Self::HotelByName(HotelByNameRequest::from_body(body)?),
+            Endpoint::HotelsRooms => Self::HotelRooms(HotelRoomsRequest::from_body(body)?),
+            Endpoint::HotelsResolve => Self::Resolve(ResolveRequest::from_body(body)?),
+        };
+        let alias = Alias::of(endpoint, body);
+        Ok(Checked { request, alias })
+    }
+
+    /// The endpoint that it is for.
+    pub const fn endpoint(&self) -> Endpoint {
+        match self {
+            Self::Oneway(_) => Endpoint::FlightsOneway,
+            Self::Roundtrip(_) => Endpoint::FlightsRoundtrip,
+            Self::HotelSearch(_) => Endpoint::HotelsSearch,
+            Self::HotelByName(_) => Endpoint::HotelsByName,
+            Self::HotelRooms(_) => Endpoint::HotelsRooms,
+            Self::Resolve(_) => Endpoint::HotelsResolve,
+        }
+    }
+
+    /// Exactly what goes upstream: only what the caller gave, after the alias, in the contract's order, airports in
+    /// upper case (contract 2, 5, 8).
+    pub fn to_body(&self) -> Map<String, Value> {
+        match self {
+            Self::Oneway(request) => request.to_body(),
+            Self::Roundtrip(request) => request.to_body(),
+            Self::HotelSearch(request) => request.to_body(),
+            Self::HotelByName(request) => request.to_body(),
+            Self::HotelRooms(request) => request.to_body(),
+            Self::Resolve(request) => request.to_body(),
+        }
+    }
+
+    /// Whether a search that did not complete is to be 503 `search_incomplete` (contract 16). Hotels know no `strict`.
+    pub fn strict(&self) -> bool {
+        match self {
+            Self::Oneway(request) => request.strict_or_default(),
+            Self::Roundtrip(request) => request.strict_or_default(),
+            _ => false,
+        }
+    }
+
+    /// The most rows of a flight answer, given or the default 10; `None` for hotels, which have no limit.
+    pub fn limit(&self) -> Option<u32> {
+        match self {
+            Self::Oneway(request) => Some(request.limit_or_default().get()),
+            Self::Roundtrip(request) => Some(request.limit_or_default().get()),
+            _ => None,
+        }
+    }
+
+    /// The day on which the journey or stay begins; `None` for resolve.
+    pub fn first_date(&self) -> Option<Date> {
+        match self {
+            Self::Oneway(request) => Some(request.departure_date),
+            Self::Roundtrip(request) => Some(request.departure_date),
+            Self::HotelSearch(request) => Some(request.checkin_date),
+            Self::HotelByName(request) => Some(request.checkin_date),
+            Self::HotelRooms(request) => Some(request.checkin_date),
+            Self::Resolve(_) => None,
+        }
+    }
+
+    /// The return or check-out day; `None` for one way and resolve, which have none.
+    pub fn last_date(&self) -> Option<Date> {
+        match self {
+            Self::Oneway(_) | Self::Resolve(_) => None,
+            Self::Roundtrip(request) => Some(request.return_date),
+            Self::HotelSearch(request) => Some(request.checkout_date),
+            Self::HotelByName(request) => Some(request.checkout_date),
+            Self::HotelRooms(request) => Some(request.checkout_date),
+        }
+    }
+}

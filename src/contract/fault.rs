@@ -1,0 +1,167 @@
+//! What is wrong with a request, said so that its sender can mend it.
+//!
+//! Here: one [`Fault`] per wrong field and the bounded collection [`Faults`] that becomes the message of a
+//! 400 `invalid_request` (contract 6). Not here: reading (`read`), HTTP statuses (`error`).
+
+use serde_json::Value;
+use std::fmt;
+
+/// One field that cannot be accepted: where, what it held, what would have been accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The field's path from the top of the body: `departure_date`, `passengers[2]`, `sweep.nights[0]`.
+    pub path: String,
+    /// The value as JSON, shortened to [`MAX_HELD_CHARS`]; `None` when the field is missing.
+    pub held: Option<String>,
+    /// What is accepted there, in words.
+    pub allowed: String,
+}
+
+/// Every fault of one body, in the order of its fields (contract 6: all of them, not the first alone).
+///
+/// Bounded: faults past [`MAX_LISTED`] are counted, not kept, so that a hostile body cannot make a huge answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Faults {
+    listed: Vec<Fault>,
+    unlisted: usize,
+}
+
+/// The longest echo of a caller's value or field name, in characters.
+pub const MAX_HELD_CHARS: usize = 80;
+/// The most faults that one message lists.
+pub const MAX_LISTED: usize = 100;
+
+impl Fault {
+    /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there.
+    pub fn new(path: impl Into<String>, value: &Value, allowed: impl Into<String>) -> Self {
+        Self { path: path.into(), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
+    }
+
+    /// A required field that is not there (or is null, which is the same: contract 7).
+    pub fn missing(path: impl Into<String>, allowed: impl Into<String>) -> Self {
+        Self { path: path.into(), held: None, allowed: allowed.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.held {
+            Some(held) => write!(f, "`{}` holds {held}; allowed: {}", self.path, self.allowed),
+            None => write!(f, "`{}` is missing; allowed: {}", self.path, self.allowed),
+        }
+    }
+}
+
+impl Faults {
+    /// Adds one fault.
+    pub fn push(&mut self, fault: Fault) {
+        self.push_with(|| fault);
+    }
+
+    /// Adds one fault that is only worked out while there is room for it.
+    pub fn push_with(&mut self, fault: impl FnOnce() -> Fault) {
+        if self.listed.len() < MAX_LISTED {
+            self.listed.push(fault());
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// Adds all faults of another reader.
+    pub fn merge(&mut self, other: Faults) {
+        self.unlisted += other.unlisted;
+        for fault in other.listed {
+            self.push(fault);
+        }
+    }
+
+    /// The same faults one level further out: `[2]` under `passengers` is `passengers[2]`, `nights` under
+    /// `sweep` is `sweep.nights`.
+    #[must_use]
+    pub fn prefix(mut self, path: &str) -> Self {
+        for fault in &mut self.listed {
+            let dot = match fault.path.chars().next() {
+                None | Some('[') => "",
+                Some(_) => ".",
+            };
+            fault.path = format!("{path}{dot}{}", fault.path);
+        }
+        self
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+
+    /// How many faults there are, those beyond [`MAX_LISTED`] included.
+    pub fn len(&self) -> usize {
+        self.listed.len() + self.unlisted
+    }
+
+    /// The listed faults.
+    pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
+        self.listed.iter()
+    }
+
+    /// What `build` makes if nothing is wrong, else the faults. `build` says `None` only where a fault was
+    /// pushed for the part that it lacks.
+    pub fn or_else_build<T>(self, build: impl FnOnce() -> Option<T>) -> Result<T, Faults> {
+        match build() {
+            Some(built) if self.is_empty() => Ok(built),
+            _ => Err(self),
+        }
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.listed.iter().enumerate() {
+            if index > 0 {
+                f.write_str(". ")?;
+            }
+            fault.fmt(f)?;
+        }
+        match self.unlisted {
+            0 => Ok(()),
+            more => write!(f, ". And {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Faults {}
+
+impl From<Fault> for Faults {
+    fn from(fault: Fault) -> Self {
+        Self { listed: vec![fault], unlisted: 0 }
+    }
+}
+
+impl IntoIterator for Faults {
+    type Item = Fault;
+    type IntoIter = std::vec::IntoIter<Fault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.listed.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Faults {
+    type Item = &'a Fault;
+    type IntoIter = std::slice::Iter<'a, Fault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// A caller's text, safe to echo: at most [`MAX_HELD_CHARS`] characters and no control characters, which could
+/// forge a log line or move a terminal's cursor.
+pub(crate) fn shorten(text: &str) -> String {
+    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    if text.chars().nth(MAX_HELD_CHARS).is_none() {
+        return text.chars().map(safe).collect();
+    }
+    let kept = text.chars().take(MAX_HELD_CHARS - 1).map(safe);
+    kept.chain(std::iter::once('…')).collect()
+}

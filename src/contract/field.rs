@@ -1,0 +1,140 @@
+//! What one field of a body is: how it is read, sent on and described.
+//!
+//! Here: [`FieldValue`], the one trait behind every field type, so that a check and its description cannot drift
+//! apart, and [`FieldSpec`], a row of an endpoint's field table. Not here: the field types (`primitives`).
+
+use super::fault::{Fault, Faults};
+use serde_json::Value;
+use std::borrow::Cow;
+use utoipa::openapi::schema::{Array, Schema};
+
+/// A type that a field of a request body can have.
+pub trait FieldValue: Sized {
+    /// What a sweep may do with such a field.
+    const KIND: FieldKind = FieldKind::Scalar;
+
+    /// What is accepted, in words that complete "allowed: …".
+    fn allowed() -> Cow<'static, str>;
+
+    /// Reads and checks a value. The faults' paths are relative to it: empty for the value itself, `[2]` for an
+    /// element.
+    fn read(value: &Value) -> Result<Self, Faults>;
+
+    /// The value as it is sent upstream.
+    fn to_value(&self) -> Value;
+
+    /// The same rule as [`FieldValue::read`], for the interface description.
+    fn schema() -> Schema;
+}
+
+/// The fault of a value that is not a `T`.
+pub(crate) fn refused<T: FieldValue>(value: &Value) -> Faults {
+    Fault::new("", value, T::allowed()).into()
+}
+
+/// What a sweep may do with a field: dates take ranges, lists take lists of lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A calendar date.
+    Date,
+    /// A JSON array.
+    List,
+    /// A JSON object.
+    Object,
+    /// A string, number or boolean.
+    Scalar,
+}
+
+/// One row of a body's field table (specification 2.1, 2.2, 2.5, 2.8, 2.10, 2.12).
+#[derive(Debug, Clone, Copy)]
+pub struct FieldSpec {
+    /// The exact wire name.
+    pub name: &'static str,
+    /// Whether a body without it is refused.
+    pub required: bool,
+    /// What a sweep may do with it.
+    pub kind: FieldKind,
+    /// What it means, for people.
+    pub doc: &'static str,
+    /// The documented default, as JSON. Never sent upstream (contract 2).
+    pub default: Option<fn() -> Value>,
+    /// The fields that this one stands for when it is only an alias (specification 4.2), else empty.
+    pub alias_of: &'static [&'static str],
+    /// Checks one value by itself and gives it as it would be sent upstream.
+    pub read: fn(&Value) -> Result<Value, Faults>,
+    /// What is accepted, in words.
+    pub allowed: fn() -> Cow<'static, str>,
+    /// The value's schema.
+    pub schema: fn() -> Schema,
+}
+
+impl FieldSpec {
+    /// The row of a required field of type `T`.
+    pub(crate) const fn required<T: FieldValue>(name: &'static str, doc: &'static str) -> Self {
+        Self { required: true, ..Self::optional::<T>(name, doc) }
+    }
+
+    /// The row of an optional field of type `T`.
+    pub(crate) const fn optional<T: FieldValue>(name: &'static str, doc: &'static str) -> Self {
+        Self {
+            name,
+            required: false,
+            kind: T::KIND,
+            doc: doc.trim_ascii(),
+            default: None,
+            alias_of: &[],
+            read: |value| T::read(value).map(|read| read.to_value()),
+            allowed: T::allowed,
+            schema: T::schema,
+        }
+    }
+
+    /// The same row with a documented default.
+    pub(crate) const fn with_default(mut self, default: fn() -> Value) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// The same row as an alias of other fields of the table.
+    pub(crate) const fn standing_for(mut self, targets: &'static [&'static str]) -> Self {
+        self.alias_of = targets;
+        self
+    }
+
+    /// The documented default, if there is one.
+    pub fn default_value(&self) -> Option<Value> {
+        self.default.map(|default| default())
+    }
+}
+
+/// A list whose elements are each checked; a fault names the element (`filters[0]`).
+impl<T: FieldValue> FieldValue for Vec<T> {
+    const KIND: FieldKind = FieldKind::List;
+
+    fn allowed() -> Cow<'static, str> {
+        format!("a list, each element {}", T::allowed()).into()
+    }
+
+    fn read(value: &Value) -> Result<Self, Faults> {
+        let Value::Array(elements) = value else {
+            return Err(refused::<Self>(value));
+        };
+        let mut faults = Faults::default();
+        let mut list = Vec::with_capacity(elements.len());
+        for (index, element) in elements.iter().enumerate() {
+            match T::read(element) {
+                Ok(read) => list.push(read),
+                Err(wrong) => faults.merge(wrong.prefix(&format!("[{index}]"))),
+            }
+        }
+        faults.or_else_build(|| Some(list))
+    }
+
+    fn to_value(&self) -> Value {
+        self.iter().map(FieldValue::to_value).collect()
+    }
+
+    fn schema() -> Schema {
+        Array::new(T::schema()).into()
+    }
+}

@@ -1,0 +1,182 @@
+//! The hotel answers as the specification documents them (2.7, 2.9, 2.11, 2.12).
+//!
+//! For the interface description and for readers. The service itself passes answers on as they came, with every field,
+//! known or not (contract 14). So nothing is required here: what an answer lacks is its reader's to guard.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Answer of `POST /v1/hotels/search` (specification 2.7).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(examples(json!({
+    "destination": "Lisbon", "checkin_date": "2027-01-14", "checkout_date": "2027-01-17",
+    "applied_filters": ["free_cancellation"], "budget_per_night": null,
+    "properties": [{
+        "name": "Grand Hotel", "price_string": "US$312", "price": 312, "review_score": 8.7, "review_count": 1042,
+        "room_type": "Double Room", "location": "Baixa, Lisbon", "image_url": null,
+        "link": "https://hotels.example/pt/grand-hotel.html?checkin=2027-01-14", "nights": 3, "adults": 2, "children": 0
+    }]
+})))]
+pub struct HotelSearchResponse {
+    /// The place that was searched.
+    #[schema(nullable = false)]
+    pub destination: Option<String>,
+    /// First night.
+    #[schema(nullable = false, format = Date)]
+    pub checkin_date: Option<String>,
+    /// Day of departure.
+    #[schema(nullable = false, format = Date)]
+    pub checkout_date: Option<String>,
+    /// The filters that took effect.
+    #[schema(nullable = false)]
+    pub applied_filters: Option<Vec<String>>,
+    /// The budget that took effect.
+    pub budget_per_night: Option<f64>,
+    /// What was found: at most 50, no pagination.
+    #[schema(nullable = false, max_items = 50)]
+    pub properties: Option<Vec<HotelProperty>>,
+}
+
+/// One hotel with its best rate (specification 2.7).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct HotelProperty {
+    /// The hotel's name.
+    #[schema(nullable = false)]
+    pub name: Option<String>,
+    /// Display price for the WHOLE stay.
+    #[schema(nullable = false)]
+    pub price_string: Option<String>,
+    /// Total for the whole stay (not per night).
+    #[schema(nullable = false)]
+    pub price: Option<f64>,
+    /// Guests' score.
+    pub review_score: Option<f64>,
+    /// How many reviews.
+    pub review_count: Option<i64>,
+    /// The room that the price is for.
+    pub room_type: Option<String>,
+    /// Neighbourhood or distance text.
+    pub location: Option<String>,
+    /// A picture.
+    #[schema(format = "uri")]
+    pub image_url: Option<String>,
+    /// Deep link to the property with dates and occupancy pre-filled.
+    #[schema(nullable = false, format = "uri")]
+    pub link: Option<String>,
+    /// Number of nights that the price covers.
+    #[schema(nullable = false)]
+    pub nights: Option<i64>,
+    /// Adults that the price is for.
+    #[schema(nullable = false)]
+    pub adults: Option<i64>,
+    /// Children that the price is for.
+    pub children: Option<i64>,
+}
+
+/// Answer of `POST /v1/hotels/by-name` (specification 2.9).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(examples(json!({
+    "name": "Grand Hotel", "available": true, "price_string": "US$312", "price": 312, "review_score": 8.7,
+    "review_count": 1042, "room_type": "Double Room", "image_url": null,
+    "link": "https://hotels.example/pt/grand-hotel.html?checkin=2027-01-14", "nights": 3, "adults": 2, "children": 0
+})))]
+pub struct HotelByNameResponse {
+    /// The hotel that matched; null when none did (contract 19).
+    pub name: Option<String>,
+    /// False: no rooms for those dates, and then all price fields are null.
+    #[schema(nullable = false)]
+    pub available: Option<bool>,
+    /// Display price for the whole stay.
+    pub price_string: Option<String>,
+    /// Total for the whole stay.
+    pub price: Option<f64>,
+    /// Guests' score.
+    pub review_score: Option<f64>,
+    /// How many reviews.
+    pub review_count: Option<i64>,
+    /// The room that the price is for.
+    pub room_type: Option<String>,
+    /// A picture.
+    #[schema(format = "uri")]
+    pub image_url: Option<String>,
+    /// Deep link to the hotel.
+    #[schema(format = "uri")]
+    pub link: Option<String>,
+    /// Number of nights that the price covers.
+    pub nights: Option<i64>,
+    /// Adults that the price is for.
+    pub adults: Option<i64>,
+    /// Children that the price is for.
+    pub children: Option<i64>,
+}
+
+/// Answer of `POST /v1/hotels/rooms` (specification 2.11).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(examples(json!({
+    "hotel_booking_id": "pt/grand-hotel", "checkin_date": "2027-01-14", "checkout_date": "2027-01-17",
+    "booking_url": "https://hotels.example/pt/grand-hotel.html?checkin=2027-01-14",
+    "rooms": [{
+        "room_type": "Double Room", "room_economy": "Breakfast included", "guests": 2,
+        "price_as_number": 312, "price": "US$312"
+    }]
+})))]
+pub struct HotelRoomsResponse {
+    /// The hotel.
+    #[schema(nullable = false)]
+    pub hotel_booking_id: Option<String>,
+    /// First night.
+    #[schema(nullable = false, format = Date)]
+    pub checkin_date: Option<String>,
+    /// Day of departure.
+    #[schema(nullable = false, format = Date)]
+    pub checkout_date: Option<String>,
+    /// Deep link, pre-filled.
+    #[schema(nullable = false, format = "uri")]
+    pub booking_url: Option<String>,
+    /// Every bookable room; empty when there is none (contract 19).
+    #[schema(nullable = false)]
+    pub rooms: Option<Vec<HotelRoom>>,
+}
+
+/// One bookable room with its board (specification 2.11).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct HotelRoom {
+    /// The room.
+    #[schema(nullable = false)]
+    pub room_type: Option<String>,
+    /// Board line, such as a breakfast note.
+    #[schema(nullable = false)]
+    pub room_economy: Option<String>,
+    /// How many guests it is for.
+    #[schema(nullable = false)]
+    pub guests: Option<i64>,
+    /// Total for the whole stay.
+    #[schema(nullable = false)]
+    pub price_as_number: Option<f64>,
+    /// Display price.
+    #[schema(nullable = false)]
+    pub price: Option<String>,
+}
+
+/// Answer of `POST /v1/hotels/resolve` (specification 2.12).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(examples(json!({
+    "hotel_name": "Grand Hotel Lisbon", "hotel_booking_id": "pt/grand-hotel", "matched_name": "Grand Hotel"
+})))]
+pub struct ResolveResponse {
+    /// The name that was asked for.
+    #[schema(nullable = false)]
+    pub hotel_name: Option<String>,
+    /// The id for the rooms endpoint; can be reused.
+    #[schema(nullable = false)]
+    pub hotel_booking_id: Option<String>,
+    /// The hotel's own name.
+    #[schema(nullable = false)]
+    pub matched_name: Option<String>,
+}

@@ -1,0 +1,38 @@
+//! The wire: every request and response, and what makes a request acceptable (specification 2, contract 4 to 10).
+//!
+//! Here: types and pure checks, which the gateway, a scan's items, the sandbox and the command line share. Not here:
+//! any I/O, and what an upstream answer means (`search`, `upstream`).
+//!
+//! A body takes this way: [`read_object`] (bytes to a JSON object) → [`Alias::of`] (what will be rewritten, known even if
+//! the body is refused) → [`Request::check`] (every fault at once, or a [`Request`] that cannot be wrong) →
+//! [`Request::to_body`] (exactly what goes upstream).
+//!
+//! A body is declared once, by `request!` in `declare`; its field types are in [`primitives`].
+
+pub mod account;
+mod alias;
+mod check;
+mod declare;
+mod describe;
+mod endpoint;
+mod error;
+mod fault;
+mod field;
+pub mod flights;
+pub mod hotels;
+mod offer;
+pub mod primitives;
+mod read;
+mod status;
+mod words;
+
+pub use alias::Alias;
+pub use check::{Checked, Request};
+pub use endpoint::{Api, Endpoint};
+pub use error::{ErrorBody, ErrorDetail, ErrorType};
+pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
+pub use field::{FieldKind, FieldSpec, FieldValue};
+pub use offer::{Offer, offers};
+pub use read::{MAX_DEPTH, read_object};
+pub use status::{SearchStatus, Verdict};
+pub use words::UnknownWord;

@@ -1,0 +1,111 @@
+//! Values that are whole numbers within bounds. A number in a string is refused (contract 7).
+
+use crate::contract::fault::Faults;
+use crate::contract::field::{FieldValue, refused};
+use serde_json::Value;
+use std::borrow::Cow;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+/// Declares a bounded whole number. A bound that no rule names is where integers stop being safe on the wire: 32 bits
+/// signed, or 53 bits.
+macro_rules! whole_number {
+    (
+        $(#[doc = $doc:literal])+
+        pub struct $name:ident($repr:ident): $min:literal..=$max:expr, $allowed:literal;
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name($repr);
+
+        impl $name {
+            /// The smallest accepted value.
+            pub const MIN: $repr = $min;
+            /// The largest accepted value.
+            pub const MAX: $repr = $max;
+
+            /// The number itself.
+            pub const fn get(self) -> $repr {
+                self.0
+            }
+
+            /// The value, if it is within the bounds.
+            pub fn new(number: $repr) -> Option<Self> {
+                (Self::MIN..=Self::MAX).contains(&number).then_some(Self(number))
+            }
+        }
+
+        impl FieldValue for $name {
+            fn allowed() -> Cow<'static, str> {
+                $allowed.into()
+            }
+
+            fn read(value: &Value) -> Result<Self, Faults> {
+                value
+                    .as_u64()
+                    .and_then(|number| $repr::try_from(number).ok())
+                    .and_then(Self::new)
+                    .ok_or_else(|| refused::<Self>(value))
+            }
+
+            fn to_value(&self) -> Value {
+                self.0.into()
+            }
+
+            fn schema() -> Schema {
+                ObjectBuilder::new()
+                    .schema_type(Type::Integer)
+                    .minimum(Some(Self::MIN))
+                    .maximum(Some(Self::MAX))
+                    .into()
+            }
+        }
+    };
+}
+
+/// The largest 32-bit signed integer: the bound of counts for which the contract names none.
+const COUNT_MAX: u32 = 2_147_483_647;
+
+whole_number! {
+    /// An hour of the day, local time (specification 8).
+    pub struct Hour(u8): 0..=23, "an integer from 0 to 23";
+}
+
+whole_number! {
+    /// The most stops; 0 is non-stop only.
+    pub struct Stops(u32): 0..=COUNT_MAX, "an integer of 0 or more";
+}
+
+whole_number! {
+    /// The most rows that a flight answer has.
+    pub struct Limit(u32): 1..=COUNT_MAX, "an integer of 1 or more";
+}
+
+impl Limit {
+    /// The documented default (specification 8).
+    pub const TEN: Self = Self(10);
+}
+
+whole_number! {
+    /// The highest price of an itinerary, in the requested currency.
+    pub struct MaxPrice(u64): 0..=9_007_199_254_740_991, "an integer of 0 or more";
+}
+
+whole_number! {
+    /// Adults in a hotel room.
+    pub struct Adults(u32): 1..=COUNT_MAX, "an integer of 1 or more";
+}
+
+impl Adults {
+    /// The documented default (specification 2.5).
+    pub const TWO: Self = Self(2);
+}
+
+whole_number! {
+    /// Children in a hotel room.
+    pub struct Children(u32): 0..=COUNT_MAX, "an integer of 0 or more";
+}
+
+impl Children {
+    /// The documented default (specification 2.5).
+    pub const NONE: Self = Self(0);
+}

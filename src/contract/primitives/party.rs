@@ -1,0 +1,112 @@
+//! Who travels and in which cabin: values that are codes on the wire.
+
+use crate::contract::fault::Faults;
+use crate::contract::field::{FieldKind, FieldValue, refused};
+use serde_json::Value;
+use std::borrow::Cow;
+use utoipa::openapi::schema::{Array, ObjectBuilder, Schema, Type};
+
+/// Declares an enum whose values are integers on the wire.
+macro_rules! codes {
+    (
+        $(#[doc = $doc:literal])+
+        pub enum $name:ident: $allowed:literal {
+            $( $(#[doc = $code_doc:literal])+ $variant:ident = $code:literal, )+
+        }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $( $(#[doc = $code_doc])+ $variant = $code, )+
+        }
+
+        impl FieldValue for $name {
+            fn allowed() -> Cow<'static, str> {
+                $allowed.into()
+            }
+
+            fn read(value: &Value) -> Result<Self, Faults> {
+                match value.as_u64() {
+                    $( Some($code) => Ok(Self::$variant), )+
+                    _ => Err(refused::<Self>(value)),
+                }
+            }
+
+            fn to_value(&self) -> Value {
+                (*self as u8).into()
+            }
+
+            fn schema() -> Schema {
+                ObjectBuilder::new()
+                    .schema_type(Type::Integer)
+                    .enum_values(Some([$( $code ),+]))
+                    .into()
+            }
+        }
+    };
+}
+
+codes! {
+    /// The cabin (specification 2.1).
+    pub enum SeatType: "1 (economy) or 3 (business)" {
+        /// Economy.
+        Economy = 1,
+        /// Business.
+        Business = 3,
+    }
+}
+
+codes! {
+    /// One traveller (specification 2.1).
+    pub enum PassengerKind: "1 (adult), 2 (child), 3 (infant on lap) or 4 (infant in seat)" {
+        /// Adult.
+        Adult = 1,
+        /// Child.
+        Child = 2,
+        /// Infant on a lap.
+        InfantOnLap = 3,
+        /// Infant in a seat.
+        InfantInSeat = 4,
+    }
+}
+
+/// Everyone who flies: at least one (contract 8).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Passengers(Vec<PassengerKind>);
+
+impl Passengers {
+    /// The documented default (specification 2.1).
+    pub fn one_adult() -> Self {
+        Self(vec![PassengerKind::Adult])
+    }
+
+    /// Each traveller, in the caller's order.
+    pub fn kinds(&self) -> &[PassengerKind] {
+        &self.0
+    }
+}
+
+impl FieldValue for Passengers {
+    const KIND: FieldKind = FieldKind::List;
+
+    fn allowed() -> Cow<'static, str> {
+        format!("a list of at least one passenger, each {}", PassengerKind::allowed()).into()
+    }
+
+    fn read(value: &Value) -> Result<Self, Faults> {
+        match value {
+            Value::Array(kinds) if !kinds.is_empty() => Vec::read(value).map(Self),
+            _ => Err(refused::<Self>(value)),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        self.0.to_value()
+    }
+
+    fn schema() -> Schema {
+        let mut list = Array::new(PassengerKind::schema());
+        list.min_items = Some(1);
+        list.into()
+    }
+}

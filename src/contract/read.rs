@@ -1,0 +1,172 @@
+//! From bytes to a JSON object to checked fields, collecting every fault on the way.
+//!
+//! Here: [`read_object`] (bytes to object, bounded) and the reader that `request!` drives. Not here: what a field
+//! accepts (`primitives`), which fields a body has (`flights`, `hotels`, `scans`).
+
+use super::fault::{Fault, Faults, shorten};
+use super::field::{FieldSpec, FieldValue};
+use jiff::civil::Date;
+use serde_json::{Map, Value};
+
+/// The deepest nesting of a body (security, "Limits"): `{}` is 1, `{"a": []}` is 2.
+pub const MAX_DEPTH: usize = 64;
+
+/// Reads a body that must be one JSON object with nothing after it, nested at most `max_depth` deep.
+///
+/// The content type is not looked at (contract 10). The fault's path is `body`.
+pub fn read_object(body: &[u8], max_depth: usize) -> Result<Map<String, Value>, Faults> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(Fault::missing("body", "a JSON object").into());
+    }
+    if depth(body) > max_depth {
+        let allowed = format!("a JSON object nested at most {max_depth} deep");
+        return Err(not_an_object(body, allowed));
+    }
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(not_an_object(body, "a JSON object".to_owned())),
+        Err(error) => Err(not_an_object(body, format!("a JSON object ({error})"))),
+    }
+}
+
+fn not_an_object(body: &[u8], allowed: String) -> Faults {
+    // A character is at most four bytes, so this much is always enough to fill the echo.
+    let start = &body[..body.len().min(4 * super::fault::MAX_HELD_CHARS + 4)];
+    Faults::from(Fault { path: "body".to_owned(), held: Some(shorten(&String::from_utf8_lossy(start))), allowed })
+}
+
+/// How deep the brackets outside strings nest. Looked at before parsing, whose recursion it bounds; of text that is
+/// not JSON it says something harmless.
+fn depth(body: &[u8]) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    let mut bytes = body.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' | b'[' => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b'}' | b']' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Moves past the end of a string whose opening quote has been read.
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes the fields out of a body one by one and remembers what was wrong with each.
+pub(crate) struct BodyReader<'a> {
+    what: &'static str,
+    fields: &'static [FieldSpec],
+    body: &'a Map<String, Value>,
+    faults: Faults,
+}
+
+impl<'a> BodyReader<'a> {
+    /// A reader of `body`, which messages call `what` ("flights/oneway").
+    pub(crate) fn new(what: &'static str, fields: &'static [FieldSpec], body: &'a Map<String, Value>) -> Self {
+        Self { what, fields, body, faults: Faults::default() }
+    }
+
+    /// A field that must be there. `None` only after a fault was recorded.
+    pub(crate) fn required<T: FieldValue>(&mut self, name: &str) -> Option<T> {
+        if given(self.body, name).is_none() {
+            self.faults.push(Fault::missing(name, T::allowed()));
+        }
+        self.optional(name)
+    }
+
+    /// A field that may be absent or null, which is the same (contract 7).
+    pub(crate) fn optional<T: FieldValue>(&mut self, name: &str) -> Option<T> {
+        match T::read(given(self.body, name)?) {
+            Ok(read) => Some(read),
+            Err(faults) => {
+                self.faults.merge(faults.prefix(name));
+                None
+            }
+        }
+    }
+
+    /// Contract 8: `last` may be the day of `first` (a return on the day of departure).
+    pub(crate) fn not_before(&mut self, last: (&str, Option<Date>), first: (&str, Option<Date>)) {
+        self.ordered(last, first, |last, first| last >= first, "on or after");
+    }
+
+    /// Contract 8: `last` is a later day than `first` (a stay has at least one night).
+    pub(crate) fn after(&mut self, last: (&str, Option<Date>), first: (&str, Option<Date>)) {
+        self.ordered(last, first, |last, first| last > first, "after");
+    }
+
+    /// Says nothing about dates that could not be read: their own fault stands already.
+    fn ordered(
+        &mut self,
+        (last_name, last): (&str, Option<Date>),
+        (first_name, first): (&str, Option<Date>),
+        in_order: fn(Date, Date) -> bool,
+        rule: &str,
+    ) {
+        if let (Some(last), Some(first)) = (last, first)
+            && !in_order(last, first)
+        {
+            let allowed = format!("a date {rule} `{first_name}` ({first})");
+            self.faults.push(Fault::new(last_name, &last.to_string().into(), allowed));
+        }
+    }
+
+    /// All faults, unknown fields included.
+    pub(crate) fn finish(mut self) -> Faults {
+        for (name, value) in self.body {
+            if !value.is_null() && self.fields.iter().all(|field| field.name != name) {
+                let (what, fields) = (self.what, self.fields);
+                self.faults.push_with(|| unknown(what, fields, name, value));
+            }
+        }
+        self.faults
+    }
+}
+
+/// What the body holds under a name; null is the same as absent (contract 7).
+pub(crate) fn given<'a>(body: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    body.get(name).filter(|value| !value.is_null())
+}
+
+/// Contract 7: an unknown field is a fault that names the nearest known one.
+fn unknown(what: &str, fields: &[FieldSpec], name: &str, value: &Value) -> Fault {
+    let name = shorten(name);
+    let allowed = if (what, name.as_str()) == ("hotels/search", "location") {
+        let required = fields.iter().filter(|field| field.required);
+        format!("no such field in {what}; its required fields are {}", super::words::listed(required.map(|field| field.name)))
+    } else {
+        match nearest(fields, &name) {
+            Some(known) => format!("no such field in {what}; did you mean `{known}`?"),
+            None => format!("no field at all in {what}"),
+        }
+    };
+    Fault::new(name, value, allowed)
+}
+
+/// The known name that shares the most letter pairs with `name` (pairs, because a forgotten word is the common slip:
+/// `arrival_time_min` is meant to be `departure_arrival_time_min`); the first of equals.
+fn nearest(fields: &[FieldSpec], name: &str) -> Option<&'static str> {
+    let mut best = None;
+    for field in fields {
+        let near = (strsim::sorensen_dice(field.name, name), strsim::jaro_winkler(field.name, name));
+        if best.is_none_or(|(_, nearest)| near > nearest) {
+            best = Some((field.name, near));
+        }
+    }
+    best.map(|(name, _)| name)
+}
