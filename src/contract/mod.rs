@@ -19,10 +19,13 @@ mod error;
 mod fault;
 mod field;
 pub mod flights;
+pub mod history;
 pub mod hotels;
 mod offer;
 pub mod primitives;
+mod query;
 mod read;
+pub mod scans;
 mod status;
 mod words;
 
