@@ -62,6 +62,15 @@ fn a_path_grows_from_the_inside_out() {
 }
 
 #[test]
+fn a_name_that_the_caller_made_up_is_shortened_in_the_path() {
+    let name = format!("\u{1b}{}", "x".repeat(80));
+    let short = format!("\u{fffd}{}…", "x".repeat(78));
+    assert_eq!(Fault::new(&name, &json!(1), "y").path, short);
+    assert_eq!(Fault::missing(&name, "y").path, short);
+    assert_eq!(Faults::from(Fault::missing("", "y")).prefix(&name).into_iter().next().unwrap().path, short);
+}
+
+#[test]
 fn what_was_pushed_wins_over_what_was_built() {
     assert_eq!(Faults::default().or_else_build(|| Some(1)), Ok(1));
     let faults = Faults::from(Fault::missing("a", "x"));
