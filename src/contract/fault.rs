@@ -118,17 +118,17 @@ impl Faults {
     }
 }
 
+/// One line of sentences.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.listed.iter().enumerate() {
-            if index > 0 {
-                f.write_str(". ")?;
-            }
-            fault.fmt(f)?;
+        let mut end = "";
+        for fault in &self.listed {
+            write!(f, "{end}{fault}")?;
+            end = if fault.allowed.ends_with('?') { " " } else { ". " };
         }
         match self.unlisted {
             0 => Ok(()),
-            more => write!(f, ". And {more} more"),
+            more => write!(f, "{end}And {more} more"),
         }
     }
 }

@@ -32,6 +32,10 @@ fn faults_are_joined_in_their_order_and_bounded() {
     faults.push(Fault::missing("a", "1"));
     faults.merge(Fault::missing("b", "2").into());
     assert_eq!(faults.to_string(), "`a` is missing; allowed: 1. `b` is missing; allowed: 2");
+    let asked = Faults::from(Fault::missing("c", "d?"));
+    let mut both = asked.clone();
+    both.merge(asked);
+    assert_eq!(both.to_string(), "`c` is missing; allowed: d? `c` is missing; allowed: d?");
     assert!(!faults.is_empty());
     for index in 2..MAX_LISTED {
         faults.push(Fault::missing(index.to_string(), "x"));
