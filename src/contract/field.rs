@@ -6,7 +6,7 @@
 use super::fault::{Fault, Faults};
 use serde_json::Value;
 use std::borrow::Cow;
-use utoipa::openapi::schema::{Array, Schema};
+use utoipa::openapi::schema::Schema;
 
 /// A type that a field of a request body can have.
 pub trait FieldValue: Sized {
@@ -104,37 +104,5 @@ impl FieldSpec {
     /// The documented default, if there is one.
     pub fn default_value(&self) -> Option<Value> {
         self.default.map(|default| default())
-    }
-}
-
-/// A list whose elements are each checked; a fault names the element (`filters[0]`).
-impl<T: FieldValue> FieldValue for Vec<T> {
-    const KIND: FieldKind = FieldKind::List;
-
-    fn allowed() -> Cow<'static, str> {
-        format!("a list, each element {}", T::allowed()).into()
-    }
-
-    fn read(value: &Value) -> Result<Self, Faults> {
-        let Value::Array(elements) = value else {
-            return Err(refused::<Self>(value));
-        };
-        let mut faults = Faults::default();
-        let mut list = Vec::with_capacity(elements.len());
-        for (index, element) in elements.iter().enumerate() {
-            match T::read(element) {
-                Ok(read) => list.push(read),
-                Err(wrong) => faults.merge(wrong.prefix(&format!("[{index}]"))),
-            }
-        }
-        faults.or_else_build(|| Some(list))
-    }
-
-    fn to_value(&self) -> Value {
-        self.iter().map(FieldValue::to_value).collect()
-    }
-
-    fn schema() -> Schema {
-        Array::new(T::schema()).into()
     }
 }

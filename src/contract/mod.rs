@@ -19,10 +19,13 @@ mod error;
 mod fault;
 mod field;
 pub mod flights;
+pub mod history;
 pub mod hotels;
 mod offer;
 pub mod primitives;
+mod query;
 mod read;
+pub mod scans;
 mod status;
 mod words;
 
@@ -33,6 +36,9 @@ pub use error::{ErrorBody, ErrorDetail, ErrorType};
 pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
 pub use field::{FieldKind, FieldSpec, FieldValue};
 pub use offer::{Offer, offers};
-pub use read::{MAX_DEPTH, read_object};
+pub use read::{MAX_DEPTH, read_object, unknown_field};
 pub use status::{SearchStatus, Verdict};
 pub use words::UnknownWord;
+
+#[cfg(test)]
+mod tests;

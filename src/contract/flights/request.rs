@@ -2,7 +2,7 @@
 
 use crate::contract::declare::request;
 use crate::contract::primitives::{
-    AirlineCode, Airport, Currency, Date, Hour, Limit, MaxPrice, Passengers, SeatType, SortType, Stops,
+    AirlineCode, Airport, Currency, Date, Hour, Limit, MaxPrice, PassengerKind, Passengers, SeatType, SortType, Stops,
 };
 
 request! {
@@ -40,7 +40,7 @@ request! {
             /// 1 = Economy, 3 = Business.
             seat_type: SeatType;
             /// One integer per passenger: 1 adult, 2 child, 3 infant on lap, 4 infant in seat.
-            passengers: Passengers = Passengers::one_adult() => passengers_or_default;
+            passengers: Passengers = Passengers::one(PassengerKind::Adult) => passengers_or_default;
             /// Maximum number of results.
             limit: Limit = Limit::TEN => limit_or_default;
             /// Whether the service may escalate to a secondary flight-data provider when the live search returns no
@@ -113,7 +113,7 @@ request! {
             /// 1 = Economy, 3 = Business.
             seat_type: SeatType;
             /// One integer per passenger: 1 adult, 2 child, 3 infant on lap, 4 infant in seat.
-            passengers: Passengers = Passengers::one_adult() => passengers_or_default;
+            passengers: Passengers = Passengers::one(PassengerKind::Adult) => passengers_or_default;
             /// Maximum number of results.
             limit: Limit = Limit::TEN => limit_or_default;
             /// Whether the service may escalate to a secondary flight-data provider when the live search returns no

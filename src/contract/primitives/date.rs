@@ -1,7 +1,8 @@
-//! Calendar dates.
+//! Calendar dates and times.
 
 use crate::contract::fault::Faults;
 use crate::contract::field::{FieldKind, FieldValue, refused};
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -44,4 +45,27 @@ fn is_date_shaped(text: &str) -> bool {
             4 | 7 => *byte == b'-',
             _ => byte.is_ascii_digit(),
         })
+}
+
+/// A time with its offset, as RFC 3339.
+impl FieldValue for Timestamp {
+    fn allowed() -> Cow<'static, str> {
+        "a time with its offset, as 2027-01-13T08:00:00Z".into()
+    }
+
+    fn read(value: &Value) -> Result<Self, Faults> {
+        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| refused::<Self>(value))
+    }
+
+    fn to_value(&self) -> Value {
+        self.to_string().into()
+    }
+
+    fn schema() -> Schema {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .examples(["2027-01-13T08:00:00Z"])
+            .into()
+    }
 }

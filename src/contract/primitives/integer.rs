@@ -1,11 +1,5 @@
 //! Values that are whole numbers within bounds. A number in a string is refused (contract 7).
 
-use crate::contract::fault::Faults;
-use crate::contract::field::{FieldValue, refused};
-use serde_json::Value;
-use std::borrow::Cow;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-
 /// Declares a bounded whole number. A bound that no rule names is where integers stop being safe on the wire: 32 bits
 /// signed, or 53 bits.
 macro_rules! whole_number {
@@ -34,26 +28,26 @@ macro_rules! whole_number {
             }
         }
 
-        impl FieldValue for $name {
-            fn allowed() -> Cow<'static, str> {
+        impl $crate::contract::field::FieldValue for $name {
+            fn allowed() -> std::borrow::Cow<'static, str> {
                 $allowed.into()
             }
 
-            fn read(value: &Value) -> Result<Self, Faults> {
+            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
                 value
                     .as_u64()
                     .and_then(|number| $repr::try_from(number).ok())
                     .and_then(Self::new)
-                    .ok_or_else(|| refused::<Self>(value))
+                    .ok_or_else(|| $crate::contract::field::refused::<Self>(value))
             }
 
-            fn to_value(&self) -> Value {
+            fn to_value(&self) -> serde_json::Value {
                 self.0.into()
             }
 
-            fn schema() -> Schema {
-                ObjectBuilder::new()
-                    .schema_type(Type::Integer)
+            fn schema() -> utoipa::openapi::schema::Schema {
+                utoipa::openapi::schema::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::Integer)
                     .minimum(Some(Self::MIN))
                     .maximum(Some(Self::MAX))
                     .into()
@@ -61,6 +55,8 @@ macro_rules! whole_number {
         }
     };
 }
+
+pub(crate) use whole_number;
 
 /// The largest 32-bit signed integer: the bound of counts for which the contract names none.
 const COUNT_MAX: u32 = 2_147_483_647;

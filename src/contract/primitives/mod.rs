@@ -6,23 +6,29 @@
 mod date;
 mod hotel;
 mod integer;
+mod list;
 mod money;
+mod page;
 mod party;
 mod text;
 
 pub use hotel::HotelFilter;
+pub(crate) use integer::whole_number;
 pub use integer::{Adults, Children, Hour, Limit, MaxPrice, Stops};
 pub use jiff::civil::Date;
+pub use list::{List, NonEmpty};
 pub use money::BudgetPerNight;
+pub use page::{Cursor, PageLimit};
 pub use party::{PassengerKind, Passengers, SeatType};
+pub(crate) use text::text;
 pub use text::{AirlineCode, Airport, CountryCode, Currency, FreeText, HotelBookingId};
 
 use super::fault::Faults;
-use super::field::{FieldValue, refused};
+use super::field::{FieldKind, FieldValue, refused};
 use super::words::words;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 
 words! {
     /// How flight results are ordered (specification 2.1).
@@ -51,5 +57,26 @@ impl FieldValue for bool {
 
     fn schema() -> Schema {
         ObjectBuilder::new().schema_type(Type::Boolean).into()
+    }
+}
+
+/// Any JSON object, kept as it came.
+impl FieldValue for Map<String, Value> {
+    const KIND: FieldKind = FieldKind::Object;
+
+    fn allowed() -> Cow<'static, str> {
+        "an object".into()
+    }
+
+    fn read(value: &Value) -> Result<Self, Faults> {
+        value.as_object().cloned().ok_or_else(|| refused::<Self>(value))
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Object(self.clone())
+    }
+
+    fn schema() -> Schema {
+        ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
     }
 }

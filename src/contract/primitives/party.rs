@@ -1,10 +1,12 @@
 //! Who travels and in which cabin: values that are codes on the wire.
 
 use crate::contract::fault::Faults;
-use crate::contract::field::{FieldKind, FieldValue, refused};
+use crate::contract::field::{FieldValue, refused};
+
+use super::list::NonEmpty;
 use serde_json::Value;
 use std::borrow::Cow;
-use utoipa::openapi::schema::{Array, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 /// Declares an enum whose values are integers on the wire.
 macro_rules! codes {
@@ -71,42 +73,4 @@ codes! {
 }
 
 /// Everyone who flies: at least one (contract 8).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Passengers(Vec<PassengerKind>);
-
-impl Passengers {
-    /// The documented default (specification 2.1).
-    pub fn one_adult() -> Self {
-        Self(vec![PassengerKind::Adult])
-    }
-
-    /// Each traveller, in the caller's order.
-    pub fn kinds(&self) -> &[PassengerKind] {
-        &self.0
-    }
-}
-
-impl FieldValue for Passengers {
-    const KIND: FieldKind = FieldKind::List;
-
-    fn allowed() -> Cow<'static, str> {
-        format!("a list of at least one passenger, each {}", PassengerKind::allowed()).into()
-    }
-
-    fn read(value: &Value) -> Result<Self, Faults> {
-        match value {
-            Value::Array(kinds) if !kinds.is_empty() => Vec::read(value).map(Self),
-            _ => Err(refused::<Self>(value)),
-        }
-    }
-
-    fn to_value(&self) -> Value {
-        self.0.to_value()
-    }
-
-    fn schema() -> Schema {
-        let mut list = Array::new(PassengerKind::schema());
-        list.min_items = Some(1);
-        list.into()
-    }
-}
+pub type Passengers = NonEmpty<PassengerKind>;

@@ -1,11 +1,5 @@
 //! Values that are strings: codes, names, booking ids.
 
-use crate::contract::fault::Faults;
-use crate::contract::field::{FieldValue, refused};
-use serde_json::Value;
-use std::borrow::Cow;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-
 /// Declares a string type: its rule as a function, the same rule in words and as a schema, and how it is sent on.
 macro_rules! text {
     (
@@ -29,25 +23,25 @@ macro_rules! text {
             }
         }
 
-        impl FieldValue for $name {
-            fn allowed() -> Cow<'static, str> {
+        impl $crate::contract::field::FieldValue for $name {
+            fn allowed() -> std::borrow::Cow<'static, str> {
                 $allowed.into()
             }
 
-            fn read(value: &Value) -> Result<Self, Faults> {
+            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
                 let accepts: fn(&str) -> bool = $accepts;
                 let text = value.as_str().filter(|text| accepts(text));
-                let text = text.ok_or_else(|| refused::<Self>(value))?;
+                let text = text.ok_or_else(|| $crate::contract::field::refused::<Self>(value))?;
                 Ok(Self($forwards(text)))
             }
 
-            fn to_value(&self) -> Value {
+            fn to_value(&self) -> serde_json::Value {
                 self.0.as_str().into()
             }
 
-            fn schema() -> Schema {
-                ObjectBuilder::new()
-                    .schema_type(Type::String)
+            fn schema() -> utoipa::openapi::schema::Schema {
+                utoipa::openapi::schema::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::String)
                     .examples($examples)
                     $( .$schema(Some($value)) )+
                     .into()
@@ -55,6 +49,8 @@ macro_rules! text {
         }
     };
 }
+
+pub(crate) use text;
 
 /// The longest free text and booking id, in characters (contract 9).
 pub(crate) const MAX_TEXT_CHARS: usize = 300;

@@ -1,0 +1,118 @@
+//! An item of a scan and its attempts as their caller sees them.
+
+use super::state::ItemState;
+use crate::contract::status::SearchStatus;
+use crate::ids::{AttemptId, ItemId, ScanId};
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// One search of a scan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c",
+    "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+    "position": 0,
+    "search": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-01"},
+    "state": "done", "search_status": "ok", "reason": null,
+    "attempts": 1, "requests_spent": 1, "results": 12,
+    "best_price": 164, "currency": "USD",
+    "observed_at": "2026-12-01T08:00:03Z", "latency_ms": 1610, "error": null
+})))]
+pub struct Item {
+    /// Its id.
+    pub id: ItemId,
+    /// Its scan.
+    pub scan_id: ScanId,
+    /// Its place in the plan, from 0.
+    pub position: u32,
+    /// The complete body of the search.
+    #[schema(value_type = Object)]
+    pub search: Map<String, Value>,
+    /// Where it is.
+    pub state: ItemState,
+    /// What the search says of itself; null until done.
+    pub search_status: Option<SearchStatus>,
+    /// Why, where something went wrong or nothing was found.
+    pub reason: Option<String>,
+    /// How many times it went upstream.
+    pub attempts: u32,
+    /// How many requests that cost.
+    pub requests_spent: u32,
+    /// Itineraries, properties or rooms found.
+    pub results: Option<u32>,
+    /// The lowest price, in major units.
+    #[schema(value_type = Option<f64>)]
+    pub best_price: Option<Decimal>,
+    /// Its currency.
+    pub currency: Option<String>,
+    /// When the answer came.
+    pub observed_at: Option<Timestamp>,
+    /// From the first byte out to the last byte in.
+    pub latency_ms: Option<u32>,
+    /// What the marketplace said, where it refused.
+    pub error: Option<String>,
+    /// The whole answer as upstream gave it; only with `?expand=answer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub answer: Option<Value>,
+}
+
+/// A page of a scan's items.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ItemPage {
+    /// The items.
+    pub data: Vec<Item>,
+    /// Where the next page begins; null on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// One time that an item went upstream. It can cost two billed requests: the second try of a 5xx.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "id": "att_01970a1b2c3d7e4f8a9b0c1d2e3f4a5d",
+    "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c",
+    "number": 1,
+    "started_at": "2026-12-01T08:00:01Z", "ended_at": "2026-12-01T08:00:03Z",
+    "requests_spent": 1, "http_status": 200, "search_status": "ok", "reason": null,
+    "search_headers": {"x-search-status": "ok", "x-search-results": "12"},
+    "latency_ms": 1610, "error": null
+})))]
+pub struct Attempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// The item that it was made for.
+    pub item_id: ItemId,
+    /// Its number; later attempts have higher ones, with gaps where a turn was given back unsent.
+    pub number: u32,
+    /// When it was put on record, before its first byte was sent.
+    pub started_at: Timestamp,
+    /// When its answer was in; null while it runs.
+    pub ended_at: Option<Timestamp>,
+    /// How many requests it cost.
+    pub requests_spent: u32,
+    /// The marketplace's last HTTP status; null where there was no answer.
+    pub http_status: Option<u16>,
+    /// What the search says of itself.
+    pub search_status: Option<SearchStatus>,
+    /// Why, where something went wrong or nothing was found.
+    pub reason: Option<String>,
+    /// The `x-search-*` headers of the answer.
+    pub search_headers: BTreeMap<String, String>,
+    /// From the first byte out to the last byte in.
+    pub latency_ms: Option<u32>,
+    /// What the marketplace said, where it refused.
+    pub error: Option<String>,
+}
+
+/// Every attempt of an item, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptPage {
+    /// The attempts.
+    pub data: Vec<Attempt>,
+    /// Where the next page begins; null on the last.
+    pub next_cursor: Option<String>,
+}

@@ -1,0 +1,54 @@
+//! What lists of scans and items can be asked for.
+
+use super::request::{ReasonWord, ScanEndpoint, Tag};
+use super::state::{Expand, ItemSort, ItemState, ScanStatus};
+use crate::contract::declare::request;
+use crate::contract::primitives::{Cursor, PageLimit};
+use crate::contract::query::query;
+use crate::contract::status::SearchStatus;
+
+request! {
+    /// The query of `GET /v1/scans`.
+    pub struct ScansQuery for "the query of scans" {
+        required {}
+        optional {
+            /// Only scans in this status.
+            status: ScanStatus;
+            /// Only scans of this endpoint.
+            endpoint: ScanEndpoint;
+            /// Only scans with this tag.
+            tag: Tag;
+            /// The most scans of a page.
+            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
+            /// Where the page begins: the `next_cursor` of the page before.
+            cursor: Cursor;
+        }
+        example { "status": "running", "limit": 50 }
+    }
+}
+
+request! {
+    /// The query of `GET /v1/scans/{id}/items`.
+    pub struct ItemsQuery for "the query of items" {
+        required {}
+        optional {
+            /// Only items in this state.
+            state: ItemState;
+            /// Only items with this search status.
+            search_status: SearchStatus;
+            /// Only items with this reason.
+            reason: ReasonWord;
+            /// The order.
+            sort: ItemSort = ItemSort::Position => sort_or_default;
+            /// What to show the items with.
+            expand: Expand;
+            /// The most items of a page.
+            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
+            /// Where the page begins: the `next_cursor` of the page before.
+            cursor: Cursor;
+        }
+        example { "search_status": "degraded", "sort": "position" }
+    }
+}
+
+query!(ScansQuery, ItemsQuery);

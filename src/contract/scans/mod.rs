@@ -1,0 +1,21 @@
+//! Scans on the wire (jobs-api, "Scans").
+//!
+//! Here: what a caller sends and gets back, and the words for states. Not here: what a scan plans and does (`scans`),
+//! which stands on these types.
+
+mod item;
+mod list;
+mod request;
+mod resource;
+mod state;
+mod sweep;
+
+pub use item::{Attempt, AttemptPage, Item, ItemPage};
+pub use list::{ItemsQuery, ScansQuery};
+pub use request::{
+    DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest,
+    Tag, UpstreamLimit,
+};
+pub use resource::{BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage};
+pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
+pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};

@@ -1,0 +1,143 @@
+//! A scan as its caller sees it.
+
+use super::state::{PauseReason, ScanStatus};
+use crate::contract::endpoint::Endpoint;
+use crate::ids::{ItemId, MonitorId, ScanId};
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// One request with some fields swept, and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+    "endpoint": "flights/oneway",
+    "request": {"from_airport": "TLV", "to_airport": "LHR"},
+    "sweep": {"departure_date": {"from": "2027-01-01", "to": "2027-01-31"}},
+    "label": "January", "tags": ["demo"],
+    "status": "running", "status_reason": null,
+    "items": {
+        "total": 31, "pending": 10, "running": 2, "ok": 17, "empty": 1, "partial": 0, "degraded": 1, "failed": 0, "cancelled": 0
+    },
+    "requests": {"planned": 31, "spent": 21, "max": 40},
+    "best": {"price": 164, "currency": "USD", "item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"},
+    "progress": 0.61, "eta_seconds": 12, "monitor_id": null,
+    "key_custody": {"until": "2027-01-05T08:00:00Z"},
+    "created_at": "2026-12-01T08:00:00Z", "started_at": "2026-12-01T08:00:01Z", "finished_at": null
+})))]
+pub struct Scan {
+    /// Its id.
+    pub id: ScanId,
+    /// The endpoint that its searches are for.
+    pub endpoint: Endpoint,
+    /// The fields that all its searches share, as given.
+    #[schema(value_type = Object)]
+    pub request: Map<String, Value>,
+    /// The swept fields, as given.
+    #[schema(value_type = Object)]
+    pub sweep: Map<String, Value>,
+    /// What people call it.
+    pub label: Option<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Where it is.
+    pub status: ScanStatus,
+    /// Why it is paused.
+    pub status_reason: Option<PauseReason>,
+    /// Its items, counted by what became of them.
+    pub items: ItemCounts,
+    /// Its billed requests.
+    pub requests: RequestCounts,
+    /// The lowest price seen so far.
+    pub best: Option<BestPrice>,
+    /// The share of its items that have ended, 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
+    pub progress: f64,
+    /// Seconds until it ends at the lane's pace, where that is known.
+    pub eta_seconds: Option<u64>,
+    /// The monitor that made it.
+    pub monitor_id: Option<MonitorId>,
+    /// Until when the caller's key is kept, sealed; null once it is destroyed.
+    pub key_custody: Option<KeyCustody>,
+    /// When it was stored.
+    pub created_at: Timestamp,
+    /// When its first search began.
+    pub started_at: Option<Timestamp>,
+    /// When its last item ended.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A scan's items by what became of them. All but `total` add up to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ItemCounts {
+    /// All of them.
+    pub total: u32,
+    /// Waiting.
+    pub pending: u32,
+    /// Being searched.
+    pub running: u32,
+    /// Done: complete.
+    pub ok: u32,
+    /// Done: complete, and nothing exists.
+    pub empty: u32,
+    /// Done: part of the search failed.
+    pub partial: u32,
+    /// Done: the search did not complete.
+    pub degraded: u32,
+    /// Refused by the marketplace.
+    pub failed: u32,
+    /// Cancelled before their turn.
+    pub cancelled: u32,
+}
+
+/// A scan's requests to the marketplace, each of them billed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RequestCounts {
+    /// One per item.
+    pub planned: u32,
+    /// Sent so far, second tries included.
+    pub spent: u32,
+    /// The caller's ceiling.
+    pub max: Option<u32>,
+}
+
+/// The lowest price of a scan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BestPrice {
+    /// In major units.
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// ISO currency code.
+    pub currency: String,
+    /// The item that saw it.
+    pub item: ItemId,
+}
+
+/// The caller's marketplace key is held, sealed, for the work that was ordered, and destroyed when that ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyCustody {
+    /// The latest time at which it is destroyed.
+    pub until: Timestamp,
+}
+
+/// A page of scans, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ScanPage {
+    /// The scans.
+    pub data: Vec<Scan>,
+    /// Where the next page begins; null on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// Answer of a retry: what will be asked again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RetryAccepted {
+    /// Items that are pending again.
+    pub items_retried: u32,
+    /// Items left alone because their date has passed.
+    pub items_skipped: u32,
+    /// The scan, which runs on.
+    pub scan: Scan,
+}
