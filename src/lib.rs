@@ -1,8 +1,10 @@
 pub mod config;
 pub mod contract;
 pub mod db;
+pub mod history;
 pub mod http;
 pub mod ids;
 pub mod search;
 pub mod telemetry;
+pub mod tenants;
 pub mod upstream;

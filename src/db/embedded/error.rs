@@ -59,7 +59,10 @@ pub enum EmbeddedError {
     },
 
     /// Somebody else's folder: using it would hand them the database.
-    #[error("{} is not a folder of the database server's user alone; remove it and start again", .0.display())]
+    #[error(
+        "{} belongs to another user or is open to others; give it to the database server's user alone, \
+         or set FARESCAN_DATA_DIR to another folder", .0.display()
+    )]
     NotOurs(PathBuf),
 
     /// No data folder was named and none can be derived.

@@ -76,6 +76,15 @@ impl Folders {
         make_private(&self.cluster, account)?;
         make_private(&self.socket_dir, account)
     }
+
+    /// Removes a socket folder in `/tmp`, once no server uses it.
+    pub(super) fn clear_temporary(&self) {
+        if !self.socket_dir.starts_with(&self.cluster)
+            && let Err(error) = fs::remove_dir(&self.socket_dir)
+        {
+            tracing::debug!(%error, folder = %self.socket_dir.display(), "an empty folder stays");
+        }
+    }
 }
 
 fn socket_dir(cluster: &Path) -> PathBuf {

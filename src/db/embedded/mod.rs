@@ -144,6 +144,7 @@ impl Server {
         let _stopping = Lock::exclusive(&self.folders.start_lock, LOCK_PATIENCE)?;
         if self.in_use.is_last()? {
             postmaster::stop(&self.folders.data)?;
+            self.folders.clear_temporary();
             tracing::info!(home = %self.folders.home.display(), "embedded Postgres is stopped");
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! One server process: seen through its pid file, spawned, stopped. The caller holds the start lock.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -24,6 +24,12 @@ const IMMEDIATE_SHUTDOWN: Duration = Duration::from_secs(5);
 
 /// Crash recovery replays what was written since the last checkpoint before the server is ready.
 const START: Duration = Duration::from_secs(60);
+
+/// How long a living server takes for its first byte on a busy machine.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// The protocol's smallest question, "do you speak TLS?": length 8, code 80877103. The answer is one byte.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
 /// A log beyond this is begun anew at the next start.
 const LONGEST_LOG_BYTES: u64 = 4 << 20;
@@ -197,8 +203,16 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join(format!(".s.PGSQL.{PORT}"))
 }
 
+/// Whether somebody answers. That the kernel connects us says nothing: a killed server's socket stays open until the
+/// last of its children is gone.
 fn takes_connections(socket_dir: &Path) -> bool {
-    UnixStream::connect(socket(socket_dir)).is_ok()
+    let ask = || {
+        let mut stream = UnixStream::connect(socket(socket_dir))?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(&SSL_REQUEST)?;
+        stream.read_exact(&mut [0])
+    };
+    ask().is_ok()
 }
 
 /// Whether the process is the server of this cluster, as far as the system lets us see.
