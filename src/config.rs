@@ -44,3 +44,44 @@ impl Default for DatabaseConfig {
         Self { url: None, data_dir: None, pg_bin: None, max_connections: Self::DEFAULT_CONNECTIONS }
     }
 }
+
+/// The pace of a caller's lanes until its plan is known, used when a lane is made (engine, "Learning the pace").
+///
+/// The burst is the thirtieth part of the rate, and at least 1.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceConfig {
+    /// Flight searches a minute for a caller whose plan is not known
+    #[arg(long, env = "FARESCAN_FLIGHTS_PER_MINUTE", value_name = "COUNT", default_value_t = Self::FLIGHTS_PER_MINUTE,
+          value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub flights_per_minute: u32,
+
+    /// Hotel searches a minute for a caller whose plan is not known
+    #[arg(long, env = "FARESCAN_HOTELS_PER_MINUTE", value_name = "COUNT", default_value_t = Self::HOTELS_PER_MINUTE,
+          value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub hotels_per_minute: u32,
+
+    /// Searches of one caller and API at the same time
+    #[arg(long, env = "FARESCAN_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = Self::MAX_IN_FLIGHT,
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub max_in_flight: u32,
+}
+
+impl PaceConfig {
+    /// Within the smallest plan of the specification.
+    pub const FLIGHTS_PER_MINUTE: u32 = 60;
+    /// Hotel searches take several times as long as flight searches.
+    pub const HOTELS_PER_MINUTE: u32 = 20;
+    /// What a small plan's engine takes at once.
+    pub const MAX_IN_FLIGHT: u32 = 8;
+}
+
+impl Default for PaceConfig {
+    fn default() -> Self {
+        Self {
+            flights_per_minute: Self::FLIGHTS_PER_MINUTE,
+            hotels_per_minute: Self::HOTELS_PER_MINUTE,
+            max_in_flight: Self::MAX_IN_FLIGHT,
+        }
+    }
+}

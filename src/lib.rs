@@ -3,6 +3,7 @@ pub mod contract;
 pub mod db;
 pub mod history;
 pub mod ids;
+pub mod paging;
 pub mod scans;
 pub mod search;
 pub mod tenants;
