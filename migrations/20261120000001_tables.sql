@@ -171,7 +171,8 @@ create table scan_items (
     primary key (tenant_id, item_id),
     foreign key (tenant_id, scan_id) references scans on delete cascade,
     unique (tenant_id, scan_id, position),
-    check ((state in ('claimed', 'calling')) = (worker_id is not null))
+    check ((state in ('claimed', 'calling')) = (worker_id is not null)),
+    check (state <> 'delayed' or not_before is not null)
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 create index scan_items_pending on scan_items (tenant_id, api, turn, item_id) where state = 'pending';

@@ -82,7 +82,8 @@ $$;
 -- (GCRA) and its places in flight. The last row has no item but wait_ms, the milliseconds until a visit is next of use (at most
 -- 1000), or -1: the worker's lease is gone, take a new one.
 create function claim(p_worker bigint, p_slots integer)
-returns table (tenant_id uuid, item_id uuid, scan_id uuid, api text, number integer, wait_ms integer)
+returns table (tenant_id uuid, item_id uuid, scan_id uuid, number integer, endpoint text, body jsonb, upstream_filters boolean,
+               upstream_limit integer, grant_id uuid, wait_ms integer)
 language plpgsql
 -- The planner takes a tenth of the rows for a LIMIT it does not know and then prefers scans and sorts that grow with the backlog.
 set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -102,7 +103,8 @@ declare
     last     bigint;
 begin
     if not exists (select from workers w where w.worker_id = p_worker and not w.dead and w.lease_until > clock_timestamp()) then
-        return query select null::uuid, null::uuid, null::uuid, null::text, null::integer, -1;
+        wait_ms := -1;
+        return next;
         return;
     end if;
     select greatest(5, ceil(p_slots::numeric / greatest(count(*), 1))) into share
@@ -146,9 +148,15 @@ begin
             look := 0;
         end loop;
         if got > 0 then
+            -- Item by item: joined freely, the planner begins with all scans of the tenant.
             return query
-            select i.tenant_id, i.item_id, i.scan_id, i.api, i.attempt, null::integer
-            from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = any (taken);
+            with mine as materialized (
+                select * from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = any (taken)
+            )
+            select m.tenant_id, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
+                   s.grant_id, null::integer
+            from mine m
+            cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s;
         end if;
         update lanes l
         set arrival = lane.arrival + got * lane.emission,
@@ -163,9 +171,10 @@ begin
         free := free - got;
     end loop;
 
-    return query select null::uuid, null::uuid, null::uuid, null::text, null::integer, coalesce(
+    wait_ms := coalesce(
         (select least(1000, ceil(greatest(0, extract(epoch from l.next_at - clock_timestamp()) * 1000)))::integer
          from lanes l where l.next_at is not null order by l.next_at limit 1), 1000);
+    return next;
 end $$;
 
 -- Begin: the ledger before the first byte ----------------------------------------------------------------------------------
@@ -360,7 +369,7 @@ begin
     return true;
 end $$;
 
--- The best price of a scan, when some of its items have a new one. Prices of another currency than the scan's best do not compare.
+-- The best price of a scan, when some of its items have ended. Prices of another currency than the scan's best do not compare.
 create function keep_best(p_tenant uuid, p_scan uuid, p_items uuid[]) returns void
 language plpgsql as $$
 begin
@@ -468,7 +477,8 @@ begin
             set state = coalesce(d.next_state, i.state),
                 worker_id = case when d.next_state is null then i.worker_id end,
                 turn = case when d.next_state = 'pending' then d.virtual_time else i.turn end,
-                not_before = case when d.next_state = 'delayed' then clock_timestamp() + d.retry_delay end,
+                not_before = case when d.next_state = 'delayed' then clock_timestamp() + d.retry_delay
+                                  when d.next_state is null then i.not_before end,
                 counted_calls = i.counted_calls - case when d.live and d.ending = 'returned' then 1 else 0 end,
                 requests_spent = i.requests_spent - d.unused,
                 search_status = case when d.next_state = 'done' then d.search_status
@@ -485,7 +495,7 @@ begin
         )
         select d.tenant_id, d.scan_id, sum(d.unused) as unused,
                array_agg(d.item_id) as items, array_agg(d.number) as numbers,
-               array_agg(d.item_id) filter (where d.next_state = 'done' and d.best_price is not null) as priced,
+               array_agg(d.item_id) filter (where d.next_state in ('done', 'failed')) as ended,
                array_agg(d.item_id) filter (where d.next_state in ('pending', 'delayed')) as put_back,
                count(*) filter (where d.next_state = 'done' and d.search_status = 'ok') as ok,
                count(*) filter (where d.next_state = 'done' and d.search_status = 'empty') as empty,
@@ -502,8 +512,8 @@ begin
         if work.put_back is not null then
             perform follow_scan(p_now, scan, work.put_back);
         end if;
-        if work.priced is not null then
-            perform keep_best(work.tenant_id, work.scan_id, work.priced);
+        if work.ended is not null then
+            perform keep_best(work.tenant_id, work.scan_id, work.ended);
         end if;
         return query select work.tenant_id, x.item_id, x.number from unnest(work.items, work.numbers) as x (item_id, number);
     end loop;

@@ -2,9 +2,47 @@
 //!
 //! Here is only the reading; the module that a setting belongs to decides what it means.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use secrecy::SecretString;
+
+pub use crate::upstream::UpstreamConfig;
+
+/// Where the service listens. Port 0 picks a free one; the log line `listening` names it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Listening")]
+pub struct HttpConfig {
+    /// Address of the API, its description and its docs page
+    #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Address of health and readiness, for operators only
+    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
+    pub admin_listen: SocketAddr,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogConfig {
+    /// What is logged: a level, or directives such as `info,farescan=debug`
+    #[arg(id = "log", long = "log", env = "FARESCAN_LOG", value_name = "FILTER", default_value = "info")]
+    pub filter: String,
+
+    /// Lines for people or for programs [default: text on a terminal, else json]
+    #[arg(id = "log_format", long = "log-format", env = "FARESCAN_LOG_FORMAT", value_name = "FORMAT")]
+    pub format: Option<LogFormat>,
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Where the data lives. Without a URL the program keeps a private Postgres of its own (`crate::db::embedded`).
 #[derive(Clone, Debug, clap::Args)]
@@ -83,5 +121,33 @@ impl Default for PaceConfig {
             hotels_per_minute: Self::HOTELS_PER_MINUTE,
             max_in_flight: Self::MAX_IN_FLIGHT,
         }
+    }
+}
+
+/// The worker: how much it does at once, and its clocks.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Worker")]
+pub struct WorkerConfig {
+    /// Searches of this process at the same time, over all callers
+    #[arg(long, env = "FARESCAN_WORKER_CONCURRENCY", value_name = "COUNT", default_value_t = Self::CONCURRENCY,
+          value_parser = clap::value_parser!(u16).range(1..=2_000))]
+    pub worker_concurrency: u16,
+
+    /// Seconds that a process may be silent before its calls count as lost; every process of a database has the same
+    #[arg(long, env = "FARESCAN_LEASE_SECONDS", value_name = "SECONDS", default_value_t = Self::LEASE_SECONDS, hide = true,
+          value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub lease_seconds: u32,
+}
+
+impl WorkerConfig {
+    /// Searches take seconds and little of this machine.
+    pub const CONCURRENCY: u16 = 64;
+    /// Six renewals; lost calls are shown within one and a half of it.
+    pub const LEASE_SECONDS: u32 = 30;
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self { worker_concurrency: Self::CONCURRENCY, lease_seconds: Self::LEASE_SECONDS }
     }
 }

@@ -22,15 +22,13 @@ pub(crate) fn body_schema(doc: &str, fields: &[FieldSpec], example: Value) -> Sc
     object.into()
 }
 
-/// The value's own schema with the field's meaning and default on it.
+/// The value's own schema with the field's meaning and default on it. Every value is an object in the schema's sense (a
+/// string and a number too) or an array.
 pub(crate) fn field_schema(field: &FieldSpec) -> Schema {
     let mut schema = (field.schema)();
     let (description, default) = match &mut schema {
         Schema::Object(Object { description, default, .. }) => (description, default),
         Schema::Array(array) => (&mut array.description, &mut array.default),
-        Schema::OneOf(one) => (&mut one.description, &mut one.default),
-        Schema::AllOf(all) => (&mut all.description, &mut all.default),
-        Schema::AnyOf(any) => (&mut any.description, &mut any.default),
         _ => return schema,
     };
     *description = Some(field.doc.to_owned());

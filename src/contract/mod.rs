@@ -39,3 +39,6 @@ pub use offer::{Offer, offers};
 pub use read::{MAX_DEPTH, read_object, unknown_field};
 pub use status::{SearchStatus, Verdict};
 pub use words::UnknownWord;
+
+#[cfg(test)]
+mod tests;

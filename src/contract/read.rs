@@ -31,9 +31,8 @@ pub fn read_object(body: &[u8], max_depth: usize) -> Result<Map<String, Value>, 
 }
 
 fn not_an_object(body: &[u8], allowed: String) -> Faults {
-    // A character is at most four bytes, so this much is always enough to fill the echo.
-    let start = &body[..body.len().min(4 * super::fault::MAX_HELD_CHARS + 4)];
-    Faults::from(Fault { path: "body".to_owned(), held: Some(shorten(&String::from_utf8_lossy(start))), allowed })
+    let held = Some(shorten(&String::from_utf8_lossy(body)));
+    Fault { path: "body".to_owned(), held, allowed }.into()
 }
 
 /// How deep the brackets outside strings nest. Looked at before parsing, whose recursion it bounds; of text that is
@@ -169,7 +168,7 @@ fn unknown(what: &str, fields: &[FieldSpec], name: &str, value: &Value) -> Fault
 fn nearest(fields: &[FieldSpec], name: &str) -> Option<&'static str> {
     let mut best = None;
     for field in fields {
-        let near = (strsim::sorensen_dice(field.name, name), strsim::jaro_winkler(field.name, name));
+        let near = strsim::sorensen_dice(field.name, name);
         if best.is_none_or(|(_, nearest)| near > nearest) {
             best = Some((field.name, near));
         }

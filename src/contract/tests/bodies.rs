@@ -1,0 +1,205 @@
+//! What holds for every body: contract 2, 5, 6, 7, and the questions that other parts ask a request.
+
+use super::{body_of, faults, minimal, with};
+use crate::contract::{Alias, Api, Endpoint, Request};
+use serde_json::{Value, json};
+
+#[test]
+fn each_required_field_is_missed() {
+    for endpoint in Endpoint::ALL {
+        let required: Vec<_> = endpoint.fields().iter().filter(|field| field.required).collect();
+        assert_eq!(required.iter().map(|field| field.name).collect::<Vec<_>>(), keys(&minimal(*endpoint)), "{endpoint}");
+        for field in required {
+            let told = format!("`{}` is missing; allowed: {}", field.name, (field.allowed)());
+            assert_eq!(faults(*endpoint, &json!({field.name: null})), [told.clone()]);
+            let mut without = minimal(*endpoint);
+            without.remove(field.name);
+            assert_eq!(Request::check(*endpoint, &without).unwrap_err().to_string(), told);
+        }
+    }
+}
+
+fn keys(body: &serde_json::Map<String, Value>) -> Vec<&str> {
+    body.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn null_is_the_same_as_absent_and_is_never_sent() {
+    for endpoint in Endpoint::ALL {
+        let mut body = minimal(*endpoint);
+        for field in endpoint.fields().iter().filter(|field| !field.required) {
+            body.insert(field.name.to_owned(), Value::Null);
+        }
+        body.insert("no_such_field".to_owned(), Value::Null);
+        let checked = Request::check(*endpoint, &body).unwrap();
+        assert_eq!(checked.request.to_body(), minimal(*endpoint), "{endpoint}");
+        assert_eq!(checked.alias, None);
+    }
+}
+
+#[test]
+fn no_default_is_sent_and_fields_go_in_the_order_of_the_contract() {
+    for endpoint in Endpoint::ALL {
+        let mut body: Vec<_> = minimal(*endpoint).into_iter().collect();
+        body.reverse();
+        let sent = Request::check(*endpoint, &body.into_iter().collect()).unwrap().request.to_body();
+        assert_eq!(keys(&sent), keys(&minimal(*endpoint)), "{endpoint}");
+    }
+}
+
+#[test]
+fn the_documented_defaults() {
+    let flights = [
+        ("sort_type", json!("Overall")),
+        ("currency", json!("USD")),
+        ("passengers", json!([1])),
+        ("limit", json!(10)),
+        ("strict", json!(false)),
+        ("use_ext_proxy", json!(true)),
+    ];
+    let stay = [("adults", json!(2)), ("children", json!(0)), ("currency", json!("USD"))];
+    let search: Vec<_> = stay.iter().cloned().chain([("filters", json!([]))]).collect();
+    let rooms: Vec<_> = stay.iter().cloned().chain([("free_cancellation", json!(false))]).collect();
+    for (endpoint, defaults) in [
+        (Endpoint::FlightsOneway, &flights[..]),
+        (Endpoint::FlightsRoundtrip, &flights[..]),
+        (Endpoint::HotelsSearch, &search[..]),
+        (Endpoint::HotelsByName, &rooms[..]),
+        (Endpoint::HotelsRooms, &rooms[..]),
+        (Endpoint::HotelsResolve, &[]),
+    ] {
+        let documented = endpoint.fields().iter().filter_map(|field| Some((field.name, field.default_value()?)));
+        assert_eq!(documented.collect::<Vec<_>>(), defaults, "{endpoint}");
+    }
+}
+
+#[test]
+fn the_accessors_give_what_was_sent_or_the_default() {
+    let oneway = |more: Value| match Request::check(Endpoint::FlightsOneway, &with(Endpoint::FlightsOneway, &more)) {
+        Ok(checked) => checked.request,
+        Err(faults) => panic!("{faults}"),
+    };
+    let Request::Oneway(silent) = oneway(json!({})) else { panic!() };
+    assert_eq!((silent.limit_or_default().get(), silent.limit, silent.currency_or_default().as_str()), (10, None, "USD"));
+    let Request::Oneway(told) = oneway(json!({"limit": 3, "currency": "eur", "use_ext_proxy": false})) else { panic!() };
+    assert_eq!((told.limit_or_default().get(), told.currency_or_default().as_str()), (3, "eur"));
+    assert!(!told.use_ext_proxy_or_default() && silent.use_ext_proxy_or_default());
+    assert_eq!(silent.passengers_or_default().as_slice().len(), 1);
+}
+
+#[test]
+fn an_unknown_field_is_refused_with_the_nearest_known_name() {
+    for (endpoint, name, meant) in [
+        (Endpoint::FlightsOneway, "depature_date", "departure_date"),
+        (Endpoint::FlightsOneway, "arrival_time_min", "departure_arrival_time_min"),
+        (Endpoint::FlightsOneway, "From_Airport", "from_airport"),
+        (Endpoint::FlightsOneway, "curency", "currency"),
+        (Endpoint::FlightsOneway, "~", "from_airport"),
+        (Endpoint::FlightsRoundtrip, "max_stop", "max_stops"),
+        (Endpoint::FlightsRoundtrip, "return_airlines", "return_airline_codes"),
+        (Endpoint::HotelsSearch, "check_in_date", "checkin_date"),
+        (Endpoint::HotelsRooms, "booking_id", "hotel_booking_id"),
+    ] {
+        let told = format!("`{name}` holds 1; allowed: no such field in {endpoint}; did you mean `{meant}`?");
+        assert_eq!(faults(endpoint, &json!({name: 1})), [told]);
+    }
+}
+
+#[test]
+fn all_faults_of_a_body_are_told_at_once() {
+    let body = json!({
+        "to_airport": "London", "departure_date": "2027-02-30", "passengers": [1, 9, 2, "x"], "limit": "10", "hotel": 1
+    });
+    let told = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap_err();
+    let paths: Vec<_> = told.iter().map(|fault| fault.path.as_str()).collect();
+    let expected = ["from_airport", "to_airport", "departure_date", "passengers[1]", "passengers[3]", "limit", "hotel"];
+    assert_eq!(paths, expected);
+    let message = told.to_string();
+    assert!(message.contains("`to_airport` holds \"London\"; allowed: an IATA airport code of three letters"), "{message}");
+    assert!(message.contains(". `departure_date` holds \"2027-02-30\"; allowed: a date that exists"), "{message}");
+}
+
+/// Contract 5: what is given, what is sent as departure and return stops, what the header says.
+#[test]
+fn max_stops_stands_for_the_stops_of_each_leg_that_is_not_given() {
+    for (given, departure, back, header) in [
+        (json!({}), None, None, None),
+        (json!({"max_stops": null}), None, None, None),
+        (json!({"max_stops": 1}), Some(1), Some(1), Some("max_stops -> max_departure_stops, max_return_stops")),
+        (json!({"max_stops": 1, "max_departure_stops": 0}), Some(0), Some(1), Some("max_stops -> max_return_stops")),
+        (json!({"max_stops": 1, "max_return_stops": 2}), Some(1), Some(2), Some("max_stops -> max_departure_stops")),
+        (json!({"max_stops": 1, "max_departure_stops": 0, "max_return_stops": 2}), Some(0), Some(2), None),
+        (
+            json!({"max_stops": 1, "max_departure_stops": null, "max_return_stops": 0}),
+            Some(1),
+            Some(0),
+            Some("max_stops -> max_departure_stops"),
+        ),
+    ] {
+        let body = with(Endpoint::FlightsRoundtrip, &given);
+        let checked = Request::check(Endpoint::FlightsRoundtrip, &body).unwrap();
+        let sent = checked.request.to_body();
+        assert_eq!(sent.get("max_departure_stops").and_then(Value::as_u64), departure, "{given}");
+        assert_eq!(sent.get("max_return_stops").and_then(Value::as_u64), back, "{given}");
+        assert!(!sent.contains_key("max_stops"), "{given}");
+        assert_eq!(checked.alias.as_ref().map(Alias::header_value).as_deref(), header, "{given}");
+        assert_eq!(checked.alias, Alias::of(Endpoint::FlightsRoundtrip, &body));
+    }
+}
+
+#[test]
+fn one_way_max_stops_is_the_native_field() {
+    let body = with(Endpoint::FlightsOneway, &json!({"max_stops": 1}));
+    let checked = Request::check(Endpoint::FlightsOneway, &body).unwrap();
+    assert_eq!((&checked.request.to_body()["max_stops"], checked.alias), (&json!(1), None));
+}
+
+#[test]
+fn the_alias_is_known_even_of_a_body_that_is_refused() {
+    for bad in [json!({"max_stops": "one"}), json!({"max_stops": [], "to_airport": 7}), json!({"max_stops": -1})] {
+        let body = with(Endpoint::FlightsRoundtrip, &bad);
+        let alias = Alias::of(Endpoint::FlightsRoundtrip, &body).unwrap();
+        assert_eq!(alias.header_value(), "max_stops -> max_departure_stops, max_return_stops");
+        let told = Request::check(Endpoint::FlightsRoundtrip, &body).unwrap_err();
+        assert!(told.iter().any(|fault| fault.path == "max_stops"), "{told}");
+    }
+}
+
+#[test]
+fn what_other_parts_ask_a_request() {
+    let (out, back) = (Some("2027-01-14".parse().unwrap()), Some("2027-01-21".parse().unwrap()));
+    let stay = Some("2027-01-17".parse().unwrap());
+    for (endpoint, api, limit, first, last) in [
+        (Endpoint::FlightsOneway, Api::Flights, Some(10), out, None),
+        (Endpoint::FlightsRoundtrip, Api::Flights, Some(10), out, back),
+        (Endpoint::HotelsSearch, Api::Hotels, None, out, stay),
+        (Endpoint::HotelsByName, Api::Hotels, None, out, stay),
+        (Endpoint::HotelsRooms, Api::Hotels, None, out, stay),
+        (Endpoint::HotelsResolve, Api::Hotels, None, None, None),
+    ] {
+        let request = Request::check(endpoint, &minimal(endpoint)).unwrap().request;
+        assert_eq!((request.endpoint(), endpoint.api()), (endpoint, api));
+        assert_eq!((request.limit(), request.first_date(), request.last_date()), (limit, first, last), "{endpoint}");
+        assert!(!request.strict(), "{endpoint}");
+        assert_eq!(Endpoint::SEARCHES.contains(&endpoint), endpoint != Endpoint::HotelsResolve);
+    }
+    for endpoint in [Endpoint::FlightsOneway, Endpoint::FlightsRoundtrip] {
+        let request = Request::check(endpoint, &with(endpoint, &json!({"strict": true, "limit": 7}))).unwrap().request;
+        assert_eq!((request.strict(), request.limit()), (true, Some(7)));
+    }
+}
+
+#[test]
+fn a_field_can_be_checked_alone() {
+    for endpoint in Endpoint::ALL {
+        for field in endpoint.fields() {
+            assert_eq!(endpoint.field(field.name).map(|found| found.name), Some(field.name));
+            assert!((field.read)(&json!({})).is_err(), "{} takes an object", field.name);
+        }
+        assert!(endpoint.field("no_such_field").is_none());
+    }
+    let airport = Endpoint::FlightsOneway.field("to_airport").unwrap();
+    assert_eq!((airport.read)(&json!("lhr")), Ok(json!("LHR")));
+    assert_eq!(body_of(Endpoint::FlightsOneway).fields.len(), 19);
+    assert_eq!(body_of(Endpoint::FlightsRoundtrip).fields.len(), 28);
+}

@@ -1,0 +1,128 @@
+//! What the price history is asked for (jobs-api, "History").
+
+use super::{Body, COUNT, COUNTRY, CURRENCY, DATE, POSITIVE, Row, TEXT};
+use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
+use crate::contract::{Fault, FieldValue};
+use serde_json::json;
+
+const TIME: &str = "a time with its offset, as 2027-01-13T08:00:00Z";
+
+fn tail() -> Vec<Row> {
+    let time = |field| {
+        let refuses = json!(["2027-01-13", "2027-01-13T08:00:00", "yesterday", "", 1, true]);
+        Row(field, json!(["2027-01-13T08:00:00Z"]), refuses, TIME)
+    };
+    vec![
+        time("since"),
+        time("until"),
+        Row("limit", json!([1, 500]), json!([0, 501, "1"]), "an integer from 1 to 500"),
+        Row("cursor", json!(["abc"]), json!(["", "a b", 1]), "the `next_cursor` of the page before"),
+    ]
+}
+
+fn date(field: &'static str) -> Row {
+    Row(field, json!(["2027-01-14"]), json!(["2027-02-29", "x", 1]), DATE)
+}
+
+#[test]
+fn every_field_of_the_flight_query_keeps_its_rule() {
+    let airport = "an IATA airport code of three letters, such as \"TLV\"";
+    let mut rows = vec![
+        Row("from_airport", json!(["LHR"]), json!(["L", 1]), airport),
+        Row("to_airport", json!(["LHR"]), json!(["L", 1]), airport),
+        date("departure_date"),
+        date("departure_from"),
+        date("departure_to"),
+        date("return_date"),
+        Row("currency", json!(["usd"]), json!(["$", 1]), CURRENCY),
+    ];
+    rows.extend(tail());
+    let query = Body {
+        fields: FlightHistoryQuery::FIELDS,
+        minimal: json!({"from_airport": "TLV", "to_airport": "LHR"}),
+        read: |body| FlightHistoryQuery::from_body(body).map(|query| query.to_body()),
+    };
+    query.holds(&rows);
+}
+
+#[test]
+fn every_field_of_the_hotel_query_keeps_its_rule() {
+    let text = |field| Row(field, json!(["Grand Hotel"]), json!(["", 1]), TEXT);
+    let id = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters with a \"/\" and \
+              without \"..\", \"?\", \"#\", \"\\\"";
+    let mut rows = vec![
+        text("hotel_name"),
+        text("destination"),
+        Row("hotel_booking_id", json!(["pt/grand"]), json!(["grand", 1]), id),
+        date("checkin_date"),
+        date("checkin_from"),
+        date("checkin_to"),
+        date("checkout_date"),
+        Row("adults", json!([1]), json!([0, "1"]), POSITIVE),
+        Row("children", json!([0]), json!([-1, "0"]), COUNT),
+        Row("currency", json!(["usd"]), json!(["$", 1]), CURRENCY),
+        Row("proxy_country", json!(["de"]), json!(["d", 1]), COUNTRY),
+    ];
+    rows.extend(tail());
+    let query = Body {
+        fields: HotelHistoryQuery::FIELDS,
+        minimal: json!({}),
+        read: |body| HotelHistoryQuery::from_body(body).map(|query| query.to_body()),
+    };
+    query.holds(&rows);
+}
+
+fn flights(more: &[(&'static str, &'static str)]) -> Result<FlightHistoryQuery, Vec<String>> {
+    let pairs = [("from_airport", "tlv"), ("to_airport", "lhr")].into_iter().chain(more.iter().copied());
+    FlightHistoryQuery::from_query(pairs).map_err(|faults| faults.iter().map(Fault::to_string).collect())
+}
+
+fn hotels(pairs: &[(&str, &str)]) -> Vec<String> {
+    HotelHistoryQuery::from_query(pairs.iter().copied())
+        .map_or_else(|faults| faults.iter().map(Fault::to_string).collect(), |_| Vec::new())
+}
+
+#[test]
+fn a_day_or_a_range_of_days() {
+    let query = flights(&[("departure_from", "2027-01-01"), ("departure_to", "2027-01-01"), ("limit", "7")]).unwrap();
+    assert_eq!((query.from_airport.as_str(), query.limit_or_default().get()), ("TLV", 7));
+    assert!(flights(&[("departure_date", "2027-01-01")]).is_ok());
+    assert!(flights(&[("departure_from", "2027-01-01")]).is_ok());
+    let told =
+        "`departure_date` holds \"2027-01-01\"; allowed: a day without `departure_from` and `departure_to`, or the range alone";
+    for end in ["departure_from", "departure_to"] {
+        assert_eq!(flights(&[("departure_date", "2027-01-01"), (end, "2027-01-02")]).unwrap_err(), [told]);
+    }
+    assert_eq!(
+        flights(&[("departure_from", "2027-01-02"), ("departure_to", "2027-01-01")]).unwrap_err(),
+        ["`departure_to` holds \"2027-01-01\"; allowed: a date on or after `departure_from` (2027-01-02)"]
+    );
+    let told = "`checkin_date` holds \"2027-01-01\"; allowed: a day without `checkin_from` and `checkin_to`, or the range alone";
+    for end in ["checkin_from", "checkin_to"] {
+        assert_eq!(hotels(&[("destination", "Rome"), ("checkin_date", "2027-01-01"), (end, "2027-01-02")]), [told]);
+    }
+    assert_eq!(hotels(&[("destination", "Rome"), ("checkin_from", "2027-01-02"), ("checkin_to", "2027-01-01")]).len(), 1);
+}
+
+#[test]
+fn exactly_one_subject() {
+    let one = "exactly one of `hotel_name`, `destination`, `hotel_booking_id`";
+    assert_eq!(hotels(&[]), [format!("`hotel_name` is missing; allowed: {one}")]);
+    for subject in [("hotel_name", "Grand"), ("destination", "Rome"), ("hotel_booking_id", "pt/grand")] {
+        assert_eq!(hotels(&[subject, ("adults", "2"), ("proxy_country", "de")]), [""; 0]);
+    }
+    assert_eq!(
+        hotels(&[("hotel_booking_id", "pt/grand"), ("hotel_name", "Grand"), ("destination", "Rome")]),
+        [
+            format!("`destination` holds \"Rome\"; allowed: {one}"),
+            format!("`hotel_booking_id` holds \"pt/grand\"; allowed: {one}")
+        ]
+    );
+}
+
+#[test]
+fn a_name_of_digits_stays_text() {
+    let query = HotelHistoryQuery::from_query([("hotel_name", "1898"), ("children", "0")]).unwrap();
+    assert_eq!(query.hotel_name.unwrap().to_value(), json!("1898"));
+    assert_eq!(query.children.unwrap().get(), 0);
+}

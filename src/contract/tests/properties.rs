@@ -1,0 +1,118 @@
+//! What holds for any JSON at all.
+
+use super::minimal;
+use crate::contract::scans::ScanRequest;
+use crate::contract::{Alias, Endpoint, MAX_DEPTH, Request, offers, read_object};
+use proptest::prelude::*;
+use proptest::sample::{Index, select, subsequence};
+use serde_json::{Map, Value, json};
+
+fn any_endpoint() -> impl Strategy<Value = Endpoint> {
+    select(Endpoint::ALL)
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-3..30_i64).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        "[A-Za-z]{2,3}|20[0-9]{2}-[01][0-9]-[0-3][0-9]|[a-z]/[a-z]".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((any_name(), inner), 0..4).prop_map(|pairs| pairs.into_iter().collect()),
+        ]
+    })
+}
+
+/// Any name, most often one that some body knows.
+fn any_name() -> impl Strategy<Value = String> {
+    let known: Vec<_> = Endpoint::ALL.iter().flat_map(|endpoint| endpoint.fields()).map(|field| field.name).collect();
+    prop_oneof![6 => select(known).prop_map(str::to_owned), 1 => ".{0,90}"]
+}
+
+fn any_body() -> impl Strategy<Value = Map<String, Value>> {
+    prop::collection::vec((any_name(), any_json()), 0..8).prop_map(|pairs| pairs.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn no_json_makes_a_check_panic(endpoint in any_endpoint(), body in any_body()) {
+        let alias = Alias::of(endpoint, &body);
+        match Request::check(endpoint, &body) {
+            Ok(checked) => prop_assert_eq!(checked.alias, alias),
+            Err(faults) => {
+                prop_assert!(!faults.is_empty());
+                for fault in &faults {
+                    prop_assert!(fault.held.as_ref().is_none_or(|held| held.chars().count() <= 80));
+                    prop_assert!(!fault.to_string().contains(char::is_control), "{}", fault);
+                }
+            }
+        }
+        let _ = ScanRequest::from_body(&body);
+        let _ = offers(endpoint, &Value::Object(body));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "[\\[\\]{}\",:a1\\\\ ]{0,60}") {
+        let _ = read_object(&bytes, MAX_DEPTH);
+        let _ = read_object(text.as_bytes(), MAX_DEPTH);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(body in any_body()) {
+        prop_assert_eq!(read_object(json!(body).to_string().as_bytes(), MAX_DEPTH), Ok(body));
+    }
+
+    #[test]
+    fn what_is_sent_is_what_was_given_and_checks_to_itself(endpoint in any_endpoint(), more in any_body()) {
+        let mut body = more;
+        body.retain(|name, value| endpoint.field(name).is_some_and(|field| (field.read)(value).is_ok()));
+        body.extend(minimal(endpoint));
+        let checked = Request::check(endpoint, &body).unwrap();
+        let sent = checked.request.to_body();
+        let again = Request::check(endpoint, &sent).unwrap();
+        prop_assert_eq!(&again.request, &checked.request);
+        prop_assert_eq!(again.request.to_body(), sent.clone());
+        prop_assert_eq!(again.alias, None);
+        for (name, value) in &sent {
+            match body.get(name) {
+                Some(given) if name.ends_with("_airport") => {
+                    prop_assert!(given.as_str().unwrap().eq_ignore_ascii_case(value.as_str().unwrap()));
+                }
+                Some(given) => prop_assert_eq!(given, value),
+                None => prop_assert_eq!(&body["max_stops"], value, "only the alias sets what was not given"),
+            }
+        }
+        for name in body.keys() {
+            prop_assert!(sent.contains_key(name) || name == "max_stops");
+        }
+    }
+
+    /// An object is right for no field, so each field that holds one is named, and nothing else is.
+    #[test]
+    fn every_bad_field_is_named(
+        (endpoint, bad) in any_endpoint().prop_flat_map(|endpoint| {
+            let names: Vec<_> = endpoint.fields().iter().map(|field| field.name).collect();
+            let count = names.len();
+            (Just(endpoint), subsequence(names, 1..=count))
+        }),
+        unknown in "[a-z]{1,8}_x",
+        at in any::<Index>(),
+    ) {
+        let mut body = minimal(endpoint);
+        for name in &bad {
+            body.insert((*name).to_owned(), json!({"bad": at.index(9)}));
+        }
+        body.insert(unknown.clone(), json!(1));
+        let faults = Request::check(endpoint, &body).unwrap_err();
+        let named: Vec<_> = faults.iter().map(|fault| fault.path.as_str()).collect();
+        let mut expected = bad;
+        expected.push(&unknown);
+        prop_assert_eq!(named, expected);
+    }
+}

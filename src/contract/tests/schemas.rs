@@ -1,0 +1,183 @@
+//! The description says what the checks hold (contract 21).
+
+use crate::contract::flights::{OnewayRequest, RoundtripRequest};
+use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
+use crate::contract::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
+use crate::contract::primitives::{
+    Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
+    Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
+};
+use crate::contract::scans::{
+    DateRange, ItemsQuery, RetryPolicy, RetryRequest, ScanEndpoint, ScanRequest, ScansQuery, Sweep, Tag,
+};
+use crate::contract::{FieldSpec, FieldValue};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use utoipa::openapi::path::ParameterIn;
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+fn schema<T: FieldValue>() -> Value {
+    json!(T::schema())
+}
+
+#[test]
+fn the_schema_of_each_kind_of_value() {
+    let text = |pattern: &str, example: &str| json!({"type": "string", "examples": [example], "pattern": pattern});
+    let range = |min: u64, max: u64| json!({"type": "integer", "minimum": min, "maximum": max});
+    const COUNT: u64 = 2_147_483_647;
+    let no_controls = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+    for (ours, documented) in [
+        (schema::<Airport>(), text("^[A-Za-z]{3}$", "TLV")),
+        (schema::<Currency>(), text("^[A-Za-z]{3}$", "USD")),
+        (schema::<CountryCode>(), text("^[A-Za-z]{2}$", "de")),
+        (schema::<AirlineCode>(), text("^[A-Za-z0-9]{2,3}$", "LY")),
+        (schema::<Date>(), json!({"type": "string", "format": "date", "examples": ["2027-01-13"]})),
+        (schema::<Timestamp>(), json!({"type": "string", "format": "date-time", "examples": ["2027-01-13T08:00:00Z"]})),
+        (schema::<bool>(), json!({"type": "boolean"})),
+        (schema::<Hour>(), range(0, 23)),
+        (schema::<Stops>(), range(0, COUNT)),
+        (schema::<Limit>(), range(1, COUNT)),
+        (schema::<MaxPrice>(), range(0, 9_007_199_254_740_991)),
+        (schema::<Adults>(), range(1, COUNT)),
+        (schema::<Children>(), range(0, COUNT)),
+        (schema::<PageLimit>(), range(1, 500)),
+        (schema::<BudgetPerNight>(), json!({"type": "number", "exclusiveMinimum": 0})),
+        (schema::<SeatType>(), json!({"type": "integer", "enum": [1, 3]})),
+        (schema::<Passengers>(), json!({"type": "array", "items": {"type": "integer", "enum": [1, 2, 3, 4]}, "minItems": 1})),
+        (schema::<Vec<SeatType>>(), json!({"type": "array", "items": {"type": "integer", "enum": [1, 3]}})),
+        (
+            schema::<FreeText>(),
+            json!({"type": "string", "examples": ["Lisbon"], "minLength": 1, "maxLength": 300, "pattern": no_controls}),
+        ),
+        (
+            schema::<HotelBookingId>(),
+            json!({
+                "type": "string", "examples": ["fr/grand-hotel"], "minLength": 3, "maxLength": 300,
+                "pattern": r#"^(?=.*/)(?!.*\.\.)[!-"$->@-\[\]-~]+$"#
+            }),
+        ),
+        (
+            schema::<Cursor>(),
+            json!({
+                "type": "string", "examples": ["MDE5NzBhMWIyYzNk"], "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"
+            }),
+        ),
+        (schema::<Map<String, Value>>(), json!({"type": "object", "additionalProperties": true})),
+        (
+            schema::<ScanEndpoint>(),
+            json!({"type": "string", "enum": ["flights/oneway", "flights/roundtrip", "hotels/search", "hotels/by-name", "hotels/rooms"]}),
+        ),
+    ] {
+        assert_eq!(ours, documented);
+    }
+    assert_eq!(schema::<SortType>()["enum"], json!(["Overall", "Price", "Duration"]));
+    let tags = schema::<crate::contract::primitives::List<Tag, 0, 20>>();
+    assert_eq!((tags.get("minItems"), &tags["maxItems"]), (None, &json!(20)));
+}
+
+/// The body's schema has exactly the fields of its table, each with its meaning and default; its example is accepted.
+fn describes<T: FieldValue + ToSchema>(fields: &[FieldSpec], example: &Value, name: &str) {
+    assert_eq!(T::name(), name);
+    let schema = json!(<T as PartialSchema>::schema());
+    assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)), "{name}");
+    assert!(schema["description"].as_str().is_some_and(|doc| !doc.is_empty() && doc.trim() == doc));
+    assert_eq!(schema["examples"], json!([example]));
+    let described: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(described, fields.iter().map(|field| field.name).collect::<Vec<_>>(), "{name}");
+    let required: Vec<_> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    assert_eq!(schema.get("required").cloned().unwrap_or(json!([])), json!(required), "{name}");
+    for field in fields {
+        let property = &schema["properties"][field.name];
+        assert_eq!(property["description"], field.doc, "{name}.{}", field.name);
+        assert!(!field.doc.is_empty() && field.doc.trim() == field.doc && !field.doc.contains("  "), "{}", field.doc);
+        assert_eq!(property.get("default"), field.default_value().as_ref(), "{name}.{}", field.name);
+        if let Some(default) = field.default_value() {
+            assert_eq!((field.read)(&default), Ok(default.clone()), "the default of {name}.{} is taken", field.name);
+        }
+    }
+    assert!(T::read(example).is_ok(), "{name}: {example}");
+}
+
+#[test]
+fn every_body_is_described_by_its_table() {
+    macro_rules! bodies {
+        ($( $body:ident ),+ $(,)?) => { $(
+            describes::<$body>($body::FIELDS, &$body::example(), stringify!($body));
+        )+ };
+    }
+    bodies!(
+        OnewayRequest,
+        RoundtripRequest,
+        HotelSearchRequest,
+        HotelByNameRequest,
+        HotelRoomsRequest,
+        ResolveRequest,
+        ScanRequest,
+        RetryPolicy,
+        RetryRequest,
+        DateRange,
+        ScansQuery,
+        ItemsQuery,
+        FlightHistoryQuery,
+        HotelHistoryQuery,
+    );
+}
+
+#[test]
+fn a_sweep_is_described() {
+    let sweep = schema::<Sweep>();
+    assert_eq!(sweep["properties"].as_object().unwrap().keys().collect::<Vec<_>>(), ["nights", "samples"]);
+    assert_eq!(sweep["properties"]["samples"]["maximum"], 10);
+    assert_eq!(sweep["properties"]["nights"]["items"]["maximum"], 366);
+    let shapes = sweep["additionalProperties"]["oneOf"].as_array().unwrap();
+    assert_eq!((&shapes[0]["type"], &shapes[0]["minItems"]), (&json!("array"), &json!(1)));
+    assert_eq!(shapes[0]["items"], json!({}));
+    assert_eq!(shapes[1]["required"], json!(["from", "to"]));
+}
+
+#[test]
+fn a_query_is_described_as_parameters() {
+    let described = FlightHistoryQuery::into_params(|| Some(ParameterIn::Query));
+    let names: Vec<_> = described.iter().map(|parameter| parameter.name.as_str()).collect();
+    assert_eq!(names, FlightHistoryQuery::FIELDS.iter().map(|field| field.name).collect::<Vec<_>>());
+    let first = json!(described[0]);
+    assert_eq!((&first["in"], &first["required"]), (&json!("query"), &json!(true)));
+    assert_eq!(first["description"], "Origin IATA code.");
+    assert_eq!(first["schema"]["pattern"], "^[A-Za-z]{3}$");
+    assert_eq!(json!(described[2])["required"], false);
+}
+
+/// Every documented example of an answer can be read as that answer.
+#[test]
+fn the_examples_of_answers_are_answers() {
+    macro_rules! answers {
+        ($( $path:path ),+ $(,)?) => { $( {
+            let schema = json!(<$path as PartialSchema>::schema());
+            let example = &schema["examples"][0];
+            assert!(example.is_object(), "{} has an example", stringify!($path));
+            let read: $path = serde_json::from_value(example.clone()).unwrap();
+            let written = json!(read);
+            for (name, value) in example.as_object().unwrap() {
+                assert!(schema["properties"].get(name).is_some(), "{name} is a field of {}", stringify!($path));
+                let same = *value == written[name] || value.as_f64().is_some() && value.as_f64() == written[name].as_f64();
+                assert!(same || value.is_object() || value.is_array(), "{name}: {value} is {}", written[name]);
+            }
+        } )+ };
+    }
+    use crate::contract::{account, flights, history, hotels, scans};
+    answers!(
+        flights::OnewayFlight,
+        flights::RoundtripItinerary,
+        hotels::HotelSearchResponse,
+        hotels::HotelByNameResponse,
+        hotels::HotelRoomsResponse,
+        hotels::ResolveResponse,
+        account::VerifyResponse,
+        crate::contract::ErrorBody,
+        scans::Scan,
+        scans::Item,
+        scans::Attempt,
+        history::FlightObservation,
+        history::HotelObservation,
+    );
+}
