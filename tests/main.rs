@@ -2,4 +2,5 @@
 
 mod embedded;
 mod queue;
+mod gateway;
 mod support;
