@@ -5,6 +5,7 @@ pub mod db;
 pub mod history;
 pub mod http;
 pub mod ids;
+pub mod paging;
 pub mod queue;
 pub mod sandbox;
 pub mod scans;

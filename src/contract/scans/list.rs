@@ -3,7 +3,7 @@
 use super::request::{ReasonWord, ScanEndpoint, Tag};
 use super::state::{Expand, ItemSort, ItemState, ScanStatus};
 use crate::contract::declare::request;
-use crate::contract::primitives::{Cursor, PageLimit};
+use crate::contract::primitives::{Cursor, PageLimit, whole_number};
 use crate::contract::query::query;
 use crate::contract::status::SearchStatus;
 
@@ -51,4 +51,26 @@ request! {
     }
 }
 
-query!(ScansQuery, ItemsQuery);
+request! {
+    /// The query of `GET /v1/scans/{id}`.
+    pub struct ScanQuery for "the query of a scan" {
+        required {}
+        optional {
+            /// Answer when the scan has ended, or after this many seconds.
+            wait: WaitSeconds = WaitSeconds::NONE => wait_or_default;
+        }
+        example { "wait": 30 }
+    }
+}
+
+whole_number! {
+    /// How long an answer may be held back.
+    pub struct WaitSeconds(u8): 0..=60, "an integer from 0 to 60";
+}
+
+impl WaitSeconds {
+    /// Answer at once.
+    pub const NONE: Self = Self(0);
+}
+
+query!(ScansQuery, ItemsQuery, ScanQuery);
