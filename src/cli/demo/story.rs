@@ -33,19 +33,23 @@ pub struct Story<'a, W: Write> {
 pub struct Told {
     pub fares: ScanId,
     pub hotel: ScanId,
+    /// The first date of the month.
+    pub first: Date,
+    /// The query of its history.
+    pub route: &'static str,
 }
 
 impl<W: Write> Story<'_, W> {
     /// Tells all of it.
     pub async fn tell(mut self) -> Result<Told, Failure> {
-        let fares = self.fares().await?;
+        let (first, last) = month_of_31_days(self.today)?;
+        let fares = self.fares(first, last).await?;
         self.retry(fares).await?;
         let hotel = self.hotel().await?;
-        Ok(Told { fares, hotel })
+        Ok(Told { fares, hotel, first, route: "from_airport=TLV&to_airport=LHR" })
     }
 
-    async fn fares(&mut self) -> Result<ScanId, Failure> {
-        let (first, last) = month_of_31_days(self.today)?;
+    async fn fares(&mut self, first: Date, last: Date) -> Result<ScanId, Failure> {
         let body = json!({
             "endpoint": "flights/oneway",
             "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
