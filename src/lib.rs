@@ -1,4 +1,3 @@
-pub mod cli;
 pub mod config;
 pub mod contract;
 pub mod db;
