@@ -6,6 +6,17 @@
 use crate::contract::primitives::Cursor;
 use crate::contract::{Fault, Faults, FieldValue as _};
 
+/// Why a page is not given.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The cursor is none of this list's.
+    #[error(transparent)]
+    Faults(#[from] Faults),
+    /// The database did not answer.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
 /// Between the parts of a key, which are numbers and hexadecimal digits.
 const SEPARATOR: char = '|';
 
@@ -35,6 +46,12 @@ pub fn read<const N: usize>(list: &str, cursor: &Cursor) -> Result<[String; N], 
 #[must_use]
 pub fn refused(cursor: &Cursor) -> Faults {
     Fault::new("cursor", &cursor.to_value(), Cursor::allowed()).into()
+}
+
+/// How many rows to ask the database for, to see whether there are more than a page takes.
+#[must_use]
+pub fn one_more_than(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
 
 fn decode(text: &str) -> Option<String> {

@@ -11,21 +11,10 @@ use sqlx::{PgConnection, PgPool};
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
 use crate::contract::Faults;
 use crate::ids::{ItemId, ScanId, TenantId};
-use crate::paging;
+use crate::paging::{self, PageError, one_more_than};
 
 /// The most items of a page that shows their whole answers: each may have megabytes.
 const MAX_EXPANDED: i64 = 50;
-
-/// Why a list is not given.
-#[derive(Debug, thiserror::Error)]
-pub enum ListError {
-    /// The cursor is none of this list's.
-    #[error(transparent)]
-    Faults(#[from] Faults),
-    /// The database did not answer.
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-}
 
 /// One scan.
 ///
@@ -44,7 +33,7 @@ pub(super) async fn scan_of(conn: &mut PgConnection, tenant: TenantId, id: ScanI
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Result<ScanPage, ListError> {
+pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Result<ScanPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
         None => None,
@@ -53,7 +42,7 @@ pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Resul
             Some(id.parse::<ScanId>().map_err(|_| paging::refused(cursor))?)
         }
     };
-    let mut rows = store::scans(pool, tenant, query, before, more_than(limit)).await?;
+    let mut rows = store::scans(pool, tenant, query, before, one_more_than(limit)).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let data: Vec<_> = rows.into_iter().map(Scan::from).collect();
@@ -69,7 +58,7 @@ const ITEMS_BY_PRICE: &str = "prices";
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQuery) -> Result<Option<ItemPage>, ListError> {
+pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQuery) -> Result<Option<ItemPage>, PageError> {
     let expand = query.expand == Some(Expand::Answer);
     let asked = i64::from(query.limit_or_default().get());
     let limit = usize::try_from(if expand { asked.min(MAX_EXPANDED) } else { asked }).unwrap_or(usize::MAX);
@@ -78,8 +67,8 @@ pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQ
         return Ok(None);
     }
     let mut rows = match query.sort_or_default() {
-        ItemSort::Position => store::items_by_position(pool, tenant, scan, query, &after, more_than(limit)).await?,
-        ItemSort::Price => store::items_by_price(pool, tenant, scan, query, &after, more_than(limit)).await?,
+        ItemSort::Position => store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
+        ItemSort::Price => store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
     };
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -158,8 +147,4 @@ async fn show_answers(pool: &PgPool, tenant: TenantId, items: &mut [Item]) -> sq
         item.answer = answers.remove(&item.id);
     }
     Ok(())
-}
-
-fn more_than(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
