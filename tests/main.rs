@@ -4,5 +4,6 @@
 
 mod embedded;
 mod gateway;
+mod house;
 mod queue;
 mod support;
