@@ -7,6 +7,7 @@ pub mod ids;
 pub mod queue;
 pub mod scans;
 pub mod search;
-pub mod tenants;
 pub mod telemetry;
+pub mod tenants;
 pub mod upstream;
+pub mod worker;

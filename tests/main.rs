@@ -1,5 +1,5 @@
-mod queue;
 //! The one integration binary: the house seen from outside.
 
 mod embedded;
+mod queue;
 mod support;

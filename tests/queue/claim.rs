@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use farescan::ids::TenantId;
 use farescan::queue::store::{self, Visit};
+use farescan::search::PlanQuota;
 use jiff::Timestamp;
 
 use super::yard::{Yard, ok, scan_of};
@@ -95,9 +96,18 @@ async fn a_completion_frees_a_full_lane_at_once() {
     let calls = yard.call(worker, 2).await;
     yard.record(&[ok(calls[0])]).await;
     assert_eq!(yard.claim(worker, 5).await.len(), 0, "a full lane is next due in a second");
-    assert_eq!(yard.lane("select free_lanes(array[$1::uuid], array['flights'])::text").await.as_deref(), Some("1"));
+    assert_eq!(yard.tell(PlanQuota::default()).await, 1);
     assert_eq!(yard.claim(worker, 5).await.len(), 1);
-    assert_eq!(yard.lane("select free_lanes(array[$1::uuid], array['other'])::text").await.as_deref(), Some("0"));
+}
+
+#[tokio::test]
+async fn a_lane_knows_what_the_plan_headers_said() {
+    let yard = Yard::new().await;
+    let plan = PlanQuota { limit: Some(5_000), remaining: Some(4_321), reset_seconds: Some(60), window: None };
+    assert_eq!(yard.tell(plan).await, 0, "it was not full");
+    yard.tell(PlanQuota::default()).await;
+    let known = "select concat_ws(' ', plan_limit, plan_remaining, plan_reset_at - plan_seen_at) from lanes where tenant_id = $1";
+    assert_eq!(yard.lane(known).await.as_deref(), Some("5000 4321 00:01:00"));
 }
 
 #[tokio::test]
