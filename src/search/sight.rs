@@ -108,10 +108,10 @@ mod tests {
         let row = |price: f64, link: &str| json!({"price_as_number": price, "buy_link": link});
         let mixed = Answer {
             results: 2,
-            body: json!([row(90.0, "https://x.example/f?curr=USD"), row(95.0, "https://x.example/f?curr=EUR")]),
+            body: json!([row(90.0, "https://x.example/f?curr=USD"), row(95.5, "https://x.example/f?curr=EUR")]),
             stated: None,
             reason: None,
         };
-        assert_eq!(best(&Sight::of(&asked, &mixed)).as_deref(), Some("95 EUR"));
+        assert_eq!(best(&Sight::of(&asked, &mixed)).as_deref(), Some("95.5 EUR"));
     }
 }
