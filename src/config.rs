@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use secrecy::SecretString;
 
@@ -144,6 +145,12 @@ impl WorkerConfig {
     pub const CONCURRENCY: u16 = 64;
     /// Six renewals; lost calls are shown within one and a half of it.
     pub const LEASE_SECONDS: u32 = 30;
+
+    /// How long a lease is.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease_seconds.into())
+    }
 }
 
 impl Default for WorkerConfig {

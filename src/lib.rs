@@ -12,3 +12,4 @@ pub mod search;
 pub mod telemetry;
 pub mod tenants;
 pub mod upstream;
+pub mod worker;
