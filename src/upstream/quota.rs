@@ -51,6 +51,8 @@ mod tests {
 
     use super::*;
 
+    type Rows = &'static [(&'static str, &'static str)];
+
     fn headers(rows: &[(&'static str, &str)]) -> HeaderMap {
         rows.iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap()))
@@ -67,7 +69,7 @@ mod tests {
 
     #[test]
     fn contract_1_which_headers_come_back() {
-        let rows: &[(&[(&'static str, &str)], &[(&str, &str)])] = &[
+        let rows: &[(Rows, Rows)] = &[
             (&[("x-plan-requests-limit", "10")], &[("x-plan-requests-limit", "10")]),
             (&[("x-plan-anything", "as it is")], &[("x-plan-anything", "as it is")]),
             (&[("x-ratelimit-requests-remaining", "9")], &[("x-plan-requests-remaining", "9")]),

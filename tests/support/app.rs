@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use farescan::http::{AppState, admin_router, router};
+use farescan::http::{self, AppState, admin_router, router};
 use farescan::upstream::{Client, UpstreamConfig};
 use serde_json::Value;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::upstream::Upstream;
 
@@ -32,11 +33,13 @@ impl Drop for TestApp {
     }
 }
 
+type Change = Box<dyn FnOnce(&mut UpstreamConfig)>;
+
 /// What differs from the usual service.
 #[derive(Default)]
 pub struct TestAppBuilder {
     pool: Option<PgPool>,
-    config: Option<Box<dyn FnOnce(&mut UpstreamConfig)>>,
+    config: Option<Change>,
 }
 
 impl TestAppBuilder {
@@ -75,7 +78,7 @@ impl TestAppBuilder {
 async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    (url, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
+    (url, tokio::spawn(http::serve(listener, router, CancellationToken::new())))
 }
 
 /// An answer, whole.
@@ -153,7 +156,7 @@ impl TestApp {
 
     /// A request without a key, to be completed.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url))
+        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url()))
     }
 
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
