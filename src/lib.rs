@@ -1,3 +1,15 @@
+pub mod config;
 pub mod contract;
+pub mod db;
+pub mod history;
+pub mod http;
 pub mod ids;
+pub mod paging;
+pub mod queue;
+pub mod sandbox;
+pub mod scans;
 pub mod search;
+pub mod telemetry;
+pub mod tenants;
+pub mod upstream;
+pub mod worker;

@@ -1,1 +1,6 @@
+//! The one integration binary: the house seen from outside, a module for each part of it.
 
+mod embedded;
+mod gateway;
+mod queue;
+mod support;

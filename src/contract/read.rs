@@ -3,6 +3,7 @@
 //! Here: [`read_object`] (bytes to object, bounded) and the reader that `request!` drives. Not here: what a field
 //! accepts (`primitives`), which fields a body has (`flights`, `hotels`, `scans`).
 
+use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults, shorten};
 use super::field::{FieldSpec, FieldValue};
 use jiff::civil::Date;
@@ -140,6 +141,11 @@ impl<'a> BodyReader<'a> {
 /// What the body holds under a name; null is the same as absent (contract 7).
 pub(crate) fn given<'a>(body: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     body.get(name).filter(|value| !value.is_null())
+}
+
+/// The same fault for a name that stands elsewhere than in the body itself: in a sweep.
+pub fn unknown_field(endpoint: Endpoint, name: &str, value: &Value) -> Fault {
+    unknown(endpoint.as_str(), endpoint.fields(), name, value)
 }
 
 /// Contract 7: an unknown field is a fault that names the nearest known one.

@@ -63,8 +63,20 @@ request! {
     }
 }
 
+request! {
+    /// The query of `GET /v1/scans/{id}/items`.
+    pub struct ItemQuery for "the query of an item" {
+        required {}
+        optional {
+            /// What to show the item with.
+            expand: Expand;
+        }
+        example { "expand": "answer" }
+    }
+}
+
 whole_number! {
-    /// How long an answer may be held back.
+    /// How long a read of a scan may wait for its end.
     pub struct WaitSeconds(u8): 0..=60, "an integer from 0 to 60";
 }
 
@@ -73,4 +85,4 @@ impl WaitSeconds {
     pub const NONE: Self = Self(0);
 }
 
-query!(ScansQuery, ItemsQuery, ScanQuery);
+query!(ScansQuery, ItemsQuery, ScanQuery, ItemQuery);

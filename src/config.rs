@@ -1,0 +1,173 @@
+//! What an operator may set: one small struct per concern, each field with its environment variable.
+//!
+//! Here is only the reading; the module that a setting belongs to decides what it means.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+pub use crate::upstream::UpstreamConfig;
+
+/// Where the service listens. Port 0 picks a free one; the log line `listening` names it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Listening")]
+pub struct HttpConfig {
+    /// Address of the API, its description and its docs page
+    #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Address of health and readiness, for operators only
+    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
+    pub admin_listen: SocketAddr,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogConfig {
+    /// What is logged: a level, or directives such as `info,farescan=debug`
+    #[arg(id = "log", long = "log", env = "FARESCAN_LOG", value_name = "FILTER", default_value = "info")]
+    pub filter: String,
+
+    /// Lines for people or for programs [default: text on a terminal, else json]
+    #[arg(id = "log_format", long = "log-format", env = "FARESCAN_LOG_FORMAT", value_name = "FORMAT")]
+    pub format: Option<LogFormat>,
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where the data lives. Without a URL the program keeps a private Postgres of its own (`crate::db::embedded`).
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Database")]
+pub struct DatabaseConfig {
+    /// A running Postgres 15 or newer; unset: an embedded one. Prefer the variable, a flag shows in the process list
+    #[arg(id = "database_url", long = "database-url", env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub url: Option<SecretString>,
+
+    /// Folder of the embedded Postgres [default: /var/lib/farescan for root, else the user's data folder]
+    #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+
+    /// Folder with the programs `postgres` and `initdb` for the embedded Postgres [default: searched]
+    #[arg(long, env = "FARESCAN_PG_BIN", value_name = "FOLDER")]
+    pub pg_bin: Option<PathBuf>,
+
+    /// Connections that this process may hold in its pool; leases and listeners come on top
+    #[arg(
+        id = "database_connections",
+        long = "database-connections",
+        env = "FARESCAN_DATABASE_CONNECTIONS",
+        value_name = "COUNT",
+        default_value_t = Self::DEFAULT_CONNECTIONS,
+        value_parser = clap::value_parser!(u32).range(2..=90)
+    )]
+    pub max_connections: u32,
+}
+
+impl DatabaseConfig {
+    /// Enough for 64 workers, whose transactions take milliseconds while their searches take seconds.
+    pub const DEFAULT_CONNECTIONS: u32 = 20;
+}
+
+impl Default for DatabaseConfig {
+    fn default() -> Self {
+        Self { url: None, data_dir: None, pg_bin: None, max_connections: Self::DEFAULT_CONNECTIONS }
+    }
+}
+
+/// The pace of a caller's lanes until its plan is known, used when a lane is made (engine, "Learning the pace").
+///
+/// The burst is the thirtieth part of the rate, and at least 1.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceConfig {
+    /// Flight searches a minute for a caller whose plan is not known
+    #[arg(long, env = "FARESCAN_FLIGHTS_PER_MINUTE", value_name = "COUNT", default_value_t = Self::FLIGHTS_PER_MINUTE,
+          value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub flights_per_minute: u32,
+
+    /// Hotel searches a minute for a caller whose plan is not known
+    #[arg(long, env = "FARESCAN_HOTELS_PER_MINUTE", value_name = "COUNT", default_value_t = Self::HOTELS_PER_MINUTE,
+          value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub hotels_per_minute: u32,
+
+    /// Searches of one caller and API at the same time
+    #[arg(long, env = "FARESCAN_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = Self::MAX_IN_FLIGHT,
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub max_in_flight: u32,
+}
+
+impl PaceConfig {
+    /// Within the smallest plan of the specification.
+    pub const FLIGHTS_PER_MINUTE: u32 = 60;
+    /// Hotel searches take several times as long as flight searches.
+    pub const HOTELS_PER_MINUTE: u32 = 20;
+    /// What a small plan's engine takes at once.
+    pub const MAX_IN_FLIGHT: u32 = 8;
+}
+
+impl Default for PaceConfig {
+    fn default() -> Self {
+        Self {
+            flights_per_minute: Self::FLIGHTS_PER_MINUTE,
+            hotels_per_minute: Self::HOTELS_PER_MINUTE,
+            max_in_flight: Self::MAX_IN_FLIGHT,
+        }
+    }
+}
+
+/// The worker: how much it does at once, and its clocks.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Worker")]
+pub struct WorkerConfig {
+    /// Searches of this process at the same time, over all callers
+    #[arg(long, env = "FARESCAN_WORKER_CONCURRENCY", value_name = "COUNT", default_value_t = Self::CONCURRENCY,
+          value_parser = clap::value_parser!(u16).range(1..=2_000))]
+    pub worker_concurrency: u16,
+
+    /// Seconds that a process may be silent before its calls count as lost; every process of a database has the same
+    #[arg(long, env = "FARESCAN_LEASE_SECONDS", value_name = "SECONDS", default_value_t = Self::LEASE_SECONDS, hide = true,
+          value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub lease_seconds: u32,
+}
+
+impl WorkerConfig {
+    /// Searches take seconds and little of this machine.
+    pub const CONCURRENCY: u16 = 64;
+    /// Six renewals; lost calls are shown within one and a half of it.
+    pub const LEASE_SECONDS: u32 = 30;
+
+    /// How long a lease is.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease_seconds.into())
+    }
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self { worker_concurrency: Self::CONCURRENCY, lease_seconds: Self::LEASE_SECONDS }
+    }
+}
+
+/// The master key that seals the callers' keys while their scans run (`crate::tenants`).
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Keys")]
+pub struct KeysConfig {
+    /// File with the ring of master keys [default: made beside the embedded database]
+    #[arg(long, env = "FARESCAN_MASTER_KEY_FILE", value_name = "FILE")]
+    pub master_key_file: Option<PathBuf>,
+
+    /// The ring itself; prefer the file, a flag shows in the process list
+    #[arg(long, env = "FARESCAN_MASTER_KEY", hide_env_values = true, value_name = "RING")]
+    pub master_key: Option<SecretString>,
+}

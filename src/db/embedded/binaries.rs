@@ -1,0 +1,181 @@
+//! Finding an installed Postgres that fits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{EmbeddedError, OLDEST_MAJOR, install};
+
+/// Where packages put Postgres, as parent folder and the beginning of a name that ends with the version; the
+/// programs are in `bin` below.
+const PACKAGES: [(&str, &str); 9] = [
+    ("/usr/lib/postgresql", ""),
+    ("/usr", "pgsql-"),
+    ("/usr/lib", "postgresql"),
+    ("/usr/libexec", "postgresql"),
+    ("/opt/homebrew/opt", "postgresql"),
+    ("/usr/local/opt", "postgresql"),
+    ("/usr/local", "pgsql"),
+    ("/home/linuxbrew/.linuxbrew/opt", "postgresql"),
+    ("/Applications/Postgres.app/Contents/Versions", ""),
+];
+
+/// An installed Postgres.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Binaries {
+    pub(super) folder: PathBuf,
+    pub(super) major: u32,
+}
+
+impl Binaries {
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// `None` unless the folder holds both programs and one of them runs.
+    fn in_folder(folder: &Path) -> Option<Self> {
+        let postgres = folder.join("postgres");
+        if !postgres.is_file() || !folder.join("initdb").is_file() {
+            return None;
+        }
+        let output = Command::new(&postgres).arg("--version").stdin(Stdio::null()).output().ok()?;
+        let major = major(&String::from_utf8_lossy(&output.stdout))?;
+        Some(Self { folder: folder.to_owned(), major })
+    }
+}
+
+/// The first Postgres that fits the cluster (`needed`: its folder and major version), or any new enough one for a
+/// cluster that is still to be made. A folder named in the settings is the only one that is looked at.
+pub(super) fn find(named: Option<&Path>, needed: Option<(&Path, u32)>) -> Result<Binaries, EmbeddedError> {
+    let (folders, looked) = match named {
+        Some(folder) => (vec![folder.to_owned()], folder.display().to_string()),
+        None => (search_path(), "PATH and where packages put it".to_owned()),
+    };
+    let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    find_in(&folders, &looked, needed, &os_release)
+}
+
+fn find_in(folders: &[PathBuf], looked: &str, needed: Option<(&Path, u32)>, os_release: &str) -> Result<Binaries, EmbeddedError> {
+    let mut unfit: Vec<Binaries> = Vec::new();
+    for found in folders.iter().filter_map(|folder| Binaries::in_folder(folder)) {
+        match needed {
+            Some((_, major)) if found.major == major => return Ok(found),
+            None if found.major >= OLDEST_MAJOR => return Ok(found),
+            _ => unfit.push(found),
+        }
+    }
+    Err(match needed {
+        Some((data, made_by)) => EmbeddedError::WrongVersion {
+            data: data.to_owned(),
+            made_by,
+            found: read_out(&unfit),
+            install: install::line(os_release, Some(made_by)),
+        },
+        None => EmbeddedError::NoBinaries {
+            looked: looked.to_owned(),
+            found: read_out(&unfit),
+            install: install::line(os_release, None),
+        },
+    })
+}
+
+fn read_out(unfit: &[Binaries]) -> String {
+    let found: Vec<_> = unfit.iter().map(|found| format!("{} in {}", found.major, found.folder.display())).collect();
+    if found.is_empty() { "none was found".to_owned() } else { format!("only {} was found", found.join(", ")) }
+}
+
+/// `PATH`, then the packages' places, newest first.
+fn search_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
+    for (parent, prefix) in PACKAGES {
+        folders.extend(versions(Path::new(parent), prefix).into_iter().map(|folder| folder.join("bin")));
+    }
+    folders
+}
+
+/// The folders in `parent` that are named `prefix`, then maybe a version; highest version first.
+fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let version = name.strip_prefix(prefix)?.trim_start_matches('@');
+            let major = if version.is_empty() { 0 } else { version.split('.').next()?.parse().ok()? };
+            Some((major, entry.path()))
+        })
+        .collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found.into_iter().map(|(_, folder)| folder).collect()
+}
+
+/// From `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`, `17beta1` and the like.
+fn major(version: &str) -> Option<u32> {
+    let number = version.split(") ").nth(1)?;
+    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A folder with programs that claim to be this version.
+    fn installed(parent: &Path, major: u32) -> PathBuf {
+        let folder = parent.join(major.to_string()).join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        for program in ["postgres", "initdb"] {
+            let path = folder.join(program);
+            fs::write(&path, format!("#!/bin/sh\necho '{program} (PostgreSQL) {major}.3'\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn the_first_folder_that_fits_wins() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = [14, 16, 15, 17].map(|major| installed(place.path(), major));
+        assert_eq!(find_in(&folders, "here", None, "").unwrap().major, 16, "14 is too old, 16 comes before 17");
+        assert_eq!(find_in(&folders, "here", Some((Path::new("/data"), 15)), "").unwrap().major, 15);
+        assert_eq!(find(Some(&folders[3]), None).unwrap().major, 17, "a named folder is the only one");
+    }
+
+    #[test]
+    fn no_postgres_names_the_line_that_installs_it() {
+        let place = tempfile::tempdir().unwrap();
+        let error = find_in(&[installed(place.path(), 13)], "here", None, "ID=debian").unwrap_err().to_string();
+        assert!(error.contains("no PostgreSQL 15 or newer was found (looked in here"), "{error}");
+        assert!(error.contains("only 13 in "), "{error}");
+        assert!(error.contains("`sudo apt-get update && sudo apt-get install -y postgresql`"), "{error}");
+        assert!(error.contains("FARESCAN_PG_BIN") && error.contains("DATABASE_URL"), "{error}");
+    }
+
+    #[test]
+    fn data_of_another_version_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = [installed(place.path(), 16)];
+        let error = find_in(&folders, "here", Some((Path::new("/data"), 15)), "ID=debian").unwrap_err().to_string();
+        assert!(error.contains("the data in /data belongs to PostgreSQL 15, but only 16 in "), "{error}");
+        assert!(error.contains("apt-get install -y postgresql-15"), "{error}");
+    }
+
+    #[test]
+    fn versions_are_read_newest_first() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["postgresql@9", "postgresql@17", "postgresql", "postgresql@16", "postgresql-common", "mysql"] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        let names: Vec<_> = versions(place.path(), "postgresql").iter().map(|f| f.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["postgresql@17", "postgresql@16", "postgresql@9", "postgresql"]);
+    }
+
+    #[test]
+    fn the_major_version_is_read() {
+        assert_eq!(major("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n"), Some(15));
+        assert_eq!(major("postgres (PostgreSQL) 18beta1\n"), Some(18));
+        assert_eq!(major("something else"), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! The way to Postgres: the pool, its session settings, the migrations, and the private server of `embedded`.
+//!
+//! No table is named here. Statements over farescan's tables stand in the `store.rs` files and in `queue`.
+
+pub mod embedded;
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::config::DatabaseConfig;
+use embedded::{EmbeddedError, Server, ServerOptions};
+
+/// How long a request waits for a connection: a caller had better read 503 than hang while the database is away.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long `close` waits for borrowed connections to come home before it goes on without them.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The database of the embedded server, and its only role.
+const EMBEDDED_NAME: &str = "farescan";
+
+/// Settings of every session, sent at connect. A URL that sets one of them itself (`?options[…]=…`) is left its word.
+const SESSION: [(&str, &str); 4] = [
+    // A transaction that its process forgot must not hold row locks: leases would starve behind it.
+    ("idle_in_transaction_session_timeout", "30s"),
+    ("statement_timeout", "30s"),
+    ("lock_timeout", "5s"),
+    // Our statements are short; compiling one costs more than it saves.
+    ("jit", "off"),
+];
+
+/// The migrations that this program was built with.
+static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+
+/// What went wrong on the way to the database. Never holds the URL, which may hold a password.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// Mend the setting.
+    #[error("DATABASE_URL is not a Postgres URL ({0}); it reads like postgres://user:password@host:5432/farescan")]
+    Url(#[source] sqlx::Error),
+    /// Its text says what mends it.
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
+    /// Usually passes by itself: try again.
+    #[error("the database does not answer as it should: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The schema is not what this program was built for.
+    #[error("the database could not be migrated: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+}
+
+/// The pool and, when nobody else runs the server, the guard that keeps it running.
+#[derive(Debug)]
+pub struct Database {
+    pool: PgPool,
+    options: PgConnectOptions,
+    server: Option<Server>,
+}
+
+impl Database {
+    /// Opens what the settings name.
+    ///
+    /// A server of one's own (`DATABASE_URL`) is not contacted here: the gateway has to start and to answer while it
+    /// is down. The embedded one is running, with its database made, when this returns.
+    ///
+    /// # Errors
+    /// `Url` for a setting that is no Postgres URL; `Embedded` or `Database` when the embedded server cannot run.
+    pub async fn open(config: &DatabaseConfig) -> Result<Self, DbError> {
+        let url = config.url.as_ref().filter(|url| !url.expose_secret().trim().is_empty());
+        let (options, server) = match url {
+            Some(url) => (external(url)?, None),
+            None => open_embedded(config).await?,
+        };
+        let options = with_session(options);
+        let pool = PgPoolOptions::new()
+            .max_connections(config.max_connections)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_lazy_with(options.clone());
+        Ok(Self { pool, options, server })
+    }
+
+    /// The pool. Cheap to clone.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// For connections outside the pool, which live as long as the process: leases and `LISTEN`.
+    pub fn connect_options(&self) -> &PgConnectOptions {
+        &self.options
+    }
+
+    /// Whether the server is the program's own.
+    pub fn is_embedded(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// The folder of the embedded server.
+    pub fn data_dir(&self) -> Option<&Path> {
+        self.server.as_ref().map(Server::home)
+    }
+
+    /// Gives the connections back and, as the last process that uses it, stops the embedded server.
+    pub async fn close(self) {
+        if tokio::time::timeout(CLOSE_TIMEOUT, self.pool.close()).await.is_err() {
+            tracing::warn!("some database connections were still in use at the end");
+        }
+        if let Some(server) = self.server {
+            // Dropping the guard waits for the server's shutdown, which would stall this thread's other tasks.
+            drop(tokio::task::spawn_blocking(move || drop(server)).await);
+        }
+    }
+}
+
+/// Brings the schema up to this program's version, under the migrations' advisory lock: any number of processes may
+/// come at once, one of them does the work.
+///
+/// # Errors
+/// `Database` while there is no connection (try again), `Migrate` when a migration fails or the database holds one
+/// that this program does not know.
+pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
+    // A connection of its own, because the session's limits would cut a long migration, or the wait for another
+    // process that is at it.
+    let mut connection = pool.acquire().await?.detach();
+    sqlx::query("select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)")
+        .execute(&mut connection)
+        .await?;
+    MIGRATOR.run(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
+}
+
+/// The options that a `DATABASE_URL` stands for; TLS as its `sslmode` says.
+fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
+    let url = url.expose_secret().trim();
+    // Any scheme would be taken for Postgres otherwise, `mysql://` included.
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(DbError::Url(sqlx::Error::Configuration("it does not begin with postgres://".into())));
+    }
+    PgConnectOptions::from_str(url).map_err(DbError::Url)
+}
+
+async fn open_embedded(config: &DatabaseConfig) -> Result<(PgConnectOptions, Option<Server>), DbError> {
+    let options = ServerOptions {
+        home: match &config.data_dir {
+            Some(home) => home.clone(),
+            None => embedded::default_home()?,
+        },
+        pg_bin: config.pg_bin.clone(),
+        durability: embedded::Durability::Full,
+    };
+    // Blocking and not cancelled with this future: the guard comes into being, and is dropped, whole.
+    let server = tokio::task::spawn_blocking(move || Server::start(&options))
+        .await
+        .map_err(|panic| sqlx::Error::Io(std::io::Error::other(panic)))??;
+    let options = server.connect_options().database(EMBEDDED_NAME);
+    ensure_database(&server, &options).await?;
+    Ok((options, Some(server)))
+}
+
+/// Makes the embedded server's database unless it is there. Several processes may come at once.
+async fn ensure_database(server: &Server, options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    match options.connect().await {
+        Ok(connection) => return connection.close().await,
+        Err(error) if has_code(&error, "3D000") => {} // invalid_catalog_name: not made yet
+        Err(error) => return Err(error),
+    }
+    let mut connection = server.connect_options().database("postgres").connect().await?;
+    match sqlx::query("create database farescan").execute(&mut connection).await {
+        // duplicate_database, unique_violation: another process was first
+        Err(error) if !has_code(&error, "42P04") && !has_code(&error, "23505") => Err(error),
+        Ok(_) | Err(_) => connection.close().await,
+    }
+}
+
+fn has_code(error: &sqlx::Error, code: &str) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|found| found == code)
+}
+
+/// Adds the session settings that the options don't hold yet.
+fn with_session(options: PgConnectOptions) -> PgConnectOptions {
+    let own = options.get_options().unwrap_or_default().to_owned();
+    let missing = SESSION.into_iter().filter(|(name, _)| !own.contains(name));
+    options.options(missing).application_name("farescan")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> DatabaseConfig {
+        DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }
+    }
+
+    #[tokio::test]
+    async fn opening_an_external_server_does_not_wait_for_it() {
+        let database = Database::open(&config("postgres://nobody@127.0.0.1:1/none?sslmode=disable")).await.unwrap();
+        assert!(!database.is_embedded());
+        assert_eq!(database.data_dir(), None);
+        assert!(matches!(migrate(database.pool()).await, Err(DbError::Database(_))));
+        database.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_wrong_url_is_named_without_its_password() {
+        for url in ["mysql://me:hunter2@localhost/x", "postgres://me:hunter2@host:port/x", "hunter2"] {
+            let error = Database::open(&config(url)).await.unwrap_err();
+            assert!(matches!(error, DbError::Url(_)), "{error:?}");
+            assert!(error.to_string().contains("DATABASE_URL"));
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn session_settings_leave_the_url_its_word() {
+        let url = "postgres://me@localhost/x?options[statement_timeout]=5min";
+        let options = with_session(PgConnectOptions::from_str(url).unwrap());
+        let set = options.get_options().unwrap();
+        assert!(set.contains("statement_timeout=5min") && !set.contains("statement_timeout=30s"), "{set}");
+        assert!(set.contains("idle_in_transaction_session_timeout=30s") && set.contains("jit=off"), "{set}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Keeping what was seen, in the transaction that stores the answer.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use sqlx::PgConnection;
+
+use super::series::{Series, Subject};
+use super::store;
+use crate::contract::{SearchStatus, Verdict};
+use crate::ids::{ItemId, TenantId};
+
+/// What one finished attempt saw: a price, or its absence. A degraded one leaves no price, so that gaps are visible.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observation {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The item, and which of its attempts: together they make the observation one of a kind.
+    pub item: ItemId,
+    /// The attempt's number.
+    pub number: i32,
+    /// The product and its dates.
+    pub subject: Subject,
+    /// When the answer came.
+    pub observed_at: Timestamp,
+    /// The best price; `None` where there was none to see.
+    pub best: Option<SeenPrice>,
+    /// How many results the answer had; `None` where there was no answer.
+    pub results: Option<i32>,
+    /// How far the search came.
+    pub status: SearchStatus,
+    /// Why it came no further.
+    pub reason: Option<String>,
+}
+
+/// A price as the marketplace gave it, in the series' currency and major units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenPrice {
+    /// The price of the whole journey or stay.
+    pub price: Decimal,
+    /// The carrier of the fare, the room or hotel of the rate.
+    pub seller: Option<String>,
+    /// Bottom of the historical band, where one was published.
+    pub band_low: Option<Decimal>,
+    /// Top of the band.
+    pub band_high: Option<Decimal>,
+    /// The provider's verdict.
+    pub verdict: Option<Verdict>,
+}
+
+/// A product and dates of a tenant: what has one latest price.
+type Place = (TenantId, [u8; 16], Date, Option<Date>);
+
+/// Keeps a batch: the series that are new, an observation each, and the latest price of what was answered with one.
+///
+/// An observation that is there already (the same item and attempt) is left alone, so a batch may be stored again. Rows are written in
+/// the order of their keys: two batches that meet wait for each other and never for ever.
+///
+/// # Errors
+/// When the database does not answer, or lacks the month's partition.
+pub async fn record(conn: &mut PgConnection, observations: &[Observation]) -> sqlx::Result<()> {
+    if observations.is_empty() {
+        return Ok(());
+    }
+    store::insert_series(conn, &distinct_series(observations)).await?;
+    store::insert_observations(conn, observations).await?;
+    store::upsert_latest(conn, &newest_prices(observations)).await
+}
+
+fn distinct_series(observations: &[Observation]) -> Vec<(TenantId, &Series)> {
+    let by_key: BTreeMap<_, _> =
+        observations.iter().map(|seen| ((seen.tenant, seen.subject.series.key), &seen.subject.series)).collect();
+    by_key.into_iter().map(|((tenant, _), series)| (tenant, series)).collect()
+}
+
+/// The newest price of each product and date. Only an answer is a price to go by: `ok` or `partial`.
+fn newest_prices(observations: &[Observation]) -> Vec<(&Observation, &SeenPrice)> {
+    let mut newest = BTreeMap::<Place, (&Observation, &SeenPrice)>::new();
+    for seen in observations {
+        let Some(price) = seen.best.as_ref().filter(|_| matches!(seen.status, SearchStatus::Ok | SearchStatus::Partial)) else {
+            continue;
+        };
+        let place = (seen.tenant, seen.subject.series.key.0, seen.subject.first_date, seen.subject.last_date);
+        let kept = newest.entry(place).or_insert((seen, price));
+        if kept.0.observed_at < seen.observed_at {
+            *kept = (seen, price);
+        }
+    }
+    newest.into_values().collect()
+}

@@ -1,0 +1,208 @@
+//! The caller's key: where it may ride, what may be one, and that nothing past this point can log it (specification 5; contract 11 to
+//! 13).
+//!
+//! [`lift_key`] runs before everything else: it takes every key out of headers and query and leaves what it found as an extension of
+//! the request. [`Caller`] is how a handler asks for it.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::error::ApiError;
+use crate::search::CallerKey;
+
+/// Who calls: the key, and how it came.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub key: CallerKey,
+    /// `x-api-key`, `authorization`, `query:api_key` …: the channel, never the key (contract 13).
+    pub key_source: &'static str,
+}
+
+/// Why there is no caller. Never holds the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyFault {
+    Missing,
+    /// Contract 12: over 512 bytes, white space inside, or not visible ASCII.
+    Malformed(&'static str),
+    /// `Authorization` without one of its three schemes.
+    Scheme,
+    /// An example's stand-in for a key, as the fixed list spells it.
+    Placeholder(&'static str),
+}
+
+/// The headers that carry a bare key, in their precedence; `authorization` follows them (contract 11).
+const HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-marketplace-key"),
+    HeaderName::from_static("x-marketplace-token"),
+];
+const HEADER_SOURCES: [&str; 3] = ["x-api-key", "x-marketplace-key", "x-marketplace-token"];
+const SCHEMES: [&str; 3] = ["bearer", "apikey", "token"];
+/// The query fields that carry a key, in their precedence, and the name of each as a source.
+const QUERY: [(&str, &str); 4] = [
+    ("api_key", "query:api_key"),
+    ("apikey", "query:apikey"),
+    ("marketplace_key", "query:marketplace_key"),
+    ("key", "query:key"),
+];
+/// The longest key (contract 12).
+const MAX_KEY_BYTES: usize = 512;
+
+/// What examples write where the key belongs; only a string of this list is ever echoed (contract 12).
+const PLACEHOLDERS: &[&str] = &[
+    "YOUR_API_KEY",
+    "<API_KEY>",
+    "API_KEY",
+    "your-api-key",
+    "<YOUR_API_KEY>",
+    "<your-api-key>",
+    "{API_KEY}",
+    "{{API_KEY}}",
+    "$API_KEY",
+    "${API_KEY}",
+    "YOUR_KEY",
+    "your-key",
+    "<KEY>",
+    "YOUR_API_KEY_HERE",
+    "INSERT_API_KEY_HERE",
+    "YOUR_MARKETPLACE_KEY",
+    "<MARKETPLACE_KEY>",
+    "MARKETPLACE_KEY",
+    "YOUR_RAPIDAPI_KEY",
+    "RAPIDAPI_KEY",
+    "REPLACE_ME",
+    "CHANGE_ME",
+    "CHANGEME",
+    "SIGN-UP-FOR-KEY",
+];
+
+/// What [`lift_key`] found, for the extractor.
+#[derive(Clone)]
+struct Lifted(Arc<Result<Caller, KeyFault>>);
+
+/// Takes the key out of the request before anything can log it.
+pub(super) async fn lift_key(mut request: Request, next: Next) -> Response {
+    let found = find(request.headers(), request.uri());
+    for name in HEADERS.iter().chain([&AUTHORIZATION]) {
+        request.headers_mut().remove(name);
+    }
+    if let Some(clean) = without_keys(request.uri()) {
+        *request.uri_mut() = clean;
+    }
+    request.extensions_mut().insert(Lifted(Arc::new(found)));
+    next.run(request).await
+}
+
+impl Caller {
+    /// Whose request it is.
+    ///
+    /// # Errors
+    /// 401 `missing_api_key` or `invalid_api_key`.
+    pub fn of(parts: &Parts) -> Result<Self, ApiError> {
+        let Some(Lifted(found)) = parts.extensions.get::<Lifted>() else { return Err(ApiError::missing_api_key()) };
+        found.as_ref().clone().map_err(ApiError::from)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Self::of(parts)
+    }
+}
+
+impl From<KeyFault> for ApiError {
+    fn from(fault: KeyFault) -> Self {
+        match fault {
+            KeyFault::Missing => Self::missing_api_key(),
+            KeyFault::Malformed(source) => Self::invalid_api_key(format!(
+                "the key in `{source}` is malformed: a key is 1 to {MAX_KEY_BYTES} visible ASCII characters without white space"
+            )),
+            KeyFault::Scheme => Self::invalid_api_key(
+                "`authorization` is malformed: it reads `Bearer <API_KEY>`, `ApiKey <API_KEY>` or `Token <API_KEY>`",
+            ),
+            KeyFault::Placeholder(text) => {
+                Self::invalid_api_key(format!("`{text}` is a placeholder: send your own marketplace key in its place"))
+            }
+        }
+    }
+}
+
+/// The first carrier that is not blank decides, headers before the query (contract 11).
+fn find(headers: &HeaderMap, uri: &Uri) -> Result<Caller, KeyFault> {
+    for (name, source) in HEADERS.iter().zip(HEADER_SOURCES) {
+        if let Some(value) = headers.get_all(name).iter().find(|value| !is_blank(value.as_bytes())) {
+            return read(value.as_bytes(), source);
+        }
+    }
+    for value in headers.get_all(AUTHORIZATION) {
+        if let Some(key) = credentials(value)? {
+            return read(key, "authorization");
+        }
+    }
+    let query = uri.query().unwrap_or_default();
+    for (name, source) in QUERY {
+        let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(held, _)| held == name);
+        if let Some((_, value)) = values.find(|(_, value)| !is_blank(value.as_bytes())) {
+            return read(value.as_bytes(), source);
+        }
+    }
+    Err(KeyFault::Missing)
+}
+
+/// The key of an `Authorization` header; `None` when there is a scheme and nothing after it, or nothing at all.
+fn credentials(value: &HeaderValue) -> Result<Option<&[u8]>, KeyFault> {
+    let value = value.as_bytes().trim_ascii();
+    let end = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
+    let (scheme, key) = value.split_at(end);
+    match () {
+        () if value.is_empty() => Ok(None),
+        () if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known.as_bytes())) => Err(KeyFault::Scheme),
+        () => Ok(Some(key).filter(|key| !is_blank(key))),
+    }
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.trim_ascii().is_empty()
+}
+
+fn read(bytes: &[u8], source: &'static str) -> Result<Caller, KeyFault> {
+    let bytes = bytes.trim_ascii();
+    if bytes.len() > MAX_KEY_BYTES || !bytes.iter().all(u8::is_ascii_graphic) {
+        return Err(KeyFault::Malformed(source));
+    }
+    let key = std::str::from_utf8(bytes).map_err(|_| KeyFault::Malformed(source))?;
+    match PLACEHOLDERS.iter().find(|placeholder| placeholder.eq_ignore_ascii_case(key)) {
+        Some(placeholder) => Err(KeyFault::Placeholder(placeholder)),
+        None => Ok(Caller { key: CallerKey::new(key), key_source: source }),
+    }
+}
+
+/// The URI without its key fields, in whatever case they are spelled; `None` when it has none.
+fn without_keys(uri: &Uri) -> Option<Uri> {
+    let query = uri.query()?;
+    let is_key = |pair: &&str| {
+        let name = form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name).unwrap_or_default();
+        QUERY.iter().any(|(key, _)| name.eq_ignore_ascii_case(key))
+    };
+    if !query.split('&').any(|pair| is_key(&pair)) {
+        return None;
+    }
+    let kept: Vec<_> = query.split('&').filter(|pair| !is_key(pair)).collect();
+    let path_and_query = if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) };
+    let mut parts = uri.clone().into_parts();
+    // A part of a valid query is valid; should it not be, the path alone goes on rather than the key.
+    parts.path_and_query = Some(path_and_query.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")));
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests;

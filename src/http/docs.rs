@@ -1,0 +1,195 @@
+//! The description of the whole service: `/openapi.json` (OpenAPI 3.1, specification 9) and `/docs`, which shows it from this service's
+//! own files (contract 21). Routes describe themselves; here is what they share.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use axum::Json;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr};
+use utoipa::openapi::{Object, schema::Type};
+use utoipa::{IntoResponses, Modify, OpenApi as _};
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::contract::account::VerifyResponse;
+use crate::contract::{ErrorBody, ErrorType};
+
+const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dates and markets.\n\n\
+    Every search is one request against the plan of the marketplace key that it is sent with. A request that cannot be valid costs \
+    nothing: it is answered 400 with every fault named. Flight searches say in `X-Search-Status` whether they completed.";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "farescan", version = "1.1.0", description = DESCRIPTION, license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")),
+    servers((url = "/", description = "this service")),
+    tags(
+        (name = "Flights", description = "Live flight fares"),
+        (name = "Hotels", description = "Live hotel rates, from any market"),
+        (name = "Scans", description = "One request over many dates, markets or values, paced inside the caller's plan"),
+        (name = "History", description = "What scans have seen"),
+        (name = "Account", description = "The caller's key and plan"),
+        (name = "Service", description = "This service itself")
+    ),
+    components(schemas(ErrorBody, VerifyResponse)),
+    security(("x-api-key" = []), ("x-marketplace-key" = []), ("x-marketplace-token" = []), ("authorization" = []), ("api_key" = [])),
+    modifiers(&Carriers)
+)]
+struct Description;
+
+/// What every route's own description is added to.
+pub(super) fn shared() -> OpenApi {
+    Description::openapi()
+}
+
+/// The key's carriers (specification 5).
+struct Carriers;
+
+impl Modify for Carriers {
+    fn modify(&self, openapi: &mut OpenApi) {
+        let components = openapi.components.get_or_insert_default();
+        for name in ["x-api-key", "x-marketplace-key", "x-marketplace-token"] {
+            let scheme = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, "Your marketplace key")));
+            components.add_security_scheme(name, scheme);
+        }
+        let bearer = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("Your marketplace key (`Bearer`, `ApiKey` or `Token`)"));
+        components.add_security_scheme("authorization", SecurityScheme::Http(bearer.build()));
+        let query =
+            ApiKeyValue::with_description("api_key", "Works, and is discouraged: keys in URLs end up in logs and history");
+        components.add_security_scheme("api_key", SecurityScheme::ApiKey(ApiKey::Query(query)));
+    }
+}
+
+/// Error answers of flight searches.
+pub(super) struct FlightErrors;
+/// Error answers of hotel searches.
+pub(super) struct HotelErrors;
+/// Error answers of verify.
+pub(super) struct VerifyErrors;
+
+/// Error answers of what creates or spends.
+pub(super) struct OrderErrors;
+/// Error answers of a cancel.
+pub(super) struct CancelErrors;
+/// Error answers of reading one thing.
+pub(super) struct ReadErrors;
+/// Error answers of lists.
+pub(super) struct ListErrors;
+
+const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
+const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
+const DEFECT: (ErrorType, &str) = (ErrorType::Internal, "A defect of this service");
+const AWAY: (ErrorType, &str) =
+    (ErrorType::Unavailable, "The database is away (`unavailable`, with Retry-After), or no key may be held (`key_custody_disabled`)");
+const FAULTS: (ErrorType, &str) = (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault");
+
+impl IntoResponses for OrderErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            FAULTS,
+            BAD_KEY,
+            UNKNOWN,
+            (ErrorType::InvalidState, "The scan was cancelled"),
+            (ErrorType::PayloadTooLarge, "The body is too large"),
+            (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
+            (ErrorType::TooManyRequests, "The caller has as much underway as one may have"),
+            DEFECT,
+            AWAY,
+        ])
+    }
+}
+
+impl IntoResponses for CancelErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended by itself"), DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for ReadErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, UNKNOWN, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for ListErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for FlightErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault"),
+            (ErrorType::InvalidApiKey, "No key, or one that cannot be used"),
+            (ErrorType::NotSubscribed, "The key is not subscribed to the flights API"),
+            (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
+            (ErrorType::TooManyRequests, "Plan quota or rate limit exhausted; the marketplace's answer, unchanged"),
+            (ErrorType::Internal, "A defect of this service"),
+            (ErrorType::SearchIncomplete, "The search did not complete and `strict` is true"),
+        ])
+    }
+}
+
+impl IntoResponses for HotelErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault"),
+            (ErrorType::InvalidApiKey, "No key, or one that cannot be used"),
+            (ErrorType::NotSubscribed, "The key is not subscribed to the hotels API"),
+            (ErrorType::NotFound, "Nothing matched; a normal outcome"),
+            (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
+            (ErrorType::TooManyRequests, "Plan quota or rate limit exhausted; the marketplace's answer, unchanged"),
+            (ErrorType::Internal, "A defect of this service, or the marketplace's own 500"),
+            (ErrorType::UpstreamError, "The marketplace failed, cannot be reached, or its answer cannot be read"),
+            (ErrorType::Unavailable, "The marketplace's own 503"),
+            (ErrorType::UpstreamTimeout, "The marketplace did not answer in the time budget"),
+        ])
+    }
+}
+
+impl IntoResponses for VerifyErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            (ErrorType::InvalidRequest, "`api` holds none of its words"),
+            (ErrorType::InvalidApiKey, "No key, a malformed one (an error), or one without a subscription (a VerifyResponse)"),
+            (ErrorType::Internal, "A defect of this service, or the marketplace's own 500"),
+            (ErrorType::UpstreamError, "The marketplace failed or cannot be reached"),
+            (ErrorType::Unavailable, "The marketplace's own 503"),
+            (ErrorType::UpstreamTimeout, "The marketplace did not answer in the time budget"),
+        ])
+    }
+}
+
+/// One body type for every error (specification 2.14).
+pub(super) fn described(rows: &[(ErrorType, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    let response = |description: &str| {
+        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+        let id = HeaderBuilder::new()
+            .schema(Some(Object::with_type(Type::String)))
+            .description(Some("The id of this request"))
+            .build();
+        ResponseBuilder::new().description(description).content("application/json", body).header("X-Request-Id", id).build()
+    };
+    rows.iter().map(|(error, description)| (error.status().to_string(), response(description).into())).collect()
+}
+
+/// This description
+///
+/// Needs no key.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "Service", security(()),
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object))
+)]
+pub(super) async fn openapi() -> Json<&'static OpenApi> {
+    static DESCRIPTION: LazyLock<OpenApi> = LazyLock::new(super::description);
+    Json(&DESCRIPTION)
+}
+
+/// The page at `/docs`. Every file of it is in this program, and the validator that the page would ask is switched off.
+pub(super) fn page() -> SwaggerUi {
+    SwaggerUi::new("/docs").config(Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true))
+}

@@ -1,0 +1,270 @@
+//! Every error answer of this service: type, status, headers, form (specification 2.14, 7).
+//!
+//! Which type means which status is `contract::ErrorType`'s table; here is how it is answered. When to use which constructor:
+//!
+//! ```text
+//!  the caller must mend the request   invalid_request, missing and invalid key, not_found, invalid_state, idempotency_mismatch
+//!  the caller should try later        unavailable, too_many_requests, search_incomplete
+//!  we must mend it                    internal (logged, its cause is not shown)
+//! ```
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::contract::{Api, ErrorBody, ErrorType, Faults};
+use crate::paging::PageError;
+use crate::scans::ScanError;
+
+/// What a caller hears when the database is away: it may be back soon.
+const DATABASE_RETRY: Duration = Duration::from_secs(5);
+
+/// One error answer.
+#[derive(Debug)]
+pub struct ApiError {
+    body: ErrorBody,
+    /// Another status than its type's: a hotel search keeps the marketplace's own 5xx.
+    status: Option<StatusCode>,
+    retry_after: Option<Duration>,
+}
+
+impl ApiError {
+    /// An error of this type, with its type's status.
+    #[must_use]
+    pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
+        Self { body: ErrorBody::new(error_type, message), status: None, retry_after: None }
+    }
+
+    /// 400: `message` names each field, what it holds and what is allowed.
+    #[must_use]
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(ErrorType::InvalidRequest, message)
+    }
+
+    /// 401: where a key goes (specification 5).
+    #[must_use]
+    pub fn missing_api_key() -> Self {
+        let message = "no API key: send your marketplace key in the header `x-api-key` (or `x-marketplace-key`, `x-marketplace-token`, \
+                       or `Authorization: Bearer <API_KEY>`)";
+        Self::new(ErrorType::MissingApiKey, message)
+    }
+
+    /// 401: malformed, a placeholder, or unknown to the marketplace.
+    #[must_use]
+    pub fn invalid_api_key(message: impl Into<String>) -> Self {
+        Self::new(ErrorType::InvalidApiKey, message)
+    }
+
+    /// 403: names the API to subscribe to.
+    #[must_use]
+    pub fn not_subscribed(api: Api, message: &str) -> Self {
+        let message = format!("this key has no subscription to the {api} API: subscribe to it on the marketplace ({message})");
+        Self::new(ErrorType::NotSubscribed, message)
+    }
+
+    /// 404: what is not there. Another caller's id is answered the same as an unknown one.
+    #[must_use]
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorType::NotFound, message)
+    }
+
+    /// 409: the resource is not in a state that allows this; `message` says which it is in.
+    #[must_use]
+    pub fn invalid_state(message: impl Into<String>) -> Self {
+        Self::new(ErrorType::InvalidState, message)
+    }
+
+    /// 413.
+    #[must_use]
+    pub fn payload_too_large(limit_bytes: usize) -> Self {
+        Self::new(ErrorType::PayloadTooLarge, format!("the body is larger than {} KiB", limit_bytes / 1024))
+    }
+
+    /// 422: the `Idempotency-Key` was used with another body.
+    #[must_use]
+    pub fn idempotency_mismatch() -> Self {
+        let message = "this Idempotency-Key was used with another body; use a new key for a new request";
+        Self::new(ErrorType::IdempotencyMismatch, message)
+    }
+
+    /// 429 of our own, to be tried again after `wait`.
+    #[must_use]
+    pub fn too_many_requests(message: impl Into<String>, wait: Duration) -> Self {
+        Self::new(ErrorType::TooManyRequests, message).retry_after(wait)
+    }
+
+    /// 500: a defect of this service. The cause is logged and not shown.
+    #[must_use]
+    pub fn internal(cause: impl std::fmt::Display) -> Self {
+        tracing::error!(%cause, "internal error");
+        Self::new(ErrorType::Internal, "the service made a mistake; the log has the details under this answer's X-Request-Id")
+    }
+
+    /// 503: the database is away; the gateway works without it.
+    #[must_use]
+    pub fn unavailable() -> Self {
+        let message = "the database is away, so stored work is not available; try again soon (searches under /v1/flights and /v1/hotels \
+                       work without it)";
+        Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
+    }
+
+    /// 503: there is no master key, so no caller's key can be held for ordered work.
+    #[must_use]
+    pub fn key_custody_disabled() -> Self {
+        let message = "this service holds no keys: its operator has to set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY) to switch \
+                       scans on";
+        Self::new(ErrorType::KeyCustodyDisabled, message)
+    }
+
+    /// 503: the search did not complete and the caller wanted to be told (contract 16).
+    #[must_use]
+    pub fn search_incomplete(reason: &str) -> Self {
+        let message =
+            format!("the search did not complete ({reason}), so whether there is anything to find is unknown; a retry is safe");
+        Self { body: ErrorBody::search_incomplete(reason, message), status: None, retry_after: None }
+    }
+
+    /// The same error under another status.
+    #[must_use]
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    /// The same error with a `Retry-After`.
+    #[must_use]
+    pub fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
+    /// The kind of error.
+    #[must_use]
+    pub fn error_type(&self) -> ErrorType {
+        self.body.error.error_type
+    }
+
+    /// Its HTTP status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        let of_type = || StatusCode::from_u16(self.error_type().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.status.unwrap_or_else(of_type)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status(), Json(&self.body)).into_response();
+        if let Some(wait) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
+        response
+    }
+}
+
+impl From<Faults> for ApiError {
+    fn from(faults: Faults) -> Self {
+        Self::invalid_request(faults.to_string())
+    }
+}
+
+impl From<ScanError> for ApiError {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Faults(faults) => faults.into(),
+            ScanError::NotFound => Self::not_found("there is no such scan"),
+            ScanError::InvalidState(message) => Self::invalid_state(message),
+            ScanError::IdempotencyMismatch => Self::idempotency_mismatch(),
+            ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
+            ScanError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<PageError> for ApiError {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Faults(faults) => faults.into(),
+            PageError::Database(error) => error.into(),
+        }
+    }
+}
+
+/// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+impl From<sqlx::Error> for ApiError {
+    fn from(error: sqlx::Error) -> Self {
+        if is_away(&error) {
+            tracing::warn!(%error, "the database is away");
+            return Self::unavailable();
+        }
+        Self::internal(error)
+    }
+}
+
+fn is_away(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| passes(&code)),
+        _ => false,
+    }
+}
+
+/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, no resources, shutting down or starting up,
+/// read only while a standby takes over, a time limit met, a deadlock.
+fn passes(code: &str) -> bool {
+    matches!(code.get(..2), Some("08" | "53" | "57")) || matches!(code, "25006" | "55P03" | "40001" | "40P01")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_its_status() {
+        for error_type in ErrorType::ALL {
+            assert_eq!(ApiError::new(*error_type, "m").status().as_u16(), error_type.status());
+        }
+        let kept = ApiError::new(ErrorType::UpstreamError, "m").with_status(StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(kept.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+
+    #[test]
+    fn a_database_that_is_away_says_when_to_come_back() {
+        let away = [
+            sqlx::Error::PoolTimedOut,
+            sqlx::Error::PoolClosed,
+            sqlx::Error::Io(std::io::ErrorKind::ConnectionRefused.into()),
+            sqlx::Error::Protocol("unexpected end".into()),
+        ];
+        for error in away {
+            let response = ApiError::from(error).into_response();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()[RETRY_AFTER], "5");
+        }
+        let ours = ApiError::from(sqlx::Error::RowNotFound);
+        assert_eq!(ours.error_type(), ErrorType::Internal);
+        assert!(!ours.body.error.message.contains("row"), "the cause is not shown: {}", ours.body.error.message);
+    }
+
+    #[test]
+    fn which_states_of_a_database_pass() {
+        for code in ["08006", "53300", "57P01", "57P03", "57014", "25006", "55P03", "40001", "40P01"] {
+            assert!(passes(code), "{code}");
+        }
+        for code in ["23505", "42601", "55000", "40000", "", "5"] {
+            assert!(!passes(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_at_least_a_second() {
+        let response = ApiError::too_many_requests("slow down", Duration::from_millis(20)).into_response();
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+    }
+}

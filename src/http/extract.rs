@@ -1,0 +1,73 @@
+//! Bodies, read within bounds of size and time. What a body means is checked by `contract`.
+
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::error::ApiError;
+use crate::contract::{Faults, MAX_DEPTH, read_object};
+
+/// The largest body of a search (contract 10).
+pub const SEARCH_BODY: usize = 64 * 1024;
+/// The largest body of a scan (security, "Limits").
+pub const SCAN_BODY: usize = 1024 * 1024;
+/// How long a body may take to arrive (security, "Limits").
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A body that is one JSON object of at most `LIMIT` bytes, whatever its content type says (contract 10).
+#[derive(Debug)]
+pub struct JsonObject<const LIMIT: usize>(pub Map<String, Value>);
+
+impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self(object(request.into_body(), LIMIT).await??))
+    }
+}
+
+/// The decoded pairs of the query string, keys taken out before (contract 11). What they mean is read by `contract`.
+#[derive(Debug)]
+pub(super) struct Pairs(Vec<(String, String)>);
+
+impl Pairs {
+    /// The pairs in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Pairs {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()))
+    }
+}
+
+/// Reads a body.
+///
+/// The outer error: it could not be read (too large, too slow, broken off). The inner one: it could, and is not a JSON object; that
+/// is one of the faults that only a caller with a key is told (contract 4).
+pub(super) async fn object(body: Body, limit: usize) -> Result<Result<Map<String, Value>, Faults>, ApiError> {
+    let bytes = match timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) if is_too_large(&error) => return Err(ApiError::payload_too_large(limit)),
+        Ok(Err(_)) => return Err(ApiError::invalid_request("the body broke off before its end")),
+        Err(_) => {
+            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
+            return Err(ApiError::invalid_request(message));
+        }
+    };
+    Ok(read_object(&bytes, MAX_DEPTH))
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+}

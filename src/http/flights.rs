@@ -1,0 +1,47 @@
+//! `POST /v1/flights/*`, and the flights column of the outcome table: a search that did not complete is an empty array that says
+//! nothing, unless the caller asked for `strict` (specification 4.3, contract 16).
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use serde_json::json;
+
+use super::AppState;
+use super::docs::FlightErrors;
+use super::error::ApiError;
+use super::gateway::{Found, search};
+use crate::contract::Endpoint;
+use crate::contract::flights::{OnewayFlight, OnewayRequest, RoundtripItinerary, RoundtripRequest};
+use crate::search::{Finding, Search};
+
+/// Search one-way fares
+///
+/// Ordered by `sort_type`, at most `limit`. The array may be empty: read `X-Search-Status` first.
+#[utoipa::path(
+    post, path = "/v1/flights/oneway", tag = "Flights", request_body = OnewayRequest,
+    responses((status = 200, description = "One object per itinerary", body = Vec<OnewayFlight>), FlightErrors)
+)]
+pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Response {
+    search(&app, Endpoint::FlightsOneway, request, column).await
+}
+
+/// Search round-trip fares
+///
+/// `max_stops` sets each per-leg stop limit that is not given; `X-Field-Aliased` says which.
+#[utoipa::path(
+    post, path = "/v1/flights/roundtrip", tag = "Flights", request_body = RoundtripRequest,
+    responses(
+        (status = 200, description = "One object per outbound and return pair, priced together", body = Vec<RoundtripItinerary>),
+        FlightErrors
+    )
+)]
+pub(super) async fn roundtrip(State(app): State<AppState>, request: Request) -> Response {
+    search(&app, Endpoint::FlightsRoundtrip, request, column).await
+}
+
+fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
+    match finding {
+        Finding::Answer(answer) => Ok(Found { body: answer.body, results: answer.results }),
+        Finding::Incomplete(incomplete) if search.is_strict() => Err(ApiError::search_incomplete(incomplete.reason())),
+        _ => Ok(Found { body: json!([]), results: 0 }),
+    }
+}

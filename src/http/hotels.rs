@@ -1,0 +1,93 @@
+//! `POST /v1/hotels/*`, the hotels column of the outcome table, and what "nothing" is for each of them (contract 19).
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use super::AppState;
+use super::docs::HotelErrors;
+use super::error::ApiError;
+use super::gateway::{Found, search, upstream_failed};
+use crate::contract::Endpoint;
+use crate::contract::hotels::{
+    HotelByNameRequest, HotelByNameResponse, HotelRoomsRequest, HotelRoomsResponse, HotelSearchRequest, HotelSearchResponse,
+    ResolveRequest, ResolveResponse,
+};
+use crate::search::{Finding, Search};
+
+/// Search the hotels of a place
+///
+/// At most 50 properties; narrow with `filters` and `budget_per_night`. No property is 404.
+#[utoipa::path(
+    post, path = "/v1/hotels/search", tag = "Hotels", request_body = HotelSearchRequest,
+    responses((status = 200, description = "The properties; prices are for the whole stay", body = HotelSearchResponse), HotelErrors)
+)]
+pub(super) async fn by_place(State(app): State<AppState>, request: Request) -> Response {
+    search(&app, Endpoint::HotelsSearch, request, column).await
+}
+
+/// Price one hotel by its name
+///
+/// The same hotel over several `proxy_country` shows what each market pays. No such hotel is 200 with `available: false`.
+#[utoipa::path(
+    post, path = "/v1/hotels/by-name", tag = "Hotels", request_body = HotelByNameRequest,
+    responses((status = 200, description = "Availability and price", body = HotelByNameResponse), HotelErrors)
+)]
+pub(super) async fn by_name(State(app): State<AppState>, request: Request) -> Response {
+    search(&app, Endpoint::HotelsByName, request, column).await
+}
+
+/// List the rooms of a hotel
+///
+/// Every bookable room type with price and board; none is 200 with an empty list.
+#[utoipa::path(
+    post, path = "/v1/hotels/rooms", tag = "Hotels", request_body = HotelRoomsRequest,
+    responses((status = 200, description = "The rooms", body = HotelRoomsResponse), HotelErrors)
+)]
+pub(super) async fn rooms(State(app): State<AppState>, request: Request) -> Response {
+    search(&app, Endpoint::HotelsRooms, request, column).await
+}
+
+/// Resolve a hotel's name to its booking id
+///
+/// The id can be used for later rooms calls. No match is 404.
+#[utoipa::path(
+    post, path = "/v1/hotels/resolve", tag = "Hotels", request_body = ResolveRequest,
+    responses((status = 200, description = "The hotel's booking id", body = ResolveResponse), HotelErrors)
+)]
+pub(super) async fn resolve(State(app): State<AppState>, request: Request) -> Response {
+    search(&app, Endpoint::HotelsResolve, request, column).await
+}
+
+fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
+    let endpoint = search.endpoint();
+    match finding {
+        Finding::Incomplete(incomplete) => Err(upstream_failed(&incomplete)),
+        Finding::Answer(answer) => match (endpoint, answer.results) {
+            (Endpoint::HotelsSearch, 0) => Err(ApiError::not_found("no property matched")),
+            (Endpoint::HotelsResolve, 0) => Err(ApiError::not_found("no hotel matched this name")),
+            (Endpoint::HotelsByName, 0) => Ok(Found { body: unavailable(answer.body), results: 0 }),
+            (_, results) => Ok(Found { body: answer.body, results }),
+        },
+        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => Ok(Found { body: unavailable(json!({})), results: 0 }),
+        Finding::Nothing { message } => Err(ApiError::not_found(message)),
+        _ => Err(ApiError::internal("a finding that has no cell in the hotels column")),
+    }
+}
+
+/// A hotel that is not to be had: `available` is false and every price null; what the engine said of it stays.
+fn unavailable(body: Value) -> Value {
+    const FIELDS: [&str; 10] =
+        ["review_score", "review_count", "room_type", "image_url", "link", "nights", "adults", "children", "name", "available"];
+    let mut hotel = match body {
+        Value::Object(hotel) => hotel,
+        _ => Map::new(),
+    };
+    for field in FIELDS {
+        hotel.entry(field).or_insert(Value::Null);
+    }
+    hotel.insert("available".into(), json!(false));
+    hotel.insert("price_string".into(), Value::Null);
+    hotel.insert("price".into(), Value::Null);
+    Value::Object(hotel)
+}

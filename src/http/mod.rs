@@ -1,0 +1,153 @@
+//! The HTTP face. Every route is on this page.
+//!
+//! Thin: a handler extracts, calls one function, answers. Here and below: who calls (`auth`), bodies (`extract`), the way of one
+//! search (`gateway`), the only table of errors (`error`), one file for each resource. Not here: what an answer means (`upstream`),
+//! SQL (`store.rs` files).
+
+pub mod auth;
+mod docs;
+pub mod error;
+pub mod extract;
+mod flights;
+mod gateway;
+mod health;
+mod history;
+mod hotels;
+mod items;
+mod layers;
+mod scans;
+mod verify;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::routing::get;
+use sqlx::PgPool;
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::trace::{DefaultOnResponse, TraceLayer};
+use tracing::Level;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::error::ApiError;
+use crate::config::PaceConfig;
+use crate::scans::watch::Watch;
+use crate::tenants::Keyring;
+use crate::upstream::Client;
+
+/// What handlers reach. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct AppState {
+    pub(crate) upstream: Client,
+    /// Absent in a gateway that keeps nothing. A pool connects when it is used, so a database that is away stops no search.
+    pool: Option<PgPool>,
+    custody: Option<Custody>,
+}
+
+/// What the companion routes need beside the database. A service that may not hold keys has none and takes no orders.
+#[derive(Debug, Clone)]
+pub struct Custody {
+    /// Seals the keys, and tells one caller from another.
+    pub ring: Arc<Keyring>,
+    /// The pace of new lanes.
+    pub pace: PaceConfig,
+    /// Hears of scans that end.
+    pub watch: Watch,
+}
+
+impl AppState {
+    /// The state of a service that asks `upstream` and keeps its work in `pool`.
+    #[must_use]
+    pub fn new(upstream: Client, pool: Option<PgPool>) -> Self {
+        Self { upstream, pool, custody: None }
+    }
+
+    /// The same state of a service that takes orders.
+    #[must_use]
+    pub fn with_custody(self, custody: Custody) -> Self {
+        Self { custody: Some(custody), ..self }
+    }
+
+    /// What orders need.
+    ///
+    /// # Errors
+    /// 503 `key_custody_disabled` when this service may not hold keys.
+    pub(crate) fn custody(&self) -> Result<&Custody, ApiError> {
+        self.custody.as_ref().ok_or_else(ApiError::key_custody_disabled)
+    }
+
+    /// The database.
+    ///
+    /// # Errors
+    /// 503 `unavailable` when this service has none.
+    pub fn pool(&self) -> Result<&PgPool, ApiError> {
+        self.pool.as_ref().ok_or_else(ApiError::unavailable)
+    }
+}
+
+/// Every route, with its description.
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(docs::shared())
+        // The specified seven.
+        .routes(routes!(verify::verify))
+        .routes(routes!(flights::oneway))
+        .routes(routes!(flights::roundtrip))
+        .routes(routes!(hotels::by_place))
+        .routes(routes!(hotels::by_name))
+        .routes(routes!(hotels::rooms))
+        .routes(routes!(hotels::resolve))
+        // Scans: one request with some fields swept.
+        .routes(routes!(scans::submit, scans::list))
+        .routes(routes!(scans::read))
+        .routes(routes!(scans::retry))
+        .routes(routes!(scans::cancel))
+        .routes(routes!(items::list))
+        .routes(routes!(items::read))
+        .routes(routes!(items::attempts))
+        // What was seen.
+        .routes(routes!(history::flights))
+        .routes(routes!(history::hotels))
+        // The service itself, without a key.
+        .routes(routes!(docs::openapi))
+        .routes(routes!(health::healthz))
+}
+
+/// OpenAPI 3.1 of every route, as `/openapi.json` shows it.
+#[must_use]
+pub fn description() -> OpenApi {
+    routes().into_openapi()
+}
+
+/// The service on its public listener.
+pub fn router(app: AppState) -> Router {
+    let (router, _) = routes().split_for_parts();
+    surrounded(router.merge(docs::page()), app)
+}
+
+/// Health and readiness, on the admin listener.
+pub fn admin_router(app: AppState) -> Router {
+    surrounded(Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz)), app)
+}
+
+/// The layers, outer first. Keys are lifted off before the first line is logged.
+fn surrounded(router: Router<AppState>, app: AppState) -> Router {
+    let trace = TraceLayer::new_for_http().make_span_with(layers::span).on_response(DefaultOnResponse::new().level(Level::INFO));
+    router
+        .method_not_allowed_fallback(layers::no_such_method)
+        .fallback(layers::no_such_path)
+        .layer(
+            ServiceBuilder::new()
+                .layer(from_fn(auth::lift_key))
+                .layer(from_fn(layers::forget_request_id))
+                .layer(SetRequestIdLayer::new(layers::REQUEST_ID, layers::OurRequestId))
+                .layer(trace)
+                .layer(PropagateRequestIdLayer::new(layers::REQUEST_ID))
+                .layer(from_fn(layers::no_store))
+                .layer(CatchPanicLayer::custom(layers::panicked)),
+        )
+        .with_state(app)
+}

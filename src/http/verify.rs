@@ -1,0 +1,125 @@
+//! `GET /v1/verify`: is the key good, and what is left of its plans (specification 4.5, contract 20)?
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::AppState;
+use super::auth::Caller;
+use super::docs::VerifyErrors;
+use super::error::ApiError;
+use super::gateway::{forward, upstream_failed};
+use super::layers::request_id;
+use crate::contract::Api;
+use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
+use crate::search::PlanQuota;
+use crate::upstream::{Probe, lightest};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct VerifyQuery {
+    api: Option<String>,
+}
+
+/// Verify the caller's key
+///
+/// One cheap call per checked API. Without `api`: flights, and hotels only if flights is not subscribed.
+#[utoipa::path(
+    get, path = "/v1/verify", tag = "Account",
+    params(("api" = Option<VerifyScope>, Query, description = "Which APIs to check")),
+    responses((status = 200, description = "The key is good for at least one checked API", body = VerifyResponse), VerifyErrors)
+)]
+pub(super) async fn verify(
+    State(app): State<AppState>,
+    caller: Caller,
+    Query(query): Query<VerifyQuery>,
+    extensions: Extensions,
+) -> Result<Response, ApiError> {
+    let scope = scope(query.api.as_deref())?;
+    let mut checked = Checked::default();
+    for api in [Api::Flights, Api::Hotels] {
+        if checked.is_due(api, scope) {
+            checked.add(api, app.upstream.probe(api, &caller.key, request_id(&extensions)).await);
+        }
+    }
+    Ok(checked.answer(caller.key_source))
+}
+
+fn scope(api: Option<&str>) -> Result<Option<VerifyScope>, ApiError> {
+    let unknown = |word: &str| format!("`api` holds {word:?}; allowed: one of `flights`, `hotels`, `both`");
+    api.map(|word| {
+        VerifyScope::parse(word).ok_or_else(|| ApiError::invalid_request(unknown(&word.chars().take(80).collect::<String>())))
+    })
+    .transpose()
+}
+
+/// What was asked so far.
+#[derive(Default)]
+struct Checked {
+    checks: Vec<VerifyCheck>,
+    usage: ApiUsage,
+    /// The quota headers of the first API that is subscribed, else of the last one asked.
+    plan_headers: Vec<(String, String)>,
+    billed: u16,
+    failed: Option<ApiError>,
+}
+
+impl Checked {
+    /// Hotels after flights only when asked for, or when the key is known and not subscribed to flights. A key that the marketplace
+    /// does not know is not worth a second call.
+    fn is_due(&self, api: Api, scope: Option<VerifyScope>) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
+        match (scope, api) {
+            (Some(VerifyScope::Both), _) | (Some(VerifyScope::Flights) | None, Api::Flights) => true,
+            (Some(VerifyScope::Hotels), api) => api == Api::Hotels,
+            (Some(VerifyScope::Flights), Api::Hotels) => false,
+            (None, Api::Hotels) => self.checks.iter().any(|check| check.reason == VerifyReason::NotSubscribed),
+        }
+    }
+
+    fn add(&mut self, api: Api, probe: Probe) {
+        self.billed += probe.billed_requests;
+        let reason = match probe.verdict {
+            Ok(reason) => reason,
+            Err(incomplete) => {
+                self.failed = Some(upstream_failed(&incomplete));
+                self.plan_headers = probe.plan_headers;
+                return;
+            }
+        };
+        if !self.is_valid() {
+            self.plan_headers = probe.plan_headers;
+        }
+        self.usage.set(api, usage(probe.plan));
+        self.checks.push(VerifyCheck::new(api, format!("{}, empty body", lightest(api)), reason));
+    }
+
+    fn is_valid(&self) -> bool {
+        self.checks.iter().any(|check| check.ok)
+    }
+
+    /// A key that is good for one API is good, whatever became of the other's check.
+    fn answer(self, key_source: &str) -> Response {
+        let valid = self.is_valid();
+        let mut headers = HeaderMap::new();
+        forward(&mut headers, &self.plan_headers);
+        headers.insert("x-upstream-requests", self.billed.into());
+        if let (Some(error), false) = (self.failed, valid) {
+            return (headers, error).into_response();
+        }
+        let status = if valid { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
+        let body = VerifyResponse { valid, checks: self.checks, api_usage: self.usage, key_source: key_source.to_owned() };
+        (status, headers, Json(body)).into_response()
+    }
+}
+
+fn usage(plan: PlanQuota) -> PlanUsage {
+    PlanUsage {
+        plan_requests_limit: plan.limit,
+        plan_requests_remaining: plan.remaining,
+        plan_seconds_until_reset: plan.reset_seconds,
+    }
+}

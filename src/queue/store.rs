@@ -1,0 +1,326 @@
+//! The queue's moves in the database: each one function of the migration `queue`, which says what it does and why it may not be more
+//! than one round trip.
+//!
+//! Here: arguments in, rows out. Not here: when a move is made, and what is done if the database does not answer (the callers).
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx as _;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::{Claim, WorkerId};
+use crate::contract::{Api, SearchStatus};
+use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
+use crate::search::PlanQuota;
+
+/// What a claim's visit brought.
+#[derive(Debug)]
+pub enum Visit {
+    /// The claims, and the milliseconds until a visit is next of use: at most 1000.
+    Claims(Vec<Claimed>, u64),
+    /// The worker's lease is gone.
+    Fenced,
+}
+
+/// An item that was claimed, with what its call needs.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    pub claim: Claim,
+    /// The lane that it came from.
+    pub lane: Api,
+    pub scan: ScanId,
+    /// The endpoint's word, as the scan has it.
+    pub endpoint: String,
+    /// The complete body of the search.
+    pub body: Map<String, Value>,
+    /// The price filters go upstream instead of being applied here.
+    pub upstream_filters: bool,
+    /// The rows to ask for, where the scan says.
+    pub upstream_limit: Option<u32>,
+    /// The key; none once it was wiped.
+    pub grant: Option<GrantId>,
+}
+
+/// Claims up to `slots` items for `worker`.
+///
+/// # Errors
+/// When the database does not answer. The claim may stand all the same: `strays` finds it then.
+pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) -> sqlx::Result<Visit> {
+    let rows = sqlx::query!(
+        r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
+                  upstream_limit, grant_id, wait_ms
+           from claim($1, $2)"#,
+        worker.0,
+        i32::try_from(slots).unwrap_or(i32::MAX),
+    )
+    .fetch_all(conn)
+    .await?;
+    let wait_ms = rows.last().and_then(|row| row.wait_ms).unwrap_or(0);
+    let Ok(wait_ms) = u64::try_from(wait_ms) else { return Ok(Visit::Fenced) };
+    let claims = rows.into_iter().filter_map(|row| {
+        Some(Claimed {
+            claim: Claim { worker, tenant: row.tenant_id?.into(), item: row.item_id?.into(), number: row.number? },
+            lane: Api::parse(&row.api?)?,
+            scan: row.scan_id?.into(),
+            endpoint: row.endpoint?,
+            body: row.body?.0,
+            upstream_filters: row.upstream_filters?,
+            upstream_limit: row.upstream_limit.and_then(|limit| u32::try_from(limit).ok()),
+            grant: row.grant_id.map(GrantId::from),
+        })
+    });
+    Ok(Visit::Claims(claims.collect(), wait_ms))
+}
+
+/// What `begin_calls` says of one claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// On record: send it.
+    Begun,
+    /// The scan's budget is spent.
+    NoRoom,
+    /// The scan or the lane has stopped.
+    Stopped,
+    /// The claim is no longer the worker's.
+    Gone,
+}
+
+/// Puts claims on record as sent; one verdict for each, in their order.
+///
+/// # Errors
+/// When the database does not answer. Asked again with the same attempt ids, it answers the same.
+pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now: Timestamp) -> sqlx::Result<Vec<Verdict>> {
+    let workers: Vec<_> = claims.iter().map(|(claim, _)| claim.worker.0).collect();
+    let tenants: Vec<_> = claims.iter().map(|(claim, _)| claim.tenant.uuid()).collect();
+    let items: Vec<_> = claims.iter().map(|(claim, _)| claim.item.uuid()).collect();
+    let numbers: Vec<_> = claims.iter().map(|(claim, _)| claim.number).collect();
+    let attempts: Vec<_> = claims.iter().map(|(_, attempt)| attempt.uuid()).collect();
+    let rows = sqlx::query!(
+        r#"select item_id as "item_id!", number as "number!", verdict as "verdict!" from begin_calls($1, $2, $3, $4, $5, $6)"#,
+        now.to_sqlx() as _,
+        &workers,
+        &tenants,
+        &items,
+        &numbers,
+        &attempts,
+    )
+    .fetch_all(conn)
+    .await?;
+    let verdict = |claim: &Claim| {
+        let row = rows.iter().find(|row| row.item_id == claim.item.uuid() && row.number == claim.number);
+        match row.map(|row| row.verdict.as_str()) {
+            Some("begun") => Verdict::Begun,
+            Some("no_room") => Verdict::NoRoom,
+            Some(_) => Verdict::Stopped,
+            None => Verdict::Gone,
+        }
+    };
+    Ok(claims.iter().map(|(claim, _)| verdict(claim)).collect())
+}
+
+/// Takes the second place of a call; `false`: there is none.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn second_place(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Result<bool> {
+    let taken = sqlx::query_scalar!(
+        r#"select second_place($1, $2, $3) as "taken!""#,
+        claim.tenant.uuid(),
+        claim.item.uuid(),
+        claim.number
+    );
+    taken.fetch_one(conn).await
+}
+
+/// What became of a call, in the form of the type `finished_call`.
+#[derive(Debug, Clone, Serialize)]
+pub struct FinishedCall {
+    pub tenant_id: Uuid,
+    pub item_id: Uuid,
+    pub number: i32,
+    pub ended_at: Timestamp,
+    pub ending: Ending,
+    pub may_retry: bool,
+    pub http_status: Option<u16>,
+    pub search_status: Option<SearchStatus>,
+    pub reason: Option<String>,
+    pub error: Option<String>,
+    pub search_headers: Map<String, Value>,
+    pub latency_ms: i32,
+    pub billed: u16,
+    pub results: Option<i32>,
+    /// A number's text, so that no digit is lost on the way.
+    pub best_price: Option<String>,
+    pub currency: Option<String>,
+    pub pause_reason: Option<&'static str>,
+    pub pause_seconds: Option<f64>,
+}
+
+/// How a call ends for its item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    Done,
+    Failed,
+    Returned,
+}
+
+/// Records calls; gives the items and numbers that were not on record before.
+///
+/// # Errors
+/// When the database does not answer, or refuses a call.
+pub async fn record_calls(conn: &mut PgConnection, calls: &[&FinishedCall], now: Timestamp) -> sqlx::Result<Vec<(ItemId, i32)>> {
+    let rows = sqlx::query!(
+        r#"select item_id as "item_id!", number as "number!" from record_calls($1, $2)"#,
+        now.to_sqlx() as _,
+        Json(calls) as _,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.item_id.into(), row.number)).collect())
+}
+
+/// A whole answer as it is stored.
+#[derive(Debug)]
+pub struct StoredAnswer<'a> {
+    pub tenant: TenantId,
+    pub item: ItemId,
+    pub number: i32,
+    pub observed_at: Timestamp,
+    /// zstd.
+    pub body: &'a [u8],
+}
+
+/// Stores whole answers.
+///
+/// # Errors
+/// When the database does not answer, or lacks the month's partition.
+pub async fn insert_answers(conn: &mut PgConnection, answers: &[StoredAnswer<'_>]) -> sqlx::Result<()> {
+    let tenants: Vec<_> = answers.iter().map(|answer| answer.tenant.uuid()).collect();
+    let items: Vec<_> = answers.iter().map(|answer| answer.item.uuid()).collect();
+    let numbers: Vec<_> = answers.iter().map(|answer| answer.number).collect();
+    let times: Vec<_> = answers.iter().map(|answer| answer.observed_at.to_sqlx()).collect();
+    let bodies: Vec<_> = answers.iter().map(|answer| answer.body.to_vec()).collect();
+    sqlx::query!(
+        "insert into answers (tenant_id, item_id, number, observed_at, body)
+         select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::bytea[])
+         on conflict do nothing",
+        &tenants,
+        &items,
+        &numbers,
+        &times as _,
+        &bodies,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// What a lane is told after completions.
+#[derive(Debug)]
+pub struct LaneNews {
+    pub tenant: TenantId,
+    pub api: Api,
+    /// What the plan headers said last.
+    pub plan: PlanQuota,
+}
+
+/// Tells lanes that calls of theirs have ended; gives how many of them had been full. Each lane once.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn tell_lanes(conn: impl PgExecutor<'_>, news: &[LaneNews], now: Timestamp) -> sqlx::Result<i64> {
+    let count = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
+    // A plan's month: what is beyond it is no number of seconds that a header means.
+    let seconds = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok()).map(f64::from);
+    let tenants: Vec<_> = news.iter().map(|lane| lane.tenant.uuid()).collect();
+    let apis: Vec<_> = news.iter().map(|lane| lane.api.as_str().to_owned()).collect();
+    let limits: Vec<_> = news.iter().map(|lane| count(lane.plan.limit)).collect();
+    let remaining: Vec<_> = news.iter().map(|lane| count(lane.plan.remaining)).collect();
+    let resets: Vec<_> = news.iter().map(|lane| seconds(lane.plan.reset_seconds)).collect();
+    sqlx::query_scalar!(
+        r#"select tell_lanes($1, $2, $3, $4, $5, $6) as "freed!""#,
+        now.to_sqlx() as _,
+        &tenants,
+        &apis,
+        &limits as _,
+        &remaining as _,
+        &resets as _,
+    )
+    .fetch_one(conn)
+    .await
+}
+
+/// Ends claims of one lane that nobody will carry on; gives the lost calls.
+///
+/// # Errors
+/// When the database does not answer. Again is no error: a claim is given up once.
+pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestamp) -> sqlx::Result<Vec<(ItemId, i32)>> {
+    let rows = sqlx::query!(
+        r#"select item_id as "item_id!", number as "number!" from give_up($1, $2, $3, $4, $5)"#,
+        now.to_sqlx() as _,
+        lane.tenant.uuid(),
+        lane.api,
+        &lane.items,
+        &lane.numbers,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.item_id.into(), row.number)).collect())
+}
+
+/// Claims that stand in one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneClaims {
+    pub tenant: TenantId,
+    pub api: String,
+    pub items: Vec<Uuid>,
+    pub numbers: Vec<i32>,
+}
+
+/// Claims of dead workers, at most `limit`, by lane.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn orphans(conn: impl PgExecutor<'_>, limit: i32) -> sqlx::Result<Vec<LaneClaims>> {
+    sqlx::query_as!(
+        LaneClaims,
+        r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!" from orphans($1)"#,
+        limit
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Claims that stand under `worker`, are not in `held` and are older than `grace_seconds`, by lane.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn strays(
+    conn: impl PgExecutor<'_>,
+    worker: WorkerId,
+    held: &[Uuid],
+    grace_seconds: f64,
+) -> sqlx::Result<Vec<LaneClaims>> {
+    sqlx::query_as!(
+        LaneClaims,
+        r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!"
+           from strays($1, $2, make_interval(secs => $3))"#,
+        worker.0,
+        held,
+        grace_seconds
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Pauses a scan that cannot go on and holds what of it has not been sent; `false`: there was nothing to pause.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn hold_scan(conn: impl PgExecutor<'_>, tenant: TenantId, scan: ScanId, reason: &str) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"select hold_scan($1, $2, $3) as "held!""#, tenant.uuid(), scan.uuid(), reason).fetch_one(conn).await
+}

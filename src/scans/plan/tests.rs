@@ -1,0 +1,357 @@
+use std::collections::HashSet;
+
+use jiff::civil::{Date, date};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{MAX_ITEMS, Plan, earliest_today, plan};
+use crate::contract::{Endpoint, Request};
+
+const TODAY: Date = date(2026, 12, 1);
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn body(endpoint: &str, request: Value, sweep: Value) -> Map<String, Value> {
+    object(json!({"endpoint": endpoint, "request": request, "sweep": sweep}))
+}
+
+fn bodies(endpoint: &str, request: Value, sweep: Value) -> Vec<Value> {
+    let planned = plan(&body(endpoint, request, sweep), TODAY).unwrap_or_else(|faults| panic!("{faults}"));
+    planned.items.iter().map(|item| item.to_body().into()).collect()
+}
+
+fn faults(endpoint: &str, request: Value, sweep: Value) -> Vec<String> {
+    let refused = plan(&body(endpoint, request, sweep), TODAY);
+    refused.expect_err("faults").iter().map(ToString::to_string).collect()
+}
+
+/// The named fields of each body, as "a b" lines.
+fn columns(bodies: &[Value], fields: &[&str]) -> Vec<String> {
+    let row = |body: &Value| fields.iter().map(|field| body[*field].as_str().unwrap_or("-")).collect::<Vec<_>>().join(" ");
+    bodies.iter().map(row).collect()
+}
+
+fn route() -> Value {
+    json!({"from_airport": "TLV", "to_airport": "LHR"})
+}
+
+fn stay() -> Value {
+    json!({"hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "checkout_date": "2027-01-15"})
+}
+
+#[test]
+fn without_a_sweep_the_request_is_the_one_item() {
+    let request = json!({"from_airport": "tlv", "to_airport": "LHR", "departure_date": "2027-01-14", "currency": null});
+    let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+    assert_eq!(bodies("flights/oneway", request, json!({})), [body]);
+}
+
+#[test]
+fn positions_count_in_the_contracts_order_the_last_field_fastest() {
+    let swept = bodies(
+        "flights/oneway",
+        json!({"from_airport": "TLV"}),
+        json!({"departure_date": ["2027-01-02", "2027-01-01"], "to_airport": ["LHR", "CDG"]}),
+    );
+    assert_eq!(
+        columns(&swept, &["to_airport", "departure_date"]),
+        ["LHR 2027-01-02", "LHR 2027-01-01", "CDG 2027-01-02", "CDG 2027-01-01"]
+    );
+}
+
+#[test]
+fn samples_are_outermost_and_markets_innermost() {
+    let request = json!({"hotel_name": "Grand Hotel", "checkin_date": "2027-01-14"});
+    let sweep = json!({"proxy_country": ["us", "de"], "nights": [1, 2], "currency": ["USD"], "samples": 2});
+    let once = ["2027-01-15 us", "2027-01-15 de", "2027-01-16 us", "2027-01-16 de"];
+    assert_eq!(columns(&bodies("hotels/by-name", request, sweep), &["checkout_date", "proxy_country"]), [once, once].concat());
+}
+
+#[test]
+fn ranges_take_both_ends_steps_and_weekdays() {
+    for (range, dates) in [
+        (json!({"from": "2027-01-30", "to": "2027-02-01"}), vec!["2027-01-30", "2027-01-31", "2027-02-01"]),
+        (json!({"from": "2027-01-01", "to": "2027-01-01"}), vec!["2027-01-01"]),
+        (json!({"from": "2028-02-28", "to": "2028-03-01", "step_days": 1}), vec!["2028-02-28", "2028-02-29", "2028-03-01"]),
+        (json!({"from": "2027-01-01", "to": "2027-01-10", "step_days": 4}), vec!["2027-01-01", "2027-01-05", "2027-01-09"]),
+        (json!({"from": "2027-01-01", "to": "2027-01-10", "step_days": 366}), vec!["2027-01-01"]),
+        // 2027-01-01 is a Friday.
+        (
+            json!({"from": "2027-01-01", "to": "2027-01-08", "weekdays": ["thu", "fri"]}),
+            vec!["2027-01-01", "2027-01-07", "2027-01-08"],
+        ),
+        (
+            json!({"from": "2027-01-01", "to": "2027-01-08", "step_days": 7, "weekdays": ["fri"]}),
+            vec!["2027-01-01", "2027-01-08"],
+        ),
+        (json!({"from": "9999-12-30", "to": "9999-12-31"}), vec!["9999-12-30", "9999-12-31"]),
+    ] {
+        let swept = bodies("flights/oneway", route(), json!({"departure_date": range}));
+        assert_eq!(columns(&swept, &["departure_date"]), dates, "{range}");
+    }
+}
+
+#[test]
+fn nights_count_from_each_start_date() {
+    let sweep = json!({"departure_date": ["2027-01-30", "2027-02-28"], "nights": [1, 7]});
+    assert_eq!(
+        columns(&bodies("flights/roundtrip", route(), sweep), &["departure_date", "return_date"]),
+        ["2027-01-30 2027-01-31", "2027-01-30 2027-02-06", "2027-02-28 2027-03-01", "2027-02-28 2027-03-07"]
+    );
+}
+
+#[test]
+fn a_list_field_takes_a_list_of_lists() {
+    let sweep = json!({"airline_codes": [[], ["LH"], ["BA", "LH"]]});
+    let mut request = route();
+    request["departure_date"] = "2027-01-14".into();
+    let lists: Vec<_> = bodies("flights/oneway", request, sweep).into_iter().map(|body| body["airline_codes"].clone()).collect();
+    assert_eq!(lists, [json!([]), json!(["LH"]), json!(["BA", "LH"])]);
+}
+
+#[test]
+fn an_alias_may_be_swept() {
+    let mut request = route();
+    request.as_object_mut().unwrap().extend(object(json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"})));
+    let swept = bodies("flights/roundtrip", request, json!({"max_stops": [0, 2]}));
+    assert_eq!((&swept[1]["max_departure_stops"], &swept[1]["max_return_stops"]), (&json!(2), &json!(2)));
+    assert_eq!(swept[1].get("max_stops"), None);
+}
+
+/// Each row: what is wrong, and every message, whole.
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn every_fault_has_its_path_what_it_held_and_what_is_allowed() {
+    let values = "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}";
+    let day = "a date that exists, as YYYY-MM-DD";
+    let airport = "an IATA airport code of three letters, such as \"TLV\"";
+    let currency = "an ISO currency code of three letters, such as \"USD\"";
+    let later = "a date that has not passed: 2026-12-01 or later";
+    let twice = "values that differ: an equal one stands before it";
+    let tlv = || json!({"from_airport": "TLV"});
+    for (endpoint, request, sweep, messages) in [
+        ("flights/oneway", route(), json!({"departure_date": "2027-01-14"}), vec![
+            format!("`sweep.departure_date` holds \"2027-01-14\"; allowed: {values}"),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": ["2027-01-14", "2027-02-30", 5]}), vec![
+            format!("`sweep.departure_date[1]` holds \"2027-02-30\"; allowed: {day}"),
+            format!("`sweep.departure_date[2]` holds 5; allowed: {day}"),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": ["2027-01-14", "2026-11-30", "2027-01-14"]}), vec![
+            format!("`sweep.departure_date[1]` holds \"2026-11-30\"; allowed: {later}"),
+            format!("`sweep.departure_date[2]` holds \"2027-01-14\"; allowed: {twice}"),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": {"from": "2026-11-30", "to": "2027-11-29"}}), vec![
+            format!("`sweep.departure_date.from` holds \"2026-11-30\"; allowed: {later}"),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": {"from": "2027-01-02", "to": "2027-01-01"}}), vec![
+            "`sweep.departure_date.to` holds \"2027-01-01\"; allowed: a date on or after `from` (2027-01-02)".to_owned(),
+        ]),
+        ("flights/oneway", tlv(), json!({"departure_date": {"to": "2027-1-1", "step_days": 0}, "to_airport": ["TL"]}), vec![
+            format!("`sweep.departure_date.from` is missing; allowed: {day}"),
+            format!("`sweep.departure_date.to` holds \"2027-1-1\"; allowed: {day}"),
+            "`sweep.departure_date.step_days` holds 0; allowed: an integer from 1 to 366".to_owned(),
+            format!("`sweep.to_airport[0]` holds \"TL\"; allowed: {airport}"),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": {"from": "2027-01-01", "to": "2027-01-03", "weekdays": ["mon"]}}), vec![
+            "`sweep.departure_date.weekdays` holds [\"mon\"]; allowed: weekdays that come between `from` and `to` at this step".to_owned(),
+        ]),
+        ("flights/oneway", json!({"from_airport": "TLV", "departure_date": "2026-11-30"}), json!({"to_airport": []}), vec![
+            format!("`sweep.to_airport` holds []; allowed: {values}"),
+            format!("`request.departure_date` holds \"2026-11-30\"; allowed: {later}"),
+        ]),
+        ("flights/oneway", tlv(), json!({"departure_date": ["2027-01-14"], "to_airport": {"from": "2027-01-01", "to": "2027-01-02"}}), vec![
+            format!("`sweep.to_airport` holds {{\"from\":\"2027-01-01\",\"to\":\"2027-01-02\"}}; allowed: a list of values, each {airport}"),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": ["2027-01-14"], "to_airport": ["CDG"]}), vec![
+            "`sweep.to_airport` holds [\"CDG\"]; allowed: a field that `request` does not hold: it stands in one of the two".to_owned(),
+        ]),
+        ("flights/oneway", route(), json!({"departure_date": ["2027-01-14"], "nights": [1]}), vec![
+            "`sweep.nights` holds [1]; allowed: no `nights` in flights/oneway, which has no end date".to_owned(),
+        ]),
+        ("flights/oneway", route(), json!({"departure_dat": ["2027-01-14"]}), vec![
+            "`sweep.departure_dat` holds [\"2027-01-14\"]; allowed: no such field in flights/oneway; did you mean `departure_date`?".to_owned(),
+            format!("`request.departure_date` is missing; allowed: {day}"),
+        ]),
+        ("hotels/by-name", stay(), json!({"nights": [1, 2, 1], "samples": 11}), vec![
+            "`sweep.samples` holds 11; allowed: an integer from 1 to 10".to_owned(),
+            "`sweep.nights` holds [1,2,1]; allowed: either `nights` or `checkout_date`, not both".to_owned(),
+            format!("`sweep.nights[2]` holds 1; allowed: {twice}"),
+        ]),
+        ("hotels/by-name", json!({"hotel_name": "Grand", "checkin_date": "2027-01-14", "adults": 0}), json!({"nights": [0, 367, "2"]}), vec![
+            "`sweep.nights[0]` holds 0; allowed: an integer from 1 to 366".to_owned(),
+            "`sweep.nights[1]` holds 367; allowed: an integer from 1 to 366".to_owned(),
+            "`sweep.nights[2]` holds \"2\"; allowed: an integer from 1 to 366".to_owned(),
+            "`request.adults` holds 0; allowed: an integer of 1 or more".to_owned(),
+        ]),
+        ("hotels/by-name", stay(), json!({"proxy_country": ["us", "US"], "currency": ["EUR", "eur", null]}), vec![
+            format!("`sweep.currency[1]` holds \"eur\"; allowed: {twice}"),
+            format!("`sweep.currency[2]` holds null; allowed: {currency}"),
+            format!("`sweep.proxy_country[1]` holds \"US\"; allowed: {twice}"),
+        ]),
+        ("flights/roundtrip", route(), json!({"departure_date": ["2027-01-10", "2027-01-20"], "return_date": ["2027-01-15"]}), vec![
+            "`sweep.return_date[0]` holds \"2027-01-15\"; allowed: a date on or after `departure_date` (2027-01-20)".to_owned(),
+        ]),
+        ("flights/roundtrip", route(), json!({"departure_date": ["9999-12-30"], "nights": [1, 2]}), vec![
+            "`sweep.nights[1]` holds 2; allowed: nights that end before the year 10000".to_owned(),
+        ]),
+        ("flights/roundtrip", json!({"from_airport": "TLV", "to_airport": "LH", "currencyy": "USD"}), json!({"nights": [2]}), vec![
+            format!("`request.to_airport` holds \"LH\"; allowed: {airport}"),
+            format!("`request.departure_date` is missing; allowed: {day}"),
+            "`request.currencyy` holds \"USD\"; allowed: no such field in flights/roundtrip; did you mean `currency`?".to_owned(),
+        ]),
+        ("flights/roundtrip",
+         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "max_return_stops": 1, "max_departure_stops": 1}),
+         json!({"return_date": ["2027-01-15"], "max_stops": [0, 1]}), vec![
+            "`sweep.max_stops` holds [0,1]; allowed: no value: max_departure_stops and max_return_stops are given, so that it would change \
+             nothing".to_owned(),
+        ]),
+        ("hotels/resolve", json!({"hotel_name": "Grand"}), json!({}), vec![
+            "`endpoint` holds \"hotels/resolve\"; allowed: one of `flights/oneway`, `flights/roundtrip`, `hotels/search`, `hotels/by-name`, \
+             `hotels/rooms`".to_owned(),
+        ]),
+    ] {
+        assert_eq!(faults(endpoint, request, sweep.clone()), messages, "{endpoint} {sweep}");
+    }
+}
+
+#[test]
+fn the_order_itself_is_checked_with_the_rest() {
+    let sweep = json!({"departure_date": {"from": "2027-01-01", "to": "2027-01-31"}});
+    let wrong = json!({"endpoint": "flights/oneway", "request": route(), "sweep": sweep, "max_requests": 30});
+    let told = plan(&object(wrong), TODAY).unwrap_err().to_string();
+    assert_eq!(told, "`max_requests` holds 30; allowed: at least the number of items, 31: one request each");
+
+    let wrong = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": 1}, "sweep": {"departure_date": ["x"]},
+        "max_requests": 0, "labell": "", "retry": {"max_attempts": 11}
+    });
+    let told: Vec<_> = plan(&object(wrong), TODAY).unwrap_err().iter().map(|fault| fault.path.clone()).collect();
+    let paths = ["max_requests", "retry.max_attempts", "labell", "sweep.departure_date[0]", "request.to_airport"];
+    assert_eq!(told, paths);
+    assert_eq!(plan(&Map::new(), TODAY).unwrap_err().len(), 2, "endpoint and request are missing");
+}
+
+#[test]
+fn too_many_items_are_counted_and_never_built() {
+    let days = json!({"from": "2027-01-01", "to": "9999-12-31"});
+    let hours: Vec<_> = (0..24).collect();
+    let message = faults(
+        "flights/roundtrip",
+        json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "dollars"}),
+        json!({
+            "departure_date": days, "return_date": days, "departure_departure_time_min": hours, "departure_departure_time_max": hours,
+            "departure_arrival_time_min": hours, "departure_arrival_time_max": hours, "return_departure_time_min": hours,
+            "return_departure_time_max": hours, "return_arrival_time_min": hours, "return_arrival_time_max": hours, "samples": 10,
+        }),
+    );
+    assert_eq!(message[0], format!("`sweep` holds 10 swept fields; allowed: at most 10000 items; this makes {}", usize::MAX));
+    assert_eq!(
+        message[1],
+        "`request.currency` holds \"dollars\"; allowed: an ISO currency code of three letters, such as \"USD\""
+    );
+    assert_eq!(message.len(), 2);
+
+    let dates = |count: i64| json!({"departure_date": {"from": "2027-01-01", "to": date(2027, 1, 1).saturating_add(jiff::Span::new().days(count - 1)).to_string()}});
+    assert_eq!(bodies("flights/oneway", route(), dates(10_000)).len(), MAX_ITEMS);
+    assert_eq!(faults("flights/oneway", route(), dates(10_001)).len(), 1);
+}
+
+#[test]
+fn long_values_times_many_items_are_refused() {
+    let codes: Vec<_> = (0..2_000).map(|number| format!("{number:03}")[..3].to_owned()).collect();
+    let request = json!({"from_airport": "TLV", "to_airport": "LHR", "airline_codes": codes});
+    let sweep = json!({"departure_date": {"from": "2027-01-01", "to": "2040-01-01"}});
+    let told = faults("flights/oneway", request, sweep);
+    assert!(told[0].starts_with("`request` holds long values; allowed: at most 33554432 bytes over all items"), "{told:?}");
+}
+
+#[test]
+fn a_day_has_passed_when_it_has_passed_everywhere() {
+    for (now, today) in [("2027-01-02T11:59:59Z", date(2027, 1, 1)), ("2027-01-02T12:00:00Z", date(2027, 1, 2))] {
+        assert_eq!(earliest_today(now.parse().unwrap()), today);
+    }
+}
+
+fn subset(words: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
+    proptest::sample::subsequence(words, 1..=words.len()).prop_shuffle()
+}
+
+proptest! {
+    #[test]
+    fn items_are_exactly_the_combinations_in_order_each_a_valid_body(
+        to in subset(&["LHR", "CDG", "JFK"]),
+        days in proptest::collection::hash_set(0_i64..400, 1..6),
+        currencies in subset(&["USD", "EUR", "GBP"]),
+        stops in proptest::option::of(proptest::collection::hash_set(0_u32..4, 1..3)),
+        samples in 1_usize..=3,
+    ) {
+        let days: Vec<_> = days.into_iter().map(|day| date(2027, 1, 1).saturating_add(jiff::Span::new().days(day)).to_string()).collect();
+        let stops: Option<Vec<_>> = stops.map(|stops| stops.into_iter().collect());
+        let sweep = json!({"currency": currencies, "max_stops": stops, "departure_date": days, "to_airport": to, "samples": samples});
+        let planned = plan(&body("flights/oneway", json!({"from_airport": "TLV"}), sweep), TODAY).unwrap().items;
+
+        let mut expected = Vec::new();
+        for _ in 0..samples {
+            for to in &to {
+                for day in &days {
+                    for stops in stops.as_ref().map_or(vec![None], |stops| stops.iter().map(Some).collect()) {
+                        for currency in &currencies {
+                            expected.push(json!({"from_airport": "TLV", "to_airport": to, "departure_date": day, "max_stops": stops, "currency": currency}));
+                        }
+                    }
+                }
+            }
+        }
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|body| Request::check(Endpoint::FlightsOneway, &object(body)).unwrap().request)
+            .collect();
+        prop_assert_eq!(&planned, &expected);
+        let distinct: HashSet<_> = planned.iter().map(|item| Value::Object(item.to_body()).to_string()).collect();
+        prop_assert_eq!(distinct.len() * samples, planned.len());
+    }
+
+    #[test]
+    fn any_sweep_at_all_is_either_planned_or_refused_with_words(
+        word in proptest::sample::select(vec!["departure_date", "return_date", "nights", "samples", "to_airport", "airline_codes", "x"]),
+        value in any_json(),
+    ) {
+        let request = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+        match plan(&body("flights/roundtrip", request, json!({word: value})), TODAY) {
+            Ok(Plan { items, .. }) => prop_assert!(!items.is_empty() && items.len() <= MAX_ITEMS),
+            Err(faults) => prop_assert!(!faults.is_empty()),
+        }
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (0_i64..12).prop_map(Value::from),
+        "[a-z]{0,4}".prop_map(Value::from),
+        Just(json!("2027-01-20")),
+        Just(json!("9999-12-31")),
+    ];
+    leaf.prop_recursive(3, 24, 6, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::vec(
+                (prop_oneof![Just("from"), Just("to"), Just("step_days"), Just("weekdays"), Just("y")], inner),
+                0..4
+            )
+            .prop_map(|pairs| pairs
+                .into_iter()
+                .map(|(word, value)| (word.to_owned(), value))
+                .collect::<Map<_, _>>()
+                .into()),
+        ]
+    })
+}

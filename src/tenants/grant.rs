@@ -1,0 +1,186 @@
+//! A sealed marketplace key, held for one piece of ordered work.
+//!
+//! XChaCha20-Poly1305 with a random 24-byte nonce. The associated data bind version, ring key, tenant, purpose, grant and expiry, so a row
+//! that was moved or changed does not open (security.md, "Grant"). The first byte of what is stored is the version of this form. Not
+//! here: the table (`store`).
+
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use jiff::Timestamp;
+use rand::Rng as _;
+use zeroize::Zeroizing;
+
+use super::keyring::Keyring;
+use crate::ids::{GrantId, TenantId};
+use crate::search::CallerKey;
+
+/// The form of the ciphertext and its associated data.
+const VERSION: u8 = 1;
+
+/// What a key is held for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// One scan, until it ends.
+    Scan,
+}
+
+impl Purpose {
+    /// The word in the table.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+        }
+    }
+
+    /// The purpose of a word in the table.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        (word == Self::Scan.as_str()).then_some(Self::Scan)
+    }
+}
+
+/// What a sealed key is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrantTerms {
+    /// Whose key it is.
+    pub tenant: TenantId,
+    /// The grant's own id.
+    pub grant: GrantId,
+    /// What it is held for.
+    pub purpose: Purpose,
+    /// When it is wiped at the latest, in whole microseconds: the database keeps no finer times.
+    pub expires_at: Timestamp,
+}
+
+/// A key as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedKey {
+    /// The ring key that sealed it.
+    pub key_id: String,
+    /// 24 random bytes.
+    pub nonce: Vec<u8>,
+    /// The version byte and the ciphertext with its tag.
+    pub ciphertext: Vec<u8>,
+}
+
+/// The sealed key does not open.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotOpened {
+    /// The ring lacks the key that sealed it.
+    #[error("the master key has no entry `{0}`, which sealed this grant")]
+    KeyMissing(String),
+    /// The row was moved or changed, or is of an unknown version.
+    #[error("the grant was moved or changed since it was sealed")]
+    Altered,
+}
+
+impl GrantTerms {
+    /// Seals `key` under the ring's primary.
+    #[must_use]
+    pub fn seal(&self, ring: &Keyring, key: &CallerKey) -> SealedKey {
+        let primary = ring.primary();
+        let mut nonce = [0; 24];
+        rand::rng().fill_bytes(&mut nonce);
+        let bound = self.associated_data(&primary.id);
+        let message = Payload { msg: key.expose().as_bytes(), aad: &bound };
+        let sealed = XChaCha20Poly1305::new((&*primary.sealing).into())
+            .encrypt(&XNonce::from(nonce), message)
+            .expect("sealing fails for messages over 256 GiB only, a key has 512 bytes at most");
+        let ciphertext = [&[VERSION], sealed.as_slice()].concat();
+        SealedKey { key_id: primary.id.clone(), nonce: nonce.to_vec(), ciphertext }
+    }
+
+    /// Opens what [`GrantTerms::seal`] made under the same terms.
+    ///
+    /// # Errors
+    /// When the ring lacks the key, or anything differs from what was sealed.
+    pub fn open(&self, ring: &Keyring, sealed: &SealedKey) -> Result<CallerKey, NotOpened> {
+        let ring_key = ring.key(&sealed.key_id).ok_or_else(|| NotOpened::KeyMissing(sealed.key_id.clone()))?;
+        let nonce: [u8; 24] = sealed.nonce.as_slice().try_into().map_err(|_| NotOpened::Altered)?;
+        let Some((&VERSION, ciphertext)) = sealed.ciphertext.split_first() else { return Err(NotOpened::Altered) };
+        let bound = self.associated_data(&ring_key.id);
+        let opened = XChaCha20Poly1305::new((&*ring_key.sealing).into())
+            .decrypt(&XNonce::from(nonce), Payload { msg: ciphertext, aad: &bound })
+            .map(Zeroizing::new)
+            .map_err(|_| NotOpened::Altered)?;
+        std::str::from_utf8(&opened).map(CallerKey::new).map_err(|_| NotOpened::Altered)
+    }
+
+    /// Version, key id, tenant, purpose, grant id, expiry; texts with their length, so that no two terms read the same.
+    fn associated_data(&self, key_id: &str) -> Vec<u8> {
+        let mut data = vec![VERSION];
+        for text in [key_id, self.purpose.as_str()] {
+            data.extend((text.len() as u64).to_be_bytes());
+            data.extend(text.as_bytes());
+        }
+        data.extend(self.tenant.uuid().as_bytes());
+        data.extend(self.grant.uuid().as_bytes());
+        data.extend(self.expires_at.as_microsecond().to_be_bytes());
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(entries: &str) -> Keyring {
+        let entry = |id: &str| format!("{id}:{}", format!("{:02x}", id.as_bytes()[0]).repeat(32));
+        Keyring::parse(&entries.split(' ').map(entry).collect::<Vec<_>>().join(",")).unwrap()
+    }
+
+    fn terms() -> GrantTerms {
+        GrantTerms {
+            tenant: TenantId::new(),
+            grant: GrantId::new(),
+            purpose: Purpose::Scan,
+            expires_at: "2027-01-01T00:00:00.123456Z".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_opens_also_after_the_primary_changed() {
+        let (key, terms) = (CallerKey::new("canary-0123456789"), terms());
+        let sealed = terms.seal(&ring("a"), &key);
+        assert_eq!(terms.open(&ring("a"), &sealed).unwrap().expose(), key.expose());
+        assert_eq!(terms.open(&ring("b a"), &sealed).unwrap().expose(), key.expose());
+        assert_eq!(terms.open(&ring("b"), &sealed).unwrap_err(), NotOpened::KeyMissing("a".to_owned()));
+        assert_ne!(terms.seal(&ring("a"), &key), sealed, "every seal has a nonce of its own");
+        assert!(!sealed.ciphertext.windows(6).any(|bytes| bytes == b"canary"));
+    }
+
+    #[test]
+    fn a_row_that_was_moved_does_not_open() {
+        let (ring, terms) = (ring("a"), terms());
+        let sealed = terms.seal(&ring, &CallerKey::new("canary"));
+        for (moved, what) in [
+            (GrantTerms { tenant: TenantId::new(), ..terms }, "another tenant"),
+            (GrantTerms { grant: GrantId::new(), ..terms }, "another grant"),
+            (GrantTerms { expires_at: "2027-01-01T00:00:00.123457Z".parse().unwrap(), ..terms }, "a later expiry"),
+        ] {
+            assert_eq!(moved.open(&ring, &sealed).unwrap_err(), NotOpened::Altered, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_was_changed_does_not_open() {
+        let (ring, terms) = (ring("a b"), terms());
+        let sealed = terms.seal(&ring, &CallerKey::new("canary"));
+        let mut changed = vec![SealedKey { key_id: "b".to_owned(), ..sealed.clone() }];
+        for index in 0..sealed.ciphertext.len() {
+            let mut ciphertext = sealed.ciphertext.clone();
+            ciphertext[index] ^= 1;
+            changed.push(SealedKey { ciphertext, ..sealed.clone() });
+        }
+        for index in 0..sealed.nonce.len() {
+            let mut nonce = sealed.nonce.clone();
+            nonce[index] ^= 1;
+            changed.push(SealedKey { nonce, ..sealed.clone() });
+        }
+        changed.push(SealedKey { nonce: Vec::new(), ciphertext: Vec::new(), ..sealed });
+        for row in changed {
+            assert_eq!(terms.open(&ring, &row).unwrap_err(), NotOpened::Altered, "{row:?}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The master key: a ring of 32-byte keys, one of them the primary.
+//!
+//! The form, in a file (`FARESCAN_MASTER_KEY_FILE`) or a variable (`FARESCAN_MASTER_KEY`): entries `id:key` apart by white space or
+//! commas, the key as 64 hexadecimal digits, **the first entry is the primary**; a line that starts with `#` is a comment.
+//!
+//! ```text
+//! # made 2027-05-01
+//! 2027-05:9f3c…   the primary: seals new grants, makes new fingerprints
+//! 2026-11:04ab…   still opens what it sealed
+//! ```
+//!
+//! To renew it, put a new entry on top and keep the old ones until nothing names them. From every key of the ring HKDF-SHA256 derives
+//! one key per use, so that a fingerprint can tell nothing of a sealed key. Not here: sealing (`grant`), fingerprints (`fingerprint`).
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use hkdf::Hkdf;
+use rand::Rng as _;
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// The ring, ready for use: derived keys only, the master keys themselves are gone.
+#[derive(Clone)]
+pub struct Keyring {
+    /// Never empty; the first is the primary.
+    keys: Vec<RingKey>,
+}
+
+/// What is derived from one master key.
+#[derive(Clone)]
+pub(super) struct RingKey {
+    pub(super) id: String,
+    pub(super) sealing: Zeroizing<[u8; 32]>,
+    pub(super) fingerprints: Zeroizing<[u8; 32]>,
+}
+
+/// Why a ring cannot be used. Says where, never what the keys are.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyringError {
+    /// No entry at all.
+    #[error("the master key is empty: it takes one entry at least, `id:key` with the key as 64 hexadecimal digits")]
+    Empty,
+    /// An entry of another form.
+    #[error(
+        "entry {number} of the master key is not `id:key`: the id takes 1 to 32 letters, digits, `.`, `_` or `-`, the key 64 hexadecimal \
+         digits (`openssl rand -hex 32` makes one)"
+    )]
+    Form {
+        /// Counted from 1.
+        number: usize,
+    },
+    /// An id or a key that stands there twice.
+    #[error("entry {number} of the master key repeats the id or the key of an earlier one")]
+    Repeated {
+        /// Counted from 1.
+        number: usize,
+    },
+    /// The file could not be read or made.
+    #[error("the master key file {path}: {source}")]
+    File {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The longest id of a ring key, in characters.
+const MAX_ID_CHARS: usize = 32;
+
+impl Keyring {
+    /// Reads a ring from its text.
+    ///
+    /// # Errors
+    /// When the text is not of the form above, or an id or key comes twice.
+    pub fn parse(text: &str) -> Result<Self, KeyringError> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        let entries = lines.flat_map(|line| line.split([',', ' ', '\t'])).filter(|entry| !entry.is_empty());
+        let mut keys: Vec<RingKey> = Vec::new();
+        for (index, entry) in entries.enumerate() {
+            let number = index + 1;
+            let (id, digits) = entry.split_once(':').filter(|(id, _)| is_id(id)).ok_or(KeyringError::Form { number })?;
+            let key = RingKey::derive(id, &*bytes_of(digits).ok_or(KeyringError::Form { number })?);
+            if keys.iter().any(|known| known.id == key.id || known.sealing == key.sealing) {
+                return Err(KeyringError::Repeated { number });
+            }
+            keys.push(key);
+        }
+        if keys.is_empty() { Err(KeyringError::Empty) } else { Ok(Self { keys }) }
+    }
+
+    /// Reads a ring from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or does not hold a ring.
+    pub fn read(path: &Path) -> Result<Self, KeyringError> {
+        let text = fs::read_to_string(path).map_err(|source| KeyringError::File { path: path.to_owned(), source })?;
+        Self::parse(&Zeroizing::new(text))
+    }
+
+    /// Reads the ring of a private database, which lies beside its data, and makes it first where there is none (mode 0600). Any number
+    /// of processes may race here: one ring is made, all get it.
+    ///
+    /// # Errors
+    /// When the file can be neither read nor made, or does not hold a ring.
+    pub fn read_or_make(path: &Path) -> Result<Self, KeyringError> {
+        match Self::read(path) {
+            Err(KeyringError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                make_file(path).map_err(|source| KeyringError::File { path: path.to_owned(), source })?;
+                Self::read(path)
+            }
+            read => read,
+        }
+    }
+
+    /// The keys, the primary first.
+    pub(super) fn keys(&self) -> &[RingKey] {
+        &self.keys
+    }
+
+    /// The key that seals and that new fingerprints are made with.
+    pub(super) fn primary(&self) -> &RingKey {
+        &self.keys[0]
+    }
+
+    /// The key of an id.
+    pub(super) fn key(&self, id: &str) -> Option<&RingKey> {
+        self.keys.iter().find(|key| key.id == id)
+    }
+}
+
+/// Only the ids: a ring in a log must tell nothing.
+impl std::fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys.iter().map(|key| &key.id)).finish()
+    }
+}
+
+impl RingKey {
+    fn derive(id: &str, master: &[u8; 32]) -> Self {
+        let source = Hkdf::<Sha256>::new(None, master);
+        let derived = |purpose: &str| {
+            let mut key = Zeroizing::new([0; 32]);
+            source.expand(purpose.as_bytes(), key.as_mut()).expect("HKDF-SHA256 gives up to 8,160 bytes, 32 are asked for");
+            key
+        };
+        Self { id: id.to_owned(), sealing: derived("farescan/1/sealing"), fingerprints: derived("farescan/1/fingerprints") }
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    (1..=MAX_ID_CHARS).contains(&text.len()) && text.bytes().all(plain)
+}
+
+fn bytes_of(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
+    if digits.len() != 64 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = Zeroizing::new([0; 32]);
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Writes a new ring to `path` unless another process was faster. The file appears whole or not at all: it is written and synced under
+/// a name of its own and then linked.
+fn make_file(path: &Path) -> io::Result<()> {
+    let mut random = Zeroizing::new([0_u8; 32]);
+    rand::rng().fill_bytes(random.as_mut());
+    let mut text = Zeroizing::new(String::with_capacity(128));
+    text.push_str(
+        "# Opens the keys that this database holds for its callers. Lost, they are lost: keep it with every backup.\n1:",
+    );
+    for byte in random.iter() {
+        write!(text, "{byte:02x}").map_err(io::Error::other)?;
+    }
+    text.push('\n');
+
+    let draft = path.with_extension(format!("{}.draft", uuid::Uuid::now_v7().simple()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let linked = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
+    fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const A: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    const B: &str = "ff0102030405060708090a0b0c0d0e0f101112131415161718191A1B1C1D1E1F";
+
+    #[test]
+    fn the_first_entry_is_the_primary_in_a_file_as_in_a_variable() {
+        for text in [format!("# new\n b:{B}\n\n# old, still opens\na:{A}\n"), format!("b:{B},a:{A}"), format!("b:{B} a:{A}")] {
+            let ring = Keyring::parse(&text).unwrap();
+            assert_eq!(ring.primary().id, "b", "{text}");
+            assert_eq!(ring.keys().iter().map(|key| key.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+            assert!(ring.key("a").is_some() && ring.key("c").is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_ring_is_refused_without_showing_it() {
+        for text in ["", "  \n", "# nothing"] {
+            assert!(matches!(Keyring::parse(text), Err(KeyringError::Empty)), "{text:?}");
+        }
+        let short = &A[1..];
+        let long_id = "i".repeat(33);
+        for bad in [
+            A.to_owned(),
+            format!("a:{short}"),
+            format!("a:{short}g"),
+            format!(":{A}"),
+            format!("ä:{A}"),
+            format!("{long_id}:{A}"),
+        ] {
+            let refused = Keyring::parse(&format!("ok:{B},{bad}")).unwrap_err();
+            assert!(matches!(refused, KeyringError::Form { number: 2 }), "{bad}");
+            assert!(!format!("{refused} {refused:?}").contains(&A[4..16]));
+        }
+        for twice in [format!("a:{A},a:{B}"), format!("a:{A},b:{A}")] {
+            assert!(matches!(Keyring::parse(&twice), Err(KeyringError::Repeated { number: 2 })), "{twice}");
+        }
+    }
+
+    #[test]
+    fn every_use_has_a_key_of_its_own_and_debug_shows_ids_only() {
+        let ring = Keyring::parse(&format!("a:{A}")).unwrap();
+        let key = ring.primary();
+        assert_ne!(key.sealing, key.fingerprints);
+        assert_ne!(Some(key.sealing.clone()), bytes_of(A));
+        assert_eq!(format!("{ring:?}"), r#"["a"]"#);
+    }
+
+    #[test]
+    fn a_made_ring_is_private_and_stays_the_same_for_all_who_race() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("master.key");
+        let racing: Vec<_> = (0..8)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || Keyring::read_or_make(&path).unwrap().primary().sealing.clone())
+            })
+            .collect();
+        let made: Vec<_> = racing.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(made.iter().all(|key| *key == made[0]));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+    }
+}

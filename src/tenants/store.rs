@@ -1,0 +1,194 @@
+//! Tenants, their fingerprints and their grants in the database.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx as _;
+use sqlx::{PgConnection, PgPool};
+
+use super::fingerprint::Fingerprint;
+use super::grant::{GrantTerms, NotOpened, Purpose, SealedKey};
+use super::keyring::Keyring;
+use crate::ids::{GrantId, TenantId};
+use crate::search::CallerKey;
+
+/// Why a grant gives no key.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// There is no such grant, or it was wiped or has expired: the work that it was for cannot go on.
+    #[error("the key was held no longer")]
+    Gone,
+    /// It is there and does not open.
+    #[error(transparent)]
+    NotOpened(#[from] NotOpened),
+    /// The database did not answer.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Why the program must not start with this ring.
+#[derive(Debug, thiserror::Error)]
+pub enum RingCheckError {
+    /// A live grant could never be opened.
+    #[error("the master key lacks the entries that sealed keys still in use: {}. Put them back, behind the primary", .0.join(", "))]
+    KeysMissing(Vec<String>),
+    /// The database did not answer.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// The tenant that a key belongs to, if it ever ordered anything. Its fingerprint is renewed under the primary.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+    look_up(conn, &Fingerprint::all(ring, key), now).await
+}
+
+/// The tenant that a key belongs to, made now if there is none. To be called inside a transaction: first requests of one caller wait for
+/// each other, so that they make one tenant, also between processes whose rings differ while a new primary is rolled out.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_or_make(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<TenantId> {
+    let prints = Fingerprint::all(ring, key);
+    if let Some(tenant) = look_up(conn, &prints, now).await? {
+        return Ok(tenant);
+    }
+    let mut locks: Vec<_> = prints.iter().map(Fingerprint::lock).collect();
+    locks.sort_unstable();
+    for lock in locks {
+        sqlx::query!("select pg_advisory_xact_lock($1)", lock).execute(&mut *conn).await?;
+    }
+    if let Some(tenant) = look_up(conn, &prints, now).await? {
+        return Ok(tenant);
+    }
+    let tenant = TenantId::new();
+    let primary = &prints[0];
+    sqlx::query!(
+        "with made as (insert into tenants (tenant_id, created_at) values ($1, $2) returning tenant_id)
+         insert into tenant_keys (key_id, fingerprint, tenant_id, created_at) select $3, $4, tenant_id, $2 from made",
+        tenant.uuid(),
+        now.to_sqlx(),
+        primary.key_id,
+        &primary.digest[..],
+    )
+    .execute(conn)
+    .await?;
+    Ok(tenant)
+}
+
+async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+    let key_ids: Vec<_> = prints.iter().map(|print| print.key_id.clone()).collect();
+    let digests: Vec<_> = prints.iter().map(|print| print.digest.to_vec()).collect();
+    let found = sqlx::query!(
+        "select key_id, tenant_id from tenant_keys
+         where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) order by created_at",
+        &key_ids,
+        &digests,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let Some(tenant) = found.first().map(|row| row.tenant_id) else { return Ok(None) };
+    let primary = &prints[0];
+    if found.iter().all(|row| row.key_id != primary.key_id) {
+        sqlx::query!(
+            "insert into tenant_keys (key_id, fingerprint, tenant_id, created_at) values ($1, $2, $3, $4) on conflict do nothing",
+            primary.key_id,
+            &primary.digest[..],
+            tenant,
+            now.to_sqlx(),
+        )
+        .execute(conn)
+        .await?;
+    }
+    Ok(Some(tenant.into()))
+}
+
+/// Stores a key, sealed under its terms.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn insert_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &SealedKey, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into key_grants (tenant_id, grant_id, purpose, key_id, nonce, ciphertext, created_at, expires_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        terms.tenant.uuid(),
+        terms.grant.uuid(),
+        terms.purpose.as_str(),
+        sealed.key_id,
+        sealed.nonce,
+        sealed.ciphertext,
+        now.to_sqlx(),
+        terms.expires_at.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Seals a key anew in a grant that is there, whether it is live or was wiped.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn replace_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &SealedKey) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update key_grants set key_id = $3, nonce = $4, ciphertext = $5, expires_at = $6, wiped_at = null
+         where tenant_id = $1 and grant_id = $2",
+        terms.tenant.uuid(),
+        terms.grant.uuid(),
+        sealed.key_id,
+        sealed.nonce,
+        sealed.ciphertext,
+        terms.expires_at.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The key that a tenant's grant holds.
+///
+/// # Errors
+/// [`GrantError::Gone`] for a grant that is not there, is another tenant's, was wiped or has expired.
+pub async fn open_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, grant: GrantId) -> Result<CallerKey, GrantError> {
+    let row = sqlx::query!(
+        "select purpose, key_id, nonce, ciphertext, expires_at from key_grants
+         where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at > clock_timestamp()",
+        tenant.uuid(),
+        grant.uuid(),
+    )
+    .fetch_optional(pool)
+    .await?
+    .ok_or(GrantError::Gone)?;
+    let purpose = Purpose::parse(&row.purpose).ok_or(NotOpened::Altered)?;
+    let terms = GrantTerms { tenant, grant, purpose, expires_at: row.expires_at.to_jiff() };
+    let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
+    Ok(terms.open(ring, &sealed)?)
+}
+
+/// Destroys the key that a grant holds: the columns are overwritten. Again is no error.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn wipe_grant(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update key_grants set nonce = '', ciphertext = '', wiped_at = $3 where tenant_id = $1 and grant_id = $2 and wiped_at is null",
+        tenant.uuid(),
+        grant.uuid(),
+        now.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The check at start: every grant that is still live can be opened by this ring.
+///
+/// # Errors
+/// [`RingCheckError::KeysMissing`] names the entries that the ring lacks.
+pub async fn check_ring(pool: &PgPool, ring: &Keyring) -> Result<(), RingCheckError> {
+    let named = sqlx::query_scalar!("select distinct key_id from key_grants where wiped_at is null order by key_id")
+        .fetch_all(pool)
+        .await?;
+    let missing: Vec<_> = named.into_iter().filter(|id| ring.key(id).is_none()).collect();
+    if missing.is_empty() { Ok(()) } else { Err(RingCheckError::KeysMissing(missing)) }
+}

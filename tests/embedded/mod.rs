@@ -1,0 +1,313 @@
+//! The embedded Postgres, seen from outside: real processes, real kills.
+
+mod owner;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use farescan::config::DatabaseConfig;
+use farescan::db::embedded::{Durability, EmbeddedError, Origin, Server, ServerOptions};
+use farescan::db::{self, Database};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use sqlx::Connection;
+
+use crate::support::db::{PrivatePg, TestDb, connect, execute, reachable_folder};
+use owner::Owner;
+
+const NOBODY: u32 = 65534;
+
+fn options(home: &Path) -> ServerOptions {
+    ServerOptions { home: home.to_owned(), pg_bin: None, durability: Durability::Full }
+}
+
+fn start(home: &Path) -> Server {
+    Server::start(&options(home)).unwrap()
+}
+
+fn refused(options: &ServerOptions) -> EmbeddedError {
+    Server::start(options).expect_err("it cannot start")
+}
+
+fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+fn pid_file(home: &Path) -> PathBuf {
+    home.join("postgres/data/postmaster.pid")
+}
+
+async fn show(server: &Server, setting: &str) -> String {
+    let mut connection = connect(&server.connect_options().database("postgres")).await;
+    let value = sqlx::query_scalar("select current_setting($1)").bind(setting).fetch_one(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    value
+}
+
+async fn run(server: &Server, sql: &str) {
+    let mut connection = connect(&server.connect_options().database("postgres")).await;
+    execute(&mut connection, sql).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_empty_folder_becomes_a_private_durable_server() {
+    let place = reachable_folder();
+    let server = start(place.path());
+    assert_eq!(server.origin(), Origin::Created);
+    assert_eq!(show(&server, "listen_addresses").await, "", "no port");
+    assert_eq!(show(&server, "fsync").await, "on");
+    assert!(show(&server, "max_connections").await.parse::<u32>().unwrap() >= 100);
+    for folder in ["postgres", "postgres/data", "postgres/run"] {
+        assert_eq!(fs::metadata(place.path().join(folder)).unwrap().mode() & 0o777, 0o700, "{folder}");
+    }
+    assert!(!place.path().join("postgres/data.new").exists());
+}
+
+#[tokio::test]
+async fn the_last_user_stops_it_and_the_data_stay() {
+    let place = reachable_folder();
+    let first = start(place.path());
+    run(&first, "create table kept (id int)").await;
+    let second = start(place.path());
+    assert_eq!((second.origin(), second.pid()), (Origin::Adopted, first.pid()));
+    drop(first);
+    run(&second, "insert into kept values (1)").await;
+    drop(second);
+    assert!(!pid_file(place.path()).exists(), "stopped, with its pid file removed");
+    let third = start(place.path());
+    assert_eq!(third.origin(), Origin::Started);
+    run(&third, "insert into kept values (2)").await;
+}
+
+#[tokio::test]
+async fn a_server_left_by_a_killed_process_is_adopted_and_then_stopped() {
+    let place = reachable_folder();
+    let mut owner = Owner::spawn(place.path());
+    let left = owner.report();
+    assert_eq!(left.origin, "Created");
+    owner.kill();
+    let server = start(place.path());
+    assert_eq!((server.origin(), server.pid()), (Origin::Adopted, left.postmaster));
+    run(&server, "select 1").await;
+    drop(server);
+    assert!(!pid_file(place.path()).exists());
+}
+
+#[tokio::test]
+async fn after_kill_9_of_both_committed_data_are_back() {
+    let place = reachable_folder();
+    let mut owner = Owner::spawn(place.path());
+    let killed = owner.report().postmaster;
+    let beside = start(place.path());
+    run(&beside, "create table kept as select 7 as id").await;
+    // A session that is at work, so that the server leaves a busy child behind.
+    let mut busy = connect(&beside.connect_options().database("postgres")).await;
+    let work = tokio::spawn(async move { execute(&mut busy, "select pg_sleep(60)").await });
+    owner.kill();
+    signal(killed, Signal::KILL);
+    let server = start(place.path());
+    assert_eq!(server.origin(), Origin::Started);
+    assert_ne!(server.pid(), killed);
+    run(&server, "do $$ begin assert (select id = 7 from kept); end $$").await;
+    assert!(work.await.unwrap().is_err(), "the old session is cut");
+    drop(beside);
+    run(&server, "select 1").await;
+}
+
+#[tokio::test]
+async fn five_processes_race_for_an_empty_folder_and_one_makes_it() {
+    let place = reachable_folder();
+    let mut owners: Vec<Owner> = (0..5).map(|_| Owner::spawn(place.path())).collect();
+    let reports: Vec<_> = owners.iter_mut().map(Owner::report).collect();
+    let count = |origin: &str| reports.iter().filter(|report| report.origin == origin).count();
+    assert_eq!((count("Created"), count("Adopted")), (1, 4), "{reports:?}");
+    assert!(reports.iter().all(|report| report.postmaster == reports[0].postmaster), "{reports:?}");
+    for owner in &mut owners {
+        assert!(pid_file(place.path()).exists(), "it runs while it is used");
+        owner.close();
+    }
+    assert!(!pid_file(place.path()).exists(), "the last one stopped it");
+}
+
+#[tokio::test]
+async fn the_server_never_runs_as_root() {
+    let place = reachable_folder();
+    let server = start(place.path());
+    let user = fs::metadata(place.path().join("postgres/data")).unwrap().uid();
+    assert_ne!(user, 0);
+    if Path::new("/proc/self/stat").exists() {
+        assert_eq!(fs::metadata(format!("/proc/{}", server.pid())).unwrap().uid(), user);
+    }
+    if !geteuid().is_root() {
+        assert_eq!(user, geteuid().as_raw());
+    }
+}
+
+#[tokio::test]
+async fn a_plain_user_runs_a_server_of_their_own() {
+    if !geteuid().is_root() {
+        return; // every other test here is this one then
+    }
+    let place = reachable_folder();
+    let program = place.path().join("owner");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let home = place.path().join("home");
+    fs::create_dir(&home).unwrap();
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let mut owner = Owner::spawn_as(NOBODY, &program, &home.join("deep/data"));
+    let report = owner.report();
+    assert_eq!(report.origin, "Created");
+    assert_eq!(fs::metadata(format!("/proc/{}", report.postmaster)).unwrap().uid(), NOBODY);
+    assert_eq!(fs::metadata(home.join("deep/data")).unwrap().mode() & 0o777, 0o700);
+    owner.close();
+    assert!(!pid_file(&home.join("deep/data")).exists());
+}
+
+#[tokio::test]
+async fn a_path_too_long_for_a_socket_gets_a_short_one() {
+    let place = reachable_folder();
+    let home = place.path().join("long, long".repeat(12));
+    let server = start(&home);
+    assert!(server.socket_dir().starts_with("/tmp"), "{:?}", server.socket_dir());
+    assert_eq!(fs::metadata(server.socket_dir()).unwrap().mode() & 0o777, 0o700);
+    run(&server, "select 1").await;
+    let socket_dir = server.socket_dir().to_owned();
+    drop(server);
+    assert!(!socket_dir.exists(), "nothing stays in /tmp");
+}
+
+#[tokio::test]
+async fn a_pid_file_that_names_another_program_does_not_block() {
+    let place = reachable_folder();
+    drop(start(place.path()));
+    let data = place.path().join("postgres/data");
+    // As after a restarted container, where the old process id is another program's: here our own.
+    fs::write(pid_file(place.path()), format!("{}\n{}\n1\n5432\n", std::process::id(), data.display())).unwrap();
+    assert_eq!(start(place.path()).origin(), Origin::Started);
+}
+
+#[tokio::test]
+async fn data_of_another_version_are_left_alone() {
+    let place = reachable_folder();
+    drop(start(place.path()));
+    let version = place.path().join("postgres/data/PG_VERSION");
+    fs::write(&version, "9\n").unwrap();
+    let error = refused(&options(place.path()));
+    assert!(matches!(error, EmbeddedError::WrongVersion { made_by: 9, .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("postgres/data belongs to PostgreSQL 9, but only "), "{text}");
+    assert!(text.contains("FARESCAN_PG_BIN"), "{text}");
+    assert_eq!(fs::read_to_string(version).unwrap(), "9\n");
+}
+
+#[test]
+fn without_programs_the_message_says_how_to_install_them() {
+    let place = reachable_folder();
+    let empty = place.path().join("bin");
+    fs::create_dir(&empty).unwrap();
+    let error = refused(&ServerOptions { pg_bin: Some(empty.clone()), ..options(&place.path().join("home")) });
+    let EmbeddedError::NoBinaries { looked, install, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(looked, empty.to_str().unwrap());
+    assert!(install.contains("install") || install.contains("add") || install.contains("pacman"), "{install}");
+    assert!(error.to_string().contains(&format!("`{install}`")), "{error}");
+}
+
+#[test]
+fn a_server_that_cannot_start_shows_its_log_and_leaves_no_lock() {
+    let place = reachable_folder();
+    drop(start(place.path()));
+    let control = place.path().join("postgres/data/global/pg_control");
+    let whole = fs::read(&control).unwrap();
+    fs::write(&control, vec![0; whole.len()]).unwrap();
+    let text = refused(&options(place.path())).to_string();
+    assert!(text.contains("postgres.log ends with:") && text.contains("FATAL"), "{text}");
+    fs::write(&control, whole).unwrap();
+    assert_eq!(start(place.path()).origin(), Origin::Started, "the lock was given back");
+}
+
+#[test]
+fn a_folder_out_of_the_servers_reach_is_named() {
+    if !geteuid().is_root() {
+        return; // the server runs as ourselves, who can reach what we made
+    }
+    let closed = reachable_folder();
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let error = refused(&options(&closed.path().join("data")));
+    assert!(matches!(&error, EmbeddedError::OutOfReach { folder, .. } if folder == closed.path()), "{error}");
+}
+
+#[tokio::test]
+async fn a_folder_of_somebody_else_is_refused() {
+    let place = reachable_folder();
+    fs::create_dir(place.path().join("postgres")).unwrap();
+    let error = refused(&options(place.path()));
+    assert!(matches!(error, EmbeddedError::NotOurs(_)), "open to all: {error}");
+}
+
+#[tokio::test]
+async fn processes_that_open_and_migrate_at_once_find_one_database() {
+    let place = reachable_folder();
+    let config = DatabaseConfig { data_dir: Some(place.path().to_owned()), ..DatabaseConfig::default() };
+    let (one, two) = tokio::join!(Database::open(&config), Database::open(&config));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert!(one.is_embedded());
+    assert_eq!(one.data_dir(), Some(place.path()));
+    let (first, second) = tokio::join!(db::migrate(one.pool()), db::migrate(two.pool()));
+    first.unwrap();
+    second.unwrap();
+    let applied: i64 =
+        sqlx::query_scalar("select count(*) from _sqlx_migrations where success").fetch_one(two.pool()).await.unwrap();
+    assert!(applied > 0);
+    one.close().await;
+    assert!(pid_file(place.path()).exists());
+    two.close().await;
+    assert!(!pid_file(place.path()).exists());
+}
+
+#[tokio::test]
+async fn a_session_carries_its_limits() {
+    let db = TestDb::new().await;
+    for (setting, expected) in [
+        ("statement_timeout", "30s"),
+        ("lock_timeout", "5s"),
+        ("idle_in_transaction_session_timeout", "30s"),
+        ("jit", "off"),
+        ("application_name", "farescan"),
+    ] {
+        let value: String = sqlx::query_scalar("select current_setting($1)").bind(setting).fetch_one(db.pool()).await.unwrap();
+        assert_eq!(value, expected, "{setting}");
+    }
+}
+
+#[tokio::test]
+async fn every_test_has_a_migrated_database_of_its_own_that_goes_with_it() {
+    let (one, two) = tokio::join!(TestDb::new(), TestDb::new());
+    assert_ne!(one.url(), two.url());
+    sqlx::query("create table mine (id int)").execute(one.pool()).await.unwrap();
+    let found: Option<String> = sqlx::query_scalar("select to_regclass('mine')::text").fetch_one(two.pool()).await.unwrap();
+    assert_eq!(found, None);
+    let migrated: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations").fetch_one(two.pool()).await.unwrap();
+    assert!(migrated > 0);
+    let gone = one.config();
+    drop(one);
+    let error = sqlx::query("select 1").execute(Database::open(&gone).await.unwrap().pool()).await.unwrap_err();
+    assert_eq!(error.as_database_error().unwrap().code().as_deref(), Some("3D000"));
+}
+
+#[tokio::test]
+async fn a_pool_survives_the_crash_of_its_server() {
+    let mut server = PrivatePg::start().await;
+    let config = DatabaseConfig { url: Some(server.url().into()), ..DatabaseConfig::default() };
+    let database = Database::open(&config).await.unwrap();
+    assert!(!database.is_embedded());
+    db::migrate(database.pool()).await.unwrap();
+    server.stop_immediate().await;
+    let asked = std::time::Instant::now();
+    assert!(sqlx::query("select 1").execute(database.pool()).await.is_err());
+    assert!(asked.elapsed().as_secs() < 4, "a request is told soon");
+    let url = server.url();
+    server.restart().await;
+    assert_eq!(server.url(), url);
+    sqlx::query("select 1").execute(database.pool()).await.unwrap();
+}

@@ -1,0 +1,8 @@
+//! The queue's moves against a real Postgres, one at a time and against each other.
+
+mod begin;
+mod claim;
+mod lost;
+mod races;
+mod record;
+mod yard;
