@@ -2,5 +2,6 @@
 
 mod embedded;
 mod gateway;
+mod house;
 mod queue;
 mod support;
