@@ -12,9 +12,7 @@
 
 create table tenants (
     tenant_id   uuid primary key,
-    created_at  timestamptz not null,
-    -- The marketplace has accepted a key of this tenant at least once; until then it may have one live scan.
-    accepted_at timestamptz
+    created_at  timestamptz not null
 );
 
 -- A fingerprint is the first 16 bytes of an HMAC under the ring's key named key_id. Never a plain hash, never the key.
@@ -49,9 +47,7 @@ create table idempotency_keys (
     path        text        not null,
     key         text        not null,
     body_digest bytea       not null check (octet_length(body_digest) = 32),
-    status      smallint,             -- null only inside the transaction that makes it
-    location    text,
-    response    jsonb,
+    response    jsonb,                -- null only inside the transaction that makes it
     created_at  timestamptz not null,
     primary key (tenant_id, path, key)
 );

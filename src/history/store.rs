@@ -1,10 +1,16 @@
 //! Observations and latest prices in the database.
 
 use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
-use sqlx::PgConnection;
+use rust_decimal::Decimal;
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
 
+use super::query::Place;
 use super::record::{Observation, SeenPrice};
 use super::series::Series;
+use crate::contract::Endpoint;
+use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::ids::TenantId;
 
 /// The columns of a batch: one vector for each, because UNNEST takes them so.
@@ -92,4 +98,109 @@ pub(super) async fn upsert_latest(conn: &mut PgConnection, rows: &[(&Observation
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// An observation with its series.
+pub(super) struct ObservationRow {
+    pub(super) endpoint: String,
+    pub(super) origin: Option<String>,
+    pub(super) place: String,
+    pub(super) product: Value,
+    pub(super) currency: String,
+    pub(super) market: Option<String>,
+    pub(super) first_date: Date,
+    pub(super) last_date: Option<Date>,
+    pub(super) observed_at: Timestamp,
+    pub(super) price: Option<Decimal>,
+    pub(super) seller: Option<String>,
+    pub(super) results: Option<i32>,
+    pub(super) band_low: Option<Decimal>,
+    pub(super) band_high: Option<Decimal>,
+    pub(super) verdict: Option<String>,
+    pub(super) search_status: String,
+    pub(super) reason: Option<String>,
+    pub(super) item_id: Uuid,
+    pub(super) number: i32,
+}
+
+pub(super) async fn flights(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &FlightHistoryQuery,
+    before: Option<Place>,
+    limit: i64,
+) -> sqlx::Result<Vec<ObservationRow>> {
+    sqlx::query_as!(
+        ObservationRow,
+        "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date, o.last_date, o.observed_at, o.price, o.seller,
+                o.results, o.band_low, o.band_high, o.verdict, o.search_status, o.reason, o.item_id, o.number
+         from series s
+         join observations o on o.tenant_id = s.tenant_id and o.series = s.series
+         where s.tenant_id = $1 and s.endpoint in ('flights/oneway', 'flights/roundtrip') and s.place = $3 and s.origin = $2
+           and ($4::text is null or s.currency = upper($4))
+           and ($5::date is null or o.first_date >= $5) and ($6::date is null or o.first_date <= $6)
+           and ($7::date is null or o.last_date = $7)
+           and ($8::timestamptz is null or o.observed_at >= $8) and ($9::timestamptz is null or o.observed_at < $9)
+           and ($10::timestamptz is null or (o.observed_at, o.item_id, o.number) < ($10, $11::uuid, $12::int))
+         order by o.observed_at desc, o.item_id desc, o.number desc limit $13",
+        tenant.uuid(),
+        query.from_airport.as_str(),
+        query.to_airport.as_str(),
+        query.currency.as_ref().map(|currency| currency.as_str()),
+        query.departure_date.or(query.departure_from).map(|date| date.to_sqlx()) as _,
+        query.departure_date.or(query.departure_to).map(|date| date.to_sqlx()) as _,
+        query.return_date.map(|date| date.to_sqlx()) as _,
+        query.since.map(|time| time.to_sqlx()) as _,
+        query.until.map(|time| time.to_sqlx()) as _,
+        before.map(|place| place.observed_at.to_sqlx()) as _,
+        before.map(|place| place.item),
+        before.map(|place| place.number),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+pub(super) async fn hotels(
+    pool: &PgPool,
+    tenant: TenantId,
+    (endpoint, place): (Endpoint, &str),
+    query: &HotelHistoryQuery,
+    before: Option<Place>,
+    limit: i64,
+) -> sqlx::Result<Vec<ObservationRow>> {
+    sqlx::query_as!(
+        ObservationRow,
+        "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date, o.last_date, o.observed_at, o.price, o.seller,
+                o.results, o.band_low, o.band_high, o.verdict, o.search_status, o.reason, o.item_id, o.number
+         from series s
+         join observations o on o.tenant_id = s.tenant_id and o.series = s.series
+         where s.tenant_id = $1 and s.endpoint = $2 and s.place = $3
+           and ($4::text is null or s.currency = upper($4)) and ($5::text is null or s.market = lower($5))
+           and ($6::bigint is null or (s.product ->> 'adults')::bigint = $6)
+           and ($7::bigint is null or (s.product ->> 'children')::bigint = $7)
+           and ($8::date is null or o.first_date >= $8) and ($9::date is null or o.first_date <= $9)
+           and ($10::date is null or o.last_date = $10)
+           and ($11::timestamptz is null or o.observed_at >= $11) and ($12::timestamptz is null or o.observed_at < $12)
+           and ($13::timestamptz is null or (o.observed_at, o.item_id, o.number) < ($13, $14::uuid, $15::int))
+         order by o.observed_at desc, o.item_id desc, o.number desc limit $16",
+        tenant.uuid(),
+        endpoint.as_str(),
+        place,
+        query.currency.as_ref().map(|currency| currency.as_str()),
+        query.proxy_country.as_ref().map(|country| country.as_str()),
+        query.adults.map(|adults| i64::from(adults.get())),
+        query.children.map(|children| i64::from(children.get())),
+        query.checkin_date.or(query.checkin_from).map(|date| date.to_sqlx()) as _,
+        query.checkin_date.or(query.checkin_to).map(|date| date.to_sqlx()) as _,
+        query.checkout_date.map(|date| date.to_sqlx()) as _,
+        query.since.map(|time| time.to_sqlx()) as _,
+        query.until.map(|time| time.to_sqlx()) as _,
+        before.map(|place| place.observed_at.to_sqlx()) as _,
+        before.map(|place| place.item),
+        before.map(|place| place.number),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
 }

@@ -27,6 +27,8 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
     tags(
         (name = "Flights", description = "Live flight fares"),
         (name = "Hotels", description = "Live hotel rates, from any market"),
+        (name = "Scans", description = "One request over many dates, markets or values, paced inside the caller's plan"),
+        (name = "History", description = "What scans have seen"),
         (name = "Account", description = "The caller's key and plan"),
         (name = "Service", description = "This service itself")
     ),
@@ -67,6 +69,56 @@ pub(super) struct FlightErrors;
 pub(super) struct HotelErrors;
 /// Error answers of verify.
 pub(super) struct VerifyErrors;
+
+/// Error answers of what creates or spends.
+pub(super) struct OrderErrors;
+/// Error answers of a cancel.
+pub(super) struct CancelErrors;
+/// Error answers of reading one thing.
+pub(super) struct ReadErrors;
+/// Error answers of lists.
+pub(super) struct ListErrors;
+
+const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
+const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
+const DEFECT: (ErrorType, &str) = (ErrorType::Internal, "A defect of this service");
+const AWAY: (ErrorType, &str) =
+    (ErrorType::Unavailable, "The database is away (`unavailable`, with Retry-After), or no key may be held (`key_custody_disabled`)");
+const FAULTS: (ErrorType, &str) = (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault");
+
+impl IntoResponses for OrderErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            FAULTS,
+            BAD_KEY,
+            UNKNOWN,
+            (ErrorType::InvalidState, "The scan was cancelled"),
+            (ErrorType::PayloadTooLarge, "The body is too large"),
+            (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
+            (ErrorType::TooManyRequests, "The caller has as much underway as one may have"),
+            DEFECT,
+            AWAY,
+        ])
+    }
+}
+
+impl IntoResponses for CancelErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended by itself"), DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for ReadErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, UNKNOWN, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for ListErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, DEFECT, AWAY])
+    }
+}
 
 impl IntoResponses for FlightErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {

@@ -16,6 +16,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::contract::{Api, ErrorBody, ErrorType, Faults};
+use crate::paging::PageError;
+use crate::scans::ScanError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
@@ -164,6 +166,28 @@ impl IntoResponse for ApiError {
 impl From<Faults> for ApiError {
     fn from(faults: Faults) -> Self {
         Self::invalid_request(faults.to_string())
+    }
+}
+
+impl From<ScanError> for ApiError {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Faults(faults) => faults.into(),
+            ScanError::NotFound => Self::not_found("there is no such scan"),
+            ScanError::InvalidState(message) => Self::invalid_state(message),
+            ScanError::IdempotencyMismatch => Self::idempotency_mismatch(),
+            ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
+            ScanError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<PageError> for ApiError {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Faults(faults) => faults.into(),
+            PageError::Database(error) => error.into(),
+        }
     }
 }
 

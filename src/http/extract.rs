@@ -1,10 +1,12 @@
 //! Bodies, read within bounds of size and time. What a body means is checked by `contract`.
 
+use std::convert::Infallible;
 use std::error::Error as _;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -27,6 +29,25 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
         Ok(Self(object(request.into_body(), LIMIT).await??))
+    }
+}
+
+/// The decoded pairs of the query string, keys taken out before (contract 11). What they mean is read by `contract`.
+#[derive(Debug)]
+pub(super) struct Pairs(Vec<(String, String)>);
+
+impl Pairs {
+    /// The pairs in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Pairs {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()))
     }
 }
 

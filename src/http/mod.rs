@@ -11,9 +11,14 @@ pub mod extract;
 mod flights;
 mod gateway;
 mod health;
+mod history;
 mod hotels;
+mod items;
 mod layers;
+mod scans;
 mod verify;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn;
@@ -29,6 +34,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::error::ApiError;
+use crate::config::PaceConfig;
+use crate::scans::watch::Watch;
+use crate::tenants::Keyring;
 use crate::upstream::Client;
 
 /// What handlers reach. Cheap to clone.
@@ -37,13 +45,39 @@ pub struct AppState {
     pub(crate) upstream: Client,
     /// Absent in a gateway that keeps nothing. A pool connects when it is used, so a database that is away stops no search.
     pool: Option<PgPool>,
+    custody: Option<Custody>,
+}
+
+/// What the companion routes need beside the database. A service that may not hold keys has none and takes no orders.
+#[derive(Debug, Clone)]
+pub struct Custody {
+    /// Seals the keys, and tells one caller from another.
+    pub ring: Arc<Keyring>,
+    /// The pace of new lanes.
+    pub pace: PaceConfig,
+    /// Hears of scans that end.
+    pub watch: Watch,
 }
 
 impl AppState {
     /// The state of a service that asks `upstream` and keeps its work in `pool`.
     #[must_use]
     pub fn new(upstream: Client, pool: Option<PgPool>) -> Self {
-        Self { upstream, pool }
+        Self { upstream, pool, custody: None }
+    }
+
+    /// The same state of a service that takes orders.
+    #[must_use]
+    pub fn with_custody(self, custody: Custody) -> Self {
+        Self { custody: Some(custody), ..self }
+    }
+
+    /// What orders need.
+    ///
+    /// # Errors
+    /// 503 `key_custody_disabled` when this service may not hold keys.
+    pub(crate) fn custody(&self) -> Result<&Custody, ApiError> {
+        self.custody.as_ref().ok_or_else(ApiError::key_custody_disabled)
     }
 
     /// The database.
@@ -66,6 +100,17 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(hotels::by_name))
         .routes(routes!(hotels::rooms))
         .routes(routes!(hotels::resolve))
+        // Scans: one request with some fields swept.
+        .routes(routes!(scans::submit, scans::list))
+        .routes(routes!(scans::read))
+        .routes(routes!(scans::retry))
+        .routes(routes!(scans::cancel))
+        .routes(routes!(items::list))
+        .routes(routes!(items::read))
+        .routes(routes!(items::attempts))
+        // What was seen.
+        .routes(routes!(history::flights))
+        .routes(routes!(history::hotels))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))

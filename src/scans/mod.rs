@@ -1,3 +1,81 @@
-//! Scans: one request with some fields swept, so many searches.
+//! Scans: one request with some fields swept, so many searches (jobs-api, "Scans").
+//!
+//! ```text
+//!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
+//!  retry, cancel ─► one transaction: lane, then items, then the scan
+//!  read, watch ─► the scan as its caller sees it
+//! ```
+//!
+//! Locks are taken in one order everywhere: the lane, then items, then the scan; so nobody waits for ever, and after a cancel is
+//! answered no call begins. Every function works for one tenant: another's id is the same as one that never was. Not here: searching
+//! (`queue`), HTTP (`http`).
 
+pub mod cancel;
+mod idempotency;
 pub mod plan;
+pub mod read;
+pub mod retry;
+mod store;
+pub mod submit;
+pub mod watch;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+
+use crate::contract::Faults;
+use crate::search::CallerKey;
+use crate::tenants::Keyring;
+
+pub use idempotency::IdempotencyKey;
+
+/// Where orders are taken: who orders, when, and what is needed to take it.
+#[derive(Debug, Clone, Copy)]
+pub struct Desk<'a> {
+    /// The database.
+    pub pool: &'a PgPool,
+    /// Tells the caller from others, and seals the key.
+    pub ring: &'a Keyring,
+    /// Whose order it is.
+    pub key: &'a CallerKey,
+    /// When it came.
+    pub now: Timestamp,
+}
+
+/// What a POST answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered<T> {
+    /// The answer.
+    pub answer: T,
+    /// It was given before, to the same `Idempotency-Key` and body; nothing was done now.
+    pub replayed: bool,
+}
+
+/// Why an order is not taken. Nothing was stored then, and nothing spent.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// The caller has to mend the request.
+    #[error(transparent)]
+    Faults(#[from] Faults),
+    /// There is no such scan, or it is another caller's.
+    #[error("there is no such scan")]
+    NotFound,
+    /// The scan is not in a state that allows it.
+    #[error("{0}")]
+    InvalidState(String),
+    /// The `Idempotency-Key` was used with another body.
+    #[error("the Idempotency-Key was used with another body")]
+    IdempotencyMismatch,
+    /// The caller has as much underway as one may have; later there is room again.
+    #[error("{message}")]
+    TooMuch {
+        /// Which bound was met.
+        message: String,
+        /// When it is worth another try.
+        wait: Duration,
+    },
+    /// The database did not answer.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}

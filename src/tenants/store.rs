@@ -125,6 +125,26 @@ pub async fn insert_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &
     Ok(())
 }
 
+/// Seals a key anew in a grant that is there, whether it is live or was wiped.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn replace_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &SealedKey) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update key_grants set key_id = $3, nonce = $4, ciphertext = $5, expires_at = $6, wiped_at = null
+         where tenant_id = $1 and grant_id = $2",
+        terms.tenant.uuid(),
+        terms.grant.uuid(),
+        sealed.key_id,
+        sealed.nonce,
+        sealed.ciphertext,
+        terms.expires_at.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// The key that a tenant's grant holds.
 ///
 /// # Errors

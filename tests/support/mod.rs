@@ -1,3 +1,6 @@
 //! What the tests stand on.
 
+pub mod app;
 pub mod db;
+pub mod reply;
+pub mod upstream;

@@ -3,7 +3,7 @@
 use super::request::{ReasonWord, ScanEndpoint, Tag};
 use super::state::{Expand, ItemSort, ItemState, ScanStatus};
 use crate::contract::declare::request;
-use crate::contract::primitives::{Cursor, PageLimit};
+use crate::contract::primitives::{Cursor, PageLimit, whole_number};
 use crate::contract::query::query;
 use crate::contract::status::SearchStatus;
 
@@ -51,4 +51,33 @@ request! {
     }
 }
 
-query!(ScansQuery, ItemsQuery);
+request! {
+    /// The query of `GET /v1/scans/{id}`.
+    pub struct ScanQuery for "the query of a scan" {
+        required {}
+        optional {
+            /// Answer when the scan has ended, or after this many seconds.
+            wait: WaitSeconds;
+        }
+        example { "wait": 30 }
+    }
+}
+
+request! {
+    /// The query of `GET /v1/scans/{id}/items`.
+    pub struct ItemQuery for "the query of an item" {
+        required {}
+        optional {
+            /// What to show the item with.
+            expand: Expand;
+        }
+        example { "expand": "answer" }
+    }
+}
+
+whole_number! {
+    /// How long a read of a scan may wait for its end.
+    pub struct WaitSeconds(u8): 0..=60, "an integer from 0 to 60";
+}
+
+query!(ScansQuery, ItemsQuery, ScanQuery, ItemQuery);

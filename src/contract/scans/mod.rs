@@ -11,7 +11,7 @@ mod state;
 mod sweep;
 
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
-pub use list::{ItemsQuery, ScansQuery};
+pub use list::{ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
 pub use request::{
     DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest,
     Tag, UpstreamLimit,

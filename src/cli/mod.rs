@@ -1,0 +1,60 @@
+//! The command line: one file per command. A command reads its settings, calls what does the work and prints for people; nothing is
+//! decided here.
+
+mod client;
+mod demo;
+mod migrate;
+mod progress;
+mod render;
+mod sandbox;
+mod serve;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What does this trip cost on which date, in which market, and is that a good price?
+#[derive(Debug, Parser)]
+#[command(name = "farescan", version, about, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show everything at once, on this machine alone: a month of fares, a hotel over five markets
+    Demo(demo::Args),
+    /// Run the gateway and the job API, with a worker in the same process
+    Serve(serve::Args),
+    /// Run a worker alone, beside a `serve --no-worker`
+    Worker(worker::Args),
+    /// Run the marketplace simulator alone
+    Sandbox(sandbox::Args),
+    /// Bring the database's tables up to date and end
+    Migrate(migrate::Args),
+}
+
+/// What a command ends with when it fails: a sentence for the person at the terminal.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+impl Cli {
+    /// Runs the command. The exit code is 0, or 1 with the reason on standard error; wrong usage has already ended with 2.
+    pub async fn run(self) -> ExitCode {
+        let result = match self.command {
+            Command::Demo(args) => demo::run(args).await,
+            Command::Serve(args) => serve::run(args).await,
+            Command::Worker(args) => worker::run(args).await,
+            Command::Sandbox(args) => sandbox::run(args).await,
+            Command::Migrate(args) => migrate::run(args).await,
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                anstream::eprintln!("farescan: {failure}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Read as a person would: the tables stand here as they are printed.
+
+use jiff::civil::date;
+
+use super::*;
+
+fn price(units: i64) -> Seen {
+    Seen::Price(Decimal::new(units * 100, 2))
+}
+
+fn february() -> Calendar {
+    let seen = |day: i8| match day {
+        13 => Seen::Unknown,
+        14 => Seen::Nothing,
+        27.. => Seen::Waiting,
+        day => price(200 + (i64::from(day) * 7 % 23) * 5),
+    };
+    (3..=28).map(|day| Day { date: date(2027, 2, day), seen: seen(day) }).collect()
+}
+
+#[test]
+fn a_month_reads_like_a_calendar() {
+    let months = february().months(false);
+    assert_eq!(months.len(), 1);
+    insta::assert_snapshot!(format!("{}\n{}", months[0].0, months[0].1));
+}
+
+#[test]
+fn a_range_over_the_year_has_a_table_for_each_month() {
+    let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| Day { date, seen: price(100) });
+    let titles: Vec<_> = Calendar::from_iter(days).months(false).into_iter().map(|(title, _)| title).collect();
+    assert_eq!(titles, ["December 2026", "January 2027"]);
+}
+
+#[test]
+fn the_cheapest_is_the_earliest_of_equals_and_never_an_absence() {
+    assert_eq!(february().cheapest().map(|(date, _)| date), Some(date(2027, 2, 23)));
+    let equal = Calendar::from_iter([5, 4].map(|day| Day { date: date(2027, 2, day), seen: price(9) }));
+    assert_eq!(equal.cheapest().map(|(date, _)| date), Some(date(2027, 2, 4)));
+    let absent = Calendar::from_iter([Day { date: date(2027, 2, 1), seen: Seen::Unknown }]);
+    assert_eq!(absent.cheapest(), None);
+}
+
+#[test]
+fn colour_is_only_there_when_asked_for() {
+    let coloured = february().months(true)[0].1.to_string();
+    assert!(coloured.contains("\u{1b}["), "{coloured}");
+    assert!(!february().months(false)[0].1.to_string().contains('\u{1b}'));
+}
+
+#[test]
+fn markets_stand_beside_their_baseline() {
+    let market = |country: &str, seen, room: Option<&str>| Market { country: country.into(), seen, room: room.map(str::to_owned) };
+    let markets = Markets {
+        currency: "USD".into(),
+        markets: vec![
+            market("us", price(800), Some("Double Room")),
+            market("de", price(752), Some("Double Room")),
+            market("jp", price(884), Some("Deluxe Double")),
+            market("in", Seen::Unknown, None),
+            market("br", Seen::Nothing, None),
+        ],
+    };
+    insta::assert_snapshot!(markets.table(false));
+}

@@ -1,0 +1,83 @@
+//! `/v1/scans/{id}/items`: the searches of a scan, their answers and attempts.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+
+use super::AppState;
+use super::auth::Caller;
+use super::docs::ReadErrors;
+use super::error::ApiError;
+use super::extract::Pairs;
+use super::scans::{desk, next_page, no_such_scan, scan_id, tenant};
+use crate::contract::scans::{AttemptPage, Item, ItemPage, ItemQuery, ItemsQuery};
+use crate::ids::{ItemId, ScanId};
+use crate::scans::read;
+
+fn item_id(text: &str) -> Result<ItemId, ApiError> {
+    text.parse().map_err(|_| no_such_item())
+}
+
+fn no_such_item() -> ApiError {
+    ApiError::not_found("there is no such item")
+}
+
+/// List the items of a scan
+///
+/// Readable while it runs. With `expand=answer` a page has at most 50 items.
+#[utoipa::path(
+    get, path = "/v1/scans/{id}/items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
+    responses((status = 200, description = "A page; `Link` names the next one", body = ItemPage), ReadErrors)
+)]
+pub(super) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let query = ItemsQuery::from_query(pairs.iter())?;
+    let id = scan_id(&id)?;
+    let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
+    let page = read::items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
+    let next = next_page(&format!("/v1/scans/{id}/items"), &pairs, page.next_cursor.as_deref());
+    Ok((next, Json(page)).into_response())
+}
+
+/// Read an item
+#[utoipa::path(
+    get, path = "/v1/scans/{id}/items/{item_id}", tag = "Scans",
+    params(("id" = ScanId, Path, description = "The scan"), ("item_id" = ItemId, Path, description = "The item"), ItemQuery),
+    responses((status = 200, description = "The item", body = Item), ReadErrors)
+)]
+pub(super) async fn read(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path((id, item)): Path<(String, String)>,
+    pairs: Pairs,
+) -> Result<Json<Item>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let query = ItemQuery::from_query(pairs.iter())?;
+    let (id, item) = (scan_id(&id)?, item_id(&item)?);
+    let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
+    read::item(desk.pool, tenant, id, item, query.expand).await?.map(Json).ok_or_else(no_such_item)
+}
+
+/// List the attempts of an item
+///
+/// Every time that it went upstream, oldest first.
+#[utoipa::path(
+    get, path = "/v1/scans/{id}/items/{item_id}/attempts", tag = "Scans",
+    params(("id" = ScanId, Path, description = "The scan"), ("item_id" = ItemId, Path, description = "The item")),
+    responses((status = 200, description = "The attempts", body = AttemptPage), ReadErrors)
+)]
+pub(super) async fn attempts(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path((id, item)): Path<(String, String)>,
+) -> Result<Json<AttemptPage>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let (id, item) = (scan_id(&id)?, item_id(&item)?);
+    let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
+    read::attempts(desk.pool, tenant, id, item).await?.map(Json).ok_or_else(no_such_item)
+}

@@ -1,0 +1,166 @@
+//! `/v1/scans`: order, list, read, retry, cancel (jobs-api, "Scans").
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::{LINK, LOCATION};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use std::time::Duration;
+
+use super::AppState;
+use super::auth::Caller;
+use super::docs::{CancelErrors, ListErrors, OrderErrors, ReadErrors};
+use super::error::ApiError;
+use super::extract::{JsonObject, Pairs, SCAN_BODY, SEARCH_BODY};
+use crate::contract::scans::{RetryAccepted, RetryRequest, Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
+use crate::ids::{ScanId, TenantId};
+use crate::scans::{self, Answered, Desk, IdempotencyKey};
+use crate::tenants;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// Where the caller's orders are taken.
+pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
+    let custody = app.custody()?;
+    Ok(Desk { pool: app.pool()?, ring: &custody.ring, key: &caller.key, now: Timestamp::now() })
+}
+
+/// The caller as a tenant; `None`: nothing was ever ordered with this key.
+pub(super) async fn tenant(desk: Desk<'_>) -> Result<Option<TenantId>, ApiError> {
+    let mut conn = desk.pool.acquire().await?;
+    Ok(tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await?)
+}
+
+/// The scan of a path. What is no id names no scan.
+pub(super) fn scan_id(text: &str) -> Result<ScanId, ApiError> {
+    text.parse().map_err(|_| no_such_scan())
+}
+
+pub(super) fn no_such_scan() -> ApiError {
+    scans::ScanError::NotFound.into()
+}
+
+/// A `Link` to the next page: the same query with its cursor.
+pub(super) fn next_page(path: &str, pairs: &Pairs, cursor: Option<&str>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Some(cursor) = cursor {
+        let kept = pairs.iter().filter(|(name, _)| *name != "cursor");
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).append_pair("cursor", cursor).finish();
+        // Form-encoded text is a header's.
+        headers.extend(HeaderValue::try_from(format!("<{path}?{query}>; rel=\"next\"")).ok().map(|link| (LINK, link)));
+    }
+    headers
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
+    Ok(headers.get(IDEMPOTENCY_KEY).map(|value| IdempotencyKey::parse(value.as_bytes())).transpose()?)
+}
+
+fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Response {
+    let location = [(LOCATION, format!("/v1/scans/{scan}"))];
+    let mut response = (StatusCode::ACCEPTED, location, Json(&answered.answer)).into_response();
+    if answered.replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// Order a scan
+///
+/// One request with some fields swept, so many searches; each is one request against the plan of the key that it is ordered with. All
+/// of it is checked before any is stored. `request` plus one value from each swept field is exactly the body of `POST /v1/<endpoint>`.
+#[utoipa::path(
+    post, path = "/v1/scans", tag = "Scans", request_body = ScanRequest,
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")),
+    responses((status = 202, description = "The scan; `Location` names it", body = Scan), OrderErrors)
+)]
+pub(super) async fn submit(
+    State(app): State<AppState>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonObject(body): JsonObject<SCAN_BODY>,
+) -> Result<Response, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let key = idempotency_key(&headers)?;
+    let answered = scans::submit::submit(desk, &app.custody()?.pace, &body, key.as_ref()).await?;
+    Ok(accepted(answered.answer.id, &answered))
+}
+
+/// List scans
+///
+/// Newest first.
+#[utoipa::path(
+    get, path = "/v1/scans", tag = "Scans", params(ScansQuery),
+    responses((status = 200, description = "A page; `Link` names the next one", body = ScanPage), ListErrors)
+)]
+pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let query = ScansQuery::from_query(pairs.iter())?;
+    let page = match tenant(desk).await? {
+        Some(tenant) => scans::read::scans(desk.pool, tenant, &query).await?,
+        None => ScanPage { data: Vec::new(), next_cursor: None },
+    };
+    Ok((next_page("/v1/scans", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+}
+
+/// Read a scan
+///
+/// With `wait` the answer comes when the scan has ended, or after that many seconds.
+#[utoipa::path(
+    get, path = "/v1/scans/{id}", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ScanQuery),
+    responses((status = 200, description = "The scan", body = Scan), ReadErrors)
+)]
+pub(super) async fn read(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    pairs: Pairs,
+) -> Result<Json<Scan>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let query = ScanQuery::from_query(pairs.iter())?;
+    let id = scan_id(&id)?;
+    let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
+    let wait = Duration::from_secs(query.wait.map_or(0, |wait| u64::from(wait.get())));
+    let scan = app.custody()?.watch.wait(desk.pool, tenant, id, wait).await?;
+    scan.map(Json).ok_or_else(no_such_scan)
+}
+
+/// Ask degraded, partial or failed items again
+///
+/// Those items become pending again, and the scan runs on; their old attempts stay on record. Items whose date has passed are left alone
+/// and counted.
+#[utoipa::path(
+    post, path = "/v1/scans/{id}/retry", tag = "Scans", request_body = RetryRequest,
+    params(
+        ("id" = ScanId, Path, description = "The scan"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")
+    ),
+    responses((status = 202, description = "What will be asked again", body = RetryAccepted), OrderErrors)
+)]
+pub(super) async fn retry(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    JsonObject(body): JsonObject<SEARCH_BODY>,
+) -> Result<Response, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let key = idempotency_key(&headers)?;
+    let id = scan_id(&id)?;
+    let answered = scans::retry::retry(desk, id, &body, key.as_ref()).await?;
+    Ok(accepted(id, &answered))
+}
+
+/// Cancel a scan
+///
+/// After this answer no call of it begins. Calls in flight are paid for, so their answers are kept. Again is fine.
+#[utoipa::path(
+    post, path = "/v1/scans/{id}/cancel", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
+    responses((status = 200, description = "The scan", body = Scan), CancelErrors)
+)]
+pub(super) async fn cancel(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Scan>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    Ok(Json(scans::cancel::cancel(desk, scan_id(&id)?).await?))
+}

@@ -1,0 +1,30 @@
+//! Ending a scan by its caller's word.
+
+use super::{Desk, ScanError, store, submit};
+use crate::contract::scans::{Scan, ScanStatus};
+use crate::ids::ScanId;
+use crate::tenants;
+
+/// Cancels a scan. When this returns, no call of it begins any more; calls in flight are paid for, so their answers are kept, and the
+/// key is destroyed with the last of them. A scan that was cancelled before is given as it is.
+///
+/// # Errors
+/// `NotFound`; `InvalidState` when the scan has ended by itself; `Database`.
+pub async fn cancel(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
+    let mut tx = desk.pool.begin().await?;
+    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
+    let api = store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    store::arm_lane(&mut tx, tenant, &api).await?;
+    store::lock_open_items(&mut tx, tenant, id).await?;
+    let scan = store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    match ScanStatus::parse(&scan.status) {
+        Some(ScanStatus::Cancelled) => {}
+        Some(ended) if ended.is_ended() => {
+            return Err(ScanError::InvalidState(format!("the scan is {ended}: what has ended cannot be cancelled")));
+        }
+        _ => store::cancel_scan(&mut tx, tenant, id, desk.now).await?,
+    }
+    let answer = submit::stored(&mut tx, tenant, id).await?;
+    tx.commit().await?;
+    Ok(answer)
+}

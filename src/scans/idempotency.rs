@@ -1,0 +1,141 @@
+//! The same POST twice does its work once (jobs-api, "Idempotency-Key").
+//!
+//! The scope is the caller and the path; bodies are compared as canonical JSON; only successes are kept, for 48 hours. The key's row is
+//! made in the transaction of the work itself, so that equal requests that come at once wait for the first and then give its answer.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use sqlx::PgConnection;
+
+use super::{Desk, ScanError, store};
+use crate::contract::{Fault, Faults};
+use crate::ids::TenantId;
+use crate::tenants;
+
+/// How long an answer is given again.
+const KEPT: SignedDuration = SignedDuration::from_hours(48);
+/// The longest key, in characters.
+const MAX_KEY_CHARS: usize = 255;
+
+/// A caller's `Idempotency-Key`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// Reads the header's value.
+    ///
+    /// # Errors
+    /// When it is empty, over 255 characters, or not visible ASCII.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Faults> {
+        let text = String::from_utf8_lossy(bytes);
+        if (1..=MAX_KEY_CHARS).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic) {
+            return Ok(Self(text.into_owned()));
+        }
+        let allowed = format!("1 to {MAX_KEY_CHARS} visible ASCII characters without white space");
+        Err(Fault::new("Idempotency-Key", &text.into(), allowed).into())
+    }
+}
+
+/// A POST that creates or spends.
+pub(super) struct Post<'a> {
+    path: String,
+    digest: [u8; 32],
+    key: Option<&'a IdempotencyKey>,
+}
+
+impl<'a> Post<'a> {
+    pub(super) fn new(path: String, body: &Map<String, Value>, key: Option<&'a IdempotencyKey>) -> Self {
+        let canonical = canonical(&Value::Object(body.clone())).to_string();
+        Self { path, digest: Sha256::digest(canonical).into(), key }
+    }
+
+    /// The answer that was given before, if this POST is a repetition. Looked up before the request is checked: what was fine once is
+    /// given again, also after its dates have passed.
+    pub(super) async fn repeated<T: DeserializeOwned>(&self, desk: Desk<'_>) -> Result<Option<T>, ScanError> {
+        let Some(IdempotencyKey(key)) = self.key else { return Ok(None) };
+        let mut conn = desk.pool.acquire().await?;
+        let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await? else { return Ok(None) };
+        let kept = store::kept_answer(&mut conn, tenant, &self.path, key, kept_since(desk.now)).await?;
+        kept.map(|kept| self.again(kept)).transpose()
+    }
+
+    /// Takes the key for the work of this transaction. `Some`: another was faster; its answer.
+    pub(super) async fn take<T: DeserializeOwned>(
+        &self,
+        conn: &mut PgConnection,
+        tenant: TenantId,
+        now: Timestamp,
+    ) -> Result<Option<T>, ScanError> {
+        let Some(IdempotencyKey(key)) = self.key else { return Ok(None) };
+        store::forget_answers(conn, kept_since(now)).await?;
+        if store::take_key(conn, tenant, &self.path, key, &self.digest, now, kept_since(now)).await? {
+            return Ok(None);
+        }
+        let kept = store::kept_answer(conn, tenant, &self.path, key, kept_since(now)).await?.ok_or(sqlx::Error::RowNotFound)?;
+        self.again(kept).map(Some)
+    }
+
+    /// Keeps the answer for repetitions; in the transaction that did the work.
+    pub(super) async fn keep<T: Serialize>(&self, conn: &mut PgConnection, tenant: TenantId, answer: &T) -> Result<(), ScanError> {
+        let Some(IdempotencyKey(key)) = self.key else { return Ok(()) };
+        let answer = serde_json::to_value(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
+        Ok(store::keep_answer(conn, tenant, &self.path, key, &answer).await?)
+    }
+
+    fn again<T: DeserializeOwned>(&self, kept: store::KeptAnswer) -> Result<T, ScanError> {
+        if kept.body_digest != self.digest {
+            return Err(ScanError::IdempotencyMismatch);
+        }
+        let answer = kept.response.ok_or(sqlx::Error::RowNotFound)?;
+        Ok(serde_json::from_value(answer).map_err(|error| sqlx::Error::Decode(error.into()))?)
+    }
+}
+
+fn kept_since(now: Timestamp) -> Timestamp {
+    now.checked_sub(KEPT).unwrap_or(Timestamp::MIN)
+}
+
+/// The same JSON with the fields of every object in the order of their names.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut fields: Vec<_> = object.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            fields.into_iter().map(|(name, value)| (name.clone(), canonical(value))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(values) => values.iter().map(canonical).collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn digest(body: Value) -> [u8; 32] {
+        let Value::Object(body) = body else { panic!("an object") };
+        Post::new("/v1/scans".to_owned(), &body, None).digest
+    }
+
+    #[test]
+    fn bodies_are_equal_whatever_the_order_of_their_fields() {
+        let body = digest(json!({"a": 1, "b": [{"c": 1, "d": 2}]}));
+        assert_eq!(body, digest(json!({"b": [{"d": 2, "c": 1}], "a": 1})));
+        for other in [json!({"a": 1, "b": []}), json!({"a": "1", "b": [{"c": 1, "d": 2}]}), json!({"a": 1, "b": [{"d": 1, "c": 2}]})] {
+            assert_ne!(body, digest(other));
+        }
+    }
+
+    #[test]
+    fn a_key_is_visible_text() {
+        assert!(IdempotencyKey::parse(b"a-key").is_ok() && IdempotencyKey::parse(&[b'k'; 255]).is_ok());
+        for bad in [&b""[..], b"a key", b"k\x7f", "schlüssel".as_bytes(), &[b'k'; 256]] {
+            assert!(IdempotencyKey::parse(bad).unwrap_err().to_string().starts_with("`Idempotency-Key` holds"));
+        }
+    }
+}

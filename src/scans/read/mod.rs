@@ -1,0 +1,150 @@
+//! Scans, items and attempts as their caller sees them.
+//!
+//! Here: looking up and listing, page by page. An id of another caller is the same as one that never was: `None`. Not here: waiting
+//! for a scan (`watch`).
+
+mod rows;
+mod store;
+
+use sqlx::{PgConnection, PgPool};
+
+use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
+use crate::contract::Faults;
+use crate::ids::{ItemId, ScanId, TenantId};
+use crate::paging::{self, PageError, one_more_than};
+
+/// The most items of a page that shows their whole answers: each may have megabytes.
+const MAX_EXPANDED: i64 = 50;
+
+/// One scan.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Scan>> {
+    scan_of(&mut *pool.acquire().await?, tenant, id).await
+}
+
+/// One scan, as the transaction on `conn` sees it.
+pub(super) async fn scan_of(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Scan>> {
+    Ok(store::scan(conn, tenant, id).await?.map(Scan::from))
+}
+
+/// A page of a caller's scans, newest first.
+///
+/// # Errors
+/// When the cursor is none of this list's, or the database does not answer.
+pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Result<ScanPage, PageError> {
+    let limit = usize::from(query.limit_or_default().get());
+    let before = match &query.cursor {
+        None => None,
+        Some(cursor) => {
+            let [id] = paging::read(SCANS, cursor)?;
+            Some(id.parse::<ScanId>().map_err(|_| paging::refused(cursor))?)
+        }
+    };
+    let mut rows = store::scans(pool, tenant, query, before, one_more_than(limit)).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let data: Vec<_> = rows.into_iter().map(Scan::from).collect();
+    let next_cursor = data.last().filter(|_| more).map(|last| paging::after(SCANS, [last.id.to_string()]));
+    Ok(ScanPage { data, next_cursor })
+}
+
+const SCANS: &str = "scans";
+const ITEMS_BY_POSITION: &str = "items";
+const ITEMS_BY_PRICE: &str = "prices";
+
+/// A page of a scan's items, also while it runs; `None`: there is no such scan.
+///
+/// # Errors
+/// When the cursor is none of this list's, or the database does not answer.
+pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQuery) -> Result<Option<ItemPage>, PageError> {
+    let expand = query.expand == Some(Expand::Answer);
+    let asked = i64::from(query.limit_or_default().get());
+    let limit = usize::try_from(if expand { asked.min(MAX_EXPANDED) } else { asked }).unwrap_or(usize::MAX);
+    let after = place(query)?;
+    if !store::has_scan(pool, tenant, scan).await? {
+        return Ok(None);
+    }
+    let mut rows = match query.sort_or_default() {
+        ItemSort::Position => store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
+        ItemSort::Price => store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
+    };
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| more).map(|last| cursor(query.sort_or_default(), last));
+    let mut data: Vec<_> = rows.into_iter().map(Item::from).collect();
+    if expand {
+        show_answers(pool, tenant, &mut data).await?;
+    }
+    Ok(Some(ItemPage { data, next_cursor }))
+}
+
+/// Where a page of items begins: after this position, and in the order of prices also after this price.
+#[derive(Default)]
+struct Place {
+    /// -1: from the first.
+    position: i32,
+    price: Option<rust_decimal::Decimal>,
+}
+
+fn place(query: &ItemsQuery) -> Result<Place, Faults> {
+    let first = Place { position: -1, price: Some(rust_decimal::Decimal::MIN) };
+    let Some(cursor) = &query.cursor else { return Ok(first) };
+    let refused = || paging::refused(cursor);
+    match query.sort_or_default() {
+        ItemSort::Position => {
+            let [position] = paging::read(ITEMS_BY_POSITION, cursor)?;
+            Ok(Place { position: position.parse().map_err(|_| refused())?, price: None })
+        }
+        ItemSort::Price => {
+            let [price, position] = paging::read(ITEMS_BY_PRICE, cursor)?;
+            let price = Some(price).filter(|price| !price.is_empty()).map(|price| price.parse()).transpose().map_err(|_| refused())?;
+            Ok(Place { position: position.parse().map_err(|_| refused())?, price })
+        }
+    }
+}
+
+fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
+    let position = last.position.to_string();
+    match sort {
+        ItemSort::Position => paging::after(ITEMS_BY_POSITION, [position]),
+        ItemSort::Price => {
+            paging::after(ITEMS_BY_PRICE, [last.best_price.map(|price| price.to_string()).unwrap_or_default(), position])
+        }
+    }
+}
+
+/// One item of a scan.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn item(pool: &PgPool, tenant: TenantId, scan: ScanId, id: ItemId, expand: Option<Expand>) -> sqlx::Result<Option<Item>> {
+    let mut found: Vec<_> = store::item(pool, tenant, scan, id).await?.into_iter().map(Item::from).collect();
+    if expand == Some(Expand::Answer) {
+        show_answers(pool, tenant, &mut found).await?;
+    }
+    Ok(found.pop())
+}
+
+/// Every attempt of an item, oldest first; `None`: there is no such item. At most the ten that a scan may order at a time come
+/// together, times the retries that its caller ordered: one page.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn attempts(pool: &PgPool, tenant: TenantId, scan: ScanId, id: ItemId) -> sqlx::Result<Option<AttemptPage>> {
+    if store::item(pool, tenant, scan, id).await?.is_none() {
+        return Ok(None);
+    }
+    let data = store::attempts(pool, tenant, id).await?.into_iter().map(Attempt::from).collect();
+    Ok(Some(AttemptPage { data, next_cursor: None }))
+}
+
+async fn show_answers(pool: &PgPool, tenant: TenantId, items: &mut [Item]) -> sqlx::Result<()> {
+    let ids: Vec<_> = items.iter().map(|item| item.id).collect();
+    let mut answers = store::answers(pool, tenant, &ids).await?;
+    for item in items {
+        item.answer = answers.remove(&item.id);
+    }
+    Ok(())
+}

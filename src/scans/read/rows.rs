@@ -1,0 +1,223 @@
+//! From stored rows to what the wire shows.
+
+use std::collections::BTreeMap;
+
+use jiff_sqlx::Timestamp;
+use rust_decimal::Decimal;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::contract::scans::{
+    Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus,
+};
+use crate::contract::{Endpoint, SearchStatus};
+
+/// A row of the view `shown_scans`.
+pub(super) struct ScanRow {
+    pub(super) scan_id: Uuid,
+    pub(super) endpoint: String,
+    pub(super) request: Value,
+    pub(super) sweep: Value,
+    pub(super) label: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) status: String,
+    pub(super) status_reason: Option<String>,
+    pub(super) total: i32,
+    pub(super) ok: i32,
+    pub(super) empty: i32,
+    pub(super) partial: i32,
+    pub(super) degraded: i32,
+    pub(super) failed: i32,
+    pub(super) cancelled: i32,
+    pub(super) running: i64,
+    pub(super) requests_spent: i32,
+    pub(super) max_requests: Option<i32>,
+    pub(super) best_price: Option<Decimal>,
+    pub(super) best_currency: Option<String>,
+    pub(super) best_item_id: Option<Uuid>,
+    pub(super) seconds_per_search: Option<f64>,
+    pub(super) key_held_until: Option<Timestamp>,
+    pub(super) created_at: Timestamp,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) finished_at: Option<Timestamp>,
+}
+
+/// A row of `scan_items` with its scan's endpoint.
+pub(super) struct ItemRow {
+    pub(super) item_id: Uuid,
+    pub(super) scan_id: Uuid,
+    pub(super) endpoint: String,
+    pub(super) position: i32,
+    pub(super) body: Value,
+    pub(super) state: String,
+    pub(super) search_status: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) calls: i32,
+    pub(super) requests_spent: i32,
+    pub(super) results: Option<i32>,
+    pub(super) best_price: Option<Decimal>,
+    pub(super) currency: Option<String>,
+    pub(super) observed_at: Option<Timestamp>,
+    pub(super) latency_ms: Option<i32>,
+    pub(super) error: Option<String>,
+}
+
+/// A row of `attempts`.
+pub(super) struct AttemptRow {
+    pub(super) attempt_id: Uuid,
+    pub(super) item_id: Uuid,
+    pub(super) number: i32,
+    pub(super) started_at: Timestamp,
+    pub(super) ended_at: Option<Timestamp>,
+    pub(super) requests_spent: i16,
+    pub(super) http_status: Option<i16>,
+    pub(super) search_status: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) search_headers: Option<Value>,
+    pub(super) latency_ms: Option<i32>,
+    pub(super) error: Option<String>,
+}
+
+/// The states of the table that a state of the wire stands for.
+pub(super) fn stored_states(state: ItemState) -> Vec<String> {
+    let states: &[&str] = match state {
+        ItemState::Pending => &["pending", "claimed", "delayed", "held"],
+        ItemState::Running => &["calling"],
+        ItemState::Done => &["done"],
+        ItemState::Failed => &["failed"],
+        ItemState::Cancelled => &["cancelled"],
+    };
+    states.iter().map(|state| (*state).to_owned()).collect()
+}
+
+fn shown_state(stored: &str) -> ItemState {
+    let shows = |state: &&ItemState| stored_states(**state).iter().any(|known| known == stored);
+    ItemState::ALL.iter().find(shows).copied().unwrap_or(ItemState::Pending)
+}
+
+impl From<ScanRow> for Scan {
+    fn from(row: ScanRow) -> Self {
+        let endpoint = endpoint(&row.endpoint);
+        let status = ScanStatus::parse(&row.status).unwrap_or(ScanStatus::Queued);
+        let items = row.counts();
+        let ended = items.total - items.pending - items.running;
+        Self {
+            id: row.scan_id.into(),
+            endpoint,
+            request: in_order(endpoint, row.request),
+            sweep: in_order(endpoint, row.sweep),
+            label: row.label,
+            tags: row.tags,
+            status,
+            status_reason: row.status_reason.as_deref().and_then(PauseReason::parse),
+            items,
+            requests: RequestCounts { planned: items.total, spent: count(row.requests_spent), max: row.max_requests.map(count) },
+            best: row.best_price.zip(row.best_currency).zip(row.best_item_id).map(|((price, currency), item)| BestPrice {
+                price: price.normalize(),
+                currency,
+                item: item.into(),
+            }),
+            progress: (f64::from(ended) / f64::from(items.total.max(1)) * 1e4).round() / 1e4,
+            eta_seconds: eta_seconds(status, &items, row.seconds_per_search),
+            monitor_id: None,
+            key_custody: row.key_held_until.map(|until| KeyCustody { until: until.to_jiff() }),
+            created_at: row.created_at.to_jiff(),
+            started_at: row.started_at.map(Timestamp::to_jiff),
+            finished_at: row.finished_at.map(Timestamp::to_jiff),
+        }
+    }
+}
+
+impl ScanRow {
+    fn counts(&self) -> ItemCounts {
+        let running = u32::try_from(self.running).unwrap_or_default();
+        let ended = self.ok + self.empty + self.partial + self.degraded + self.failed + self.cancelled;
+        ItemCounts {
+            total: count(self.total),
+            pending: count(self.total - ended).saturating_sub(running),
+            running,
+            ok: count(self.ok),
+            empty: count(self.empty),
+            partial: count(self.partial),
+            degraded: count(self.degraded),
+            failed: count(self.failed),
+            cancelled: count(self.cancelled),
+        }
+    }
+}
+
+/// Seconds that the lane takes to begin what waits; not known while nothing begins.
+fn eta_seconds(status: ScanStatus, items: &ItemCounts, seconds_per_search: Option<f64>) -> Option<u64> {
+    let moving = matches!(status, ScanStatus::Queued | ScanStatus::Running);
+    let seconds = f64::from(items.pending + items.running) * seconds_per_search.filter(|_| moving)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 10,000 items at a positive pace; `as` saturates")]
+    Some(seconds.ceil() as u64)
+}
+
+impl From<ItemRow> for Item {
+    fn from(row: ItemRow) -> Self {
+        Self {
+            id: row.item_id.into(),
+            scan_id: row.scan_id.into(),
+            position: count(row.position),
+            search: in_order(endpoint(&row.endpoint), row.body),
+            state: shown_state(&row.state),
+            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            reason: row.reason,
+            attempts: count(row.calls),
+            requests_spent: count(row.requests_spent),
+            results: row.results.map(count),
+            best_price: row.best_price.map(|price| price.normalize()),
+            currency: row.currency,
+            observed_at: row.observed_at.map(Timestamp::to_jiff),
+            latency_ms: row.latency_ms.map(count),
+            error: row.error,
+            answer: None,
+        }
+    }
+}
+
+impl From<AttemptRow> for Attempt {
+    fn from(row: AttemptRow) -> Self {
+        let headers = match row.search_headers {
+            Some(Value::Object(headers)) => headers,
+            _ => Map::new(),
+        };
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Self {
+            id: row.attempt_id.into(),
+            item_id: row.item_id.into(),
+            number: count(row.number),
+            started_at: row.started_at.to_jiff(),
+            ended_at: row.ended_at.map(Timestamp::to_jiff),
+            requests_spent: count(row.requests_spent.into()),
+            http_status: row.http_status.and_then(|status| u16::try_from(status).ok()),
+            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            reason: row.reason,
+            search_headers: headers.into_iter().map(|(name, value)| (name, text(value))).collect::<BTreeMap<_, _>>(),
+            latency_ms: row.latency_ms.map(count),
+            error: row.error,
+        }
+    }
+}
+
+/// The tables hold no count below 0.
+fn count(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or_default()
+}
+
+/// A scan is stored for an endpoint that it was checked for.
+fn endpoint(word: &str) -> Endpoint {
+    Endpoint::parse(word).unwrap_or(Endpoint::FlightsOneway)
+}
+
+/// `jsonb` forgets the order of fields: the contract's, and after it what is no field (`nights`, `samples`).
+fn in_order(endpoint: Endpoint, stored: Value) -> Map<String, Value> {
+    let Value::Object(mut stored) = stored else { return Map::new() };
+    let mut ordered = Map::with_capacity(stored.len());
+    for field in endpoint.fields() {
+        ordered.extend(stored.remove_entry(field.name));
+    }
+    ordered.extend(stored);
+    ordered
+}

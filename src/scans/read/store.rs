@@ -1,0 +1,181 @@
+//! What lists and look-ups read. Every statement begins with the tenant.
+
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+
+use rust_decimal::Decimal;
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool};
+
+use super::Place;
+use super::rows::{AttemptRow, ItemRow, ScanRow, stored_states};
+use crate::contract::scans::{ItemsQuery, ScansQuery};
+use crate::ids::{ItemId, ScanId, TenantId};
+
+/// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
+const MAX_ANSWER_BYTES: u64 = 8 << 20;
+
+pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<ScanRow>> {
+    sqlx::query_as!(
+        ScanRow,
+        r#"select scan_id as "scan_id!", endpoint as "endpoint!", request as "request!", sweep as "sweep!", label, tags as "tags!",
+                  status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
+                  degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
+                  requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
+                  key_held_until, created_at as "created_at!", started_at, finished_at
+           from shown_scans where tenant_id = $1 and scan_id = $2"#,
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+pub(super) async fn scans(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &ScansQuery,
+    before: Option<ScanId>,
+    limit: i64,
+) -> sqlx::Result<Vec<ScanRow>> {
+    sqlx::query_as!(
+        ScanRow,
+        r#"select scan_id as "scan_id!", endpoint as "endpoint!", request as "request!", sweep as "sweep!", label, tags as "tags!",
+                  status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
+                  degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
+                  requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
+                  key_held_until, created_at as "created_at!", started_at, finished_at
+           from shown_scans
+           where tenant_id = $1 and ($2::uuid is null or scan_id < $2) and ($3::text is null or status = $3)
+             and ($4::text is null or endpoint = $4) and ($5::text is null or $5 = any (tags))
+           order by scan_id desc limit $6"#,
+        tenant.uuid(),
+        before.map(ScanId::uuid),
+        query.status.map(|status| status.as_str()),
+        query.endpoint.map(|endpoint| endpoint.get().as_str()),
+        query.tag.as_ref().map(|tag| tag.as_str()),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+pub(super) async fn has_scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from scans where tenant_id = $1 and scan_id = $2) as "found!""#,
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_one(pool)
+    .await
+}
+
+pub(super) async fn items_by_position(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+    query: &ItemsQuery,
+    after: &Place,
+    limit: i64,
+) -> sqlx::Result<Vec<ItemRow>> {
+    let states = query.state.map(stored_states);
+    sqlx::query_as!(
+        ItemRow,
+        "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
+         from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
+         where i.tenant_id = $1 and i.scan_id = $2 and i.position > $3 and ($4::text[] is null or i.state = any ($4))
+           and ($5::text is null or i.search_status = $5) and ($6::text is null or i.reason = $6)
+         order by i.position limit $7",
+        tenant.uuid(),
+        scan.uuid(),
+        after.position,
+        states.as_deref(),
+        query.search_status.map(|status| status.as_str()),
+        query.reason.as_ref().map(|reason| reason.as_str()),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Cheapest first, equal prices by position, items without a price last.
+pub(super) async fn items_by_price(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+    query: &ItemsQuery,
+    after: &Place,
+    limit: i64,
+) -> sqlx::Result<Vec<ItemRow>> {
+    let states = query.state.map(stored_states);
+    sqlx::query_as!(
+        ItemRow,
+        "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
+         from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
+         where i.tenant_id = $1 and i.scan_id = $2 and ($4::text[] is null or i.state = any ($4))
+           and ($5::text is null or i.search_status = $5) and ($6::text is null or i.reason = $6)
+           and case when $8::numeric is null then i.best_price is null and i.position > $3
+                    else i.best_price is null or (i.best_price, i.position) > ($8, $3) end
+         order by i.best_price nulls last, i.position limit $7",
+        tenant.uuid(),
+        scan.uuid(),
+        after.position,
+        states.as_deref(),
+        query.search_status.map(|status| status.as_str()),
+        query.reason.as_ref().map(|reason| reason.as_str()),
+        limit,
+        after.price as Option<Decimal>,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+pub(super) async fn item(pool: &PgPool, tenant: TenantId, scan: ScanId, id: ItemId) -> sqlx::Result<Option<ItemRow>> {
+    sqlx::query_as!(
+        ItemRow,
+        "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
+         from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
+         where i.tenant_id = $1 and i.item_id = $2 and i.scan_id = $3",
+        tenant.uuid(),
+        id.uuid(),
+        scan.uuid(),
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+pub(super) async fn attempts(pool: &PgPool, tenant: TenantId, item: ItemId) -> sqlx::Result<Vec<AttemptRow>> {
+    sqlx::query_as!(
+        AttemptRow,
+        "select attempt_id, item_id, number, started_at, ended_at, requests_spent, http_status, search_status, reason, search_headers,
+                latency_ms, error
+         from attempts where tenant_id = $1 and item_id = $2 order by number",
+        tenant.uuid(),
+        item.uuid(),
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// The last answer of each item that has one.
+pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -> sqlx::Result<HashMap<ItemId, Value>> {
+    let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
+    let rows = sqlx::query!(
+        "select distinct on (item_id) item_id, body from answers
+         where tenant_id = $1 and item_id = any ($2) order by item_id, number desc",
+        tenant.uuid(),
+        &ids,
+    )
+    .fetch_all(pool)
+    .await?;
+    rows.into_iter().map(|row| Ok((row.item_id.into(), unpacked(&row.body).map_err(|error| sqlx::Error::Decode(error.into()))?))).collect()
+}
+
+/// Answers are stored as they came, zstd.
+fn unpacked(packed: &[u8]) -> io::Result<Value> {
+    let body = zstd::Decoder::new(packed)?.take(MAX_ANSWER_BYTES);
+    Ok(serde_json::from_reader(body)?)
+}

@@ -1,0 +1,378 @@
+//! What orders write: scans, items, lanes' first rows, answers to repeated POSTs.
+
+use jiff::Timestamp;
+use jiff_sqlx::{Date, ToSqlx as _};
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::plan::Plan;
+use super::submit::stride;
+use crate::config::PaceConfig;
+use crate::contract::Api;
+use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
+use crate::ids::{GrantId, ItemId, ScanId, TenantId};
+
+/// How much of a caller's is underway.
+pub(super) struct Load {
+    pub(super) live_scans: i64,
+    /// Items of live scans that have not ended.
+    pub(super) open_items: i64,
+    /// The marketplace has accepted the caller's key once at least.
+    pub(super) accepted: bool,
+}
+
+/// Has a caller's orders wait for each other, so that each counts the others. Taken before any lane.
+pub(super) async fn lock_orders(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+    let name = format!("farescan.orders {tenant}");
+    sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
+    Ok(())
+}
+
+pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Load> {
+    sqlx::query_as!(
+        Load,
+        r#"select count(*) as "live_scans!",
+                  coalesce(sum(total - ok - empty - partial - degraded - failed - cancelled), 0)::bigint as "open_items!",
+                  -- Any answer but a refusal of the key.
+                  exists (select from attempts a where a.tenant_id = $1 and a.http_status not in (401, 403)) as "accepted!"
+           from scans where tenant_id = $1 and finished_at is null"#,
+        tenant.uuid(),
+    )
+    .fetch_one(conn)
+    .await
+}
+
+/// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
+pub(super) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<i64> {
+    let per_minute = match api {
+        Api::Flights => pace.flights_per_minute,
+        Api::Hotels => pace.hotels_per_minute,
+    };
+    let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
+    sqlx::query!("select make_lane($1, $2, $3, $4)", tenant.uuid(), api.as_str(), f64::from(per_minute), max_in_flight)
+        .execute(&mut *conn)
+        .await?;
+    arm_lane(conn, tenant, api.as_str()).await
+}
+
+/// Takes the lane's lock and wakes whoever claims. Gives where the turns of new items begin.
+pub(super) async fn arm_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(r#"select arm_lane($1, $2) as "start!""#, tenant.uuid(), api).fetch_one(conn).await
+}
+
+pub(super) async fn insert_scan(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    grant: GrantId,
+    plan: &Plan,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let ScanRequest { endpoint, request, sweep, label, tags, max_requests, retry, .. } = &plan.order;
+    let tags: Vec<String> = tags.iter().flat_map(|tags| tags.as_slice()).map(|tag| tag.as_str().to_owned()).collect();
+    let max_attempts = retry.as_ref().map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
+    let delay = retry.as_ref().map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
+    let flights = endpoint.get().api() == Api::Flights;
+    sqlx::query!(
+        "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_filters, upstream_limit,
+                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17)",
+        tenant.uuid(),
+        id.uuid(),
+        endpoint.get().as_str(),
+        endpoint.get().api().as_str(),
+        Value::Object(request.clone()),
+        sweep.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), crate::contract::FieldValue::to_value),
+        label.as_ref().map(|label| label.as_str()),
+        &tags,
+        plan.order.priority_or_default().as_str(),
+        plan.order.upstream_filters_or_default(),
+        flights.then(|| i32::try_from(plan.order.upstream_limit_or_default().get()).unwrap_or(i32::MAX)),
+        i16::from(max_attempts.get()),
+        f64::from(delay.get()),
+        i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
+        max_requests.and_then(|max| i32::try_from(max.get()).ok()),
+        grant.uuid(),
+        now.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// All items in one statement. Their turns begin where the lane's virtual time is, so that a short scan does not wait behind a long one
+/// of the same caller.
+pub(super) async fn insert_items(conn: &mut PgConnection, tenant: TenantId, scan: ScanId, plan: &Plan, start: i64) -> sqlx::Result<()> {
+    let ids: Vec<_> = plan.items.iter().map(|_| ItemId::new().uuid()).collect();
+    let bodies: Vec<_> = plan.items.iter().map(|item| Value::Object(item.to_body())).collect();
+    let dates: Vec<Option<Date>> = plan.items.iter().map(|item| item.first_date().map(|date| date.to_sqlx())).collect();
+    sqlx::query!(
+        "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, turn)
+         select $1, x.item_id, $2, $3, x.place - 1, x.body, x.first_date, $4 + (x.place - 1) * $5
+         from unnest($6::uuid[], $7::jsonb[], $8::date[]) with ordinality as x (item_id, body, first_date, place)",
+        tenant.uuid(),
+        scan.uuid(),
+        plan.order.endpoint.get().api().as_str(),
+        start,
+        stride(plan.order.priority_or_default()),
+        &ids,
+        &bodies,
+        &dates as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The answer that a key stands for.
+pub(super) struct KeptAnswer {
+    pub(super) body_digest: Vec<u8>,
+    pub(super) response: Option<Value>,
+}
+
+pub(super) async fn kept_answer(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    path: &str,
+    key: &str,
+    since: Timestamp,
+) -> sqlx::Result<Option<KeptAnswer>> {
+    sqlx::query_as!(
+        KeptAnswer,
+        "select body_digest, response from idempotency_keys where tenant_id = $1 and path = $2 and key = $3 and created_at >= $4",
+        tenant.uuid(),
+        path,
+        key,
+        since.to_sqlx(),
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Takes a key that nobody has, or whose answer is kept no longer. Waits for a transaction that is about to take it.
+pub(super) async fn take_key(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    path: &str,
+    key: &str,
+    digest: &[u8],
+    now: Timestamp,
+    since: Timestamp,
+) -> sqlx::Result<bool> {
+    let taken = sqlx::query!(
+        "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at) values ($1, $2, $3, $4, $5)
+         on conflict (tenant_id, path, key) do update
+            set body_digest = excluded.body_digest, response = null, created_at = excluded.created_at
+          where idempotency_keys.created_at < $6",
+        tenant.uuid(),
+        path,
+        key,
+        digest,
+        now.to_sqlx(),
+        since.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(taken.rows_affected() == 1)
+}
+
+pub(super) async fn keep_answer(conn: &mut PgConnection, tenant: TenantId, path: &str, key: &str, answer: &Value) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update idempotency_keys set response = $4 where tenant_id = $1 and path = $2 and key = $3",
+        tenant.uuid(),
+        path,
+        key,
+        answer,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Drops answers that are kept no longer: more at a time than come in at a time, so the table stays as large as 48 hours are.
+pub(super) async fn forget_answers(conn: &mut PgConnection, since: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from idempotency_keys where (tenant_id, path, key) in (
+             select tenant_id, path, key from idempotency_keys where created_at < $1 order by created_at limit 10 for update skip locked)",
+        since.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The API that a scan's searches are for; `None`: there is no such scan.
+pub(super) async fn api_of(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select api from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid()).fetch_optional(conn).await
+}
+
+/// A scan under its lock; after its lane's and its items'.
+pub(super) struct LockedScan {
+    pub(super) status: String,
+    pub(super) status_reason: Option<String>,
+    pub(super) priority: String,
+    pub(super) requests_spent: i32,
+    pub(super) grant_id: Option<Uuid>,
+}
+
+pub(super) async fn lock_scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<LockedScan>> {
+    sqlx::query_as!(
+        LockedScan,
+        "select status, status_reason, priority, requests_spent, grant_id from scans
+         where tenant_id = $1 and scan_id = $2 for no key update",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Locks the items that have not been sent, so that none of them begins meanwhile.
+pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "select from scan_items
+         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held') order by item_id for no key update",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Cancels a live scan under all its locks; what is calling runs on. With nothing calling it ends here, and its key is wiped.
+pub(super) async fn cancel_scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update scans set status = 'cancelled', status_reason = null where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .execute(&mut *conn)
+    .await?;
+    let ended = sqlx::query!(
+        "update scan_items set state = 'cancelled', worker_id = null, not_before = null
+         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held')",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .execute(&mut *conn)
+    .await?
+    .rows_affected();
+    sqlx::query!(
+        "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, $4, 0)",
+        now.to_sqlx() as _,
+        tenant.uuid(),
+        id.uuid(),
+        i64::try_from(ended).unwrap_or(i64::MAX),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// An item that may be asked again.
+pub(super) struct EndedItem {
+    pub(super) item_id: Uuid,
+    pub(super) first_date: Option<Date>,
+}
+
+/// Locks the ended items that a retry names, in the order of their ids.
+pub(super) async fn lock_ended_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    wanted: &RetryRequest,
+) -> sqlx::Result<Vec<EndedItem>> {
+    let statuses: Vec<String> = wanted.search_status.as_slice().iter().map(|status| status.as_str().to_owned()).collect();
+    let reasons: Option<Vec<String>> =
+        wanted.reasons.as_ref().map(|reasons| reasons.as_slice().iter().map(|reason| reason.as_str().to_owned()).collect());
+    sqlx::query_as!(
+        EndedItem,
+        "select item_id, first_date from scan_items
+         where tenant_id = $1 and scan_id = $2
+           and (state = 'done' and search_status = any ($3) or state = 'failed' and 'failed' = any ($3))
+           and ($4::text[] is null or reason = any ($4))
+         order by item_id for no key update",
+        tenant.uuid(),
+        id.uuid(),
+        &statuses,
+        reasons.as_deref(),
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Where the turns of items begin, and how far apart they are.
+pub(super) struct Turns {
+    pub(super) start: i64,
+    pub(super) stride: i64,
+}
+
+/// Makes ended items pending again under all locks, or held where their scan is paused; takes them back out of the scan's counts and
+/// has it run on. With `resumes`, a scan that had spent its budget goes on with the new one.
+pub(super) async fn ask_again(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    items: &[EndedItem],
+    turns: &Turns,
+    resumes: bool,
+    wanted: &RetryRequest,
+) -> sqlx::Result<()> {
+    let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
+    let max_requests = wanted.max_requests.and_then(|max| i32::try_from(max.get()).ok());
+    sqlx::query!(
+        "with again as (
+             select item_id, state, search_status from scan_items where tenant_id = $1 and item_id = any ($3)
+         ), counted as (
+             select count(*) filter (where state = 'done' and search_status = 'partial')::integer as partial,
+                    count(*) filter (where state = 'done' and search_status = 'degraded')::integer as degraded,
+                    count(*) filter (where state = 'failed')::integer as failed
+             from again
+         )
+         update scans s
+         set partial = s.partial - c.partial, degraded = s.degraded - c.degraded, failed = s.failed - c.failed,
+             status = case when s.status = 'paused' and not $4 then s.status else 'running' end,
+             status_reason = case when s.status = 'paused' and not $4 then s.status_reason end,
+             max_requests = coalesce($5, s.max_requests), finished_at = null
+         from counted c
+         where s.tenant_id = $1 and s.scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        &ids,
+        resumes,
+        max_requests,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update scan_items i
+         set state = case when s.status = 'paused' then 'held' else 'pending' end, turn = $4::bigint + x.place * $5::bigint, counted_calls = 0,
+             not_before = null, search_status = null, reason = null, results = null, best_price = null, currency = null,
+             observed_at = null, latency_ms = null, error = null
+         from unnest($3::uuid[]) with ordinality as x (item_id, place), scans s
+         where i.tenant_id = $1 and i.item_id = x.item_id and s.tenant_id = $1 and s.scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        &ids,
+        turns.start,
+        turns.stride,
+    )
+    .execute(&mut *conn)
+    .await?;
+    if resumes {
+        sqlx::query!(
+            "update scan_items set state = 'pending', turn = $3::bigint + position * $4::bigint
+             where tenant_id = $1 and scan_id = $2 and state = 'held'",
+            tenant.uuid(),
+            id.uuid(),
+            turns.start,
+            turns.stride,
+        )
+        .execute(&mut *conn)
+        .await?;
+    }
+    sqlx::query!("select from keep_best($1, $2, $3)", tenant.uuid(), id.uuid(), &ids).execute(conn).await?;
+    Ok(())
+}

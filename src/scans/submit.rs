@@ -1,0 +1,105 @@
+//! Taking an order for a scan: all of it is stored, or nothing.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value};
+
+use super::idempotency::{IdempotencyKey, Post};
+use super::plan::{Plan, earliest_today, plan};
+use super::{Answered, Desk, ScanError, read, store};
+use crate::config::PaceConfig;
+use crate::contract::scans::{Priority, Scan};
+use crate::ids::{GrantId, ScanId, TenantId};
+use crate::tenants::{self, GrantTerms, Purpose};
+
+/// How long a scan's key is held at most (security.md, "Wiped").
+const KEY_HELD: SignedDuration = SignedDuration::from_hours(35 * 24);
+/// The most live scans of a caller (security.md, "Limits").
+const MAX_LIVE_SCANS: i64 = 100;
+/// The most items of a caller that have not ended.
+const MAX_OPEN_ITEMS: i64 = 100_000;
+/// When it is worth asking again after a limit was met.
+const LIMIT_WAIT: Duration = Duration::from_secs(60);
+
+/// How far apart the turns of a scan's items are. A scan that nobody waits for takes one turn where others take nine.
+pub(super) const fn stride(priority: Priority) -> i64 {
+    match priority {
+        Priority::Interactive => 1,
+        Priority::Scheduled => 9,
+    }
+}
+
+/// Until when a key that is sealed now is held; the database keeps microseconds.
+pub(super) fn held_until(now: Timestamp) -> Timestamp {
+    let until = now.checked_add(KEY_HELD).unwrap_or(Timestamp::MAX);
+    Timestamp::from_microsecond(until.as_microsecond()).unwrap_or(until)
+}
+
+/// Checks, plans and stores a scan; a worker may take its first item as soon as this returns.
+///
+/// # Errors
+/// `Faults` with every fault of the body; `TooMuch` at a limit of the caller's; `IdempotencyMismatch`; `Database`. Nothing is stored
+/// then.
+pub async fn submit(
+    desk: Desk<'_>,
+    pace: &PaceConfig,
+    body: &Map<String, Value>,
+    key: Option<&IdempotencyKey>,
+) -> Result<Answered<Scan>, ScanError> {
+    let post = Post::new("/v1/scans".to_owned(), body, key);
+    if let Some(answer) = post.repeated(desk).await? {
+        return Ok(Answered { answer, replayed: true });
+    }
+    let plan = planned(body.clone(), desk.now).await?;
+
+    let mut tx = desk.pool.begin().await?;
+    let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
+    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
+        return Ok(Answered { answer, replayed: true });
+    }
+    store::lock_orders(&mut tx, tenant).await?;
+    refuse_too_much(&store::load(&mut tx, tenant).await?, plan.items.len())?;
+
+    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: held_until(desk.now) };
+    tenants::store::insert_grant(&mut tx, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
+    let start = store::open_lane(&mut tx, tenant, plan.order.endpoint.get().api(), pace).await?;
+    let id = ScanId::new();
+    store::insert_scan(&mut tx, tenant, id, terms.grant, &plan, desk.now).await?;
+    store::insert_items(&mut tx, tenant, id, &plan, start).await?;
+
+    let answer = stored(&mut tx, tenant, id).await?;
+    post.keep(&mut tx, tenant, &answer).await?;
+    tx.commit().await?;
+    Ok(Answered { answer, replayed: false })
+}
+
+/// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for.
+async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
+    match tokio::task::spawn_blocking(move || plan(&body, earliest_today(now))).await {
+        Ok(planned) => Ok(planned?),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// The scan that was stored just now.
+pub(super) async fn stored(conn: &mut sqlx::PgConnection, tenant: TenantId, id: ScanId) -> Result<Scan, ScanError> {
+    Ok(read::scan_of(conn, tenant, id).await?.ok_or(sqlx::Error::RowNotFound)?)
+}
+
+fn refuse_too_much(load: &store::Load, items: usize) -> Result<(), ScanError> {
+    let refused = |message: String| Err(ScanError::TooMuch { message, wait: LIMIT_WAIT });
+    if !load.accepted && load.live_scans > 0 {
+        return refused("one scan at a time until the marketplace has accepted the key once: wait for the first answer of the scan that is underway".into());
+    }
+    if load.live_scans >= MAX_LIVE_SCANS {
+        return refused(format!("{} scans are underway, and a caller may have {MAX_LIVE_SCANS}: wait until one ends", load.live_scans));
+    }
+    if load.open_items.saturating_add(i64::try_from(items).unwrap_or(i64::MAX)) > MAX_OPEN_ITEMS {
+        let open = load.open_items;
+        return refused(format!(
+            "{open} items are underway, and a caller may have {MAX_OPEN_ITEMS}: there is no room for {items} more until some end"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! The seven `/v1` endpoints (specification 4; contract 1 to 21), over the wire against the scripted marketplace.
+
+mod endpoints;

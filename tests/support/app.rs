@@ -1,0 +1,162 @@
+//! The service on a loopback port, with a scripted marketplace behind it.
+
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use farescan::http::{AppState, admin_router, router};
+use farescan::upstream::{Client, UpstreamConfig};
+use serde_json::Value;
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::upstream::Upstream;
+
+/// The key that [`TestApp::post`] and [`TestApp::get`] send.
+pub const KEY: &str = "test-key-0123456789";
+
+/// A running service. Dropped, it is gone.
+pub struct TestApp {
+    pub upstream: Upstream,
+    url: String,
+    admin_url: String,
+    http: reqwest::Client,
+    servers: [JoinHandle<()>; 2],
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        for server in &self.servers {
+            server.abort();
+        }
+    }
+}
+
+/// What differs from the usual service.
+#[derive(Default)]
+pub struct TestAppBuilder {
+    pool: Option<PgPool>,
+    config: Option<Box<dyn FnOnce(&mut UpstreamConfig)>>,
+}
+
+impl TestAppBuilder {
+    /// Keeps its work here.
+    #[must_use]
+    pub fn pool(self, pool: PgPool) -> Self {
+        Self { pool: Some(pool), ..self }
+    }
+
+    /// Reaches the marketplace by other settings.
+    #[must_use]
+    pub fn config(self, change: impl FnOnce(&mut UpstreamConfig) + 'static) -> Self {
+        Self { config: Some(Box::new(change)), ..self }
+    }
+
+    /// Gives a search this much time instead of 180 s.
+    #[must_use]
+    pub fn budget(self, budget: Duration) -> Self {
+        self.config(move |config| config.search_timeout_seconds = budget)
+    }
+
+    pub async fn start(self) -> TestApp {
+        let upstream = Upstream::start().await;
+        let mut config = upstream.config();
+        if let Some(change) = self.config {
+            change(&mut config);
+        }
+        let app = AppState::new(Client::new(&config).unwrap(), self.pool);
+        let (url, server) = serve(router(app.clone())).await;
+        let (admin_url, admin) = serve(admin_router(app)).await;
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        TestApp { upstream, url, admin_url, http, servers: [server, admin] }
+    }
+}
+
+async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (url, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    async fn of(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Self { status, headers, bytes: response.bytes().await.unwrap().to_vec() }
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    /// A header's text; empty when absent.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// `200`, or `400 invalid_request` for an error in the specified form.
+    pub fn kind(&self) -> String {
+        if self.status < 400 {
+            return self.status.to_string();
+        }
+        let json = self.json();
+        let (error, keys) = (&json["error"], json.as_object().map_or(0, serde_json::Map::len));
+        assert!(keys == 1 && error["message"].is_string(), "not the specified error form: {json}");
+        format!("{} {}", self.status, error["type"].as_str().unwrap_or_default())
+    }
+
+    /// An error's message.
+    pub fn message(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl TestApp {
+    /// A service without a database.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    pub fn builder() -> TestAppBuilder {
+        TestAppBuilder::default()
+    }
+
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(self.request("POST", path).header("x-api-key", KEY).json(body)).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request("GET", path).header("x-api-key", KEY)).await
+    }
+
+    /// From the admin listener.
+    pub async fn admin(&self, path: &str) -> Answer {
+        self.send(self.http.get(format!("{}{path}", self.admin_url))).await
+    }
+
+    /// A request without a key, to be completed.
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url))
+    }
+
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        Answer::of(request).await
+    }
+}

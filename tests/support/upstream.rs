@@ -1,0 +1,285 @@
+//! The scripted marketplace: answers on loopback as a test tells it, and keeps a ledger of every call.
+//!
+//! It speaks HTTP/1.1 by hand, so that it can also do what a server should not: break off, stand still, drip, send garbage. Without a
+//! rule it answers each endpoint with a small, good answer. The last rule that matches a call decides.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use farescan::contract::Endpoint;
+use farescan::upstream::UpstreamConfig;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::reply::{End, Reply};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One call as it came in.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Which of the native paths it asked; `None`: none of them.
+    pub endpoint: Option<Endpoint>,
+    pub path: String,
+    /// In their order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// `Value::Null` when it was not JSON.
+    pub body: Value,
+    /// When its last byte was read.
+    pub at: Instant,
+    /// What the key header held.
+    pub key: String,
+    /// Its answer was written, or the connection was given up.
+    pub ended: bool,
+}
+
+impl Call {
+    /// A header's text; empty when absent.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(held, _)| held == name).map_or("", |(_, value)| value)
+    }
+}
+
+type Answer = Box<dyn FnMut(&Call) -> Option<Reply> + Send>;
+
+#[derive(Default)]
+struct Script {
+    rules: Vec<Answer>,
+    calls: Vec<Call>,
+}
+
+/// A marketplace at one address, flights and hotels alike. Dropped, it is gone, with its connections.
+pub struct Upstream {
+    url: String,
+    script: Arc<Mutex<Script>>,
+    changed: watch::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Upstream {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let script = Arc::new(Mutex::new(Script::default()));
+        let changed = watch::Sender::new(());
+        let server = tokio::spawn(serve(listener, Arc::clone(&script), changed.clone()));
+        Self { url, script, changed, server }
+    }
+
+    /// `http://127.0.0.1:port`, for both engines.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The settings that reach it.
+    pub fn config(&self) -> UpstreamConfig {
+        let url: reqwest::Url = self.url.parse().unwrap();
+        UpstreamConfig::at(url.clone(), url)
+    }
+
+    /// What calls to `endpoint` are answered from now on.
+    pub fn on(&self, endpoint: Endpoint) -> Rule<'_> {
+        Rule { upstream: self, matches: Box::new(move |call| call.endpoint == Some(endpoint)) }
+    }
+
+    /// What all calls are answered from now on.
+    pub fn on_any(&self) -> Rule<'_> {
+        Rule { upstream: self, matches: Box::new(|_| true) }
+    }
+
+    /// The ledger: every call so far, in the order they came.
+    pub fn calls(&self) -> Vec<Call> {
+        lock(&self.script).calls.clone()
+    }
+
+    /// How many calls came.
+    pub fn count(&self) -> usize {
+        lock(&self.script).calls.len()
+    }
+
+    /// How many calls wait for their answer.
+    pub fn in_flight(&self) -> usize {
+        lock(&self.script).calls.iter().filter(|call| !call.ended).count()
+    }
+
+    /// Waits until the ledger is as the test wants it.
+    pub async fn wait_for(&self, what: &str, condition: impl Fn(&[Call]) -> bool) {
+        let mut changes = self.changed.subscribe();
+        let met = async {
+            while !condition(&self.calls()) {
+                changes.changed().await.unwrap();
+            }
+        };
+        if tokio::time::timeout(PATIENCE, met).await.is_err() {
+            panic!("waited in vain until {what}; the ledger: {:#?}", self.calls());
+        }
+    }
+
+    /// Waits until at least `count` calls wait for their answer at once.
+    pub async fn wait_for_in_flight(&self, count: usize) {
+        let in_flight = |calls: &[Call]| calls.iter().filter(|call| !call.ended).count() >= count;
+        self.wait_for(&format!("{count} calls are in flight"), in_flight).await;
+    }
+}
+
+/// A rule in the making.
+pub struct Rule<'a> {
+    upstream: &'a Upstream,
+    matches: Box<dyn Fn(&Call) -> bool + Send>,
+}
+
+impl Rule<'_> {
+    /// Only for calls that are so.
+    #[must_use]
+    pub fn when(self, also: impl Fn(&Call) -> bool + Send + 'static) -> Self {
+        Self { upstream: self.upstream, matches: Box::new(move |call| (self.matches)(call) && also(call)) }
+    }
+
+    /// Always this.
+    pub fn reply(self, reply: Reply) {
+        self.answer(move |_| reply.clone());
+    }
+
+    /// One after the other; the last stays.
+    pub fn replies(self, replies: impl IntoIterator<Item = Reply>) {
+        let mut replies: Vec<_> = replies.into_iter().collect();
+        self.answer(move |_| if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() });
+    }
+
+    /// Whatever the closure makes of the call.
+    pub fn answer(self, mut answer: impl FnMut(&Call) -> Reply + Send + 'static) {
+        let matches = self.matches;
+        lock(&self.upstream.script).rules.push(Box::new(move |call| matches(call).then(|| answer(call))));
+    }
+}
+
+fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
+    script.lock().unwrap()
+}
+
+async fn serve(listener: TcpListener, script: Arc<Mutex<Script>>, changed: watch::Sender<()>) {
+    // Aborted with this task, so a dropped marketplace leaves no connection behind.
+    let mut connections = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(converse(stream, Arc::clone(&script), changed.clone()));
+    }
+}
+
+async fn converse(mut stream: TcpStream, script: Arc<Mutex<Script>>, changed: watch::Sender<()>) {
+    while let Some(call) = read_call(&mut stream).await {
+        let (number, reply) = {
+            let mut script = lock(&script);
+            let reply = script.rules.iter_mut().rev().find_map(|rule| rule(&call)).unwrap_or_else(|| ordinary(&call));
+            script.calls.push(call);
+            (script.calls.len() - 1, reply)
+        };
+        changed.send_replace(());
+        let end = reply.write(&mut stream).await;
+        lock(&script).calls[number].ended = true;
+        changed.send_replace(());
+        if !matches!(end, Ok(End::KeepAlive)) {
+            return;
+        }
+    }
+}
+
+/// Reads one request with a `content-length`; `None` when the client is gone.
+async fn read_call(stream: &mut TcpStream) -> Option<Call> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let mut lines = head.lines();
+    let path = lines.next()?.split(' ').nth(1)?.to_owned();
+    let headers: Vec<_> =
+        lines.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+    let mut call = Call {
+        endpoint: endpoint(&path),
+        path,
+        headers,
+        body: Value::Null,
+        at: Instant::now(),
+        key: String::new(),
+        ended: false,
+    };
+    call.key = call.header("x-marketplace-key").to_owned();
+    let mut body = vec![0; call.header("content-length").parse().unwrap_or(0)];
+    stream.read_exact(&mut body).await.ok()?;
+    call.body = serde_json::from_slice(&body).unwrap_or_default();
+    call.at = Instant::now();
+    Some(call)
+}
+
+/// The native paths, written out here so that a mistake in the service's own table shows.
+fn endpoint(path: &str) -> Option<Endpoint> {
+    Some(match path {
+        "/api/google_flights/oneway/v1" => Endpoint::FlightsOneway,
+        "/api/google_flights/roundtrip/v1" => Endpoint::FlightsRoundtrip,
+        "/search" => Endpoint::HotelsSearch,
+        "/hotel_by_name" => Endpoint::HotelsByName,
+        "/hotel" => Endpoint::HotelsRooms,
+        "/resolve" => Endpoint::HotelsResolve,
+        _ => return None,
+    })
+}
+
+/// A small, good answer of each endpoint.
+fn ordinary(call: &Call) -> Reply {
+    let body = &call.body;
+    match call.endpoint {
+        Some(Endpoint::FlightsOneway) => Reply::json(json!([fare(164, body)])).header("x-search-status", "ok"),
+        Some(Endpoint::FlightsRoundtrip) => Reply::json(json!([pair(310, body)])).header("x-search-status", "ok"),
+        Some(Endpoint::HotelsSearch) => Reply::json(json!({
+            "destination": body["destination"], "checkin_date": body["checkin_date"], "checkout_date": body["checkout_date"],
+            "applied_filters": [], "budget_per_night": null, "properties": [{"name": "Hotel One", "price": 420, "price_string": "$420"}],
+        })),
+        Some(Endpoint::HotelsByName) => Reply::json(json!({
+            "name": body["hotel_name"], "available": true, "price": 420, "price_string": "$420", "review_score": 8.4,
+            "review_count": 120, "room_type": "Double", "image_url": null, "link": "https://hotels.example/one", "nights": 2,
+            "adults": 2, "children": null,
+        })),
+        Some(Endpoint::HotelsRooms) => Reply::json(json!({
+            "hotel_booking_id": body["hotel_booking_id"], "checkin_date": body["checkin_date"], "checkout_date": body["checkout_date"],
+            "booking_url": "https://hotels.example/one",
+            "rooms": [{"room_type": "Double", "room_economy": "Breakfast", "guests": 2, "price_as_number": 420, "price": "$420"}],
+        })),
+        Some(Endpoint::HotelsResolve) => Reply::json(json!({
+            "hotel_name": body["hotel_name"], "hotel_booking_id": "il/one", "matched_name": "Hotel One",
+        })),
+        None => Reply::status(404).header("x-rapidapi-proxy-response", "true").with_json(json!({"message": "no such path"})),
+    }
+}
+
+/// One itinerary of a one-way answer at this price.
+pub fn fare(price: u64, asked: &Value) -> Value {
+    json!({
+        "price_range_in_relation_to_other_periods": "low", "price_insights_low": 180, "price_insights_high": 320,
+        "from_airport": format!("Origin ({})", asked["from_airport"].as_str().unwrap_or_default()),
+        "to_airport": format!("Destination ({})", asked["to_airport"].as_str().unwrap_or_default()),
+        "departure_date": asked["departure_date"], "price": format!("${price}"), "price_as_number": price,
+        "duration": "5 hr", "duration_seconds": 18_000, "buy_link": "https://flights.example/?tfs=x&curr=USD",
+        "airline": "Example Air", "stops": 0, "stops_info": [], "departure_description": "7:15", "arrival_description": "10:40",
+    })
+}
+
+/// One pair of a round-trip answer at this price.
+pub fn pair(price: u64, asked: &Value) -> Value {
+    json!({
+        "price_range_in_relation_to_other_periods": null, "price_insights_low": null, "price_insights_high": null,
+        "from_airport": "Origin", "to_airport": "Destination", "departure_date": asked["departure_date"],
+        "return_date": asked["return_date"], "total_price": format!("${price}"), "total_price_as_number": price,
+        "total_duration_seconds": 36_000, "total_stops": 0, "buy_link": "https://flights.example/?tfs=y&curr=USD",
+        "departure_flight_airline": "Example Air", "return_flight_airline": "Example Air",
+    })
+}
