@@ -4,3 +4,4 @@ mod embedded;
 mod gateway;
 mod queue;
 mod support;
+mod worker;
