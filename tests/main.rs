@@ -5,3 +5,4 @@ mod gateway;
 mod house;
 mod queue;
 mod support;
+mod worker;
