@@ -1,6 +1,9 @@
 //! The one integration binary: the house seen from outside, a module for each part of it.
 
 mod embedded;
-mod queue;
 mod gateway;
+mod history;
+mod queue;
+mod scans;
 mod support;
+mod tenants;
