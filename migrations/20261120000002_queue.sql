@@ -56,24 +56,33 @@ begin
     where tenant_id = p_tenant and api = p_api and (paused_until is null or paused_until < until);
 end $$;
 
--- After completions: lanes that had no place in flight have one now. A statement of its own, so that recording takes no lane's lock.
-create function free_lanes(p_tenants uuid[], p_apis text[]) returns bigint
+-- After completions: lanes that had no place in flight have one now, and know what the plan headers said (null: nothing). A statement
+-- of its own, so that recording takes no lane's lock, and one that touches no lane without news. Gives how many lanes were full.
+create function tell_lanes(p_now timestamptz, p_tenants uuid[], p_apis text[], p_limits bigint[], p_remaining bigint[],
+                           p_reset_seconds double precision[]) returns bigint
 language sql as $$
-    with full_lanes as (
-        select l.tenant_id, l.api
+    with news as (
+        select l.tenant_id, l.api, l.full_up, x.plan_limit, x.plan_remaining, x.reset_seconds,
+               x.plan_limit is not null or x.plan_remaining is not null or x.reset_seconds is not null as spoke
         from lanes l
-        join unnest(p_tenants, p_apis) as x (tenant_id, api) on l.tenant_id = x.tenant_id and l.api = x.api
-        where l.full_up
+        join unnest(p_tenants, p_apis, p_limits, p_remaining, p_reset_seconds)
+             as x (tenant_id, api, plan_limit, plan_remaining, reset_seconds) on l.tenant_id = x.tenant_id and l.api = x.api
+        where l.full_up or x.plan_limit is not null or x.plan_remaining is not null or x.reset_seconds is not null
         order by l.tenant_id, l.api
         for no key update of l
-    ), freed as (
+    ), told as (
         update lanes l
-        set full_up = false, next_at = case when l.paused_until is null then clock_timestamp() else l.next_at end
-        from full_lanes f
-        where l.tenant_id = f.tenant_id and l.api = f.api
-        returning 1
+        set full_up = false,
+            next_at = case when n.full_up and l.paused_until is null then clock_timestamp() else l.next_at end,
+            plan_limit = coalesce(n.plan_limit, l.plan_limit),
+            plan_remaining = coalesce(n.plan_remaining, l.plan_remaining),
+            plan_reset_at = coalesce(p_now + make_interval(secs => n.reset_seconds), l.plan_reset_at),
+            plan_seen_at = case when n.spoke then p_now else l.plan_seen_at end
+        from news n
+        where l.tenant_id = n.tenant_id and l.api = n.api
+        returning n.full_up
     )
-    select count(*) from freed
+    select count(*) filter (where t.full_up) from told t
 $$;
 
 -- Claim ------------------------------------------------------------------------------------------------------------------
@@ -82,7 +91,7 @@ $$;
 -- (GCRA) and its places in flight. The last row has no item but wait_ms, the milliseconds until a visit is next of use (at most
 -- 1000), or -1: the worker's lease is gone, take a new one.
 create function claim(p_worker bigint, p_slots integer)
-returns table (tenant_id uuid, item_id uuid, scan_id uuid, number integer, endpoint text, body jsonb, upstream_filters boolean,
+returns table (tenant_id uuid, api text, item_id uuid, scan_id uuid, number integer, endpoint text, body jsonb, upstream_filters boolean,
                upstream_limit integer, grant_id uuid, wait_ms integer)
 language plpgsql
 -- The planner takes a tenth of the rows for a LIMIT it does not know and then prefers scans and sorts that grow with the backlog.
@@ -153,7 +162,7 @@ begin
             with mine as materialized (
                 select * from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = any (taken)
             )
-            select m.tenant_id, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
+            select m.tenant_id, m.api, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
                    s.grant_id, null::integer
             from mine m
             cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s;

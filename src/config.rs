@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use secrecy::SecretString;
 
@@ -144,10 +145,29 @@ impl WorkerConfig {
     pub const CONCURRENCY: u16 = 64;
     /// Six renewals; lost calls are shown within one and a half of it.
     pub const LEASE_SECONDS: u32 = 30;
+
+    /// How long a lease is.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease_seconds.into())
+    }
 }
 
 impl Default for WorkerConfig {
     fn default() -> Self {
         Self { worker_concurrency: Self::CONCURRENCY, lease_seconds: Self::LEASE_SECONDS }
     }
+}
+
+/// The master key that seals the callers' keys while their scans run (`crate::tenants`).
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Keys")]
+pub struct KeysConfig {
+    /// File with the ring of master keys [default: made beside the embedded database]
+    #[arg(long, env = "FARESCAN_MASTER_KEY_FILE", value_name = "FILE")]
+    pub master_key_file: Option<PathBuf>,
+
+    /// The ring itself; prefer the file, a flag shows in the process list
+    #[arg(long, env = "FARESCAN_MASTER_KEY", hide_env_values = true, value_name = "RING")]
+    pub master_key: Option<SecretString>,
 }

@@ -23,7 +23,7 @@ const SEPARATOR: char = '|';
 /// The cursor after a row of `list` with this sort key.
 #[must_use]
 pub fn after<const N: usize>(list: &str, key: [String; N]) -> String {
-    let text = [&[list.to_owned()], key.as_slice()].concat().join(&SEPARATOR.to_string());
+    let text = std::iter::once(list.to_owned()).chain(key).collect::<Vec<_>>().join(&SEPARATOR.to_string());
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -3,6 +3,7 @@
 mod embedded;
 mod gateway;
 mod history;
+mod house;
 mod queue;
 mod scans;
 mod support;

@@ -33,6 +33,7 @@ words! {
 
 impl VerifyReason {
     /// Whether the key can be used for the API, be it that its quota is used up.
+    #[must_use]
     pub const fn is_ok(self) -> bool {
         matches!(self, Self::Subscribed | Self::QuotaExhausted)
     }

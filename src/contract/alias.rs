@@ -17,6 +17,7 @@ pub struct Alias {
 impl Alias {
     /// The rewrite that `body` asks for: only fields that it does not give itself are set. Never fails: a value of a
     /// wrong type is validation's to report.
+    #[must_use]
     pub fn of(endpoint: Endpoint, body: &Map<String, Value>) -> Option<Self> {
         let alias = endpoint.fields().iter().find(|field| !field.alias_of.is_empty())?;
         given(body, alias.name)?;
@@ -26,6 +27,7 @@ impl Alias {
     }
 
     /// The value of `X-Field-Aliased`: `max_stops -> max_departure_stops, max_return_stops`.
+    #[must_use]
     pub fn header_value(&self) -> String {
         format!("{} -> {}", self.from, self.to.join(", "))
     }

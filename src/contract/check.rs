@@ -53,6 +53,7 @@ impl Request {
     }
 
     /// The endpoint that it is for.
+    #[must_use]
     pub const fn endpoint(&self) -> Endpoint {
         match self {
             Self::Oneway(_) => Endpoint::FlightsOneway,
@@ -66,6 +67,7 @@ impl Request {
 
     /// Exactly what goes upstream: only what the caller gave, after the alias, in the contract's order, airports in
     /// upper case (contract 2, 5, 8).
+    #[must_use]
     pub fn to_body(&self) -> Map<String, Value> {
         match self {
             Self::Oneway(request) => request.to_body(),
@@ -78,6 +80,7 @@ impl Request {
     }
 
     /// Whether a search that did not complete is to be 503 `search_incomplete` (contract 16). Hotels know no `strict`.
+    #[must_use]
     pub fn strict(&self) -> bool {
         match self {
             Self::Oneway(request) => request.strict_or_default(),
@@ -87,6 +90,7 @@ impl Request {
     }
 
     /// The most rows of a flight answer, given or the default 10; `None` for hotels, which have no limit.
+    #[must_use]
     pub fn limit(&self) -> Option<u32> {
         match self {
             Self::Oneway(request) => Some(request.limit_or_default().get()),
@@ -96,6 +100,7 @@ impl Request {
     }
 
     /// The day on which the journey or stay begins; `None` for resolve.
+    #[must_use]
     pub fn first_date(&self) -> Option<Date> {
         match self {
             Self::Oneway(request) => Some(request.departure_date),
@@ -108,6 +113,7 @@ impl Request {
     }
 
     /// The return or check-out day; `None` for one way and resolve, which have none.
+    #[must_use]
     pub fn last_date(&self) -> Option<Date> {
         match self {
             Self::Oneway(_) | Self::Resolve(_) => None,

@@ -42,6 +42,7 @@ impl Endpoint {
         &[Self::FlightsOneway, Self::FlightsRoundtrip, Self::HotelsSearch, Self::HotelsByName, Self::HotelsRooms];
 
     /// The subscription that a call to it is billed to.
+    #[must_use]
     pub const fn api(self) -> Api {
         match self {
             Self::FlightsOneway | Self::FlightsRoundtrip => Api::Flights,
@@ -50,6 +51,7 @@ impl Endpoint {
     }
 
     /// The fields of its body, in the order of the specification.
+    #[must_use]
     pub const fn fields(self) -> &'static [FieldSpec] {
         match self {
             Self::FlightsOneway => OnewayRequest::FIELDS,
@@ -62,6 +64,7 @@ impl Endpoint {
     }
 
     /// The row of one field of its body.
+    #[must_use]
     pub fn field(self, name: &str) -> Option<&'static FieldSpec> {
         self.fields().iter().find(|field| field.name == name)
     }

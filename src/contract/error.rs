@@ -51,6 +51,7 @@ words! {
 impl ErrorType {
     /// The HTTP status that it is sent with. (A hotel search's `upstream_error` keeps the marketplace's own 5xx instead:
     /// contract.md, outcome table.)
+    #[must_use]
     pub const fn status(self) -> u16 {
         match self {
             Self::InvalidRequest => 400,

@@ -9,7 +9,8 @@ use std::fmt;
 /// One field that cannot be accepted: where, what it held, what would have been accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The field's path from the top of the body: `departure_date`, `passengers[2]`, `sweep.nights[0]`.
+    /// The field's path from the top of the body: `departure_date`, `passengers[2]`, `sweep.nights[0]`. Names that the
+    /// caller made up are shortened like values.
     pub path: String,
     /// The value as JSON, shortened to [`MAX_HELD_CHARS`]; `None` when the field is missing.
     pub held: Option<String>,
@@ -33,13 +34,13 @@ pub const MAX_LISTED: usize = 100;
 
 impl Fault {
     /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there.
-    pub fn new(path: impl Into<String>, value: &Value, allowed: impl Into<String>) -> Self {
-        Self { path: path.into(), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
+    pub fn new(path: impl AsRef<str>, value: &Value, allowed: impl Into<String>) -> Self {
+        Self { path: shorten(path.as_ref()), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
     }
 
     /// A required field that is not there (or is null, which is the same: contract 7).
-    pub fn missing(path: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self { path: path.into(), held: None, allowed: allowed.into() }
+    pub fn missing(path: impl AsRef<str>, allowed: impl Into<String>) -> Self {
+        Self { path: shorten(path.as_ref()), held: None, allowed: allowed.into() }
     }
 }
 
@@ -79,6 +80,7 @@ impl Faults {
     /// `sweep` is `sweep.nights`.
     #[must_use]
     pub fn prefix(mut self, path: &str) -> Self {
+        let path = shorten(path);
         for fault in &mut self.listed {
             let dot = match fault.path.chars().next() {
                 None | Some('[') => "",
@@ -90,11 +92,13 @@ impl Faults {
     }
 
     /// Whether nothing is wrong.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
 
     /// How many faults there are, those beyond [`MAX_LISTED`] included.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.listed.len() + self.unlisted
     }
@@ -108,23 +112,23 @@ impl Faults {
     /// pushed for the part that it lacks.
     pub fn or_else_build<T>(self, build: impl FnOnce() -> Option<T>) -> Result<T, Faults> {
         match build() {
-            Some(built) if self.is_empty() => Ok(built),
+            Some(whole) if self.is_empty() => Ok(whole),
             _ => Err(self),
         }
     }
 }
 
+/// One line of sentences.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.listed.iter().enumerate() {
-            if index > 0 {
-                f.write_str(". ")?;
-            }
-            fault.fmt(f)?;
+        let mut end = "";
+        for fault in &self.listed {
+            write!(f, "{end}{fault}")?;
+            end = if fault.allowed.ends_with('?') { " " } else { ". " };
         }
         match self.unlisted {
             0 => Ok(()),
-            more => write!(f, ". And {more} more"),
+            more => write!(f, "{end}And {more} more"),
         }
     }
 }

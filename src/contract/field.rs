@@ -102,6 +102,7 @@ impl FieldSpec {
     }
 
     /// The documented default, if there is one.
+    #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         self.default.map(|default| default())
     }

@@ -37,6 +37,7 @@ pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
 pub use field::{FieldKind, FieldSpec, FieldValue};
 pub use offer::{Offer, offers};
 pub use read::{MAX_DEPTH, read_object, unknown_field};
+pub use scans::{Attempt, AttemptPage, Item, ItemPage, RetryAccepted, Scan, ScanPage, ScanStatus};
 pub use status::{SearchStatus, Verdict};
 pub use words::UnknownWord;
 

@@ -82,8 +82,10 @@ pub(super) struct ListErrors;
 const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
 const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
 const DEFECT: (ErrorType, &str) = (ErrorType::Internal, "A defect of this service");
-const AWAY: (ErrorType, &str) =
-    (ErrorType::Unavailable, "The database is away (`unavailable`, with Retry-After), or no key may be held (`key_custody_disabled`)");
+const AWAY: (ErrorType, &str) = (
+    ErrorType::Unavailable,
+    "The database is away (`unavailable`, with Retry-After), or no key may be held (`key_custody_disabled`)",
+);
 const FAULTS: (ErrorType, &str) = (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault");
 
 impl IntoResponses for OrderErrors {

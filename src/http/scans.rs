@@ -122,7 +122,7 @@ pub(super) async fn read(
     let query = ScanQuery::from_query(pairs.iter())?;
     let id = scan_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
-    let wait = Duration::from_secs(query.wait.map_or(0, |wait| u64::from(wait.get())));
+    let wait = Duration::from_secs(u64::from(query.wait_or_default().get()));
     let scan = app.custody()?.watch.wait(desk.pool, tenant, id, wait).await?;
     scan.map(Json).ok_or_else(no_such_scan)
 }

@@ -1,14 +1,119 @@
+//! The queue: the items of scans as work for apalis workers. Its storage is the table `scan_items` itself, so submitting a scan is one
+//! plain transaction and there is one truth (engine.md; `docs/decisions/` says why no ready-made storage is used).
+//!
+//! One call's way, and the room of each step:
+//!
+//! ```text
+//!  claim     due lanes, fair and paced; a Ticket for each item            (claimer, ticket, backend)
+//!  begin     the ledger: on record, with its place in the budget, unsent  (begin)
+//!  call      the caller's key is opened, the marketplace is asked         (call)
+//!  record    attempt, answer, observation, item, scan in one transaction  (record, finished)
+//!  lease     one row per process start; a lost one never aborts a call    (lease)
+//!  sweep     what dead processes left, retries that are due, upkeep       (sweep)
+//! ```
+//!
+//! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item.
+//! Not here: what an outcome means for an item (`search::fate`), how scans are made, read and cancelled (`scans`). Answers that cannot
+//! be stored while the database is away wait in memory, at most one for each slot: they are lost with the process.
+
+mod backend;
+mod begin;
+mod call;
+mod claimer;
+mod finished;
+mod lease;
+mod record;
+mod retry;
 pub mod store;
+mod sweep;
+mod ticket;
 
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use backend::{Inbox, ScanItems};
+pub use call::Caller;
+pub use ticket::Ticket;
+
+use crate::config::WorkerConfig;
 use crate::ids::{ItemId, TenantId};
+use crate::tenants::Keyring;
+use crate::upstream;
+use begin::Beginner;
+use lease::Lease;
+use record::Writer;
+use ticket::Slots;
 
+/// A process start, as the database knows it: never a host's name, so that no restart inherits another's claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerId(pub i64);
 
+/// One taking of one item. Its number is never used again, so an old claim can touch no newer one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim {
+    /// Who took it.
     pub worker: WorkerId,
+    /// Whose item it is.
     pub tenant: TenantId,
+    /// The item.
     pub item: ItemId,
+    /// The number of this taking: the attempt's number, if it comes to one.
     pub number: i32,
+}
+
+/// The running queue of one process: the backend's inbox, the calls' caller, and the tasks around them.
+pub struct Queue {
+    /// What the apalis backend yields.
+    pub inbox: Arc<Inbox>,
+    /// What the apalis handler runs.
+    pub caller: Arc<Caller>,
+    tasks: TaskTracker,
+    work_stops: CancellationToken,
+    upkeep_stops: CancellationToken,
+    slots: Slots,
+    lease: Arc<Lease>,
+    pool: PgPool,
+}
+
+impl Queue {
+    /// Starts claiming. Calls that are yielded through the inbox are to be carried out by the caller.
+    #[must_use]
+    pub fn start(pool: PgPool, ring: Arc<Keyring>, upstream: upstream::Client, config: &WorkerConfig) -> Self {
+        let (work_stops, upkeep_stops, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let lease = Arc::new(Lease::new(config.lease()));
+        let wake = Arc::new(Notify::new());
+        let inbox = Arc::new(Inbox::default());
+        let (slots, given_up) = Slots::new(config.worker_concurrency);
+
+        tasks.spawn(lease::keep(pool.clone(), lease.clone(), slots.clone(), upkeep_stops.clone()));
+        tasks.spawn(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()));
+        tasks.spawn(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()));
+        tasks.spawn(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()));
+        let claimer = claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone() };
+        tasks.spawn(claimer.run(wake.clone(), work_stops.clone()));
+
+        let begin = Beginner::start(&tasks, pool.clone(), upkeep_stops.clone());
+        let record = Writer::start(&tasks, pool.clone(), wake, upkeep_stops.clone());
+        let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), begin, record });
+        tasks.close();
+        Self { inbox, caller, tasks, work_stops, upkeep_stops, slots, lease, pool }
+    }
+
+    /// No new claims; what was claimed and is not being carried out goes back. Calls that run are left alone.
+    pub fn stop_claiming(&self) {
+        self.work_stops.cancel();
+    }
+
+    /// After the last call: waits until everything is stored and given back, and hands back the lease.
+    pub async fn finish(self) {
+        self.work_stops.cancel();
+        self.slots.wait_until_settled().await;
+        self.upkeep_stops.cancel();
+        self.tasks.wait().await;
+        lease::give_back(&self.pool, &self.lease).await;
+    }
 }

@@ -12,8 +12,9 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Claim, WorkerId};
-use crate::contract::SearchStatus;
+use crate::contract::{Api, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
+use crate::search::PlanQuota;
 
 /// What a claim's visit brought.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub enum Visit {
 #[derive(Debug, Clone)]
 pub struct Claimed {
     pub claim: Claim,
+    /// The lane that it came from.
+    pub lane: Api,
     pub scan: ScanId,
     /// The endpoint's word, as the scan has it.
     pub endpoint: String,
@@ -47,7 +50,7 @@ pub struct Claimed {
 /// When the database does not answer. The claim may stand all the same: `strays` finds it then.
 pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) -> sqlx::Result<Visit> {
     let rows = sqlx::query!(
-        r#"select tenant_id, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
+        r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
                   upstream_limit, grant_id, wait_ms
            from claim($1, $2)"#,
         worker.0,
@@ -60,6 +63,7 @@ pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) ->
     let claims = rows.into_iter().filter_map(|row| {
         Some(Claimed {
             claim: Claim { worker, tenant: row.tenant_id?.into(), item: row.item_id?.into(), number: row.number? },
+            lane: Api::parse(&row.api?)?,
             scan: row.scan_id?.into(),
             endpoint: row.endpoint?,
             body: row.body?.0,
@@ -145,9 +149,9 @@ pub struct FinishedCall {
     pub reason: Option<String>,
     pub error: Option<String>,
     pub search_headers: Map<String, Value>,
-    pub latency_ms: u64,
+    pub latency_ms: i32,
     pub billed: u16,
-    pub results: Option<usize>,
+    pub results: Option<i32>,
     /// A number's text, so that no digit is lost on the way.
     pub best_price: Option<String>,
     pub currency: Option<String>,
@@ -213,6 +217,41 @@ pub async fn insert_answers(conn: &mut PgConnection, answers: &[StoredAnswer<'_>
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// What a lane is told after completions.
+#[derive(Debug)]
+pub struct LaneNews {
+    pub tenant: TenantId,
+    pub api: Api,
+    /// What the plan headers said last.
+    pub plan: PlanQuota,
+}
+
+/// Tells lanes that calls of theirs have ended; gives how many of them had been full. Each lane once.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn tell_lanes(conn: impl PgExecutor<'_>, news: &[LaneNews], now: Timestamp) -> sqlx::Result<i64> {
+    let count = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
+    // A plan's month: what is beyond it is no number of seconds that a header means.
+    let seconds = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok()).map(f64::from);
+    let tenants: Vec<_> = news.iter().map(|lane| lane.tenant.uuid()).collect();
+    let apis: Vec<_> = news.iter().map(|lane| lane.api.as_str().to_owned()).collect();
+    let limits: Vec<_> = news.iter().map(|lane| count(lane.plan.limit)).collect();
+    let remaining: Vec<_> = news.iter().map(|lane| count(lane.plan.remaining)).collect();
+    let resets: Vec<_> = news.iter().map(|lane| seconds(lane.plan.reset_seconds)).collect();
+    sqlx::query_scalar!(
+        r#"select tell_lanes($1, $2, $3, $4, $5, $6) as "freed!""#,
+        now.to_sqlx() as _,
+        &tenants,
+        &apis,
+        &limits as _,
+        &remaining as _,
+        &resets as _,
+    )
+    .fetch_one(conn)
+    .await
 }
 
 /// Ends claims of one lane that nobody will carry on; gives the lost calls.

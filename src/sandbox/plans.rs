@@ -340,6 +340,9 @@ mod tests {
         assert_eq!(meter.charge("k", Api::Hotels, Plan::Pro, after(60_500)).1, Ok(()));
         let window = meter.standing("k", Api::Hotels, Plan::Pro, after(70_500)).window.expect("a window");
         assert_eq!((window.remaining, window.reset_seconds), (24, 50));
+        meter.standing("idle", Api::Hotels, Plan::Pro, after(0));
+        let (quota, _) = meter.charge("idle", Api::Hotels, Plan::Pro, after(30_000));
+        assert_eq!(quota.window.expect("a window").reset_seconds, 60, "an idle key has no window running");
     }
 
     #[test]

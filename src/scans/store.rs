@@ -103,7 +103,13 @@ pub(super) async fn insert_scan(
 
 /// All items in one statement. Their turns begin where the lane's virtual time is, so that a short scan does not wait behind a long one
 /// of the same caller.
-pub(super) async fn insert_items(conn: &mut PgConnection, tenant: TenantId, scan: ScanId, plan: &Plan, start: i64) -> sqlx::Result<()> {
+pub(super) async fn insert_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    plan: &Plan,
+    start: i64,
+) -> sqlx::Result<()> {
     let ids: Vec<_> = plan.items.iter().map(|_| ItemId::new().uuid()).collect();
     let bodies: Vec<_> = plan.items.iter().map(|item| Value::Object(item.to_body())).collect();
     let dates: Vec<Option<Date>> = plan.items.iter().map(|item| item.first_date().map(|date| date.to_sqlx())).collect();
@@ -205,7 +211,9 @@ pub(super) async fn forget_answers(conn: &mut PgConnection, since: Timestamp) ->
 
 /// The API that a scan's searches are for; `None`: there is no such scan.
 pub(super) async fn api_of(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<String>> {
-    sqlx::query_scalar!("select api from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid()).fetch_optional(conn).await
+    sqlx::query_scalar!("select api from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid())
+        .fetch_optional(conn)
+        .await
 }
 
 /// A scan under its lock; after its lane's and its items'.

@@ -7,7 +7,9 @@ pub mod fate;
 mod key;
 mod outcome;
 mod question;
+mod sight;
 
 pub use key::CallerKey;
 pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};
 pub use question::Search;
+pub use sight::Sight;

@@ -24,14 +24,21 @@ impl Search {
         Self { request, body, strict }
     }
 
-    /// A scan's item as it goes upstream (jobs-api, "Scans"): flights are asked `strict` and for `rows` rows.
+    /// A scan's item as it goes upstream (jobs-api, "Scans"): flights are asked `strict` and for `rows` rows, and, unless
+    /// `upstream_filters`, without the two fields that would cost the price band (contract 3); [`Sight`](super::Sight) applies those.
     #[must_use]
-    pub fn of_item(request: Request, rows: u32) -> Self {
+    pub fn of_item(request: Request, rows: u32, upstream_filters: bool) -> Self {
         let mut body = request.to_body();
         let flights = request.endpoint().api() == Api::Flights;
         if flights {
             body.insert("strict".into(), json!(true));
             body.insert("limit".into(), json!(rows));
+            if !upstream_filters {
+                body.shift_remove("max_price");
+                if body.get("sort_type").is_some_and(|sort| sort == "Price") {
+                    body.shift_remove("sort_type");
+                }
+            }
         }
         Self { request, body, strict: flights }
     }

@@ -2,7 +2,6 @@
 
 mod begin;
 mod claim;
-mod database;
 mod lost;
 mod races;
 mod record;

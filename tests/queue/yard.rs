@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use farescan::contract::SearchStatus;
+use farescan::contract::{Api, SearchStatus};
 use farescan::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
-use farescan::queue::store::{self, Claimed, Ending, FinishedCall, LaneClaims, Verdict, Visit};
+use farescan::queue::store::{self, Claimed, Ending, FinishedCall, LaneClaims, LaneNews, Verdict, Visit};
 use farescan::queue::{Claim, WorkerId};
+use farescan::search::PlanQuota;
 use jiff::Timestamp;
-use jiff_sqlx::ToSqlx as _;
 use serde_json::{Map, json};
 use sqlx::PgPool;
 
-use super::database;
+use crate::support::db::TestDb;
 
 /// One caller with a flights lane.
 pub struct Yard {
+    _db: TestDb,
     pub pool: PgPool,
     pub tenant: TenantId,
 }
@@ -53,7 +54,8 @@ impl Yard {
     }
 
     pub async fn with_lane(per_minute: f64, max_in_flight: i32) -> Self {
-        let yard = Self { pool: database::fresh().await, tenant: TenantId::new() };
+        let db = TestDb::new().await;
+        let yard = Self { pool: db.pool().clone(), _db: db, tenant: TenantId::new() };
         yard.add_lane(yard.tenant, per_minute, max_in_flight).await;
         yard
     }
@@ -155,6 +157,12 @@ impl Yard {
         let fresh = store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await.unwrap();
         tx.commit().await.unwrap();
         fresh.len()
+    }
+
+    /// Tells the lane that a call has ended; gives how many lanes were full.
+    pub async fn tell(&self, plan: PlanQuota) -> i64 {
+        let news = [LaneNews { tenant: self.tenant, api: Api::Flights, plan }];
+        store::tell_lanes(&self.pool, &news, Timestamp::now()).await.unwrap()
     }
 
     pub async fn give_up(&self, claims: &[Claim]) -> usize {

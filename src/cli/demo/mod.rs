@@ -2,42 +2,122 @@
 
 mod story;
 
+use std::io::Write;
 use std::net::SocketAddr;
 
-use anstream::AutoStream;
-use jiff::Zoned;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::story::{Story, Told};
 use super::Failure;
 use super::client::ApiClient;
-use super::serve::{end_signal, sandbox_upstream};
-use crate::config::{DatabaseConfig, HttpConfig};
-use crate::db;
+use super::serve::{end_signal, sandbox_upstream, start_sandbox};
+use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::db::embedded::default_home;
 use crate::sandbox::SandboxOptions;
 use crate::service::{Service, Settings};
+use crate::telemetry;
 
 /// The sandbox's key for the demo: an unlimited plan whose 13ths are degraded on the first ask.
 const KEY: &str = "sandbox-demo";
 /// The sandbox answers in a tenth of the time that the real engines take.
 const LATENCY: f64 = 0.1;
-/// The demo's own pace: the sandbox's plan has no limit.
+/// The demo's own pace: the sandbox's plan has no limit, and nobody wants to wait half a minute for a month.
 const PER_MINUTE: u32 = 1_200;
 
 /// Settings of the demo.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    http: HttpConfig,
-    #[command(flatten)]
-    database: DatabaseConfig,
     /// End after the story instead of staying up
     #[arg(long)]
     exit: bool,
+    #[command(flatten)]
+    http: HttpConfig,
+    #[command(flatten)]
+    upstream: UpstreamConfig,
+    #[command(flatten)]
+    database: DatabaseConfig,
+    #[command(flatten)]
+    keys: KeysConfig,
 }
 
-/// Runs the demo until it is told to end.
+/// Tells the story, then runs until SIGTERM or SIGINT.
 pub async fn run(args: Args) -> Result<(), Failure> {
-    todo!()
+    telemetry::start(&LogConfig { filter: "warn".to_owned(), format: None })?;
+    let stop = CancellationToken::new();
+    let exit = args.exit;
+    let service = start(args, &stop).await?;
+    let address = service.address().ok_or("the demo's service does not listen")?;
+    let running = tokio::spawn(service.run());
+    tokio::spawn(end_signal(stop.clone()));
+
+    let mut out = anstream::stdout();
+    let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    let base = format!("http://{address}");
+    let client = ApiClient::new(&base, KEY)?;
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let story = Story { client: &client, out: &mut out, colour, today };
+    let told = tokio::select! {
+        told = story.tell() => told?,
+        () = stop.cancelled() => return Ok(running.await??),
+    };
+    what_next(&mut out, &base, &told)?;
+    if exit {
+        stop.cancel();
+    } else {
+        writeln!(out, "\n   The service stays up; Ctrl-C ends it.")?;
+    }
+    Ok(running.await??)
+}
+
+/// The sandbox and a service that asks it. What the demo stores lies apart from what a real service stores.
+async fn start(mut args: Args, stop: &CancellationToken) -> Result<Service, Failure> {
+    let options = SandboxOptions { latency_factor: LATENCY, ..SandboxOptions::default() };
+    let marketplace = start_sandbox(options, stop.clone()).await?;
+    sandbox_upstream(&mut args.upstream, marketplace)?;
+    if args.database.url.is_none() && args.database.data_dir.is_none() {
+        args.database.data_dir = Some(default_home()?.join("demo"));
+    }
+    args.http.listen = free(args.http.listen).await;
+    args.http.admin_listen = free(args.http.admin_listen).await;
+    let settings = Settings {
+        http: Some(args.http),
+        upstream: args.upstream,
+        database: args.database,
+        keys: args.keys,
+        pace: PaceConfig { flights_per_minute: PER_MINUTE, hotels_per_minute: PER_MINUTE, ..PaceConfig::default() },
+        worker: Some(WorkerConfig::default()),
+    };
+    Ok(Service::start(settings, stop.clone()).await?)
+}
+
+/// The address, or the same one with a free port where it is taken: a first look should not end at somebody else's port 8080.
+async fn free(wanted: SocketAddr) -> SocketAddr {
+    match TcpListener::bind(wanted).await {
+        Ok(_) => wanted,
+        Err(_) => SocketAddr::new(wanted.ip(), 0),
+    }
+}
+
+/// What the reader may do now, as lines to copy.
+fn what_next(out: &mut impl Write, base: &str, told: &Told) -> Result<(), Failure> {
+    let Told { fares, hotel, route, first } = told;
+    let curl = format!("curl -s -H 'x-api-key: {KEY}'");
+    writeln!(
+        out,
+        "\n4. Yours to try\n\n   \
+         open  {base}/docs\n\n   \
+         # the three cheapest dates, from what is stored: costs nothing\n   \
+         {curl} '{base}/v1/scans/{fares}/items?sort=price&limit=3'\n   \
+         # the price history that the scans left\n   \
+         {curl} '{base}/v1/history/flights?{route}&limit=5'\n   \
+         # what became of the hotel, market by market\n   \
+         {curl} '{base}/v1/scans/{hotel}/items'\n   \
+         # one live search\n   \
+         {curl} {base}/v1/flights/oneway -d '{{\"from_airport\":\"TLV\",\"to_airport\":\"LHR\",\"departure_date\":\"{}\",\"limit\":1}}'",
+        first
+    )?;
+    Ok(())
 }

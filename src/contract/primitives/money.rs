@@ -13,6 +13,7 @@ pub struct BudgetPerNight(Number);
 
 impl BudgetPerNight {
     /// The amount, to compare prices with.
+    #[must_use]
     pub fn get(&self) -> f64 {
         self.0.as_f64().unwrap_or(f64::INFINITY)
     }

@@ -81,6 +81,7 @@ text! {
 
 impl Currency {
     /// The documented default (specification 2.1, 2.5).
+    #[must_use]
     pub fn usd() -> Self {
         Self("USD".to_owned())
     }

@@ -57,14 +57,14 @@ request! {
         required {}
         optional {
             /// Answer when the scan has ended, or after this many seconds.
-            wait: WaitSeconds;
+            wait: WaitSeconds = WaitSeconds::NONE => wait_or_default;
         }
         example { "wait": 30 }
     }
 }
 
 request! {
-    /// The query of `GET /v1/scans/{id}/items/{item_id}`.
+    /// The query of `GET /v1/scans/{id}/items`.
     pub struct ItemQuery for "the query of an item" {
         required {}
         optional {
@@ -78,6 +78,11 @@ request! {
 whole_number! {
     /// How long a read of a scan may wait for its end.
     pub struct WaitSeconds(u8): 0..=60, "an integer from 0 to 60";
+}
+
+impl WaitSeconds {
+    /// Answer at once.
+    pub const NONE: Self = Self(0);
 }
 
 query!(ScansQuery, ItemsQuery, ScanQuery, ItemQuery);

@@ -107,6 +107,7 @@ pub struct ScanEndpoint(Endpoint);
 
 impl ScanEndpoint {
     /// The endpoint; never resolve, which has no prices.
+    #[must_use]
     pub const fn get(self) -> Endpoint {
         self.0
     }

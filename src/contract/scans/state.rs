@@ -22,6 +22,7 @@ words! {
 
 impl ScanStatus {
     /// Whether nothing more will happen unless the caller orders it.
+    #[must_use]
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Incomplete | Self::Cancelled)
     }

@@ -1,7 +1,8 @@
 //! What holds for every body: contract 2, 5, 6, 7, and the questions that other parts ask a request.
 
 use super::{body_of, faults, minimal, with};
-use crate::contract::{Alias, Api, Endpoint, Request};
+use crate::contract::scans::ScanRequest;
+use crate::contract::{Alias, Api, Endpoint, FieldKind, Request};
 use serde_json::{Value, json};
 
 #[test]
@@ -11,7 +12,7 @@ fn each_required_field_is_missed() {
         assert_eq!(required.iter().map(|field| field.name).collect::<Vec<_>>(), keys(&minimal(*endpoint)), "{endpoint}");
         for field in required {
             let told = format!("`{}` is missing; allowed: {}", field.name, (field.allowed)());
-            assert_eq!(faults(*endpoint, &json!({field.name: null})), [told.clone()]);
+            assert_eq!(faults(*endpoint, &json!({field.name: null})), std::slice::from_ref(&told));
             let mut without = minimal(*endpoint);
             without.remove(field.name);
             assert_eq!(Request::check(*endpoint, &without).unwrap_err().to_string(), told);
@@ -187,6 +188,26 @@ fn what_other_parts_ask_a_request() {
         let request = Request::check(endpoint, &with(endpoint, &json!({"strict": true, "limit": 7}))).unwrap().request;
         assert_eq!((request.strict(), request.limit()), (true, Some(7)));
     }
+}
+
+/// What a sweep may do with a field: dates take ranges, lists take lists of lists.
+#[test]
+fn a_field_tells_its_kind() {
+    for endpoint in Endpoint::ALL {
+        for field in endpoint.fields() {
+            let expected = match field.name {
+                name if name.ends_with("_date") => FieldKind::Date,
+                name if name.ends_with("_codes") => FieldKind::List,
+                "passengers" | "filters" => FieldKind::List,
+                _ => FieldKind::Scalar,
+            };
+            assert_eq!(field.kind, expected, "{endpoint} {}", field.name);
+        }
+    }
+    let kinds: Vec<_> = ScanRequest::FIELDS.iter().map(|field| (field.name, field.kind)).take(5).collect();
+    let (object, list, scalar) = (FieldKind::Object, FieldKind::List, FieldKind::Scalar);
+    let expected = [("endpoint", scalar), ("request", object), ("sweep", object), ("label", scalar), ("tags", list)];
+    assert_eq!(kinds, expected);
 }
 
 #[test]

@@ -32,6 +32,10 @@ fn faults_are_joined_in_their_order_and_bounded() {
     faults.push(Fault::missing("a", "1"));
     faults.merge(Fault::missing("b", "2").into());
     assert_eq!(faults.to_string(), "`a` is missing; allowed: 1. `b` is missing; allowed: 2");
+    let asked = Faults::from(Fault::missing("c", "d?"));
+    let mut both = asked.clone();
+    both.merge(asked);
+    assert_eq!(both.to_string(), "`c` is missing; allowed: d? `c` is missing; allowed: d?");
     assert!(!faults.is_empty());
     for index in 2..MAX_LISTED {
         faults.push(Fault::missing(index.to_string(), "x"));
@@ -59,6 +63,15 @@ fn a_path_grows_from_the_inside_out() {
     assert_eq!(path("", "limit"), "limit");
     assert_eq!(path("[2]", "passengers"), "passengers[2]");
     assert_eq!(path("nights[0]", "sweep"), "sweep.nights[0]");
+}
+
+#[test]
+fn a_name_that_the_caller_made_up_is_shortened_in_the_path() {
+    let name = format!("\u{1b}{}", "x".repeat(80));
+    let short = format!("\u{fffd}{}…", "x".repeat(78));
+    assert_eq!(Fault::new(&name, &json!(1), "y").path, short);
+    assert_eq!(Fault::missing(&name, "y").path, short);
+    assert_eq!(Faults::from(Fault::missing("", "y")).prefix(&name).into_iter().next().unwrap().path, short);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Specification 2.5, 2.6, 2.8, 2.10, 2.12; contract 7 to 9.
 
 use super::{COUNT, COUNTRY, CURRENCY, DATE, FLAG, POSITIVE, Row, TEXT, body_of, faults};
-use crate::contract::Endpoint;
-use crate::contract::primitives::HotelFilter;
+use crate::contract::primitives::{BudgetPerNight, HotelFilter};
+use crate::contract::{Endpoint, FieldValue};
 use serde_json::{Value, json};
 
 const BOOKING_ID: &str = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
@@ -131,6 +131,12 @@ fn every_field_of_rooms_keeps_its_rule() {
 #[test]
 fn every_field_of_resolve_keeps_its_rule() {
     body_of(Endpoint::HotelsResolve).holds(&[text("hotel_name"), country()]);
+}
+
+#[test]
+fn a_budget_can_be_compared() {
+    let budget = |value: Value| BudgetPerNight::read(&value).unwrap().get();
+    assert!((budget(json!(99.5)) - 99.5).abs() < f64::EPSILON && (budget(json!(100)) - 100.0).abs() < f64::EPSILON);
 }
 
 #[test]

@@ -31,11 +31,14 @@ pub(super) const TEXT: &str = "text of 1 to 300 characters without control chara
 /// A field with values that it takes, values that it refuses, and what the refusal says is allowed.
 pub(super) struct Row(pub &'static str, pub Value, pub Value, pub &'static str);
 
+/// Reads a body and gives what would be sent on.
+pub(super) type Read = fn(&Map<String, Value>) -> Result<Map<String, Value>, Faults>;
+
 /// A body under test: its table, a body with nothing but what is required, and how it is read.
 pub(super) struct Body {
     pub fields: &'static [FieldSpec],
     pub minimal: Value,
-    pub read: fn(&Map<String, Value>) -> Result<Map<String, Value>, Faults>,
+    pub read: Read,
 }
 
 impl Body {

@@ -2,7 +2,7 @@
 
 use super::minimal;
 use crate::contract::scans::ScanRequest;
-use crate::contract::{Alias, Endpoint, MAX_DEPTH, Request, offers, read_object};
+use crate::contract::{Alias, Endpoint, Faults, MAX_DEPTH, Request, offers, read_object};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};
@@ -39,21 +39,29 @@ fn any_body() -> impl Strategy<Value = Map<String, Value>> {
     prop::collection::vec((any_name(), any_json()), 0..8).prop_map(|pairs| pairs.into_iter().collect())
 }
 
+/// Faults are short and hold no control characters.
+fn can_be_told(faults: &Faults) -> Result<(), TestCaseError> {
+    prop_assert!(!faults.is_empty());
+    for fault in faults {
+        prop_assert!(fault.held.as_ref().is_none_or(|held| held.chars().count() <= 80));
+        prop_assert!(fault.path.chars().count() <= 200, "three names of at most 80 or known length: {}", fault.path);
+        prop_assert!(!fault.to_string().contains(char::is_control), "{}", fault);
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn no_json_makes_a_check_panic(endpoint in any_endpoint(), body in any_body()) {
         let alias = Alias::of(endpoint, &body);
         match Request::check(endpoint, &body) {
             Ok(checked) => prop_assert_eq!(checked.alias, alias),
-            Err(faults) => {
-                prop_assert!(!faults.is_empty());
-                for fault in &faults {
-                    prop_assert!(fault.held.as_ref().is_none_or(|held| held.chars().count() <= 80));
-                    prop_assert!(!fault.to_string().contains(char::is_control), "{}", fault);
-                }
-            }
+            Err(faults) => can_be_told(&faults)?,
         }
-        let _ = ScanRequest::from_body(&body);
+        let scan = json!({"endpoint": "hotels/rooms", "request": {}, "sweep": body, "retry": body});
+        if let Err(faults) = ScanRequest::from_body(scan.as_object().unwrap()) {
+            can_be_told(&faults)?;
+        }
         let _ = offers(endpoint, &Value::Object(body));
     }
 

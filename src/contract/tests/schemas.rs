@@ -8,13 +8,15 @@ use crate::contract::primitives::{
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
 use crate::contract::scans::{
-    DateRange, ItemsQuery, RetryPolicy, RetryRequest, ScanEndpoint, ScanRequest, ScansQuery, Sweep, Tag,
+    DateRange, ItemsQuery, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest, ScansQuery, Sweep, Tag,
 };
 use crate::contract::{FieldSpec, FieldValue};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::path::ParameterIn;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+const COUNT: u64 = 2_147_483_647;
 
 fn schema<T: FieldValue>() -> Value {
     json!(T::schema())
@@ -24,7 +26,6 @@ fn schema<T: FieldValue>() -> Value {
 fn the_schema_of_each_kind_of_value() {
     let text = |pattern: &str, example: &str| json!({"type": "string", "examples": [example], "pattern": pattern});
     let range = |min: u64, max: u64| json!({"type": "integer", "minimum": min, "maximum": max});
-    const COUNT: u64 = 2_147_483_647;
     let no_controls = r"^[^\u0000-\u001F\u007F-\u009F]*$";
     for (ours, documented) in [
         (schema::<Airport>(), text("^[A-Za-z]{3}$", "TLV")),
@@ -116,6 +117,7 @@ fn every_body_is_described_by_its_table() {
         RetryPolicy,
         RetryRequest,
         DateRange,
+        ScanQuery,
         ScansQuery,
         ItemsQuery,
         FlightHistoryQuery,

@@ -19,6 +19,8 @@
 //! Everything here blocks and takes no runtime; `crate::db` calls it from a blocking thread. What is *not* here: the
 //! schema, connections, and watching the server: a postmaster restarts its own children.
 
+#![expect(clippy::disallowed_methods, reason = "blocks by design, on a thread that is made for it")]
+
 mod account;
 mod binaries;
 mod cluster;

@@ -98,7 +98,7 @@ proptest! {
     fn every_roundtrip_row_satisfies_the_filters(
         (from, to) in route(),
         on in departure(),
-        nights in 1_i64..21,
+        nights in 0_i64..21,
         (out_stops, back_stops) in (0_usize..3, 0_usize..3),
         out_hours in (0_i8..24, 0_i8..24),
         back_hours in (0_i8..24, 0_i8..24),
@@ -116,6 +116,8 @@ proptest! {
         prop_assert!(rows.len() <= limit);
         prop_assert!(rows.is_sorted_by_key(|row| row.total_price_as_number));
         for row in &rows {
+            let arrived = clock(&row.departure_flight_arrival_description);
+            prop_assert!(clock(&row.return_flight_departure_description) > arrived);
             prop_assert!(row.departure_flight_stops <= out_stops && row.return_flight_stops <= back_stops);
             prop_assert_eq!(row.total_stops, row.departure_flight_stops + row.return_flight_stops);
             prop_assert!(in_window(clock(&row.departure_flight_departure_description).hour(), out_hours));
@@ -213,6 +215,17 @@ fn what_makes_a_trip_dearer_does() {
         "departure_date": "2027-02-17", "return_date": "2027-02-24"}));
     let total = there_and_back[0].total_price_as_number;
     assert!(adult < total && total < 4 * adult, "{total}");
+}
+
+#[test]
+fn nobody_flies_back_before_arriving() {
+    let rows = roundtrip(&json!({"from_airport": "BER", "to_airport": "LIS", "limit": 1_000,
+        "departure_date": "2027-02-17", "return_date": "2027-02-17"}));
+    assert!(!rows.is_empty());
+    for row in rows {
+        let arrived = clock(&row.departure_flight_arrival_description);
+        assert!(clock(&row.return_flight_departure_description) > arrived);
+    }
 }
 
 #[test]

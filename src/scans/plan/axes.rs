@@ -136,7 +136,7 @@ impl Context<'_> {
             ));
         }
         let given = |target: &&str| self.requested(target) || self.swept(target).is_some();
-        if !field.alias_of.is_empty() && field.alias_of.iter().all(|target| given(&target)) {
+        if !field.alias_of.is_empty() && field.alias_of.iter().all(given) {
             let allowed = format!("no value: {} are given, so that it would change nothing", field.alias_of.join(" and "));
             faults.push(Fault::new(field.name, &swept.to_value(), allowed));
         }

@@ -150,7 +150,11 @@ impl ScanRow {
 fn eta_seconds(status: ScanStatus, items: &ItemCounts, seconds_per_search: Option<f64>) -> Option<u64> {
     let moving = matches!(status, ScanStatus::Queued | ScanStatus::Running);
     let seconds = f64::from(items.pending + items.running) * seconds_per_search.filter(|_| moving)?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 10,000 items at a positive pace; `as` saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 10,000 items at a positive pace; `as` saturates"
+    )]
     Some(seconds.ceil() as u64)
 }
 

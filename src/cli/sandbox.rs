@@ -1,0 +1,44 @@
+//! `farescan sandbox`: the marketplace simulator alone, at an address of its own.
+
+use std::net::SocketAddr;
+
+use jiff::civil::Date;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::Failure;
+use super::serve::end_signal;
+use crate::config::LogConfig;
+use crate::sandbox::{self, SandboxOptions};
+use crate::telemetry;
+
+/// Settings of `sandbox`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where it listens; port 0 picks a free one
+    #[arg(long, env = "FARESCAN_SANDBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8090")]
+    listen: SocketAddr,
+    /// Every price, timetable and delay follows from it
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// 1 is as slow as the real engines, 0 answers at once
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    latency: f64,
+    /// The day that prices are seen from [default: today, UTC]
+    #[arg(long, value_name = "DATE")]
+    today: Option<Date>,
+    #[command(flatten)]
+    log: LogConfig,
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub async fn run(args: Args) -> Result<(), Failure> {
+    telemetry::start(&args.log)?;
+    let listener = TcpListener::bind(args.listen).await.map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "listening; its front page lists the keys and the magic values");
+    let stop = CancellationToken::new();
+    tokio::spawn(end_signal(stop.clone()));
+    let options = SandboxOptions { seed: args.seed, latency_factor: args.latency, today: args.today };
+    Ok(sandbox::serve(listener, options, stop.cancelled_owned()).await?)
+}

@@ -1,0 +1,90 @@
+//! `farescan serve`: the gateway and the job API, and unless told otherwise a worker, until a signal ends it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use reqwest::Url;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::Failure;
+use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::sandbox::{self, SandboxOptions};
+use crate::service::{Service, Settings};
+use crate::telemetry;
+
+/// Settings of `serve`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Start a marketplace simulator beside it and use that: nothing is billed to anybody
+    #[arg(long)]
+    sandbox: bool,
+    /// Leave the searches of scans to `farescan worker` processes
+    #[arg(long)]
+    no_worker: bool,
+    #[command(flatten)]
+    http: HttpConfig,
+    #[command(flatten)]
+    upstream: UpstreamConfig,
+    #[command(flatten)]
+    database: DatabaseConfig,
+    #[command(flatten)]
+    keys: KeysConfig,
+    #[command(flatten)]
+    pace: PaceConfig,
+    #[command(flatten)]
+    worker: WorkerConfig,
+    #[command(flatten)]
+    log: LogConfig,
+}
+
+/// Runs until SIGTERM or SIGINT; a second one ends at once.
+pub async fn run(mut args: Args) -> Result<(), Failure> {
+    telemetry::start(&args.log)?;
+    let stop = CancellationToken::new();
+    if args.sandbox {
+        let address = start_sandbox(SandboxOptions::default(), stop.clone()).await?;
+        sandbox_upstream(&mut args.upstream, address)?;
+    }
+    let settings = Settings {
+        http: Some(args.http),
+        upstream: args.upstream,
+        database: args.database,
+        keys: args.keys,
+        pace: args.pace,
+        worker: (!args.no_worker).then_some(args.worker),
+    };
+    let service = Service::start(settings, stop.clone()).await?;
+    tokio::spawn(end_signal(stop));
+    Ok(service.run().await?)
+}
+
+/// Starts the sandbox on a free port of this machine; it ends with `stop`.
+pub async fn start_sandbox(options: SandboxOptions, stop: CancellationToken) -> Result<SocketAddr, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(sandbox::serve(listener, options, stop.cancelled_owned()));
+    Ok(address)
+}
+
+/// Points both engines at a sandbox.
+pub fn sandbox_upstream(upstream: &mut UpstreamConfig, address: SocketAddr) -> Result<(), Failure> {
+    let url: Url = format!("http://{address}").parse()?;
+    upstream.flights_url = Some(url.clone());
+    upstream.hotels_url = Some(url);
+    Ok(())
+}
+
+/// Cancels `stop` at the first SIGTERM or SIGINT, ends the process at the second.
+pub async fn end_signal(stop: CancellationToken) {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        tracing::error!("signals cannot be received: end the process by SIGKILL, which loses nothing that is on record");
+        return;
+    };
+    let mut next = async || tokio::select! { _ = term.recv() => (), _ = int.recv() => () };
+    next().await;
+    tracing::info!("ending: no new call starts, calls in flight are recorded first; a second signal ends at once");
+    stop.cancel();
+    next().await;
+    std::process::exit(130);
+}

@@ -1,0 +1,41 @@
+//! `farescan worker`: a worker alone, for scans that any `serve` process took.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Failure;
+use super::serve::end_signal;
+use crate::config::{DatabaseConfig, KeysConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::service::{Service, Settings};
+use crate::telemetry;
+
+/// Settings of `worker`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    upstream: UpstreamConfig,
+    #[command(flatten)]
+    database: DatabaseConfig,
+    #[command(flatten)]
+    keys: KeysConfig,
+    #[command(flatten)]
+    worker: WorkerConfig,
+    #[command(flatten)]
+    log: LogConfig,
+}
+
+/// Runs until SIGTERM or SIGINT; a second one ends at once.
+pub async fn run(args: Args) -> Result<(), Failure> {
+    telemetry::start(&args.log)?;
+    let settings = Settings {
+        http: None,
+        upstream: args.upstream,
+        database: args.database,
+        keys: args.keys,
+        pace: PaceConfig::default(),
+        worker: Some(args.worker),
+    };
+    let stop = CancellationToken::new();
+    let service = Service::start(settings, stop.clone()).await?;
+    tokio::spawn(end_signal(stop));
+    Ok(service.run().await?)
+}

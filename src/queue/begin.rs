@@ -1,0 +1,78 @@
+//! Putting calls on record before their first byte: all that wait at a time in one transaction.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Claim;
+use super::retry::{Failed, Until, retry};
+use super::store::{self, Verdict};
+use crate::ids::AttemptId;
+
+/// The most calls in one transaction.
+const LARGEST_BATCH: usize = 100;
+/// A batch is tried no longer than this at a time, so that claims that have become too old leave it.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Where calls wait to be put on record. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Beginner(mpsc::Sender<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    claim: Claim,
+    attempt: AttemptId,
+    until: Instant,
+    answer: oneshot::Sender<Verdict>,
+}
+
+impl Beginner {
+    pub(super) fn start(tasks: &TaskTracker, pool: PgPool, stop: CancellationToken) -> Self {
+        let (ask, waiting) = mpsc::channel(LARGEST_BATCH);
+        tasks.spawn(serve(pool, waiting, stop));
+        Self(ask)
+    }
+
+    /// What becomes of a claim; `None`: the database did not say before `until`, so the call must not be made.
+    pub(super) async fn begin(&self, claim: Claim, attempt: AttemptId, until: Instant) -> Option<Verdict> {
+        let (answer, verdict) = oneshot::channel();
+        self.0.send(Waiting { claim, attempt, until, answer }).await.ok()?;
+        verdict.await.ok()
+    }
+}
+
+async fn serve(pool: PgPool, mut waiting: mpsc::Receiver<Waiting>, stop: CancellationToken) {
+    let mut batch = Vec::new();
+    while !stop.is_cancelled() {
+        if batch.is_empty() {
+            tokio::select! {
+                count = waiting.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
+                () = stop.cancelled() => return,
+            }
+        }
+        batch.retain(|one: &Waiting| Instant::now() < one.until);
+        if batch.is_empty() {
+            continue;
+        }
+        let asked: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
+        let round = Until::Deadline(Instant::now() + ROUND);
+        match retry("begin", &round, || store::begin(&pool, &asked, Timestamp::now())).await {
+            Ok(verdicts) => {
+                for (one, verdict) in batch.drain(..).zip(verdicts) {
+                    // A caller that is gone has dropped its ticket, which ends the claim.
+                    let _ = one.answer.send(verdict);
+                }
+            }
+            Err(Failed::Stopped) => {}
+            Err(Failed::Refused(error)) => {
+                tracing::error!(%error, calls = batch.len(), "calls cannot be put on record");
+                batch.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! One call: from a ticket to a recorded answer. The apalis handler; it never fails, because every outcome is data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+use tokio::time::timeout;
+
+use super::begin::Beginner;
+use super::finished::Finished;
+use super::lease::Lease;
+use super::record::Writer;
+use super::retry::{Failed, Until, retry};
+use super::store::{self, Claimed, Verdict};
+use super::{Claim, Ticket};
+use crate::contract::{Endpoint, Request};
+use crate::ids::AttemptId;
+use crate::search::{CallerKey, Search};
+use crate::tenants::{self, GrantError, Keyring};
+use crate::upstream;
+
+/// The rows that a flight scan asks for unless it says otherwise (jobs-api, "Scans").
+const ROWS: u32 = 50;
+/// A second place that is not taken by then is none: the call's own time budget runs.
+const SECOND_PLACE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Carries out calls.
+#[derive(Debug)]
+pub struct Caller {
+    pub(super) pool: PgPool,
+    pub(super) ring: Arc<Keyring>,
+    pub(super) upstream: upstream::Client,
+    pub(super) lease: Arc<Lease>,
+    pub(super) begin: Beginner,
+    pub(super) record: Writer,
+}
+
+impl Caller {
+    /// Carries out one call: puts it on record, asks the marketplace, records what became of it. What cannot be begun goes back by the
+    /// ticket's drop; a call that breaks off (a panic) counts as lost the same way.
+    pub async fn carry_out(&self, ticket: Ticket) {
+        let until = Until::Deadline(self.lease.begin_until(ticket.asked_at()));
+        let search = search_of(&ticket.claimed);
+        let Some(key) = self.key_of(&ticket.claimed, &until).await else { return };
+        let attempt = AttemptId::new();
+        let verdict = self.begin.begin(ticket.claim(), attempt, self.lease.begin_until(ticket.asked_at())).await;
+        match verdict {
+            Some(Verdict::Begun) => {}
+            Some(Verdict::NoRoom) => return self.hold(&ticket.claimed, "budget_spent", &until).await,
+            Some(Verdict::Stopped | Verdict::Gone) | None => return,
+        }
+        let finished = match search {
+            Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
+            Err(why) => Finished::unaskable(&ticket.claimed, &why, Timestamp::now()),
+        };
+        self.record.record(finished, ticket).await;
+    }
+
+    async fn ask(&self, ticket: &Ticket, search: &Search, key: &CallerKey, attempt: AttemptId) -> Finished {
+        let claim = ticket.claim();
+        let outcome = self.upstream.ask(search, key, &attempt.to_string(), || self.second_place(claim)).await;
+        Finished::of(&ticket.claimed, search, &outcome, Timestamp::now())
+    }
+
+    /// Takes the second place of a call, before its second try is sent; without an answer there is none.
+    async fn second_place(&self, claim: Claim) -> bool {
+        matches!(timeout(SECOND_PLACE_TIMEOUT, store::second_place(&self.pool, claim)).await, Ok(Ok(true)))
+    }
+
+    /// The caller's key, opened for this call alone. A scan whose key is gone pauses.
+    async fn key_of(&self, claimed: &Claimed, until: &Until) -> Option<CallerKey> {
+        let Some(grant) = claimed.grant else {
+            self.hold(claimed, "key_expired", until).await;
+            return None;
+        };
+        let opened = retry("open_grant", until, async || {
+            match tenants::store::open_grant(&self.pool, &self.ring, claimed.claim.tenant, grant).await {
+                Err(GrantError::Database(error)) => Err(error),
+                opened => Ok(opened),
+            }
+        });
+        match opened.await {
+            Ok(Ok(key)) => Some(key),
+            Ok(Err(error)) => {
+                tracing::warn!(scan = %claimed.scan, %error, "the scan pauses: its key cannot be used");
+                self.hold(claimed, "key_expired", until).await;
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    async fn hold(&self, claimed: &Claimed, reason: &str, until: &Until) {
+        let held = retry("hold_scan", until, || store::hold_scan(&self.pool, claimed.claim.tenant, claimed.scan, reason)).await;
+        if let Err(Failed::Refused(error)) = held {
+            tracing::error!(scan = %claimed.scan, %error, "the scan could not be paused");
+        }
+    }
+}
+
+/// The search that a stored item stands for; the text says why there is none.
+fn search_of(claimed: &Claimed) -> Result<Search, String> {
+    let endpoint = Endpoint::parse(&claimed.endpoint).ok_or_else(|| format!("there is no endpoint {}", claimed.endpoint))?;
+    let checked = Request::check(endpoint, &claimed.body).map_err(|faults| faults.to_string())?;
+    Ok(Search::of_item(checked.request, claimed.upstream_limit.unwrap_or(ROWS), claimed.upstream_filters))
+}

@@ -1,0 +1,101 @@
+//! Claiming: as many items as there are free places, whenever a lane is due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::PgListener;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::backend::Inbox;
+use super::lease::Lease;
+use super::retry::MOVE_TIMEOUT;
+use super::store::{self, Visit};
+use super::ticket::Slots;
+
+/// The most that one visit takes: beyond it one transaction would hold its lanes too long.
+const LARGEST_VISIT: u32 = 100;
+/// The shortest time between visits that brought nothing: a lane that is due may be locked by another process just now.
+const SHORTEST_WAIT: Duration = Duration::from_millis(2);
+/// Between two tries to reach a database that is away.
+const AWAY_PAUSE: Duration = Duration::from_millis(500);
+
+pub(super) struct Claimer {
+    pub(super) pool: PgPool,
+    pub(super) lease: Arc<Lease>,
+    pub(super) slots: Slots,
+    pub(super) inbox: Arc<Inbox>,
+}
+
+impl Claimer {
+    /// Claims until `stop`; what the worker has not taken by then goes back.
+    pub(super) async fn run(self, wake: Arc<Notify>, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let visit = stop.run_until_cancelled(self.visit()).await;
+            let wait = match visit {
+                None => break,
+                Some(wait) => wait,
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = wake.notified() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        drop(self.inbox.empty());
+    }
+
+    /// One visit to the due lanes; gives how long the next is of no use.
+    ///
+    /// Dropped halfway, its claim may stand in the database all the same: the lease's keeper or the sweep finds it.
+    async fn visit(&self) -> Duration {
+        let mut places = self.slots.take(LARGEST_VISIT).await;
+        let Some(worker) = self.lease.worker() else { return AWAY_PAUSE };
+        let (asked_at, asked_for) = (Instant::now(), places.num_permits());
+        let claim = store::claim(&self.pool, worker, asked_for);
+        let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, claim).await {
+            Ok(Ok(Visit::Claims(claims, wait_ms))) => (claims, wait_ms),
+            Ok(Ok(Visit::Fenced)) => {
+                self.lease.lost(worker);
+                return AWAY_PAUSE;
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "nothing can be claimed");
+                return AWAY_PAUSE;
+            }
+            Err(_) => {
+                tracing::warn!("nothing can be claimed: the database does not answer");
+                return AWAY_PAUSE;
+            }
+        };
+        let got = claims.len();
+        self.inbox.put(claims.into_iter().filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))));
+        if got == asked_for { Duration::ZERO } else { Duration::from_millis(wait_ms).max(SHORTEST_WAIT) }
+    }
+}
+
+/// Wakes the claimer when a lane is armed. While it cannot listen, the claimer's own timer (a second at most) must do.
+pub(super) async fn listen(pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) {
+    let listening = async {
+        loop {
+            if let Err(error) = listen_once(&pool, &wake).await {
+                tracing::debug!(%error, "not listening for new work");
+            }
+            sleep(AWAY_PAUSE).await;
+        }
+    };
+    stop.run_until_cancelled(listening).await;
+}
+
+async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen("farescan_lane").await?;
+    wake.notify_one();
+    // None: the connection was lost, so something may have been missed.
+    while listener.try_recv().await?.is_some() {
+        wake.notify_one();
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! A finished call in the forms in which it is stored. Pure.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::store::{Claimed, Ending, FinishedCall};
+use crate::contract::{Api, SearchStatus};
+use crate::history::{Observation, SeenPrice, Subject};
+use crate::search::fate::{self, Fate, ItemFate};
+use crate::search::{Answer, Finding, Outcome, PlanQuota, Search, Sight};
+
+/// zstd's level: three times smaller than JSON, at a fraction of a millisecond (store.md).
+const COMPRESSION: i32 = 3;
+/// The longest text of the marketplace that is kept as an error or reason.
+const LONGEST_TEXT: usize = 500;
+
+/// Everything that is stored of a call, in one transaction.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) call: FinishedCall,
+    pub(super) lane: Api,
+    /// The whole answer, zstd.
+    pub(super) answer: Option<Bytes>,
+    pub(super) observation: Option<Observation>,
+    pub(super) plan: PlanQuota,
+}
+
+impl Finished {
+    /// What became of the call of `claimed`, whose answer came at `now`.
+    pub(super) fn of(claimed: &Claimed, search: &Search, outcome: &Outcome, now: Timestamp) -> Self {
+        let fate = fate::of(search.endpoint(), outcome);
+        let answer = match &outcome.finding {
+            Finding::Answer(answer) => Some(answer),
+            _ => None,
+        };
+        let sight = answer.map(|answer| Sight::of(search, answer));
+        let call = call(claimed, outcome, &fate, sight.as_ref(), now);
+        let observation = observation(claimed, search, &call, sight.as_ref());
+        Self { call, lane: claimed.lane, answer: answer.and_then(compressed), observation, plan: outcome.plan }
+    }
+
+    /// The stored search is none that its endpoint takes: it was checked by another version of this program. Nothing was sent.
+    pub(super) fn unaskable(claimed: &Claimed, why: &str, now: Timestamp) -> Self {
+        let ending = (Ending::Failed, None, Some("invalid_request".to_owned()), Some(why.to_owned()));
+        Self {
+            call: blank(claimed, ending, now),
+            lane: claimed.lane,
+            answer: None,
+            observation: None,
+            plan: PlanQuota::default(),
+        }
+    }
+}
+
+type HowItEnded = (Ending, Option<SearchStatus>, Option<String>, Option<String>);
+
+fn blank(claimed: &Claimed, (ending, search_status, reason, error): HowItEnded, now: Timestamp) -> FinishedCall {
+    FinishedCall {
+        tenant_id: claimed.claim.tenant.uuid(),
+        item_id: claimed.claim.item.uuid(),
+        number: claimed.claim.number,
+        ended_at: now,
+        ending,
+        may_retry: false,
+        http_status: None,
+        search_status,
+        reason: reason.map(|text| storable(&text)),
+        error: error.map(|text| storable(&text)),
+        search_headers: Map::new(),
+        latency_ms: 0,
+        billed: 0,
+        results: None,
+        best_price: None,
+        currency: None,
+        pause_reason: None,
+        pause_seconds: None,
+    }
+}
+
+fn call(claimed: &Claimed, outcome: &Outcome, fate: &Fate, sight: Option<&Sight>, now: Timestamp) -> FinishedCall {
+    let best = sight.and_then(|sight| sight.best.as_ref());
+    let headers = outcome.search_headers.iter().map(|(name, value)| (storable(name), Value::String(storable(value))));
+    FinishedCall {
+        // Degraded, but not because there were too many requests already (jobs-api: never for those two).
+        may_retry: matches!(fate.item, ItemFate::Done { status: SearchStatus::Degraded, .. }) && fate.lane.is_none(),
+        http_status: outcome.http_status,
+        search_headers: headers.collect(),
+        latency_ms: outcome.latency.as_millis().try_into().unwrap_or(i32::MAX),
+        billed: outcome.billed_requests,
+        results: sight.map(|sight| sight.results.try_into().unwrap_or(i32::MAX)),
+        best_price: best.map(|(offer, _)| offer.price.to_string()),
+        currency: best.map(|(_, currency)| currency.clone()),
+        pause_reason: fate.lane.map(fate::LanePause::reason),
+        pause_seconds: fate.lane.and_then(fate::LanePause::lasts).map(|time| time.as_secs_f64()),
+        ..blank(claimed, how_it_ended(&fate.item, sight), now)
+    }
+}
+
+fn how_it_ended(item: &ItemFate, sight: Option<&Sight>) -> HowItEnded {
+    match item {
+        ItemFate::Done { status, .. } if sight.is_some_and(|sight| sight.filtered_out) => {
+            (Ending::Done, Some(*status), Some("filtered_out".to_owned()), None)
+        }
+        ItemFate::Done { status, reason } => (Ending::Done, Some(*status), reason.clone(), None),
+        ItemFate::Failed { reason, error } => (Ending::Failed, None, Some((*reason).to_owned()), Some(error.clone())),
+        ItemFate::Returned { status, reason, error } => {
+            (Ending::Returned, Some(*status), Some((*reason).to_owned()), Some(error.clone()))
+        }
+    }
+}
+
+/// Every finished attempt leaves one (jobs-api, "History"); a question that was refused asked nothing.
+fn observation(claimed: &Claimed, search: &Search, call: &FinishedCall, sight: Option<&Sight>) -> Option<Observation> {
+    let subject = Subject::of(search.request())?;
+    let best = sight.and_then(|sight| sight.best.as_ref()).filter(|(_, currency)| *currency == subject.series.currency);
+    Some(Observation {
+        tenant: claimed.claim.tenant,
+        item: claimed.claim.item,
+        number: claimed.claim.number,
+        subject,
+        observed_at: call.ended_at,
+        best: best.map(|(offer, _)| SeenPrice {
+            price: offer.price,
+            seller: offer.hotel.as_ref().or(offer.carrier_or_room.as_ref()).map(|text| storable(text)),
+            band_low: offer.band_low,
+            band_high: offer.band_high,
+            verdict: offer.verdict,
+        }),
+        results: call.results,
+        status: call.search_status?,
+        reason: call.reason.clone(),
+    })
+}
+
+fn compressed(answer: &Answer) -> Option<Bytes> {
+    let body = serde_json::to_vec(&answer.body).ok()?;
+    zstd::encode_all(&body[..], COMPRESSION).ok().map(Bytes::from)
+}
+
+/// Text as the database takes it: it holds no NUL.
+fn storable(text: &str) -> String {
+    text.chars().filter(|character| *character != '\0').take(LONGEST_TEXT).collect()
+}

@@ -1,0 +1,165 @@
+//! The one writer of a process: what finished within a few milliseconds is stored in one transaction.
+//!
+//! One commit for each answer would be a fifth as fast, and would keep the disk busy for nothing (store.md, "Figures to hold").
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Ticket;
+use super::finished::Finished;
+use super::retry::{Failed, Until, retry};
+use super::store::{self, LaneNews, StoredAnswer};
+use crate::history;
+use crate::ids::{ItemId, TenantId};
+use crate::search::PlanQuota;
+
+/// The most calls in one transaction.
+const LARGEST_BATCH: usize = 100;
+/// How long the first call of a batch waits for others.
+const COLLECT: Duration = Duration::from_millis(5);
+
+/// Where finished calls are handed in. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Writer(mpsc::Sender<Handed>);
+
+#[derive(Debug)]
+struct Handed {
+    finished: Finished,
+    stored: oneshot::Sender<()>,
+}
+
+impl Writer {
+    /// `wake` is told when a lane has a place again.
+    pub(super) fn start(tasks: &TaskTracker, pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) -> Self {
+        let (hand, handed) = mpsc::channel(LARGEST_BATCH);
+        tasks.spawn(write(pool, handed, wake, stop));
+        Self(hand)
+    }
+
+    /// Returns when the call is stored. The ticket keeps its place until then: while the database is away, no more calls are begun
+    /// than there are places, so what waits here is bounded. If it cannot be stored, the dropped ticket ends the claim as lost.
+    pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
+        let (stored, done) = oneshot::channel();
+        if self.0.send(Handed { finished, stored }).await.is_ok() && done.await.is_ok() {
+            ticket.settle();
+        }
+    }
+}
+
+async fn write(pool: PgPool, mut handed: mpsc::Receiver<Handed>, wake: Arc<Notify>, stop: CancellationToken) {
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            count = handed.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
+            () = stop.cancelled() => return,
+        }
+        collect(&mut handed, &mut batch).await;
+        for batch in one_of_each_item(std::mem::take(&mut batch)) {
+            store_batch(&pool, batch, &wake, &stop).await;
+        }
+    }
+}
+
+async fn collect(handed: &mut mpsc::Receiver<Handed>, batch: &mut Vec<Handed>) {
+    let full_at = Instant::now() + COLLECT;
+    while batch.len() < LARGEST_BATCH {
+        let room = LARGEST_BATCH - batch.len();
+        tokio::select! {
+            count = handed.recv_many(batch, room) => if count == 0 { return },
+            () = sleep_until(full_at) => return,
+        }
+    }
+}
+
+/// Two calls of one item, a late one and its successor, are stored one after the other.
+fn one_of_each_item(calls: Vec<Handed>) -> Vec<Vec<Handed>> {
+    let mut batches = Vec::<Vec<Handed>>::new();
+    for call in calls {
+        let item = call.finished.call.item_id;
+        match batches.iter_mut().find(|batch| batch.iter().all(|other| other.finished.call.item_id != item)) {
+            Some(batch) => batch.push(call),
+            None => batches.push(vec![call]),
+        }
+    }
+    batches
+}
+
+async fn store_batch(pool: &PgPool, batch: Vec<Handed>, wake: &Notify, stop: &CancellationToken) {
+    let until = Until::Stop(stop.clone());
+    let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
+    match retry("record", &until, || transact(pool, &calls)).await {
+        Ok(()) => {}
+        Err(Failed::Stopped) => return,
+        // One call that the database refuses must not take the others with it.
+        Err(Failed::Refused(_)) if batch.len() > 1 => {
+            for handed in batch {
+                Box::pin(store_batch(pool, vec![handed], wake, stop)).await;
+            }
+            return;
+        }
+        Err(Failed::Refused(error)) => {
+            let item = ItemId::from(batch[0].finished.call.item_id);
+            tracing::error!(%item, %error, "a finished call cannot be stored: it will read worker_lost");
+            return;
+        }
+    }
+    tell_lanes(pool, &calls, wake).await;
+    for handed in batch {
+        // Whoever handed it in may be gone: the call is stored all the same.
+        let _ = handed.stored.send(());
+    }
+}
+
+async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
+    let mut tx = pool.begin().await?;
+    let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
+    let fresh = store::record_calls(&mut tx, &rows, Timestamp::now()).await?;
+    let is_fresh = |finished: &&&Finished| fresh.contains(&(ItemId::from(finished.call.item_id), finished.call.number));
+    let fresh: Vec<_> = calls.iter().filter(is_fresh).collect();
+    let answers: Vec<_> = fresh
+        .iter()
+        .filter_map(|finished| {
+            let call = &finished.call;
+            Some(StoredAnswer {
+                tenant: TenantId::from(call.tenant_id),
+                item: ItemId::from(call.item_id),
+                number: call.number,
+                observed_at: call.ended_at,
+                body: finished.answer.as_deref()?,
+            })
+        })
+        .collect();
+    if !answers.is_empty() {
+        store::insert_answers(&mut tx, &answers).await?;
+    }
+    let observations: Vec<_> = fresh.iter().filter_map(|finished| finished.observation.clone()).collect();
+    history::record(&mut tx, &observations).await?;
+    tx.commit().await
+}
+
+/// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a
+/// second, and the next answer brings the quota again.
+async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
+    let mut news = Vec::<LaneNews>::new();
+    for finished in calls {
+        let (tenant, api) = (TenantId::from(finished.call.tenant_id), finished.lane);
+        match news.iter_mut().find(|lane| lane.tenant == tenant && lane.api == api) {
+            Some(lane) if finished.plan != PlanQuota::default() => lane.plan = finished.plan,
+            Some(_) => {}
+            None => news.push(LaneNews { tenant, api, plan: finished.plan }),
+        }
+    }
+    match timeout(super::retry::MOVE_TIMEOUT, store::tell_lanes(pool, &news, Timestamp::now())).await {
+        Ok(Ok(freed)) if freed > 0 => wake.notify_one(),
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "lanes were not told"),
+        Err(_) => tracing::debug!("lanes were not told in time"),
+    }
+}

@@ -1,0 +1,149 @@
+//! What nobody else does: giving up what dead processes held, waking retries that are due, and upkeep. Any process, one at a time.
+//!
+//! Every pass is bounded; what is left waits for the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use jiff_sqlx::ToSqlx as _;
+use sqlx::PgPool;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::lease::Lease;
+use super::store;
+use crate::ids::{GrantId, ScanId, TenantId};
+use crate::tenants;
+
+/// How often retries that are due are looked for.
+const TICK: Duration = Duration::from_secs(1);
+/// Looks for dead processes in the time of a lease.
+const LOOKS: u32 = 6;
+/// How often there is upkeep: partitions, old answers to repeated orders, keys that have expired.
+const UPKEEP: Duration = Duration::from_secs(60);
+/// The most items, lanes, scans or rows of one pass.
+const PASS: i32 = 1000;
+/// How long the answer to an order is kept for its repetition (jobs-api, "Idempotency-Key").
+const ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(48);
+/// How long the row of a dead process is kept, for whoever wants to know what happened.
+const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// Sweeps until `stop`.
+pub(super) async fn run(pool: PgPool, lease: Arc<Lease>, stop: CancellationToken) {
+    let sweeping = async {
+        let mut sweep = Sweep { pool, lease, last_look: None, last_upkeep: None };
+        loop {
+            if let Err(error) = sweep.once().await {
+                tracing::warn!(%error, "the sweep was not finished; the next goes on");
+            }
+            sleep(TICK).await;
+        }
+    };
+    stop.run_until_cancelled(sweeping).await;
+}
+
+struct Sweep {
+    pool: PgPool,
+    lease: Arc<Lease>,
+    last_look: Option<Instant>,
+    last_upkeep: Option<Instant>,
+}
+
+impl Sweep {
+    async fn once(&mut self) -> sqlx::Result<()> {
+        // Held by an idle transaction, so that it goes with this process whatever becomes of it.
+        let mut guard = self.pool.begin().await?;
+        let mine = sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock(hashtextextended('farescan.sweep', 0)) as "mine!""#);
+        if !mine.fetch_one(&mut *guard).await? {
+            return Ok(());
+        }
+        self.release_retries().await?;
+        if is_due(self.last_look, self.lease.length() / LOOKS) && self.lease.is_settled() {
+            self.bury_the_dead().await?;
+            self.last_look = Some(Instant::now());
+        }
+        if is_due(self.last_upkeep, UPKEEP) {
+            self.upkeep().await?;
+            self.last_upkeep = Some(Instant::now());
+        }
+        guard.rollback().await
+    }
+
+    async fn release_retries(&self) -> sqlx::Result<()> {
+        let lanes = sqlx::query!(r#"select tenant_id as "tenant_id!", api as "api!" from lanes_with_due_retries($1)"#, PASS);
+        for lane in lanes.fetch_all(&self.pool).await? {
+            let released = sqlx::query!(
+                "select from release_delayed($1, $2, $3, $4)",
+                Timestamp::now().to_sqlx() as _,
+                lane.tenant_id,
+                lane.api,
+                PASS
+            );
+            released.execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+
+    /// Lane by lane, each in a transaction of its own.
+    async fn bury_the_dead(&self) -> sqlx::Result<()> {
+        sqlx::query!("select from bury_workers(make_interval(secs => $1))", self.lease.length().as_secs_f64())
+            .execute(&self.pool)
+            .await?;
+        for lane in store::orphans(&self.pool, PASS).await? {
+            let lost = store::give_up(&self.pool, &lane, Timestamp::now()).await?;
+            tracing::warn!(claims = lane.items.len(), lost = lost.len(), "claims of dead processes were given up");
+        }
+        Ok(())
+    }
+
+    async fn upkeep(&self) -> sqlx::Result<()> {
+        let now = Timestamp::now();
+        sqlx::query!("select from make_partitions($1, 2)", now.to_sqlx() as _).execute(&self.pool).await?;
+        sqlx::query!(
+            "delete from idempotency_keys where ctid = any (array(select ctid from idempotency_keys where created_at < $1 limit $2))",
+            (now - ORDERS_KEPT).to_sqlx() as _,
+            i64::from(PASS)
+        )
+        .execute(&self.pool)
+        .await?;
+        sqlx::query!(
+            "delete from workers where worker_id = any (array(
+                 select w.worker_id from workers w
+                 where w.dead and w.lease_until < $1
+                   and not exists (select from scan_items i where i.worker_id = w.worker_id and i.state in ('claimed', 'calling'))
+                 limit $2))",
+            (now - DEAD_KEPT).to_sqlx() as _,
+            i64::from(PASS)
+        )
+        .execute(&self.pool)
+        .await?;
+        self.wipe_expired_keys(now).await
+    }
+
+    /// A scan that outlives its key pauses (security.md, "Wiped").
+    async fn wipe_expired_keys(&self, now: Timestamp) -> sqlx::Result<()> {
+        let expired = sqlx::query!(
+            "select g.tenant_id, g.grant_id, s.scan_id as \"scan_id?\"
+             from key_grants g
+             left join scans s on s.tenant_id = g.tenant_id and s.grant_id = g.grant_id and s.finished_at is null
+             where g.wiped_at is null and g.expires_at <= $1
+             order by g.expires_at limit $2",
+            now.to_sqlx() as _,
+            i64::from(PASS)
+        );
+        for grant in expired.fetch_all(&self.pool).await? {
+            let tenant = TenantId::from(grant.tenant_id);
+            if let Some(scan) = grant.scan_id {
+                store::hold_scan(&self.pool, tenant, ScanId::from(scan), "key_expired").await?;
+            }
+            let mut connection = self.pool.acquire().await?;
+            tenants::store::wipe_grant(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
+        }
+        Ok(())
+    }
+}
+
+fn is_due(last: Option<Instant>, interval: Duration) -> bool {
+    last.is_none_or(|last| last.elapsed() >= interval)
+}

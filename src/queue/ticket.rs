@@ -1,0 +1,170 @@
+//! A claimed item in this process: from the claim until its call is recorded or it is given back.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Claim;
+use super::retry::{Until, retry};
+use super::store::{self, Claimed, LaneClaims};
+use crate::contract::Api;
+
+/// How long the end of the process waits for calls to be stored.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The places for calls in this process, and which claims hold them. The backend of a worker cannot see how many of the worker's slots are
+/// free, so they are counted here: exactly what is free is claimed.
+#[derive(Debug, Clone)]
+pub(super) struct Slots {
+    free: Arc<Semaphore>,
+    all: u32,
+    held: Arc<Mutex<HashSet<(Uuid, i32)>>>,
+    dropped: UnboundedSender<Dropped>,
+}
+
+/// A claim that nobody carries on, on its way back to the database. It stays held until it is there.
+#[derive(Debug)]
+pub(super) struct Dropped {
+    claim: Claim,
+    lane: Api,
+    slots: Slots,
+}
+
+impl Slots {
+    /// `count` free places, and where claims end up that were dropped.
+    pub(super) fn new(count: u16) -> (Self, UnboundedReceiver<Dropped>) {
+        let (dropped, given_up) = unbounded_channel();
+        let free = Arc::new(Semaphore::new(count.into()));
+        (Self { free, all: count.into(), held: Arc::default(), dropped }, given_up)
+    }
+
+    /// Waits for a free place, and takes up to `most` of those that are free then.
+    pub(super) async fn take(&self, most: u32) -> OwnedSemaphorePermit {
+        // The semaphore is never closed; an empty permit would only mean an empty visit.
+        let Ok(mut taken) = self.free.clone().acquire_owned().await else { return std::future::pending().await };
+        let more = u32::try_from(self.free.available_permits()).unwrap_or(u32::MAX).min(most - 1);
+        if let Ok(rest) = self.free.clone().try_acquire_many_owned(more) {
+            taken.merge(rest);
+        }
+        taken
+    }
+
+    /// A ticket for a claim, with a place of its own.
+    pub(super) fn ticket(&self, claimed: Claimed, asked_at: Instant, place: OwnedSemaphorePermit) -> Ticket {
+        self.with_held(|held| held.insert((claimed.claim.item.uuid(), claimed.claim.number)));
+        Ticket { claimed, asked_at, slots: self.clone(), settled: false, _place: place }
+    }
+
+    /// The items whose claims this process has.
+    pub(super) fn held_items(&self) -> Vec<Uuid> {
+        self.with_held(|held| held.iter().map(|(item, _)| *item).collect())
+    }
+
+    /// Waits until no claim is held any more; not for ever, because the database may be away.
+    pub(super) async fn wait_until_settled(&self) {
+        let settled = async {
+            drop(self.free.clone().acquire_many_owned(self.all).await);
+            while self.with_held(|held| !held.is_empty()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(SETTLE_TIMEOUT, settled).await.is_err() {
+            tracing::error!(
+                claims = self.with_held(|held| held.len()),
+                "the process ends before these could be stored or given back"
+            );
+        }
+    }
+
+    fn with_held<T>(&self, look: impl FnOnce(&mut HashSet<(Uuid, i32)>) -> T) -> T {
+        // A set is whole between any two of its operations, whatever panicked.
+        look(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A claimed item and its place. Dropped unsettled, before its call begins it goes back to be claimed again; after that its call counts as
+/// lost.
+#[derive(Debug)]
+pub struct Ticket {
+    /// The item and what its call needs.
+    pub claimed: Claimed,
+    asked_at: Instant,
+    slots: Slots,
+    settled: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Ticket {
+    /// The claim.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.claimed.claim
+    }
+
+    /// When the claim was asked for: the lease was good then.
+    pub(super) fn asked_at(&self) -> Instant {
+        self.asked_at
+    }
+
+    /// The call is recorded: the claim has ended.
+    pub(super) fn settle(mut self) {
+        self.settled = true;
+        let key = (self.claimed.claim.item.uuid(), self.claimed.claim.number);
+        self.slots.with_held(|held| held.remove(&key));
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        let (claim, lane, slots) = (self.claimed.claim, self.claimed.lane, self.slots.clone());
+        // Nobody listens only when the process is at its end: the sweep finds the claim then.
+        drop(self.slots.dropped.send(Dropped { claim, lane, slots }));
+    }
+}
+
+/// Gives dropped claims back to the database, lane by lane, as they come.
+pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver<Dropped>, stop: CancellationToken) {
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            count = dropped.recv_many(&mut batch, 1000) => if count == 0 { return },
+            () = stop.cancelled() => return,
+        }
+        for lane in by_lane(&batch) {
+            let until = Until::Stop(stop.clone());
+            match retry("give_up", &until, || store::give_up(&pool, &lane, Timestamp::now())).await {
+                Ok(lost) if !lost.is_empty() => tracing::error!(?lost, "calls were lost inside the process"),
+                Ok(_) => {}
+                Err(error) => tracing::error!(?error, "claims could not be given back; the sweep will find them"),
+            }
+        }
+        for Dropped { claim, slots, .. } in batch.drain(..) {
+            slots.with_held(|held| held.remove(&(claim.item.uuid(), claim.number)));
+        }
+    }
+}
+
+fn by_lane(batch: &[Dropped]) -> Vec<LaneClaims> {
+    let mut lanes = Vec::<LaneClaims>::new();
+    for Dropped { claim, lane: api, .. } in batch {
+        let at = lanes.iter().position(|lane| lane.tenant == claim.tenant && lane.api == api.as_str()).unwrap_or_else(|| {
+            lanes.push(LaneClaims { tenant: claim.tenant, api: api.as_str().to_owned(), items: Vec::new(), numbers: Vec::new() });
+            lanes.len() - 1
+        });
+        lanes[at].items.push(claim.item.uuid());
+        lanes[at].numbers.push(claim.number);
+    }
+    lanes
+}

@@ -1,0 +1,79 @@
+//! The worker: apalis runs the queue's calls, many at a time, and drains them when the process is told to stop.
+//!
+//! Here: how the queue and apalis are put together. Not here: what a call is (`queue`), signals and exit codes (`cli`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apalis::layers::WorkerBuilderExt as _;
+use apalis_core::monitor::Monitor;
+use apalis_core::worker::builder::WorkerBuilder;
+use apalis_core::worker::ext::parallelize::ParallelizeExt as _;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::WorkerConfig;
+use crate::queue::{Queue, ScanItems, Ticket};
+use crate::tenants::Keyring;
+use crate::upstream;
+
+/// How long calls in flight may take after the signal: a search's 180 seconds, and the time to store it (engine.md, "Shutdown").
+const DRAIN: Duration = Duration::from_secs(200);
+
+/// What a worker works with.
+#[derive(Debug, Clone)]
+pub struct WorkerDeps {
+    /// A migrated database. Leases and notifications take a connection each on top of the pool's.
+    pub pool: PgPool,
+    /// Opens the callers' keys.
+    pub ring: Arc<Keyring>,
+    /// Who is asked.
+    pub upstream: upstream::Client,
+    /// How much at once.
+    pub config: WorkerConfig,
+}
+
+/// The worker ended although nobody told it to.
+#[derive(Debug, thiserror::Error)]
+#[error("the worker ended by itself: {0}")]
+pub struct WorkerError(String);
+
+/// Claims and carries out items of scans until `shutdown`; then takes no more, lets calls in flight end, stores them and gives back its
+/// lease. An outage of the database does not end it.
+///
+/// # Errors
+/// When it ends without having been told to.
+pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), WorkerError> {
+    let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config);
+    let (inbox, caller) = (queue.inbox.clone(), queue.caller.clone());
+    let monitor = Monitor::new().register(move |_| {
+        let caller = caller.clone();
+        WorkerBuilder::new("scan-items").backend(ScanItems(inbox.clone())).parallelize(tokio::spawn).catch_panic().build(
+            move |ticket: Ticket| {
+                let caller = caller.clone();
+                async move { caller.carry_out(ticket).await }
+            },
+        )
+    });
+    let stopped = async {
+        shutdown.cancelled().await;
+        queue.stop_claiming();
+        Ok(())
+    };
+    // No shutdown timeout of the monitor's own: it would drop calls in flight.
+    let monitored = monitor.run_with_signal(stopped);
+    let drained = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    let ended = tokio::select! {
+        ended = monitored => ended.map_err(|error| WorkerError(error.to_string())),
+        () = drained => {
+            tracing::error!("calls were still in flight at the end; they will read worker_lost");
+            Ok(())
+        }
+    };
+    let told = shutdown.is_cancelled();
+    queue.finish().await;
+    if told { ended } else { ended.and(Err(WorkerError("its stream ended".to_owned()))) }
+}
