@@ -2,7 +2,10 @@
 
 mod embedded;
 mod gateway;
+mod history;
 mod house;
 mod queue;
+mod scans;
 mod support;
+mod tenants;
 mod worker;
