@@ -1,3 +1,4 @@
+pub mod cli;
 pub mod config;
 pub mod contract;
 pub mod db;
@@ -9,6 +10,7 @@ pub mod queue;
 pub mod sandbox;
 pub mod scans;
 pub mod search;
+pub mod service;
 pub mod telemetry;
 pub mod tenants;
 pub mod upstream;

@@ -5,24 +5,28 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use secrecy::ExposeSecret;
 use sqlx::PgPool;
+use sqlx::migrate::MigrateError;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, PaceConfig, UpstreamConfig, WorkerConfig};
 use crate::db::{self, Database, DbError};
-use crate::http::{self, AppState};
-use crate::tenants::{self, Keyring, KeyringError, RingCheckError};
+use crate::http::{self, AppState, Custody};
+use crate::scans::watch::Watch;
+use crate::tenants::store::{RingCheckError, check_ring};
+use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, ConfigFault};
-use crate::worker;
+use crate::worker::{self, WorkerDeps, WorkerError};
 
 /// How long after a failure the database is tried again.
-const DATABASE_RETRY: Duration = Duration::from_secs(1);
+const DATABASE_RETRY: Duration = Duration::from_secs(2);
 
 /// Everything that an operator may set.
 #[derive(Debug, Clone)]
@@ -50,6 +54,8 @@ pub enum ServiceError {
     Ring(#[from] RingCheckError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
     #[error("a part of the service ended without being told to: {0}")]
@@ -75,25 +81,31 @@ impl Service {
         let upstream = Client::new(&settings.upstream)?;
         let database = Database::open(&settings.database).await?;
         let ring = keyring(&settings.keys, database.data_dir())?;
-        let app = AppState::new(upstream.clone(), &database, ring.clone(), settings.pace);
+        let ring = ring.map(Arc::new);
+        let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()));
+        if let Some(ring) = &ring {
+            let watch = Watch::start(database.connect_options().clone(), &stop);
+            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch });
+        }
+        let prepared = prepared(database.pool(), ring.as_deref()).await?;
         let mut parts = JoinSet::new();
         let address = match &settings.http {
             Some(http) => Some(listen(&mut parts, http, &app, &stop).await?),
             None => None,
         };
         let pool = database.pool().clone();
-        let options = database.connect_options().clone();
         let stopped = stop.clone();
         parts.spawn(async move {
-            if !prepare(&pool, ring.as_ref(), &stopped).await? {
+            if !prepared && !prepare(&pool, ring.as_deref(), &stopped).await? {
                 return Ok(());
             }
-            if let (Some(config), Some(ring)) = (settings.worker, ring) {
-                worker::run(worker::Parts { pool, options, upstream, ring, config }, stopped).await;
-            } else {
-                stopped.cancelled().await;
+            match (settings.worker, ring) {
+                (Some(config), Some(ring)) => Ok(worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await?),
+                _ => {
+                    stopped.cancelled().await;
+                    Ok(())
+                }
             }
-            Ok(())
         });
         Ok(Self { address, database, stop, parts })
     }
@@ -135,28 +147,34 @@ fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyrin
 
 /// Brings the database up to date, however long it takes to answer; `false`: told to stop before that.
 async fn prepare(pool: &PgPool, ring: Option<&Keyring>, stop: &CancellationToken) -> Result<bool, ServiceError> {
-    let mut told = false;
     loop {
-        let failure = match ready(pool, ring).await {
-            Ok(()) => return Ok(true),
-            Err(failure) if is_passing(&failure) => failure,
-            Err(failure) => return Err(failure),
-        };
-        if !told {
-            tracing::warn!(%failure, "the database does not answer; the gateway works without it, scans wait");
-            told = true;
-        }
         tokio::select! {
             () = stop.cancelled() => return Ok(false),
             () = tokio::time::sleep(DATABASE_RETRY) => {}
         }
+        if prepared(pool, ring).await? {
+            tracing::info!("the database answers");
+            return Ok(true);
+        }
+    }
+}
+
+/// Tries once; `false`: the database is away.
+async fn prepared(pool: &PgPool, ring: Option<&Keyring>) -> Result<bool, ServiceError> {
+    match ready(pool, ring).await {
+        Ok(()) => Ok(true),
+        Err(failure) if is_passing(&failure) => {
+            tracing::warn!(%failure, "the database is away; the gateway works without it, scans wait");
+            Ok(false)
+        }
+        Err(failure) => Err(failure),
     }
 }
 
 async fn ready(pool: &PgPool, ring: Option<&Keyring>) -> Result<(), ServiceError> {
     db::migrate(pool).await?;
     if let Some(ring) = ring {
-        tenants::check_ring(pool, ring).await?;
+        check_ring(pool, ring).await?;
     }
     Ok(())
 }
@@ -164,8 +182,8 @@ async fn ready(pool: &PgPool, ring: Option<&Keyring>) -> Result<(), ServiceError
 /// Whether waiting can mend it: a database that is away, unlike a schema or a ring that does not fit.
 fn is_passing(failure: &ServiceError) -> bool {
     match failure {
-        ServiceError::Database(DbError::Database(_)) | ServiceError::Ring(RingCheckError::Database(_)) => true,
-        ServiceError::Database(DbError::Migrate(error)) => db::is_connection_lost(error),
+        ServiceError::Database(DbError::Database(error) | DbError::Migrate(MigrateError::Execute(error)))
+        | ServiceError::Ring(RingCheckError::Database(error)) => db::is_away(error),
         _ => false,
     }
 }
@@ -190,5 +208,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServiceError> {
 }
 
 async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> Result<(), ServiceError> {
-    Ok(axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?)
+    http::serve(listener, router, stop).await;
+    Ok(())
 }

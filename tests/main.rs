@@ -3,7 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod embedded;
+mod faults;
 mod gateway;
+mod history;
 mod house;
 mod queue;
+mod scans;
 mod support;
+mod tenants;
+mod worker;

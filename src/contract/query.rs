@@ -11,11 +11,12 @@ use utoipa::openapi::Required;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 
 /// The object that a query string stands for. Everything in a query is text, so a field that does not take text gets
-/// the number or boolean that the text spells; an empty value is the same as none; a name may be given once.
+/// the number or boolean that the text spells; an empty value is the same as none; a name may be given once, or it is a
+/// fault.
 pub(crate) fn read_pairs<'a>(
     fields: &[FieldSpec],
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Result<Map<String, Value>, Faults> {
+) -> (Map<String, Value>, Faults) {
     let (mut object, mut faults) = (Map::new(), Faults::default());
     for (name, text) in pairs {
         if text.is_empty() {
@@ -26,7 +27,7 @@ pub(crate) fn read_pairs<'a>(
             faults.push_with(|| Fault::new(name, &first, "one value; it is given more than once"));
         }
     }
-    faults.or_else_build(|| Some(object))
+    (object, faults)
 }
 
 fn spelled(field: &FieldSpec, text: &str) -> Value {
@@ -60,9 +61,10 @@ macro_rules! query {
             pub fn from_query<'a>(
                 pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
             ) -> Result<Self, $crate::contract::fault::Faults> {
-                let query = Self::from_body(&$crate::contract::query::read_pairs(Self::FIELDS, pairs)?)?;
-                $( query.$spanning().or_else_build(|| Some(()))?; )?
-                Ok(query)
+                let (object, mut faults) = $crate::contract::query::read_pairs(Self::FIELDS, pairs);
+                let query = Self::from_body(&object).map_err(|wrong| faults.merge(wrong)).ok();
+                $( faults.merge(query.as_ref().map(Self::$spanning).unwrap_or_default()); )?
+                faults.or_else_build(|| query)
             }
         }
 

@@ -129,9 +129,30 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     sqlx::query("select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)")
         .execute(&mut connection)
         .await?;
-    MIGRATOR.run(&mut connection).await?;
+    // Not `run`: its generic connection keeps this future from being spawned.
+    MIGRATOR.run_direct(None, &mut connection, false).await?;
     connection.close().await?;
     Ok(())
+}
+
+/// Whether an error says that the database cannot serve now but may soon, unlike one that asking again would meet again.
+pub fn is_away(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| passes(&code)),
+        _ => false,
+    }
+}
+
+/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, no resources, shutting down or starting up,
+/// read only while a standby takes over, tables that are not made yet, a time limit met, a deadlock.
+fn passes(code: &str) -> bool {
+    matches!(code.get(..2), Some("08" | "53" | "57")) || matches!(code, "25006" | "42P01" | "55P03" | "40001" | "40P01")
 }
 
 /// Whether the schema is at this program's version. Asks the database, changes nothing.
@@ -204,6 +225,16 @@ fn with_session(options: PgConnectOptions) -> PgConnectOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn which_states_of_a_database_pass() {
+        for code in ["08006", "53300", "57P01", "57P03", "57014", "25006", "42P01", "55P03", "40001", "40P01"] {
+            assert!(passes(code), "{code}");
+        }
+        for code in ["23505", "42601", "55000", "40000", "", "5"] {
+            assert!(!passes(code), "{code}");
+        }
+    }
 
     fn config(url: &str) -> DatabaseConfig {
         DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }

@@ -16,6 +16,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::contract::{Api, ErrorBody, ErrorType, Faults};
+use crate::db;
 use crate::paging::PageError;
 use crate::scans::ScanError;
 
@@ -194,31 +195,12 @@ impl From<PageError> for ApiError {
 /// A database that is away is 503 and passes by itself; anything else is a defect of ours.
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
-        if is_away(&error) {
+        if db::is_away(&error) {
             tracing::warn!(%error, "the database is away");
             return Self::unavailable();
         }
         Self::internal(error)
     }
-}
-
-fn is_away(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| passes(&code)),
-        _ => false,
-    }
-}
-
-/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, no resources, shutting down or starting up,
-/// read only while a standby takes over, a time limit met, a deadlock.
-fn passes(code: &str) -> bool {
-    matches!(code.get(..2), Some("08" | "53" | "57")) || matches!(code, "25006" | "55P03" | "40001" | "40P01")
 }
 
 #[cfg(test)]
@@ -250,16 +232,6 @@ mod tests {
         let ours = ApiError::from(sqlx::Error::RowNotFound);
         assert_eq!(ours.error_type(), ErrorType::Internal);
         assert!(!ours.body.error.message.contains("row"), "the cause is not shown: {}", ours.body.error.message);
-    }
-
-    #[test]
-    fn which_states_of_a_database_pass() {
-        for code in ["08006", "53300", "57P01", "57P03", "57014", "25006", "55P03", "40001", "40P01"] {
-            assert!(passes(code), "{code}");
-        }
-        for code in ["23505", "42601", "55000", "40000", "", "5"] {
-            assert!(!passes(code), "{code}");
-        }
     }
 
     #[test]

@@ -79,9 +79,14 @@ impl<'a> Post<'a> {
     }
 
     /// Keeps the answer for repetitions; in the transaction that did the work.
-    pub(super) async fn keep<T: Serialize>(&self, conn: &mut PgConnection, tenant: TenantId, answer: &T) -> Result<(), ScanError> {
+    pub(super) async fn keep<T: Serialize>(
+        &self,
+        conn: &mut PgConnection,
+        tenant: TenantId,
+        answer: &T,
+    ) -> Result<(), ScanError> {
         let Some(IdempotencyKey(key)) = self.key else { return Ok(()) };
-        let answer = serde_json::to_value(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
+        let answer = serde_json::to_string(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
         Ok(store::keep_answer(conn, tenant, &self.path, key, &answer).await?)
     }
 
@@ -126,7 +131,9 @@ mod tests {
     fn bodies_are_equal_whatever_the_order_of_their_fields() {
         let body = digest(json!({"a": 1, "b": [{"c": 1, "d": 2}]}));
         assert_eq!(body, digest(json!({"b": [{"d": 2, "c": 1}], "a": 1})));
-        for other in [json!({"a": 1, "b": []}), json!({"a": "1", "b": [{"c": 1, "d": 2}]}), json!({"a": 1, "b": [{"d": 1, "c": 2}]})] {
+        for other in
+            [json!({"a": 1, "b": []}), json!({"a": "1", "b": [{"c": 1, "d": 2}]}), json!({"a": 1, "b": [{"d": 1, "c": 2}]})]
+        {
             assert_ne!(body, digest(other));
         }
     }

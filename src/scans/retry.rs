@@ -42,7 +42,8 @@ pub async fn retry(
         return Err(ScanError::InvalidState("the scan was cancelled by its caller: submit a new one".to_owned()));
     }
     let today = earliest_today(desk.now);
-    let (again, passed): (Vec<_>, Vec<_>) = found.into_iter().partition(|item| item.first_date.is_none_or(|date| date.to_jiff() >= today));
+    let (again, passed): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|item| item.first_date.is_none_or(|date| date.to_jiff() >= today));
     refuse_low_ceiling(&wanted, &scan, again.len())?;
     if !again.is_empty() {
         let resumes = scan.status_reason.as_deref() == Some("budget_spent") && wanted.max_requests.is_some();
@@ -50,7 +51,11 @@ pub async fn retry(
         store::ask_again(&mut tx, tenant, id, &again, &turns, resumes, &wanted).await?;
         seal_anew(&mut tx, desk, tenant, scan.grant_id.map(GrantId::from)).await?;
     }
-    let answer = RetryAccepted { items_retried: count(again.len()), items_skipped: count(passed.len()), scan: stored(&mut tx, tenant, id).await? };
+    let answer = RetryAccepted {
+        items_retried: count(again.len()),
+        items_skipped: count(passed.len()),
+        scan: stored(&mut tx, tenant, id).await?,
+    };
     post.keep(&mut tx, tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
@@ -72,7 +77,12 @@ fn refuse_low_ceiling(wanted: &RetryRequest, scan: &store::LockedScan, again: us
 }
 
 /// The grant keeps its id, so that claims in flight open it still.
-async fn seal_anew(conn: &mut sqlx::PgConnection, desk: Desk<'_>, tenant: TenantId, grant: Option<GrantId>) -> Result<(), ScanError> {
+async fn seal_anew(
+    conn: &mut sqlx::PgConnection,
+    desk: Desk<'_>,
+    tenant: TenantId,
+    grant: Option<GrantId>,
+) -> Result<(), ScanError> {
     let Some(grant) = grant else { return Ok(()) };
     let terms = GrantTerms { tenant, grant, purpose: Purpose::Scan, expires_at: held_until(desk.now) };
     Ok(tenants::store::replace_grant(conn, &terms, &terms.seal(desk.ring, desk.key)).await?)

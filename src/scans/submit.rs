@@ -93,7 +93,10 @@ fn refuse_too_much(load: &store::Load, items: usize) -> Result<(), ScanError> {
         return refused("one scan at a time until the marketplace has accepted the key once: wait for the first answer of the scan that is underway".into());
     }
     if load.live_scans >= MAX_LIVE_SCANS {
-        return refused(format!("{} scans are underway, and a caller may have {MAX_LIVE_SCANS}: wait until one ends", load.live_scans));
+        return refused(format!(
+            "{} scans are underway, and a caller may have {MAX_LIVE_SCANS}: wait until one ends",
+            load.live_scans
+        ));
     }
     if load.open_items.saturating_add(i64::try_from(items).unwrap_or(i64::MAX)) > MAX_OPEN_ITEMS {
         let open = load.open_items;

@@ -185,11 +185,12 @@ async fn a_claim_reads_what_it_takes_however_large_the_backlog() {
     for visit in 0..8 {
         let mut tx = yard.pool.begin().await.unwrap();
         let Visit::Claims(claims, _) = store::claim(&mut *tx, worker, 20).await.unwrap() else { panic!("fenced") };
-        let (scans, read, fetched): (i64, i64, i64) =
-            sqlx::query_as("select seq_scan, seq_tup_read, idx_tup_fetch from pg_stat_xact_user_tables where relname = 'scan_items'")
-                .fetch_one(&mut *tx)
-                .await
-                .unwrap();
+        let (scans, read, fetched): (i64, i64, i64) = sqlx::query_as(
+            "select seq_scan, seq_tup_read, idx_tup_fetch from pg_stat_xact_user_tables where relname = 'scan_items'",
+        )
+        .fetch_one(&mut *tx)
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
         assert_eq!(claims.len(), 20);
         assert_eq!((scans, read), (0, 0), "visit {visit}: the table was scanned");

@@ -8,10 +8,10 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
+use crate::cli::Failure;
 use crate::cli::client::ApiClient;
 use crate::cli::progress::{follow, summary};
 use crate::cli::render::{Calendar, Day, LEGEND, Market, Markets, Seen};
-use crate::cli::Failure;
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus, SearchStatus};
 use crate::ids::ScanId;
 
@@ -63,17 +63,27 @@ impl<W: Write> Story<'_, W> {
 
     async fn retry(&mut self, id: ScanId) -> Result<(), Failure> {
         let degraded = self.items(id, "&search_status=degraded").await?;
-        let Some(item) = degraded.first() else { return Err("no search of the demo was degraded: the sandbox should make one".into()) };
+        let Some(item) = degraded.first() else {
+            return Err("no search of the demo was degraded: the sandbox should make one".into());
+        };
         let reason = item.reason.as_deref().unwrap_or("no reason given");
         let date = item.search.get("departure_date").and_then(Value::as_str).unwrap_or_default();
-        writeln!(self.out, "\n2. {date} did not complete ({reason}): that is no answer, so it is asked again, and nothing else is\n")?;
+        writeln!(
+            self.out,
+            "\n2. {date} did not complete ({reason}): that is no answer, so it is asked again, and nothing else is\n"
+        )?;
         let body = json!({"search_status": ["degraded"]});
         writeln!(self.out, "   POST /v1/scans/{id}/retry {body}")?;
         let _: RetryAccepted = self.client.post(&format!("/v1/scans/{id}/retry"), &body).await?;
         let scan = self.ended(id).await?;
         self.calendar(&scan).await?;
         let spent = scan.requests.spent;
-        writeln!(self.out, "   {spent} requests spent: {} for the month, {} for the date asked again", scan.items.total, spent - scan.items.total)?;
+        writeln!(
+            self.out,
+            "   {spent} requests spent: {} for the month, {} for the date asked again",
+            scan.items.total,
+            spent - scan.items.total
+        )?;
         Ok(())
     }
 

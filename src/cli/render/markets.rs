@@ -39,7 +39,8 @@ impl Markets {
         table.load_style(UTF8_FULL_CONDENSED).set_header(header);
         styled(&mut table, colour);
         for (row, market) in self.markets.iter().enumerate() {
-            let difference = baseline.filter(|_| row > 0).and_then(|baseline| percent(baseline.seen.price()?, market.seen.price()?));
+            let difference =
+                baseline.filter(|_| row > 0).and_then(|baseline| percent(baseline.seen.price()?, market.seen.price()?));
             table.add_row([
                 Cell::new(market.country.to_uppercase()),
                 Cell::new(market.seen.text()).set_alignment(CellAlignment::Right),

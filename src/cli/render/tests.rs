@@ -50,7 +50,8 @@ fn colour_is_only_there_when_asked_for() {
 
 #[test]
 fn markets_stand_beside_their_baseline() {
-    let market = |country: &str, seen, room: Option<&str>| Market { country: country.into(), seen, room: room.map(str::to_owned) };
+    let market =
+        |country: &str, seen, room: Option<&str>| Market { country: country.into(), seen, room: room.map(str::to_owned) };
     let markets = Markets {
         currency: "USD".into(),
         markets: vec![

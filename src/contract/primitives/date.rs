@@ -17,11 +17,7 @@ impl FieldValue for Date {
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        value
-            .as_str()
-            .filter(|text| is_date_shaped(text))
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| refused::<Self>(value))
+        value.as_str().and_then(written).ok_or_else(|| refused::<Self>(value))
     }
 
     fn to_value(&self) -> Value {
@@ -37,14 +33,11 @@ impl FieldValue for Date {
     }
 }
 
-/// jiff reads more forms than the specification allows (`20270113`, a date with a time), so the form is held here.
-fn is_date_shaped(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 10
-        && bytes.iter().enumerate().all(|(index, byte)| match index {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
+/// jiff reads more forms than the specification allows (`20270113`, a date with a time, years before 0), so the text must
+/// also be what the date is written as.
+fn written(text: &str) -> Option<Date> {
+    let date: Date = text.parse().ok()?;
+    (date.year() >= 0 && date.to_string() == text).then_some(date)
 }
 
 /// A time with its offset, as RFC 3339.

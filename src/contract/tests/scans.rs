@@ -215,7 +215,7 @@ fn lists_are_asked_by_query() {
     assert_eq!(told(&[("limit", "ten")]), "`limit` holds \"ten\"; allowed: an integer from 1 to 500");
     assert_eq!(told(&[("limit", "[1]")]), "`limit` holds \"[1]\"; allowed: an integer from 1 to 500");
     assert_eq!(
-        told(&[("sort", "price"), ("sort", "x")]),
+        told(&[("sort", "price"), ("sort", "position")]),
         "`sort` holds \"price\"; allowed: one value; it is given more than once"
     );
     assert!(told(&[("stat", "done")]).contains("did you mean `state`?"));
@@ -224,6 +224,8 @@ fn lists_are_asked_by_query() {
     for cursor in ["x", &long[1..], "!~"] {
         assert_eq!(ItemsQuery::from_query([("cursor", cursor)]).unwrap().cursor.unwrap().as_str(), cursor);
     }
+    let all = told(&[("sort", "price"), ("sort", "price"), ("limit", "0"), ("stat", "done")]);
+    assert_eq!(all.matches("allowed: ").count(), 3, "{all}");
     let wait = |seconds| ScanQuery::from_query([("wait", seconds)]).map(|query| query.wait_or_default().get());
     assert_eq!((wait("0"), wait("60"), ScanQuery::from_query([]).unwrap().wait_or_default().get()), (Ok(0), Ok(60), 0));
     assert_eq!(wait("61").unwrap_err().to_string(), "`wait` holds 61; allowed: an integer from 0 to 60");

@@ -8,8 +8,8 @@ mod store;
 
 use sqlx::{PgConnection, PgPool};
 
-use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
 use crate::contract::Faults;
+use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
 
@@ -99,7 +99,8 @@ fn place(query: &ItemsQuery) -> Result<Place, Faults> {
         }
         ItemSort::Price => {
             let [price, position] = paging::read(ITEMS_BY_PRICE, cursor)?;
-            let price = Some(price).filter(|price| !price.is_empty()).map(|price| price.parse()).transpose().map_err(|_| refused())?;
+            let price =
+                Some(price).filter(|price| !price.is_empty()).map(|price| price.parse()).transpose().map_err(|_| refused())?;
             Ok(Place { position: position.parse().map_err(|_| refused())?, price })
         }
     }
@@ -119,7 +120,13 @@ fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn item(pool: &PgPool, tenant: TenantId, scan: ScanId, id: ItemId, expand: Option<Expand>) -> sqlx::Result<Option<Item>> {
+pub async fn item(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+    id: ItemId,
+    expand: Option<Expand>,
+) -> sqlx::Result<Option<Item>> {
     let mut found: Vec<_> = store::item(pool, tenant, scan, id).await?.into_iter().map(Item::from).collect();
     if expand == Some(Expand::Answer) {
         show_answers(pool, tenant, &mut found).await?;

@@ -171,7 +171,9 @@ pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -
     )
     .fetch_all(pool)
     .await?;
-    rows.into_iter().map(|row| Ok((row.item_id.into(), unpacked(&row.body).map_err(|error| sqlx::Error::Decode(error.into()))?))).collect()
+    rows.into_iter()
+        .map(|row| Ok((row.item_id.into(), unpacked(&row.body).map_err(|error| sqlx::Error::Decode(error.into()))?)))
+        .collect()
 }
 
 /// Answers are stored as they came, zstd.

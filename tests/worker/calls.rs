@@ -1,0 +1,168 @@
+//! What a scan's calls are, and what they leave.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use farescan::contract::scans::{ItemState, ScanStatus};
+use farescan::contract::{Endpoint, SearchStatus};
+use serde_json::json;
+
+use super::stage::Stage;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_of_31_dates_asks_each_date_once_and_stores_every_answer() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    let scan = stage.submit(31, &json!({})).await;
+    let seen = stage.ended(scan).await;
+    worker.stop().await;
+
+    let calls = stage.upstream.calls();
+    let dates: BTreeSet<_> = calls.iter().map(|call| call.body["departure_date"].to_string()).collect();
+    assert_eq!((calls.len(), dates.len()), (31, 31));
+    assert!(
+        calls.iter().all(|call| call.body["strict"] == true && call.body["limit"] == 50 && call.key == "test-key-0123456789")
+    );
+    assert_eq!((seen.status, seen.items.ok, seen.requests.spent), (ScanStatus::Completed, 31, 31));
+    for table in [
+        "select count(*) from attempts where ended_at is not null and requests_spent = 1 and search_status = 'ok'",
+        "select count(*) from answers",
+        "select count(*) from observations where price = 164",
+        "select count(*) from latest_prices where price = 164",
+        "select count(*) from scan_items where state = 'done' and best_price = 164 and currency = 'USD' and results = 1",
+    ] {
+        assert_eq!(stage.count(table).await, 31, "{table}");
+    }
+    assert_eq!(stage.count("select count(*) from key_grants where wiped_at is null").await, 0);
+    assert_eq!(stage.count("select count(*) from workers").await, 0, "the lease was given back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_worker_starts_within_a_fraction_of_a_second() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    let warm = stage.submit(1, &json!({})).await;
+    stage.ended(warm).await;
+    let asked = Instant::now();
+    stage.submit(1, &json!({})).await;
+    stage.upstream.wait_for("the second scan is asked", |calls| calls.len() == 2).await;
+    assert!(asked.elapsed() < Duration::from_millis(500), "{:?}: the timer alone takes a second", asked.elapsed());
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_degraded_answer_a_retry_asks_exactly_those_again() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    let broken: Vec<_> = (0..5).map(|day| super::stage::fares(5 + day)["sweep"]["departure_date"]["to"].clone()).collect();
+    let dates = broken.clone();
+    stage
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .when(move |call| dates.contains(&call.body["departure_date"]))
+        .reply(Reply::search_incomplete("blocked_page"));
+    let scan = stage.submit(31, &json!({})).await;
+    let seen = stage.ended(scan).await;
+    assert_eq!((seen.status, seen.items.ok, seen.items.degraded), (ScanStatus::Incomplete, 26, 5));
+    assert_eq!(stage.upstream.count(), 31);
+
+    stage.upstream.on(Endpoint::FlightsOneway).answer(|call| Reply::json(json!([fare(164, &call.body)])));
+    stage.retry(scan, &json!({"search_status": ["degraded"]})).await;
+    let seen = stage.ended(scan).await;
+    worker.stop().await;
+    let again: BTreeSet<_> = stage.upstream.calls()[31..].iter().map(|call| call.body["departure_date"].to_string()).collect();
+    assert_eq!(again, broken.iter().map(ToString::to_string).collect());
+    assert_eq!((stage.upstream.count(), seen.status, seen.items.ok, seen.requests.spent), (36, ScanStatus::Completed, 31, 36));
+    assert_eq!(stage.count("select count(*) from attempts where reason = 'blocked_page'").await, 5);
+    assert_eq!(stage.count("select count(*) from observations where search_status = 'degraded' and price is null").await, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_error_is_sent_once_more_with_a_second_place() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    stage.upstream.on(Endpoint::FlightsOneway).reply(Reply::status(502));
+    let scan = stage.submit(3, &json!({"max_requests": 4})).await;
+    let seen = stage.ended(scan).await;
+    worker.stop().await;
+    assert_eq!((seen.items.degraded, seen.requests.spent), (3, 4));
+    assert_eq!(stage.upstream.count(), 4, "the ceiling left room for one second try");
+    assert_eq!(stage.count("select sum(requests_spent)::bigint from attempts where reason = 'upstream_status'").await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_degraded_item_is_asked_again_by_itself_only_as_ordered() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    stage
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .replies([Reply::search_incomplete("blocked_page"), Reply::json(json!([fare(99, &json!({}))]))]);
+    let scan = stage.submit(1, &json!({"retry": {"max_attempts": 2, "delay_seconds": 1}})).await;
+    let seen = stage.ended(scan).await;
+    worker.stop().await;
+    assert_eq!((seen.status, seen.items.ok, stage.upstream.count()), (ScanStatus::Completed, 1, 2));
+    let calls = stage.upstream.calls();
+    assert!(calls[1].at - calls[0].at >= Duration::from_secs(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_limit_pauses_the_lane_and_is_not_asked_again() {
+    let mut stage = Stage::new().await;
+    stage.pace.max_in_flight = 4;
+    let worker = stage.worker();
+    stage.upstream.on_any().reply(Reply::status(429).header("retry-after", "600"));
+    let scan = stage.submit(40, &json!({})).await;
+    let seen = stage.scan_when(scan, "the lane is paused", |scan| scan.status == ScanStatus::Paused).await;
+    assert_eq!(seen.status_reason.map(|reason| reason.to_string()).as_deref(), Some("rate_limited"));
+    let settled = stage.scan_when(scan, "nothing is in flight", |scan| scan.items.running == 0).await;
+    worker.stop().await;
+    assert!(stage.upstream.count() <= 8, "{} calls: over the limit at most those in flight", stage.upstream.count());
+    assert_eq!(settled.items.degraded as usize, stage.upstream.count());
+    assert_eq!(settled.items.pending, 40 - settled.items.degraded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_key_leaves_every_item_to_be_asked_once_the_key_is_good() {
+    let mut stage = Stage::new().await;
+    stage.pace.max_in_flight = 3;
+    let worker = stage.worker();
+    stage.upstream.on_any().reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
+    let scan = stage.submit(10, &json!({})).await;
+    stage.scan_when(scan, "the lane is paused", |scan| scan.status == ScanStatus::Paused && scan.items.running == 0).await;
+    worker.stop().await;
+    assert!(stage.upstream.count() <= 3);
+    assert!(stage.items(scan).await.iter().all(|item| item.state == ItemState::Pending && item.search_status.is_none()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_falls_to_a_filter_kept_back_is_ok_and_filtered_out() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    let mut request = super::stage::fares(1)["request"].clone();
+    request["max_price"] = json!(100);
+    let scan = stage.submit(1, &json!({"request": request})).await;
+    stage.ended(scan).await;
+    worker.stop().await;
+    assert!(stage.upstream.calls()[0].body.get("max_price").is_none());
+    let item = &stage.items(scan).await[0];
+    assert_eq!(
+        (item.search_status, item.reason.as_deref(), item.results),
+        (Some(SearchStatus::Ok), Some("filtered_out"), Some(0))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_rows_is_empty_and_an_observation() {
+    let stage = Stage::new().await;
+    let worker = stage.worker();
+    stage.upstream.on_any().reply(Reply::json(json!([])));
+    let scan = stage.submit(2, &json!({})).await;
+    let seen = stage.ended(scan).await;
+    worker.stop().await;
+    assert_eq!((seen.status, seen.items.empty), (ScanStatus::Completed, 2));
+    assert_eq!(stage.count("select count(*) from observations where search_status = 'empty' and price is null").await, 2);
+    assert_eq!(stage.count("select count(*) from latest_prices").await, 0);
+}

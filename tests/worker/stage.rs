@@ -1,0 +1,201 @@
+//! A caller, a database, a marketplace, and workers on demand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use farescan::config::{DatabaseConfig, PaceConfig, WorkerConfig};
+use farescan::contract::scans::{Item, Scan};
+use farescan::db::{self, Database};
+use farescan::ids::{ScanId, TenantId};
+use farescan::scans::{Desk, cancel, read, retry, submit};
+use farescan::search::CallerKey;
+use farescan::tenants::{self, Keyring};
+use farescan::upstream::Client;
+use farescan::worker::{self, WorkerDeps, WorkerError};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::db::TestDb;
+use crate::support::upstream::Upstream;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Everything but the worker.
+pub struct Stage {
+    pub db: Place,
+    pub upstream: Upstream,
+    pub ring: Arc<Keyring>,
+    pub pace: PaceConfig,
+    key: CallerKey,
+}
+
+/// Where the tables are.
+pub enum Place {
+    Shared(TestDb),
+    Own(String, Database),
+}
+
+impl Place {
+    pub fn pool(&self) -> &PgPool {
+        match self {
+            Self::Shared(db) => db.pool(),
+            Self::Own(_, database) => database.pool(),
+        }
+    }
+
+    pub fn url(&self) -> &str {
+        match self {
+            Self::Shared(db) => db.url(),
+            Self::Own(url, _) => url,
+        }
+    }
+}
+
+/// A worker that runs.
+pub struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), WorkerError>>,
+}
+
+impl Running {
+    /// As SIGTERM does.
+    pub fn tell_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    pub async fn ended(self) {
+        tokio::time::timeout(PATIENCE, self.task).await.expect("the worker ends").unwrap().unwrap();
+    }
+
+    pub async fn stop(self) {
+        self.tell_to_stop();
+        self.ended().await;
+    }
+}
+
+impl Stage {
+    pub async fn new() -> Self {
+        Self::in_place(Place::Shared(TestDb::new().await)).await
+    }
+
+    /// On a server of the test's own.
+    pub async fn on(url: &str) -> Self {
+        let config = DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() };
+        let database = Database::open(&config).await.unwrap();
+        db::migrate(database.pool()).await.unwrap();
+        Self::in_place(Place::Own(url.to_owned(), database)).await
+    }
+
+    async fn in_place(db: Place) -> Self {
+        Self {
+            db,
+            upstream: Upstream::start().await,
+            ring: Arc::new(ring()),
+            pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
+            key: CallerKey::new("test-key-0123456789"),
+        }
+    }
+
+    pub fn pool(&self) -> &PgPool {
+        self.db.pool()
+    }
+
+    pub fn worker(&self) -> Running {
+        let deps = WorkerDeps {
+            pool: self.pool().clone(),
+            ring: Arc::clone(&self.ring),
+            upstream: Client::new(&self.upstream.config()).unwrap(),
+            config: WorkerConfig { lease_seconds: 2, ..WorkerConfig::default() },
+        };
+        let stop = CancellationToken::new();
+        Running { task: tokio::spawn(worker::run(deps, stop.clone())), stop }
+    }
+
+    fn desk(&self) -> Desk<'_> {
+        Desk { pool: self.pool(), ring: &self.ring, key: &self.key, now: Timestamp::now() }
+    }
+
+    /// A scan of this many dates of one route, with more fields of the order.
+    pub async fn submit(&self, dates: i64, more: &Value) -> ScanId {
+        let mut order = fares(dates);
+        order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        submit::submit(self.desk(), &self.pace, order.as_object().unwrap(), None).await.unwrap().answer.id
+    }
+
+    pub async fn cancel(&self, scan: ScanId) {
+        cancel::cancel(self.desk(), scan).await.unwrap();
+    }
+
+    pub async fn retry(&self, scan: ScanId, order: &Value) {
+        retry::retry(self.desk(), scan, order.as_object().unwrap(), None).await.unwrap();
+    }
+
+    pub async fn tenant(&self) -> TenantId {
+        let mut connection = self.pool().acquire().await.unwrap();
+        tenants::store::find(&mut connection, &self.ring, &self.key, Timestamp::now()).await.unwrap().unwrap()
+    }
+
+    pub async fn scan(&self, scan: ScanId) -> Scan {
+        read::scan(self.pool(), self.tenant().await, scan).await.unwrap().unwrap()
+    }
+
+    /// The scan once it is so.
+    pub async fn scan_when(&self, scan: ScanId, what: &str, so: impl Fn(&Scan) -> bool) -> Scan {
+        self.scan_within(PATIENCE, scan, what, so).await
+    }
+
+    async fn scan_within(&self, time: Duration, scan: ScanId, what: &str, so: impl Fn(&Scan) -> bool) -> Scan {
+        let end = tokio::time::Instant::now() + time;
+        loop {
+            let seen = self.scan(scan).await;
+            if so(&seen) {
+                return seen;
+            }
+            assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub async fn ended(&self, scan: ScanId) -> Scan {
+        self.ended_within(scan, PATIENCE).await
+    }
+
+    pub async fn ended_within(&self, scan: ScanId, time: Duration) -> Scan {
+        self.scan_within(time, scan, "the scan has ended", |scan| scan.finished_at.is_some()).await
+    }
+
+    /// Its items in the order of their positions.
+    pub async fn items(&self, scan: ScanId) -> Vec<Item> {
+        let query = farescan::contract::scans::ItemsQuery::from_query([("limit", "500")]).unwrap();
+        read::items(self.pool(), self.tenant().await, scan, &query).await.unwrap().unwrap().data
+    }
+
+    /// One number from the database.
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap()
+    }
+}
+
+/// The same ring in every process of a test.
+pub fn ring() -> Keyring {
+    Keyring::parse(&ring_text()).unwrap()
+}
+
+/// The ring as a setting.
+pub fn ring_text() -> String {
+    format!("test:{}", "42".repeat(32))
+}
+
+/// A fare scan of consecutive dates that are still to come.
+pub fn fares(dates: i64) -> Value {
+    let first = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(30));
+    let last = first.saturating_add(jiff::Span::new().days(dates - 1));
+    json!({
+        "endpoint": "flights/oneway",
+        "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+        "sweep": {"departure_date": {"from": first.to_string(), "to": last.to_string()}},
+    })
+}
