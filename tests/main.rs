@@ -1,6 +1,7 @@
 //! The one integration binary: the house seen from outside, a module for each part of it.
 
 mod embedded;
+mod faults;
 mod gateway;
 mod history;
 mod house;

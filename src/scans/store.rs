@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::plan::Plan;
 use super::submit::stride;
 use crate::config::PaceConfig;
-use crate::contract::{Api, FieldValue as _};
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
+use crate::contract::{Api, FieldValue as _};
 use crate::ids::{GrantId, ItemId, ScanId, TenantId};
 
 /// How much of a caller's is underway.
@@ -184,7 +184,13 @@ pub(super) async fn take_key(
 }
 
 /// `answer` is JSON; it is kept as it is, the order of its fields included.
-pub(super) async fn keep_answer(conn: &mut PgConnection, tenant: TenantId, path: &str, key: &str, answer: &str) -> sqlx::Result<()> {
+pub(super) async fn keep_answer(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    path: &str,
+    key: &str,
+    answer: &str,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update idempotency_keys set response = $4::text::json where tenant_id = $1 and path = $2 and key = $3",
         tenant.uuid(),

@@ -118,7 +118,13 @@ async fn batches_that_meet_do_not_wait_for_ever() {
 #[tokio::test]
 async fn flights_are_read_back_newest_first_with_their_gaps() {
     let archive = Archive::open().await;
-    archive.keep(&[archive.fare("2030-01-01", 0, Some(200)), archive.fare("2030-01-01", 1, None), archive.fare("2030-01-09", 2, Some(70))]).await;
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", 0, Some(200)),
+            archive.fare("2030-01-01", 1, None),
+            archive.fare("2030-01-09", 2, Some(70)),
+        ])
+        .await;
     let path = "/v1/history/flights?from_airport=tlv&to_airport=LHR";
     let page = archive.app.get(path).await.json();
     let newest = &page["data"][0];
@@ -131,7 +137,10 @@ async fn flights_are_read_back_newest_first_with_their_gaps() {
     assert_eq!(newest, &expected);
     assert_eq!(page["next_cursor"], json!(null));
     let gap = &page["data"][1];
-    assert_eq!((&gap["price"], &gap["search_status"], &gap["reason"]), (&json!(null), &json!("degraded"), &json!("blocked_page")));
+    assert_eq!(
+        (&gap["price"], &gap["search_status"], &gap["reason"]),
+        (&json!(null), &json!("degraded"), &json!("blocked_page"))
+    );
 }
 
 #[tokio::test]

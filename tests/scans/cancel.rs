@@ -17,7 +17,10 @@ async fn nothing_begins_after_the_answer_and_what_is_in_flight_is_kept() {
     let answer = office.app.post(&format!("/v1/scans/{id}/cancel"), &json!({})).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let scan = answer.json();
-    assert_eq!((&scan["status"], &scan["items"]["cancelled"], &scan["items"]["running"]), (&json!("cancelled"), &json!(3), &json!(1)));
+    assert_eq!(
+        (&scan["status"], &scan["items"]["cancelled"], &scan["items"]["running"]),
+        (&json!("cancelled"), &json!(3), &json!(1))
+    );
     assert_eq!(scan["finished_at"], json!(null));
     assert!(scan["key_custody"]["until"].is_string(), "one call is in flight");
     assert_eq!(office.try_begin(&claims[2]).await, Verdict::Gone);

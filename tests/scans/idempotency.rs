@@ -15,11 +15,12 @@ async fn twenty_equal_submits_at_once_make_one_scan() {
         assert_eq!((answer.status, answer.json()), (202, first.clone()));
     }
     assert_eq!(answers.iter().filter(|answer| answer.header("idempotent-replayed") == "true").count(), 19);
-    let made: (i64, i64, i64) =
-        sqlx::query_as("select (select count(*) from scans), (select count(*) from scan_items), (select count(*) from key_grants)")
-            .fetch_one(office.db.pool())
-            .await
-            .unwrap();
+    let made: (i64, i64, i64) = sqlx::query_as(
+        "select (select count(*) from scans), (select count(*) from scan_items), (select count(*) from key_grants)",
+    )
+    .fetch_one(office.db.pool())
+    .await
+    .unwrap();
     assert_eq!(made, (1, 31, 1));
 }
 
@@ -52,7 +53,8 @@ async fn another_body_under_the_same_key_is_a_mismatch() {
 async fn the_scope_is_the_caller_and_the_path() {
     let office = Office::open().await;
     let id = office.post_once("k", "/v1/scans", &fares(2)).await.json()["id"].as_str().unwrap().to_owned();
-    let theirs = office.app.request("POST", "/v1/scans").header("x-api-key", "another-key-0123456789").header("idempotency-key", "k");
+    let theirs =
+        office.app.request("POST", "/v1/scans").header("x-api-key", "another-key-0123456789").header("idempotency-key", "k");
     let theirs = office.app.send(theirs.json(&fares(2))).await;
     assert_eq!((theirs.status, theirs.header("idempotent-replayed")), (202, ""));
     assert_ne!(theirs.json()["id"], json!(id));
@@ -75,7 +77,10 @@ async fn a_key_is_kept_for_48_hours() {
     let office = Office::open().await;
     office.post_once("k", "/v1/scans", &fares(1)).await;
     office.work(|_| Comes::Empty).await;
-    sqlx::query("update idempotency_keys set created_at = created_at - interval '48 hours'").execute(office.db.pool()).await.unwrap();
+    sqlx::query("update idempotency_keys set created_at = created_at - interval '48 hours'")
+        .execute(office.db.pool())
+        .await
+        .unwrap();
     let later = office.post_once("k", "/v1/scans", &fares(2)).await;
     assert_eq!((later.status, later.header("idempotent-replayed")), (202, ""));
 }

@@ -157,7 +157,8 @@ impl Office {
     }
 
     async fn tables(&self) -> Vec<String> {
-        let names = "select relname::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1";
+        let names =
+            "select relname::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1";
         sqlx::query_scalar(names).fetch_all(self.db.pool()).await.unwrap()
     }
 
@@ -199,7 +200,7 @@ fn done(claimed: &Claimed, now: Timestamp, status: SearchStatus, reason: Option<
         search_headers: header(status.as_str()),
         latency_ms: 12,
         billed: 1,
-        results: (status != SearchStatus::Degraded).then_some(usize::from(price.is_some())),
+        results: (status != SearchStatus::Degraded).then_some(i32::from(price.is_some())),
         best_price: price.map(|price| price.to_string()),
         currency: price.map(|_| "USD".to_owned()),
         pause_reason: None,

@@ -53,7 +53,8 @@ async fn scans_are_listed_newest_first_by_page_and_filter() {
 #[tokio::test]
 async fn items_are_filtered_sorted_and_paged() {
     let office = Office::open().await;
-    let comes = [Comes::Ok(300), Comes::Empty, Comes::Ok(100), Comes::Degraded("blocked_page"), Comes::Refused, Comes::Partial(100)];
+    let comes =
+        [Comes::Ok(300), Comes::Empty, Comes::Ok(100), Comes::Degraded("blocked_page"), Comes::Refused, Comes::Partial(100)];
     let id = office.done(&fares(6), |position| comes[position]).await;
     let path = format!("/v1/scans/{id}/items");
     let (rows, sizes) = pages(&office, &format!("{path}?limit=4")).await;
@@ -86,9 +87,16 @@ async fn wire_states_hide_the_queues_own() {
     let claims = office.claim().await;
     office.begin(&claims[0]).await;
     let path = format!("/v1/scans/{id}/items");
-    assert_eq!(office.column(&path, "state").await, ["running", "pending", "pending"].map(Value::from), "claimed is pending still");
+    assert_eq!(
+        office.column(&path, "state").await,
+        ["running", "pending", "pending"].map(Value::from),
+        "claimed is pending still"
+    );
     assert_eq!(office.column(&format!("{path}?state=running"), "position").await, [json!(0)]);
-    sqlx::query("update scan_items set state = 'held', worker_id = null where state = 'claimed'").execute(office.db.pool()).await.unwrap();
+    sqlx::query("update scan_items set state = 'held', worker_id = null where state = 'claimed'")
+        .execute(office.db.pool())
+        .await
+        .unwrap();
     assert_eq!(office.column(&format!("{path}?state=pending"), "position").await.len(), 2);
 }
 
@@ -105,8 +113,13 @@ async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
     let mut conn = office.db.pool().acquire().await.unwrap();
     let packed = zstd::encode_all(body.to_string().as_bytes(), 3).unwrap();
     let claim = claims[0].claim;
-    let answer =
-        StoredAnswer { tenant: claim.tenant, item: claim.item, number: claim.number, observed_at: Timestamp::now(), body: &packed };
+    let answer = StoredAnswer {
+        tenant: claim.tenant,
+        item: claim.item,
+        number: claim.number,
+        observed_at: Timestamp::now(),
+        body: &packed,
+    };
     insert_answers(&mut conn, &[answer]).await.unwrap();
 
     let path = format!("/v1/scans/{id}/items");
@@ -118,7 +131,10 @@ async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
     assert_eq!(office.get(&first).await.get("answer"), None);
     let attempts = office.get(&format!("{path}/{}/attempts", items[1].as_str().unwrap())).await;
     let attempt = &attempts["data"][0];
-    assert_eq!((&attempt["number"], &attempt["search_status"], &attempt["reason"]), (&json!(1), &json!("degraded"), &json!("upstream_timeout")));
+    assert_eq!(
+        (&attempt["number"], &attempt["search_status"], &attempt["reason"]),
+        (&json!(1), &json!("degraded"), &json!("upstream_timeout"))
+    );
     assert_eq!(attempt["search_headers"], json!({"x-search-status": "degraded"}));
     assert!(attempt["id"].as_str().unwrap().starts_with("att_") && attempt["ended_at"].is_string());
     let unknown = format!("{path}/itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b/attempts");

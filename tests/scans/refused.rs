@@ -37,8 +37,15 @@ async fn bad_orders_are_refused_with_all_their_faults() {
                 "label": 5, "max_requests": "many", "priority": "urgent"
             }),
             vec![
-                "sweep.samples", "label", "max_requests", "priority", "sweep.departure_date[1]", "sweep.return_date[1]",
-                "request.from_airport", "sweep.return_date[0]", "request.bags",
+                "sweep.samples",
+                "label",
+                "max_requests",
+                "priority",
+                "sweep.departure_date[1]",
+                "sweep.return_date[1]",
+                "request.from_airport",
+                "sweep.return_date[0]",
+                "request.bags",
             ],
         ),
     ] {

@@ -21,7 +21,10 @@ async fn exactly_the_degraded_are_asked_again_and_both_attempts_stay_on_record()
     let answer = retry(&office, &id, &json!({"search_status": ["degraded"]})).await;
     assert_eq!((&answer["items_retried"], &answer["items_skipped"]), (&json!(5), &json!(0)));
     let scan = &answer["scan"];
-    assert_eq!((&scan["status"], &scan["items"]["pending"], &scan["items"]["degraded"]), (&json!("running"), &json!(5), &json!(0)));
+    assert_eq!(
+        (&scan["status"], &scan["items"]["pending"], &scan["items"]["degraded"]),
+        (&json!("running"), &json!(5), &json!(0))
+    );
     assert!(scan["key_custody"]["until"].is_string() && scan["finished_at"].is_null(), "the key is sealed anew");
     let pending = office.column(&format!("/v1/scans/{id}/items?state=pending"), "position").await;
     assert_eq!(pending, degraded.map(Value::from));
@@ -35,7 +38,10 @@ async fn exactly_the_degraded_are_asked_again_and_both_attempts_stay_on_record()
     asked.sort_unstable();
     assert_eq!(asked, degraded);
     let scan = office.scan(&id).await;
-    assert_eq!((&scan["status"], &scan["items"]["ok"], &scan["requests"]["spent"]), (&json!("completed"), &json!(31), &json!(36)));
+    assert_eq!(
+        (&scan["status"], &scan["items"]["ok"], &scan["requests"]["spent"]),
+        (&json!("completed"), &json!(31), &json!(36))
+    );
     assert_eq!((&scan["best"]["price"], &scan["key_custody"]), (&json!(150.0), &json!(null)));
     let item = claims[0].claim.item;
     let attempts = office.column(&format!("/v1/scans/{id}/items/{item}/attempts"), "search_status").await;
@@ -44,7 +50,8 @@ async fn exactly_the_degraded_are_asked_again_and_both_attempts_stay_on_record()
 
 #[tokio::test]
 async fn statuses_and_reasons_say_which() {
-    let comes = [Comes::Ok(1), Comes::Partial(2), Comes::Degraded("blocked_page"), Comes::Degraded("upstream_timeout"), Comes::Refused];
+    let comes =
+        [Comes::Ok(1), Comes::Partial(2), Comes::Degraded("blocked_page"), Comes::Degraded("upstream_timeout"), Comes::Refused];
     for (body, positions) in [
         (json!({"search_status": ["partial"]}), vec![1]),
         (json!({"search_status": ["degraded"]}), vec![2, 3]),

@@ -95,7 +95,10 @@ async fn a_lane_that_is_stopped_shows_in_its_scans() {
     let id = office.order(&fares(2)).await;
     sqlx::query("select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes").execute(office.db.pool()).await.unwrap();
     let scan = office.scan(&id).await;
-    assert_eq!((&scan["status"], &scan["status_reason"], &scan["eta_seconds"]), (&json!("paused"), &json!("rate_limited"), &json!(null)));
+    assert_eq!(
+        (&scan["status"], &scan["status_reason"], &scan["eta_seconds"]),
+        (&json!("paused"), &json!("rate_limited"), &json!(null))
+    );
     assert_eq!(office.column("/v1/scans?status=paused", "id").await, [json!(id)]);
     assert_eq!(office.column("/v1/scans?status=queued", "id").await.len(), 0);
 }
@@ -109,16 +112,36 @@ async fn all_five_endpoints_sweep() {
         request
     };
     for (endpoint, request, sweep, items) in [
-        ("flights/oneway", json!({"from_airport": "TLV", "departure_date": "2030-01-01"}), json!({"to_airport": ["LHR", "CDG"]}), 2),
+        (
+            "flights/oneway",
+            json!({"from_airport": "TLV", "departure_date": "2030-01-01"}),
+            json!({"to_airport": ["LHR", "CDG"]}),
+            2,
+        ),
         (
             "flights/roundtrip",
             json!({"from_airport": "TLV", "to_airport": "LHR"}),
             json!({"departure_date": {"from": "2030-01-01", "to": "2030-01-14", "weekdays": ["thu"]}, "nights": [3, 7, 10]}),
             6,
         ),
-        ("hotels/search", with(json!({"destination": "Lisbon"})), json!({"nights": [1, 2], "filters": [["gym"], ["sauna", "gym"]]}), 4),
-        ("hotels/by-name", with(json!({"hotel_name": "Grand"})), json!({"nights": [1], "proxy_country": ["us", "de"], "samples": 3}), 6),
-        ("hotels/rooms", with(json!({"hotel_booking_id": "pt/grand"})), json!({"checkout_date": ["2030-01-02", "2030-01-03"]}), 2),
+        (
+            "hotels/search",
+            with(json!({"destination": "Lisbon"})),
+            json!({"nights": [1, 2], "filters": [["gym"], ["sauna", "gym"]]}),
+            4,
+        ),
+        (
+            "hotels/by-name",
+            with(json!({"hotel_name": "Grand"})),
+            json!({"nights": [1], "proxy_country": ["us", "de"], "samples": 3}),
+            6,
+        ),
+        (
+            "hotels/rooms",
+            with(json!({"hotel_booking_id": "pt/grand"})),
+            json!({"checkout_date": ["2030-01-02", "2030-01-03"]}),
+            2,
+        ),
     ] {
         let office = Office::open().await;
         let id = office.order(&json!({"endpoint": endpoint, "request": request, "sweep": sweep})).await;
@@ -133,8 +156,10 @@ async fn ten_thousand_items_are_one_scan() {
     assert_eq!(office.scan(&id).await["items"]["total"], json!(10_000));
     let last = office.get(&format!("/v1/scans/{id}/items?limit=1&sort=position")).await;
     assert_eq!(last["data"][0]["position"], json!(0));
-    let places: (i64, i32, i32) =
-        sqlx::query_as("select count(distinct position), min(position), max(position) from scan_items").fetch_one(office.db.pool()).await.unwrap();
+    let places: (i64, i32, i32) = sqlx::query_as("select count(distinct position), min(position), max(position) from scan_items")
+        .fetch_one(office.db.pool())
+        .await
+        .unwrap();
     assert_eq!(places, (10_000, 0, 9_999));
 }
 
@@ -181,8 +206,15 @@ async fn a_service_without_a_master_key_says_what_to_set() {
     let db = TestDb::new().await;
     let app = TestApp::builder().pool(db.pool().clone()).start().await;
     let scan = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
-    let mut answers = vec![app.post("/v1/scans", &fares(1)).await, app.post(&format!("/v1/scans/{scan}/cancel"), &json!({})).await];
-    for path in ["/v1/scans", &format!("/v1/scans/{scan}"), &format!("/v1/scans/{scan}/items"), "/v1/history/flights", "/v1/history/hotels"] {
+    let mut answers =
+        vec![app.post("/v1/scans", &fares(1)).await, app.post(&format!("/v1/scans/{scan}/cancel"), &json!({})).await];
+    for path in [
+        "/v1/scans",
+        &format!("/v1/scans/{scan}"),
+        &format!("/v1/scans/{scan}/items"),
+        "/v1/history/flights",
+        "/v1/history/hotels",
+    ] {
         answers.push(app.get(path).await);
     }
     for answer in answers {
@@ -201,7 +233,8 @@ async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
     let id = app.post("/v1/scans", &fares(1)).await.json()["id"].as_str().unwrap().to_owned();
 
     server.stop_immediate().await;
-    for answer in [app.post("/v1/scans", &fares(1)).await, app.get(&format!("/v1/scans/{id}")).await, app.get("/v1/scans").await] {
+    for answer in [app.post("/v1/scans", &fares(1)).await, app.get(&format!("/v1/scans/{id}")).await, app.get("/v1/scans").await]
+    {
         assert_eq!((answer.kind(), answer.header("retry-after")), ("503 unavailable".to_owned(), "5"));
     }
     server.restart().await;

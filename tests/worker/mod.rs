@@ -2,4 +2,4 @@
 
 mod calls;
 mod ends;
-mod stage;
+pub mod stage;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farescan::config::{PaceConfig, WorkerConfig};
+use farescan::config::{DatabaseConfig, PaceConfig, WorkerConfig};
 use farescan::contract::scans::{Item, Scan};
+use farescan::db::{self, Database};
 use farescan::ids::{ScanId, TenantId};
 use farescan::scans::{Desk, cancel, read, retry, submit};
 use farescan::search::CallerKey;
@@ -24,11 +25,33 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Everything but the worker.
 pub struct Stage {
-    pub db: TestDb,
+    pub db: Place,
     pub upstream: Upstream,
     pub ring: Arc<Keyring>,
     pub pace: PaceConfig,
     key: CallerKey,
+}
+
+/// Where the tables are.
+pub enum Place {
+    Shared(TestDb),
+    Own(String, Database),
+}
+
+impl Place {
+    pub fn pool(&self) -> &PgPool {
+        match self {
+            Self::Shared(db) => db.pool(),
+            Self::Own(_, database) => database.pool(),
+        }
+    }
+
+    pub fn url(&self) -> &str {
+        match self {
+            Self::Shared(db) => db.url(),
+            Self::Own(url, _) => url,
+        }
+    }
 }
 
 /// A worker that runs.
@@ -55,8 +78,20 @@ impl Running {
 
 impl Stage {
     pub async fn new() -> Self {
+        Self::in_place(Place::Shared(TestDb::new().await)).await
+    }
+
+    /// On a server of the test's own.
+    pub async fn on(url: &str) -> Self {
+        let config = DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() };
+        let database = Database::open(&config).await.unwrap();
+        db::migrate(database.pool()).await.unwrap();
+        Self::in_place(Place::Own(url.to_owned(), database)).await
+    }
+
+    async fn in_place(db: Place) -> Self {
         Self {
-            db: TestDb::new().await,
+            db,
             upstream: Upstream::start().await,
             ring: Arc::new(ring()),
             pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
@@ -109,7 +144,11 @@ impl Stage {
 
     /// The scan once it is so.
     pub async fn scan_when(&self, scan: ScanId, what: &str, so: impl Fn(&Scan) -> bool) -> Scan {
-        let end = tokio::time::Instant::now() + PATIENCE;
+        self.scan_within(PATIENCE, scan, what, so).await
+    }
+
+    async fn scan_within(&self, time: Duration, scan: ScanId, what: &str, so: impl Fn(&Scan) -> bool) -> Scan {
+        let end = tokio::time::Instant::now() + time;
         loop {
             let seen = self.scan(scan).await;
             if so(&seen) {
@@ -121,7 +160,11 @@ impl Stage {
     }
 
     pub async fn ended(&self, scan: ScanId) -> Scan {
-        self.scan_when(scan, "the scan has ended", |scan| scan.finished_at.is_some()).await
+        self.ended_within(scan, PATIENCE).await
+    }
+
+    pub async fn ended_within(&self, scan: ScanId, time: Duration) -> Scan {
+        self.scan_within(time, scan, "the scan has ended", |scan| scan.finished_at.is_some()).await
     }
 
     /// Its items in the order of their positions.
@@ -138,7 +181,12 @@ impl Stage {
 
 /// The same ring in every process of a test.
 pub fn ring() -> Keyring {
-    Keyring::parse(&format!("test:{}", "42".repeat(32))).unwrap()
+    Keyring::parse(&ring_text()).unwrap()
+}
+
+/// The ring as a setting.
+pub fn ring_text() -> String {
+    format!("test:{}", "42".repeat(32))
 }
 
 /// A fare scan of consecutive dates that are still to come.
