@@ -34,10 +34,7 @@ impl Claimer {
     pub(super) async fn run(self, wake: Arc<Notify>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let visit = stop.run_until_cancelled(self.visit()).await;
-            let wait = match visit {
-                None => break,
-                Some(wait) => wait,
-            };
+            let Some(wait) = visit else { break };
             tokio::select! {
                 () = sleep(wait) => {}
                 () = wake.notified() => {}

@@ -52,8 +52,9 @@ pub(super) fn judge(reply: &Result<Reply, NoReply>) -> Result<VerifyReason, Inco
 mod tests {
     use super::*;
 
-    fn reply(status: u16) -> Reply {
-        Reply { status, headers: reqwest::header::HeaderMap::new(), body: Ok(bytes::Bytes::new()) }
+    #[expect(clippy::unnecessary_wraps, reason = "an answer as the client hands it over")]
+    fn reply(status: u16) -> Result<Reply, NoReply> {
+        Ok(Reply { status, headers: reqwest::header::HeaderMap::new(), body: Ok(bytes::Bytes::new()) })
     }
 
     #[test]
@@ -70,7 +71,7 @@ mod tests {
             (302, Err(Incomplete::Status(302))),
         ];
         for (status, verdict) in rows {
-            assert_eq!(judge(&Ok(reply(status))), verdict, "{status}");
+            assert_eq!(judge(&reply(status)), verdict, "{status}");
         }
         assert_eq!(judge(&Err(NoReply::Late)), Err(Incomplete::Timeout));
         assert_eq!(judge(&Err(NoReply::Broken)), Err(Incomplete::Connection));

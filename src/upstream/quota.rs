@@ -51,8 +51,6 @@ mod tests {
 
     use super::*;
 
-    type Rows = &'static [(&'static str, &'static str)];
-
     fn headers(rows: &[(&'static str, &str)]) -> HeaderMap {
         rows.iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap()))
@@ -69,7 +67,8 @@ mod tests {
 
     #[test]
     fn contract_1_which_headers_come_back() {
-        let rows: &[(Rows, Rows)] = &[
+        type Headers<'a> = &'a [(&'static str, &'a str)];
+        let rows: &[(Headers, Headers)] = &[
             (&[("x-plan-requests-limit", "10")], &[("x-plan-requests-limit", "10")]),
             (&[("x-plan-anything", "as it is")], &[("x-plan-anything", "as it is")]),
             (&[("x-ratelimit-requests-remaining", "9")], &[("x-plan-requests-remaining", "9")]),
