@@ -47,7 +47,7 @@ create table idempotency_keys (
     path        text        not null,
     key         text        not null,
     body_digest bytea       not null check (octet_length(body_digest) = 32),
-    response    jsonb,                -- null only inside the transaction that makes it
+    response    json,                 -- as it was sent; null only inside the transaction that makes it
     created_at  timestamptz not null,
     primary key (tenant_id, path, key)
 );
@@ -98,8 +98,8 @@ create table scans (
     scan_id           uuid        not null,
     endpoint          text        not null,
     api               text        not null,
-    request           jsonb       not null,
-    sweep             jsonb       not null,
+    request           json        not null,     -- as given, its fields in the caller's order
+    sweep             json        not null,
     label             text,
     tags              text[]      not null default '{}',
     priority          text        not null check (priority in ('interactive', 'scheduled')),

@@ -3,6 +3,10 @@
 mod embedded;
 mod faults;
 mod gateway;
+mod history;
+mod house;
 mod queue;
+mod scans;
 mod support;
+mod tenants;
 mod worker;

@@ -158,6 +158,7 @@ pub struct FlightObservation {
     #[schema(value_type = Object)]
     pub product: Map<String, Value>,
     /// The lowest fare, in major units; null where there was none.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// ISO currency code. Series of different currencies never mix.
@@ -167,9 +168,11 @@ pub struct FlightObservation {
     /// Itineraries found.
     pub results: Option<u32>,
     /// Bottom of the provider's historical band.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price_insights_low: Option<Decimal>,
     /// Top of the provider's historical band.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price_insights_high: Option<Decimal>,
     /// The provider's verdict on the lowest fare.
@@ -211,6 +214,7 @@ pub struct HotelObservation {
     #[schema(value_type = Object)]
     pub product: Map<String, Value>,
     /// The lowest price of the whole stay, in major units; null where there was none.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// ISO currency code. Series of different currencies never mix.

@@ -155,6 +155,19 @@ fn passes(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "53" | "57")) || matches!(code, "25006" | "42P01" | "55P03" | "40001" | "40P01")
 }
 
+/// Whether the schema is at this program's version. Asks the database, changes nothing.
+///
+/// # Errors
+/// There is no connection, or the database does not answer.
+pub async fn is_migrated(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    let newest = MIGRATOR.iter().map(|migration| migration.version).max();
+    let applied = sqlx::query_scalar("select exists (select from _sqlx_migrations where version = $1 and success)");
+    match applied.bind(newest).fetch_one(pool).await {
+        Err(error) if has_code(&error, "42P01") => Ok(false), // undefined_table: never migrated
+        applied => applied,
+    }
+}
+
 /// The options that a `DATABASE_URL` stands for; TLS as its `sslmode` says.
 fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
     let url = url.expose_secret().trim();

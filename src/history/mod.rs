@@ -1,6 +1,6 @@
 //! What was seen: an observation for each finished attempt, and the last price of every product and date.
 //!
-//! [`Subject`] says which product a search is about; [`record`] keeps observations in the transaction that stores the answer; [`query`]
+//! [`Subject`] says which product a search is about; [`mod@record`] keeps observations in the transaction that stores the answer; [`query`]
 //! reads them back. Not here:
 //! what an answer means (`search`, `upstream`), the whole answers (`queue`).
 

@@ -13,7 +13,7 @@ use utoipa::openapi::{Object, schema::Type};
 use utoipa::{IntoResponses, Modify, OpenApi as _};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use crate::contract::account::VerifyResponse;
+use crate::contract::account::{VerifyResponse, VerifyScope};
 use crate::contract::{ErrorBody, ErrorType};
 
 const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dates and markets.\n\n\
@@ -32,7 +32,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Account", description = "The caller's key and plan"),
         (name = "Service", description = "This service itself")
     ),
-    components(schemas(ErrorBody, VerifyResponse)),
+    components(schemas(ErrorBody, VerifyResponse, VerifyScope)),
     security(("x-api-key" = []), ("x-marketplace-key" = []), ("x-marketplace-token" = []), ("authorization" = []), ("api_key" = [])),
     modifiers(&Carriers)
 )]
@@ -41,6 +41,22 @@ struct Description;
 /// What every route's own description is added to.
 pub(super) fn shared() -> OpenApi {
     Description::openapi()
+}
+
+/// Names every operation by its method and path (`post_flights_oneway`): unique, and it stays when a handler is renamed.
+pub(super) fn named(mut openapi: OpenApi) -> OpenApi {
+    for (path, item) in &mut openapi.paths.paths {
+        let words = path.trim_start_matches("/v1").split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let name = words.collect::<Vec<_>>().join("_");
+        let operations =
+            [("get", &mut item.get), ("post", &mut item.post), ("patch", &mut item.patch), ("delete", &mut item.delete)];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}_{name}"));
+            }
+        }
+    }
+    openapi
 }
 
 /// The key's carriers (specification 5).

@@ -14,8 +14,9 @@ use crate::contract::scans::{AttemptPage, Item, ItemPage, ItemQuery, ItemsQuery}
 use crate::ids::{ItemId, ScanId};
 use crate::scans::read;
 
-fn item_id(text: &str) -> Result<ItemId, ApiError> {
-    text.parse().map_err(|_| no_such_item())
+/// The ids of a path. What is no id names no item.
+fn ids(scan: &str, item: &str) -> Result<(ScanId, ItemId), ApiError> {
+    scan.parse().ok().zip(item.parse().ok()).ok_or_else(no_such_item)
 }
 
 fn no_such_item() -> ApiError {
@@ -58,7 +59,7 @@ pub(super) async fn read(
 ) -> Result<Json<Item>, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = ItemQuery::from_query(pairs.iter())?;
-    let (id, item) = (scan_id(&id)?, item_id(&item)?);
+    let (id, item) = ids(&id, &item)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
     read::item(desk.pool, tenant, id, item, query.expand).await?.map(Json).ok_or_else(no_such_item)
 }
@@ -77,7 +78,7 @@ pub(super) async fn attempts(
     Path((id, item)): Path<(String, String)>,
 ) -> Result<Json<AttemptPage>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let (id, item) = (scan_id(&id)?, item_id(&item)?);
+    let (id, item) = ids(&id, &item)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
     read::attempts(desk.pool, tenant, id, item).await?.map(Json).ok_or_else(no_such_item)
 }

@@ -119,7 +119,7 @@ fn routes() -> OpenApiRouter<AppState> {
 /// OpenAPI 3.1 of every route, as `/openapi.json` shows it.
 #[must_use]
 pub fn description() -> OpenApi {
-    routes().into_openapi()
+    docs::named(routes().into_openapi())
 }
 
 /// The service on its public listener.

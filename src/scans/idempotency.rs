@@ -86,7 +86,7 @@ impl<'a> Post<'a> {
         answer: &T,
     ) -> Result<(), ScanError> {
         let Some(IdempotencyKey(key)) = self.key else { return Ok(()) };
-        let answer = serde_json::to_value(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
+        let answer = serde_json::to_string(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
         Ok(store::keep_answer(conn, tenant, &self.path, key, &answer).await?)
     }
 

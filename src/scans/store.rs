@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::plan::Plan;
 use super::submit::stride;
 use crate::config::PaceConfig;
-use crate::contract::Api;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
+use crate::contract::{Api, FieldValue as _};
 use crate::ids::{GrantId, ItemId, ScanId, TenantId};
 
 /// How much of a caller's is underway.
@@ -77,13 +77,13 @@ pub(super) async fn insert_scan(
     sqlx::query!(
         "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_filters, upstream_limit,
                             max_attempts, retry_delay, status, total, max_requests, grant_id, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17)",
+         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17)",
         tenant.uuid(),
         id.uuid(),
         endpoint.get().as_str(),
         endpoint.get().api().as_str(),
-        Value::Object(request.clone()),
-        sweep.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), crate::contract::FieldValue::to_value),
+        request.to_value().to_string(),
+        sweep.as_ref().map_or_else(|| "{}".to_owned(), |sweep| sweep.to_value().to_string()),
         label.as_ref().map(|label| label.as_str()),
         &tags,
         plan.order.priority_or_default().as_str(),
@@ -183,15 +183,16 @@ pub(super) async fn take_key(
     Ok(taken.rows_affected() == 1)
 }
 
+/// `answer` is JSON; it is kept as it is, the order of its fields included.
 pub(super) async fn keep_answer(
     conn: &mut PgConnection,
     tenant: TenantId,
     path: &str,
     key: &str,
-    answer: &Value,
+    answer: &str,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update idempotency_keys set response = $4 where tenant_id = $1 and path = $2 and key = $3",
+        "update idempotency_keys set response = $4::text::json where tenant_id = $1 and path = $2 and key = $3",
         tenant.uuid(),
         path,
         key,

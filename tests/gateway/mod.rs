@@ -1,3 +1,8 @@
 //! The seven `/v1` endpoints (specification 4; contract 1 to 21), over the wire against the scripted marketplace.
 
+mod clauses;
+mod description;
 mod endpoints;
+mod keys;
+mod outcomes;
+mod verify;

@@ -1,15 +1,22 @@
 //! The service on a loopback port, with a scripted marketplace behind it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use farescan::http::{AppState, admin_router, router};
+use farescan::config::PaceConfig;
+use farescan::http::{AppState, Custody, admin_router, router};
+use farescan::scans::watch::Watch;
+use farescan::tenants::Keyring;
 use farescan::upstream::{Client, UpstreamConfig};
 use serde_json::Value;
 use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
+use super::db::TestDb;
 use super::upstream::Upstream;
 
 /// The key that [`TestApp::post`] and [`TestApp::get`] send.
@@ -37,6 +44,12 @@ impl Drop for TestApp {
 pub struct TestAppBuilder {
     pool: Option<PgPool>,
     config: Option<Box<dyn FnOnce(&mut UpstreamConfig)>>,
+    custody: Option<Custody>,
+}
+
+/// The ring of every test.
+pub fn ring() -> Keyring {
+    Keyring::parse(&format!("test:{}", "5a".repeat(32))).unwrap()
 }
 
 impl TestAppBuilder {
@@ -44,6 +57,20 @@ impl TestAppBuilder {
     #[must_use]
     pub fn pool(self, pool: PgPool) -> Self {
         Self { pool: Some(pool), ..self }
+    }
+
+    /// Takes orders and keeps them here; its lanes are as fast as lanes can be.
+    #[must_use]
+    pub fn database(self, db: &TestDb) -> Self {
+        self.orders(db.pool().clone(), db.connect_options())
+    }
+
+    /// The same for a database that a test may take away.
+    #[must_use]
+    pub fn orders(self, pool: PgPool, options: PgConnectOptions) -> Self {
+        let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
+        let watch = Watch::start(options, &CancellationToken::new());
+        Self { pool: Some(pool), custody: Some(Custody { ring: Arc::new(ring()), pace, watch }), ..self }
     }
 
     /// Reaches the marketplace by other settings.
@@ -64,7 +91,10 @@ impl TestAppBuilder {
         if let Some(change) = self.config {
             change(&mut config);
         }
-        let app = AppState::new(Client::new(&config).unwrap(), self.pool);
+        let mut app = AppState::new(Client::new(&config).unwrap(), self.pool);
+        if let Some(custody) = self.custody {
+            app = app.with_custody(custody);
+        }
         let (url, server) = serve(router(app.clone())).await;
         let (admin_url, admin) = serve(admin_router(app)).await;
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();

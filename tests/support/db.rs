@@ -55,6 +55,11 @@ impl TestDb {
         self.database.pool()
     }
 
+    /// For connections outside the pool.
+    pub fn connect_options(&self) -> PgConnectOptions {
+        self.database.connect_options().clone()
+    }
+
     /// For programs that are started on it, as their `DATABASE_URL`.
     pub fn url(&self) -> &str {
         &self.url

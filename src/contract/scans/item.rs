@@ -45,6 +45,7 @@ pub struct Item {
     /// Itineraries, properties or rooms found.
     pub results: Option<u32>,
     /// The lowest price, in major units.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub best_price: Option<Decimal>,
     /// Its currency.

@@ -107,6 +107,7 @@ pub struct RequestCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BestPrice {
     /// In major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.

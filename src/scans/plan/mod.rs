@@ -57,7 +57,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
     // What can be read is looked at in any case, so that all faults are told at once.
     let items = match (endpoint, body.get("request")) {
         (Some(endpoint), Some(Value::Object(request))) => {
-            let (sweep, unreadable) = readable(endpoint.get(), body.get("sweep"));
+            let (sweep, unreadable) = readable(endpoint.get(), request, body.get("sweep"));
             let context = Context { endpoint: endpoint.get(), request, sweep: &sweep, today };
             items(&context, unreadable, &mut faults)
         }
@@ -73,9 +73,17 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
 }
 
 /// The words of a sweep whose shape is right, and the fields that the others were to set.
-fn readable(endpoint: Endpoint, sweep: Option<&Value>) -> (Sweep, HashSet<String>) {
-    let words = sweep.and_then(Value::as_object).into_iter().flatten();
-    let (right, wrong): (Map<_, _>, Map<_, _>) = words.map(owned).partition(|(word, value)| {
+fn readable(endpoint: Endpoint, request: &Map<String, Value>, sweep: Option<&Value>) -> (Sweep, HashSet<String>) {
+    let words = match sweep {
+        None | Some(Value::Null) => return (Sweep::default(), HashSet::new()),
+        Some(Value::Object(words)) => words,
+        // What it was to sweep is not known: any field that the request lacks.
+        Some(_) => {
+            let lacking = endpoint.fields().iter().map(|field| field.name.to_owned()).filter(|name| !request.contains_key(name));
+            return (Sweep::default(), lacking.collect());
+        }
+    };
+    let (right, wrong): (Map<_, _>, Map<_, _>) = words.iter().map(owned).partition(|(word, value)| {
         let alone = Map::from_iter([(word.clone(), value.clone())]);
         Sweep::read(&Value::Object(alone)).is_ok()
     });

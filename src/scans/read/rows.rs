@@ -104,8 +104,8 @@ impl From<ScanRow> for Scan {
         Self {
             id: row.scan_id.into(),
             endpoint,
-            request: in_order(endpoint, row.request),
-            sweep: in_order(endpoint, row.sweep),
+            request: object(row.request),
+            sweep: object(row.sweep),
             label: row.label,
             tags: row.tags,
             status,
@@ -183,10 +183,7 @@ impl From<ItemRow> for Item {
 
 impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
-        let headers = match row.search_headers {
-            Some(Value::Object(headers)) => headers,
-            _ => Map::new(),
-        };
+        let headers = row.search_headers.map(object).unwrap_or_default();
         let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         Self {
             id: row.attempt_id.into(),
@@ -215,13 +212,15 @@ fn endpoint(word: &str) -> Endpoint {
     Endpoint::parse(word).unwrap_or(Endpoint::FlightsOneway)
 }
 
-/// `jsonb` forgets the order of fields: the contract's, and after it what is no field (`nights`, `samples`).
-fn in_order(endpoint: Endpoint, stored: Value) -> Map<String, Value> {
-    let Value::Object(mut stored) = stored else { return Map::new() };
-    let mut ordered = Map::with_capacity(stored.len());
-    for field in endpoint.fields() {
-        ordered.extend(stored.remove_entry(field.name));
+fn object(stored: Value) -> Map<String, Value> {
+    match stored {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     }
-    ordered.extend(stored);
-    ordered
+}
+
+/// A body in the contract's order: items are `jsonb`, which has an order of its own.
+fn in_order(endpoint: Endpoint, stored: Value) -> Map<String, Value> {
+    let mut stored = object(stored);
+    endpoint.fields().iter().filter_map(|field| stored.remove_entry(field.name)).collect()
 }

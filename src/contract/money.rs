@@ -1,0 +1,50 @@
+//! Prices on the wire: a JSON number in major units, without a fraction where it has none, so that 173 stays 173.
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+use serde::Serializer;
+
+/// For `#[serde(serialize_with = …)]` of a price.
+pub(crate) fn price<S: Serializer>(price: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+    match price.is_integer().then(|| price.to_i64()).flatten() {
+        Some(whole) => serializer.serialize_i64(whole),
+        None => rust_decimal::serde::float::serialize(price, serializer),
+    }
+}
+
+/// For `#[serde(serialize_with = …)]` of a price that may be absent.
+#[expect(clippy::ref_option, reason = "the form that serde calls")]
+pub(crate) fn price_if_any<S: Serializer>(value: &Option<Decimal>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => price(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Row {
+        #[serde(serialize_with = "price")]
+        sure: Decimal,
+        #[serde(serialize_with = "price_if_any")]
+        maybe: Option<Decimal>,
+    }
+
+    #[test]
+    fn a_price_is_written_as_it_is_spoken() {
+        for (text, written) in
+            [("173", "173"), ("173.00", "173"), ("199.99", "199.99"), ("0.5", "0.5"), ("12345678901234567", "12345678901234567")]
+        {
+            let sure: Decimal = text.parse().unwrap();
+            let row = serde_json::to_string(&Row { sure, maybe: Some(sure) }).unwrap();
+            assert_eq!(row, format!(r#"{{"sure":{written},"maybe":{written}}}"#));
+        }
+        let none = serde_json::to_string(&Row { sure: Decimal::ONE, maybe: None }).unwrap();
+        assert_eq!(none, r#"{"sure":1,"maybe":null}"#);
+    }
+}

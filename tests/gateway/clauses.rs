@@ -1,0 +1,384 @@
+//! contract.md, clause by clause, where the other tables of this folder do not hold it already (11 to 13: `keys`; 16, 17, 19 and the
+//! outcome table: `outcomes`; 20: `verify`; 21: `description`).
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::endpoints::{bodies, body};
+use crate::support::app::{KEY, TestApp};
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+use farescan::contract::Endpoint;
+
+const ONEWAY: &str = "/v1/flights/oneway";
+const ROUNDTRIP: &str = "/v1/flights/roundtrip";
+
+fn with(endpoint: Endpoint, fields: Value) -> Value {
+    let mut body = body(endpoint);
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+#[tokio::test]
+async fn contract_1_quota_headers_on_every_answer_that_came_from_upstream() {
+    let app = TestApp::start().await;
+    for status in [200, 400, 401, 403, 404, 422, 429, 500] {
+        let reply = Reply::status(status)
+            .body("[{}]")
+            .header("x-ratelimit-requests-limit", "2500")
+            .header("x-ratelimit-remaining", "24")
+            .header("x-plan-own", "kept as it is")
+            .header("x-other", "dropped")
+            .header("server", "dropped");
+        app.upstream.on_any().reply(reply);
+        for (endpoint, _, body) in bodies() {
+            let answer = app.post(&format!("/v1/{endpoint}"), &body).await;
+            let plan = ["x-plan-requests-limit", "x-plan-remaining", "x-plan-own"].map(|name| answer.header(name));
+            assert_eq!(plan, ["2500", "24", "kept as it is"], "{endpoint} {status}");
+            assert!(!["x-other", "server", "x-ratelimit-remaining"].iter().any(|name| answer.headers.contains_key(*name)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn contract_2_nothing_of_the_callers_is_passed_through() {
+    let app = TestApp::start().await;
+    let request = app
+        .request("POST", &format!("{ONEWAY}?debug=1"))
+        .json(&body(Endpoint::FlightsOneway))
+        .header("x-api-key", KEY)
+        .header("cookie", "a=b")
+        .header("x-custom", "c")
+        .header("x-request-id", "the-callers-own")
+        .header("x-forwarded-for", "192.0.2.1")
+        .header("accept-language", "de")
+        .header("user-agent", "curl");
+    let answer = app.send(request).await;
+    let call = app.upstream.calls().remove(0);
+    let mut names: Vec<_> = call.headers.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    let ours = [
+        "accept",
+        "accept-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-marketplace-host",
+        "x-marketplace-key",
+        "x-request-id",
+    ];
+    assert_eq!(names, ours);
+    assert_eq!(call.header("x-marketplace-host"), "127.0.0.1");
+    assert_eq!(call.header("x-request-id"), answer.header("x-request-id"));
+    assert_ne!(call.header("x-request-id"), "the-callers-own");
+    assert_eq!(call.body, body(Endpoint::FlightsOneway), "no defaults are added");
+    assert_eq!(call.path, "/api/google_flights/oneway/v1", "no query");
+}
+
+#[tokio::test]
+async fn contract_2_names_hosts_and_paths_are_settings() {
+    let app = TestApp::builder()
+        .config(|config| {
+            config.upstream_key_header = "x-rapidapi-key".parse().unwrap();
+            config.upstream_host_header = "x-rapidapi-host".parse().unwrap();
+            config.flights_host = Some("fares.example".into());
+            config.flights_oneway_path = "/v9/oneway".into();
+        })
+        .start()
+        .await;
+    app.upstream.on_any().reply(Reply::json(json!([])));
+    assert_eq!(app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await.status, 200);
+    let call = app.upstream.calls().remove(0);
+    assert_eq!(
+        (call.path.as_str(), call.header("x-rapidapi-key"), call.header("x-rapidapi-host")),
+        ("/v9/oneway", KEY, "fares.example")
+    );
+}
+
+#[tokio::test]
+async fn contract_4_body_then_key_then_validation_then_upstream() {
+    let app = TestApp::start().await;
+    let aliased = "max_stops -> max_departure_stops, max_return_stops";
+    let valid = with(Endpoint::FlightsRoundtrip, json!({"max_stops": 1}));
+    let invalid = json!({"max_stops": 1});
+    let no_key = |body: Value| app.request("POST", ROUNDTRIP).json(&body);
+    for (request, kind) in [
+        (no_key(invalid.clone()), "401 missing_api_key"),
+        (no_key(valid.clone()).header("x-api-key", "a b"), "401 invalid_api_key"),
+        (no_key(invalid).header("x-api-key", KEY), "400 invalid_request"),
+    ] {
+        let answer = app.send(request).await;
+        assert_eq!((answer.kind().as_str(), answer.header("x-field-aliased")), (kind, aliased));
+    }
+    assert_eq!(app.upstream.count(), 0);
+    for status in [200, 401, 403, 429, 500] {
+        app.upstream.on_any().reply(Reply::status(status).body("[]"));
+        assert_eq!(app.post(ROUNDTRIP, &valid).await.header("x-field-aliased"), aliased, "{status}");
+    }
+    let unreadable = app.send(app.request("POST", ROUNDTRIP).body("{")).await;
+    assert_eq!((unreadable.kind().as_str(), unreadable.header("x-field-aliased")), ("401 missing_api_key", ""));
+}
+
+#[tokio::test]
+async fn contract_5_alias() {
+    let app = TestApp::start().await;
+    let rows = [
+        (
+            json!({"max_stops": 1}),
+            "max_stops -> max_departure_stops, max_return_stops",
+            json!({"max_departure_stops": 1, "max_return_stops": 1}),
+        ),
+        (
+            json!({"max_stops": 1, "max_return_stops": 0}),
+            "max_stops -> max_departure_stops",
+            json!({"max_departure_stops": 1, "max_return_stops": 0}),
+        ),
+        (
+            json!({"max_stops": 1, "max_departure_stops": 2}),
+            "max_stops -> max_return_stops",
+            json!({"max_departure_stops": 2, "max_return_stops": 1}),
+        ),
+        (
+            json!({"max_stops": 1, "max_departure_stops": 2, "max_return_stops": 0}),
+            "",
+            json!({"max_departure_stops": 2, "max_return_stops": 0}),
+        ),
+        (json!({"max_stops": null}), "", json!({})),
+    ];
+    for (given, header, forwarded) in rows {
+        let answer = app.post(ROUNDTRIP, &with(Endpoint::FlightsRoundtrip, given.clone())).await;
+        assert_eq!((answer.status, answer.header("x-field-aliased")), (200, header), "{given}");
+        assert_eq!(app.upstream.calls().last().unwrap().body, with(Endpoint::FlightsRoundtrip, forwarded), "{given}");
+    }
+    let native = with(Endpoint::FlightsOneway, json!({"max_stops": 0}));
+    let answer = app.post(ONEWAY, &native).await;
+    assert_eq!((answer.status, answer.header("x-field-aliased")), (200, ""));
+    assert_eq!(app.upstream.calls().last().unwrap().body, native);
+}
+
+/// Every kind of fault of contract 6 to 9, once over the wire; the rules themselves have their tables at `contract`.
+#[tokio::test]
+async fn contract_6_to_9_a_request_that_cannot_be_valid_spends_nothing() {
+    let app = TestApp::start().await;
+    let rows = [
+        (
+            Endpoint::FlightsOneway,
+            json!({"from_airport": "TLVV", "departure_date": "2027-02-30"}),
+            ["`from_airport` holds \"TLVV\"", "`departure_date` holds \"2027-02-30\""],
+        ),
+        (
+            Endpoint::FlightsOneway,
+            json!({"arrival_time_min": 3}),
+            ["`arrival_time_min`", "did you mean `departure_arrival_time_min`?"],
+        ),
+        (Endpoint::FlightsOneway, json!({"limit": "10", "seat_type": 2}), ["`limit` holds \"10\"", "`seat_type` holds 2"]),
+        (Endpoint::FlightsOneway, json!({"to_airport": null}), ["`to_airport` is missing", "allowed"]),
+        (Endpoint::FlightsOneway, json!({"passengers": [1, 5]}), ["`passengers[1]` holds 5", "allowed"]),
+        (Endpoint::FlightsRoundtrip, json!({"return_date": "2027-01-13"}), ["`return_date`", "2027-01-14"]),
+        (Endpoint::HotelsSearch, json!({"location": "Rome"}), ["`location`", "`destination`, `checkin_date`, `checkout_date`"]),
+        (Endpoint::HotelsSearch, json!({"filters": ["spa"]}), ["`filters[0]` holds \"spa\"", "`free_cancellation`"]),
+        (Endpoint::HotelsSearch, json!({"checkout_date": "2027-03-01"}), ["`checkout_date`", "2027-03-01"]),
+        (Endpoint::HotelsByName, json!({"adults": 0}), ["`adults` holds 0", "allowed"]),
+        (Endpoint::HotelsRooms, json!({"hotel_booking_id": "../etc/passwd"}), ["`hotel_booking_id`", "allowed"]),
+        (Endpoint::HotelsResolve, json!({"hotel_name": ""}), ["`hotel_name`", "allowed"]),
+    ];
+    for (endpoint, fields, says) in rows {
+        let answer = app.post(&format!("/v1/{endpoint}"), &with(endpoint, fields.clone())).await;
+        assert_eq!(answer.kind(), "400 invalid_request", "{fields}");
+        for part in says {
+            assert!(answer.message().contains(part), "{part}: {}", answer.message());
+        }
+    }
+    assert_eq!(app.upstream.count(), 0);
+}
+
+#[tokio::test]
+async fn contract_8_what_is_forwarded_in_which_spelling() {
+    let app = TestApp::start().await;
+    let rows = [
+        (
+            Endpoint::FlightsOneway,
+            json!({"from_airport": "tlv", "currency": "eur"}),
+            json!({"from_airport": "TLV", "currency": "eur"}),
+        ),
+        (
+            Endpoint::FlightsOneway,
+            json!({"departure_time_min": 22, "departure_time_max": 5}),
+            json!({"departure_time_min": 22, "departure_time_max": 5}),
+        ),
+        (Endpoint::FlightsOneway, json!({"departure_date": "2020-01-01"}), json!({"departure_date": "2020-01-01"})),
+        (Endpoint::HotelsSearch, json!({"proxy_country": "De", "children": null}), json!({"proxy_country": "De"})),
+    ];
+    for (endpoint, given, forwarded) in rows {
+        let answer = app.post(&format!("/v1/{endpoint}"), &with(endpoint, given)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(app.upstream.calls().last().unwrap().body, with(endpoint, forwarded));
+    }
+}
+
+#[tokio::test]
+async fn contract_10_bodies() {
+    let app = TestApp::start().await;
+    let padded = |bytes: usize| {
+        let body = body(Endpoint::FlightsOneway).to_string();
+        format!("{body}{}", " ".repeat(bytes - body.len()))
+    };
+    let object = body(Endpoint::FlightsOneway).to_string();
+    let rows = [
+        (padded(64 * 1024), "application/json", "200"),
+        (padded(64 * 1024 + 1), "application/json", "413 payload_too_large"),
+        (object.clone(), "text/plain", "200"),
+        (object, "", "200"),
+        ("[]".into(), "application/json", "400 invalid_request"),
+        ("not json".into(), "application/json", "400 invalid_request"),
+        (String::new(), "application/json", "400 invalid_request"),
+        ("{} {}".into(), "application/json", "400 invalid_request"),
+        (format!("{{\"a\": {}{}}}", "[".repeat(64), "]".repeat(64)), "application/json", "400 invalid_request"),
+    ];
+    for (body, content_type, kind) in rows {
+        let start: String = body.chars().take(20).collect();
+        let mut request = app.request("POST", ONEWAY).header("x-api-key", KEY).body(body);
+        if !content_type.is_empty() {
+            request = request.header("content-type", content_type);
+        }
+        assert_eq!(app.send(request).await.kind(), kind, "{start} {content_type}");
+    }
+}
+
+#[tokio::test]
+async fn contract_10_paths_methods_and_request_ids() {
+    let app = TestApp::start().await;
+    let rows = [
+        ("GET", "/v1/nothing", "404 not_found", ""),
+        ("POST", "/", "404 not_found", ""),
+        ("POST", "/v1/flights/oneway/", "404 not_found", ""),
+        ("GET", ONEWAY, "405 method_not_allowed", "POST"),
+        ("DELETE", "/v1/hotels/search", "405 method_not_allowed", "POST"),
+        ("POST", "/v1/verify", "405 method_not_allowed", "GET,HEAD"),
+        ("PUT", "/healthz", "405 method_not_allowed", "GET,HEAD"),
+    ];
+    let mut ids = std::collections::HashSet::new();
+    for (method, path, kind, allow) in rows {
+        let answer = app.send(app.request(method, path).header("x-api-key", KEY)).await;
+        assert_eq!((answer.kind().as_str(), answer.header("allow")), (kind, allow), "{method} {path}");
+        assert!(ids.insert(answer.header("x-request-id").to_owned()), "each request has its own id");
+    }
+    for (endpoint, _, body) in bodies() {
+        assert!(ids.insert(app.post(&format!("/v1/{endpoint}"), &body).await.header("x-request-id").to_owned()));
+    }
+    assert!(!ids.contains(""));
+}
+
+#[tokio::test]
+async fn contract_14_rows_and_fields_are_kept_within_the_caps() {
+    let app = TestApp::start().await;
+    app.upstream.on(Endpoint::FlightsOneway).answer(|call| {
+        let mut row = fare(164, &call.body);
+        row["price_range_in_relation_to_other_periods"] = json!("");
+        row["a_new_field"] = json!({"kept": true});
+        Reply::json(Value::Array(vec![row; 15]))
+    });
+    for (fields, rows) in [(json!({}), 10), (json!({"limit": 3}), 3), (json!({"limit": 40}), 15)] {
+        let answer = app.post(ONEWAY, &with(Endpoint::FlightsOneway, fields)).await;
+        let list = answer.json();
+        assert_eq!((list.as_array().unwrap().len(), answer.header("x-search-results")), (rows, rows.to_string().as_str()));
+        assert_eq!(
+            (&list[0]["a_new_field"], &list[0]["price_range_in_relation_to_other_periods"]),
+            (&json!({"kept": true}), &Value::Null)
+        );
+    }
+    app.upstream.on(Endpoint::HotelsSearch).reply(Reply::json(json!({"properties": vec![json!({"name": "H"}); 60], "kept": 1})));
+    let answer = app.post("/v1/hotels/search", &body(Endpoint::HotelsSearch)).await;
+    assert_eq!((answer.json()["properties"].as_array().unwrap().len(), answer.header("x-search-results")), (50, "50"));
+    assert_eq!(answer.json()["kept"], 1);
+}
+
+#[tokio::test]
+async fn contract_15_search_headers() {
+    let app = TestApp::start().await;
+    let strict = with(Endpoint::FlightsOneway, json!({"strict": true}));
+    let lenient = body(Endpoint::FlightsOneway);
+    let stated = |status: &str| Reply::json(json!([])).header("x-search-status", status);
+    let rows = [
+        ("upstream's own word stands", stated("partial"), &lenient, "partial"),
+        ("even when a strict array is empty", stated("partial"), &strict, "partial"),
+        ("none is made up", Reply::json(json!([])), &lenient, ""),
+        ("nor for rows", Reply::json(json!([{}])), &strict, ""),
+        ("strict and empty is certain", Reply::json(json!([])), &strict, "empty"),
+        ("no answer is degraded", Reply::text("?"), &lenient, "degraded"),
+    ];
+    for (what, reply, body, status) in rows {
+        app.upstream.on_any().reply(reply);
+        assert_eq!(app.post(ONEWAY, body).await.header("x-search-status"), status, "{what}");
+    }
+    let reply = Reply::json(json!([{}, {}]))
+        .header("X-Search-Results", "99")
+        .header("X-Search-Attempts", "3")
+        .header("x-search-unreadable-pages", "1")
+        .header("x-search-fallback", "used");
+    app.upstream.on_any().replies([Reply::status(502), reply]);
+    let answer = app.post(ONEWAY, &lenient).await;
+    let names =
+        ["x-search-results", "x-search-attempts", "x-search-unreadable-pages", "x-search-fallback", "x-upstream-requests"];
+    assert_eq!(names.map(|name| answer.header(name)), ["2", "3", "1", "used", "2"]);
+    assert_eq!(answer.headers.get_all("x-search-results").iter().count(), 1);
+    assert_eq!(answer.header("cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn contract_17_a_server_error_is_sent_once_more_after_a_pause() {
+    let app = TestApp::start().await;
+    for status in [500, 502, 503, 504] {
+        for (endpoint, _, body) in bodies() {
+            let before = app.upstream.count();
+            let failed_once = std::sync::atomic::AtomicBool::new(false);
+            app.upstream.on(endpoint).answer(move |call| {
+                if failed_once.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                    crate::support::upstream::ordinary(call)
+                } else {
+                    Reply::status(status)
+                }
+            });
+            let answer = app.post(&format!("/v1/{endpoint}"), &body).await;
+            assert_eq!((answer.status, answer.header("x-upstream-requests")), (200, "2"), "{endpoint} {status}");
+            let calls = app.upstream.calls().split_off(before);
+            assert_eq!((calls.len(), &calls[0].body), (2, &calls[1].body));
+            let pause = calls[1].at - calls[0].at;
+            assert!(pause >= Duration::from_millis(100), "{pause:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn contract_18_one_budget_for_both_tries() {
+    let app = TestApp::builder().budget(Duration::from_millis(900)).start().await;
+    app.upstream.on_any().replies([Reply::status(503).delay(Duration::from_millis(200)), Reply::hang()]);
+    let begin = Instant::now();
+    let answer = app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await;
+    let took = begin.elapsed();
+    assert_eq!((answer.header("x-search-reason"), answer.header("x-upstream-requests")), ("upstream_timeout", "2"));
+    assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(10), "{took:?}");
+    // A first try that leaves no time for the pause is the answer.
+    app.upstream.on_any().reply(Reply::status(503).delay(Duration::from_millis(850)));
+    let answer = app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await;
+    assert_eq!((answer.header("x-search-reason"), answer.header("x-upstream-requests")), ("upstream_status", "1"));
+}
+
+#[tokio::test]
+async fn the_gateway_works_while_the_database_is_down() {
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let pool = sqlx::postgres::PgPoolOptions::new().acquire_timeout(Duration::from_secs(1));
+    let pool = pool.connect_lazy(&format!("postgres://nobody@{nobody}/nowhere")).unwrap();
+    let app = TestApp::builder().pool(pool).start().await;
+    for (endpoint, _, body) in bodies() {
+        assert_eq!(app.post(&format!("/v1/{endpoint}"), &body).await.status, 200, "{endpoint}");
+    }
+    assert_eq!(app.get("/v1/verify").await.status, 200);
+    assert_eq!((app.get("/healthz").await.status, app.admin("/healthz").await.status), (200, 200));
+    let ready = app.admin("/readyz").await;
+    assert_eq!((ready.kind().as_str(), ready.header("retry-after")), ("503 unavailable", "5"));
+}

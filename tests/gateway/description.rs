@@ -1,0 +1,128 @@
+//! `/openapi.json` and `/docs` (specification 9, contract 21): what is described is what is served.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::support::app::{Answer, TestApp};
+use farescan::http::{AppState, router};
+use farescan::upstream::Client;
+
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+async fn plain(app: &TestApp, method: &str, path: &str) -> Answer {
+    app.send(app.request(method, path)).await
+}
+
+/// Every path of the description with its methods, in capitals.
+fn described(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let paths = description["paths"].as_object().unwrap();
+    let methods = |item: &Value| item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+    paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect()
+}
+
+/// A path with something in each of its parameters.
+fn filled(path: &str) -> String {
+    path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+/// Every path of the router. It has no list of them but in its `Debug`, as `RouteId(7): "/path"`.
+fn served(app: &TestApp) -> BTreeSet<String> {
+    let state = AppState::new(Client::new(&app.upstream.config()).unwrap(), None);
+    let debug = format!("{:?}", router(state));
+    let (routes, _fallbacks) = debug.split_once("fallback_router").unwrap();
+    let paths = routes.split("RouteId(").filter_map(|part| part.split_once("): \"")?.1.split('"').next());
+    paths.filter(|path| path.starts_with('/')).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn contract_21_version_and_no_key() {
+    let app = TestApp::start().await;
+    let description = plain(&app, "GET", "/openapi.json").await.json();
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1."));
+    assert_eq!(description["info"]["version"], "1.1.0");
+    for path in ["/healthz", "/docs/", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"] {
+        assert_eq!(plain(&app, "GET", path).await.status, 200, "{path}");
+    }
+    assert_eq!(plain(&app, "GET", "/docs").await.header("location"), "/docs/");
+}
+
+#[tokio::test]
+async fn contract_21_every_described_route_is_served_and_takes_no_other_method() {
+    let app = TestApp::start().await;
+    let described = described(&plain(&app, "GET", "/openapi.json").await.json());
+    let specified =
+        ["verify", "flights/oneway", "flights/roundtrip", "hotels/search", "hotels/by-name", "hotels/rooms", "hotels/resolve"];
+    assert!(specified.iter().all(|path| described.contains_key(&format!("/v1/{path}"))), "{described:?}");
+    for (path, methods) in &described {
+        for method in METHODS {
+            let answer = plain(&app, method, &filled(path)).await;
+            if methods.contains(method) {
+                assert!(!matches!(answer.status, 404 | 405), "{method} {path}: {}", answer.status);
+            } else {
+                assert_eq!(answer.kind(), "405 method_not_allowed", "{method} {path}");
+                let allowed: BTreeSet<_> =
+                    answer.header("allow").split(',').filter(|method| *method != "HEAD").map(str::to_owned).collect();
+                assert_eq!(&allowed, methods, "{path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn contract_21_every_served_route_is_described() {
+    let app = TestApp::start().await;
+    let described = described(&plain(&app, "GET", "/openapi.json").await.json());
+    let served = served(&app);
+    assert!(described.keys().all(|path| served.contains(path)), "the router shows its paths otherwise now: {served:?}");
+    let undescribed: Vec<_> = served.iter().filter(|path| !path.starts_with("/docs") && !described.contains_key(*path)).collect();
+    assert!(undescribed.is_empty(), "{undescribed:?}");
+}
+
+#[tokio::test]
+async fn contract_21_every_operation_is_complete() {
+    let app = TestApp::start().await;
+    let description = plain(&app, "GET", "/openapi.json").await.json();
+    let mut ids = BTreeSet::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["summary"].is_string() && operation["tags"][0].is_string(), "{method} {path}");
+            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{path}: its operationId is another's");
+            let errors = operation["responses"].as_object().unwrap().iter().filter(|(status, _)| status.as_str() >= "400");
+            for (status, error) in errors {
+                let schema = &error["content"]["application/json"]["schema"]["$ref"];
+                assert_eq!(schema, "#/components/schemas/ErrorBody", "{path} {status}");
+            }
+        }
+    }
+    unresolved(&description, &description);
+}
+
+/// Every reference leads somewhere.
+fn unresolved(whole: &Value, part: &Value) {
+    match part {
+        Value::Object(object) => {
+            if let Some(Value::String(to)) = object.get("$ref") {
+                let target = whole.pointer(to.trim_start_matches('#'));
+                assert!(target.is_some(), "{to} leads nowhere");
+            }
+            object.values().for_each(|value| unresolved(whole, value));
+        }
+        Value::Array(list) => list.iter().for_each(|value| unresolved(whole, value)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn contract_21_the_page_asks_no_other_host() {
+    let app = TestApp::start().await;
+    let page = plain(&app, "GET", "/docs/").await.text();
+    for attribute in ["src=\"", "href=\""] {
+        for found in page.split(attribute).skip(1) {
+            assert!(!found.starts_with("http") && !found.starts_with("//"), "{}", &found[..found.len().min(80)]);
+        }
+    }
+    let start = plain(&app, "GET", "/docs/swagger-initializer.js").await.text();
+    assert!(start.contains("\"validatorUrl\": \"none\""), "{start}");
+    assert!(start.contains("/openapi.json"), "{start}");
+}

@@ -1,0 +1,256 @@
+//! What was seen, stored and read back.
+
+use farescan::contract::{Endpoint, Request, SearchStatus, Verdict};
+use farescan::history::{Observation, SeenPrice, Subject, record};
+use farescan::ids::{ItemId, TenantId};
+use farescan::search::CallerKey;
+use farescan::tenants::store;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::support::app::{KEY, TestApp, ring};
+use crate::support::db::TestDb;
+
+struct Archive {
+    db: TestDb,
+    app: TestApp,
+    tenant: TenantId,
+    now: Timestamp,
+}
+
+impl Archive {
+    async fn open() -> Self {
+        let db = TestDb::new().await;
+        let app = TestApp::builder().database(&db).start().await;
+        let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+        let mut tx = db.pool().begin().await.unwrap();
+        let tenant = store::find_or_make(&mut tx, &ring(), &CallerKey::new(KEY), now).await.unwrap();
+        tx.commit().await.unwrap();
+        Self { db, app, tenant, now }
+    }
+
+    fn seen(&self, endpoint: &str, body: Value, minutes: i64, price: Option<i64>) -> Observation {
+        let Value::Object(body) = body else { panic!("an object") };
+        let request = Request::check(Endpoint::parse(endpoint).unwrap(), &body).unwrap().request;
+        Observation {
+            tenant: self.tenant,
+            item: ItemId::new(),
+            number: 1,
+            subject: Subject::of(&request).unwrap(),
+            observed_at: self.now + SignedDuration::from_mins(minutes),
+            best: price.map(|price| SeenPrice {
+                price: price.into(),
+                seller: Some("Example Air".to_owned()),
+                band_low: Some(180.into()),
+                band_high: Some(320.into()),
+                verdict: Some(Verdict::Low),
+            }),
+            results: price.map(|_| 12),
+            status: if price.is_some() { SearchStatus::Ok } else { SearchStatus::Degraded },
+            reason: price.is_none().then(|| "blocked_page".to_owned()),
+        }
+    }
+
+    fn fare(&self, day: &str, minutes: i64, price: Option<i64>) -> Observation {
+        self.seen("flights/oneway", json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day}), minutes, price)
+    }
+
+    async fn keep(&self, observations: &[Observation]) {
+        let mut tx = self.db.pool().begin().await.unwrap();
+        record(&mut tx, observations).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    async fn latest(&self) -> Vec<(String, String)> {
+        let rows = sqlx::query_as("select first_date::text, price::text from latest_prices order by 1, 2");
+        rows.fetch_all(self.db.pool()).await.unwrap()
+    }
+
+    async fn column(&self, path: &str, field: &str) -> Vec<Value> {
+        let answer = self.app.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()["data"].as_array().unwrap().iter().map(|row| row[field].clone()).collect()
+    }
+}
+
+fn pair(day: &str, price: &str) -> (String, String) {
+    (day.to_owned(), price.to_owned())
+}
+
+#[tokio::test]
+async fn a_batch_stored_twice_is_stored_once() {
+    let archive = Archive::open().await;
+    let batch = [archive.fare("2030-01-01", 0, Some(200)), archive.fare("2030-01-02", 0, None)];
+    archive.keep(&batch).await;
+    archive.keep(&batch).await;
+    archive.keep(&[]).await;
+    let rows: (i64, i64) = sqlx::query_as("select (select count(*) from observations), (select count(*) from series)")
+        .fetch_one(archive.db.pool())
+        .await
+        .unwrap();
+    assert_eq!(rows, (2, 1));
+}
+
+#[tokio::test]
+async fn the_latest_price_is_the_newest_answer_with_one() {
+    let archive = Archive::open().await;
+    archive.keep(&[archive.fare("2030-01-01", 5, Some(200)), archive.fare("2030-01-01", 3, Some(100))]).await;
+    assert_eq!(archive.latest().await, [pair("2030-01-01", "200")], "the newest of a batch");
+    archive.keep(&[archive.fare("2030-01-01", 4, Some(90)), archive.fare("2030-01-02", 0, Some(70))]).await;
+    assert_eq!(archive.latest().await, [pair("2030-01-01", "200"), pair("2030-01-02", "70")], "an older one changes nothing");
+    archive.keep(&[archive.fare("2030-01-01", 9, None)]).await;
+    assert_eq!(archive.latest().await[0], pair("2030-01-01", "200"), "no answer is no price");
+    archive.keep(&[archive.fare("2030-01-01", 10, Some(210))]).await;
+    assert_eq!(archive.latest().await[0], pair("2030-01-01", "210"));
+}
+
+#[tokio::test]
+async fn batches_that_meet_do_not_wait_for_ever() {
+    let archive = Archive::open().await;
+    let forth: Vec<_> = (1..=28).map(|day| archive.fare(&format!("2030-01-{day:02}"), day, Some(day))).collect();
+    let back: Vec<_> = forth.iter().rev().map(|seen| Observation { item: ItemId::new(), ..seen.clone() }).collect();
+    for _ in 0..5 {
+        tokio::join!(archive.keep(&forth), archive.keep(&back), archive.keep(&forth));
+    }
+    assert_eq!(archive.latest().await.len(), 28);
+}
+
+#[tokio::test]
+async fn flights_are_read_back_newest_first_with_their_gaps() {
+    let archive = Archive::open().await;
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", 0, Some(200)),
+            archive.fare("2030-01-01", 1, None),
+            archive.fare("2030-01-09", 2, Some(70)),
+        ])
+        .await;
+    let path = "/v1/history/flights?from_airport=tlv&to_airport=LHR";
+    let page = archive.app.get(path).await.json();
+    let newest = &page["data"][0];
+    let expected = json!({
+        "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-09", "return_date": null,
+        "product": {"sort_type": "Overall", "passengers": [1]}, "price": 70.0, "currency": "USD", "carrier": "Example Air", "results": 12,
+        "price_insights_low": 180.0, "price_insights_high": 320.0, "verdict": "low", "search_status": "ok", "reason": null,
+        "observed_at": (archive.now + SignedDuration::from_mins(2)).to_string(), "item_id": newest["item_id"]
+    });
+    assert_eq!(newest, &expected);
+    assert_eq!(page["next_cursor"], json!(null));
+    let gap = &page["data"][1];
+    assert_eq!(
+        (&gap["price"], &gap["search_status"], &gap["reason"]),
+        (&json!(null), &json!("degraded"), &json!("blocked_page"))
+    );
+}
+
+#[tokio::test]
+async fn every_filter_of_flights_narrows() {
+    let archive = Archive::open().await;
+    let trip = |body: Value, minutes| {
+        let mut request = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
+        request.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let endpoint = if body.get("return_date").is_some() { "flights/roundtrip" } else { "flights/oneway" };
+        archive.seen(endpoint, request, minutes, Some(minutes))
+    };
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", 1, Some(1)),
+            archive.fare("2030-01-02", 2, Some(2)),
+            trip(json!({"currency": "EUR"}), 3),
+            trip(json!({"return_date": "2030-01-08"}), 4),
+            trip(json!({"to_airport": "CDG"}), 5),
+        ])
+        .await;
+    let at = |minutes| (archive.now + SignedDuration::from_mins(minutes)).to_string();
+    for (filter, prices) in [
+        (String::new(), vec![4.0, 3.0, 2.0, 1.0]),
+        ("&departure_date=2030-01-02".to_owned(), vec![2.0]),
+        ("&departure_from=2030-01-02".to_owned(), vec![4.0, 3.0, 2.0]),
+        ("&departure_to=2030-01-02".to_owned(), vec![2.0, 1.0]),
+        ("&departure_from=2030-01-02&departure_to=2030-01-04".to_owned(), vec![2.0]),
+        ("&return_date=2030-01-08".to_owned(), vec![4.0]),
+        ("&currency=eur".to_owned(), vec![3.0]),
+        (format!("&since={}", at(3)), vec![4.0, 3.0]),
+        (format!("&until={}", at(3)), vec![2.0, 1.0]),
+    ] {
+        let path = format!("/v1/history/flights?from_airport=TLV&to_airport=LHR{filter}");
+        assert_eq!(archive.column(&path, "price").await, prices.into_iter().map(Value::from).collect::<Vec<_>>(), "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn every_filter_of_hotels_narrows() {
+    let archive = Archive::open().await;
+    let stay = |body: Value, price| {
+        let mut request = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": "2030-01-06"});
+        request.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        archive.seen("hotels/by-name", request, price, Some(price))
+    };
+    let dates = json!({"checkin_date": "2030-01-05", "checkout_date": "2030-01-06"});
+    let other = |field: &str, value: &str| {
+        let mut request = dates.clone();
+        request[field] = value.into();
+        request
+    };
+    archive
+        .keep(&[
+            stay(json!({}), 1),
+            stay(json!({"proxy_country": "DE"}), 2),
+            stay(json!({"proxy_country": "us", "adults": 1}), 3),
+            stay(json!({"children": 2, "currency": "EUR"}), 4),
+            stay(json!({"checkin_date": "2030-01-07", "checkout_date": "2030-01-09"}), 5),
+            archive.seen("hotels/search", other("destination", "Lisbon"), 6, Some(6)),
+            archive.seen("hotels/rooms", other("hotel_booking_id", "pt/grand"), 7, Some(7)),
+        ])
+        .await;
+    for (query, prices) in [
+        ("destination=Lisbon", vec![6.0]),
+        ("hotel_booking_id=pt/grand", vec![7.0]),
+        ("hotel_name=Grand+Hotel", vec![5.0, 4.0, 3.0, 2.0, 1.0]),
+        ("hotel_name=Grand+Hotel&proxy_country=de", vec![2.0]),
+        ("hotel_name=Grand+Hotel&adults=1", vec![3.0]),
+        ("hotel_name=Grand+Hotel&children=2", vec![4.0]),
+        ("hotel_name=Grand+Hotel&currency=EUR", vec![4.0]),
+        ("hotel_name=Grand+Hotel&checkin_date=2030-01-07", vec![5.0]),
+        ("hotel_name=Grand+Hotel&checkin_from=2030-01-06", vec![5.0]),
+        ("hotel_name=Grand+Hotel&checkin_to=2030-01-05", vec![4.0, 3.0, 2.0, 1.0]),
+        ("hotel_name=Grand+Hotel&checkout_date=2030-01-09", vec![5.0]),
+    ] {
+        let path = format!("/v1/history/hotels?{query}");
+        assert_eq!(archive.column(&path, "price").await, prices.into_iter().map(Value::from).collect::<Vec<_>>(), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn history_is_paged_without_gaps_and_each_callers_own() {
+    let archive = Archive::open().await;
+    // Two seen at the same time: the cursor tells them apart.
+    let batch: Vec<_> = (0..7).map(|number| archive.fare("2030-01-01", number / 2, Some(number + 1))).collect();
+    archive.keep(&batch).await;
+    let path = "/v1/history/flights?from_airport=TLV&to_airport=LHR&limit=2";
+    let (mut next, mut prices) = (path.to_owned(), Vec::new());
+    loop {
+        let answer = archive.app.get(&next).await;
+        let page = answer.json();
+        prices.extend(page["data"].as_array().unwrap().iter().map(|row| row["price"].as_f64().unwrap()));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        assert!(answer.header("link").ends_with("; rel=\"next\""));
+        next = format!("{path}&cursor={cursor}");
+    }
+    prices.sort_by(f64::total_cmp);
+    assert_eq!(prices, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+
+    let stranger = archive.app.request("GET", path).header("x-api-key", "another-key-0123456789");
+    assert_eq!(archive.app.send(stranger).await.json(), json!({"data": [], "next_cursor": null}));
+    for (query, field) in [
+        ("flights?from_airport=TLV", "`to_airport` is missing"),
+        ("flights?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01", "`departure_date` holds"),
+        ("flights?from_airport=TLV&to_airport=LHR&cursor=6974", "`cursor` holds"),
+        ("hotels", "`hotel_name` is missing"),
+        ("hotels?hotel_name=a&destination=b", "`destination` holds"),
+    ] {
+        let answer = archive.app.get(&format!("/v1/history/{query}")).await;
+        assert_eq!(answer.kind(), "400 invalid_request", "{query}");
+        assert!(answer.message().starts_with(field), "{query}: {}", answer.message());
+    }
+}

@@ -1,0 +1,243 @@
+//! Ordering a scan.
+
+use farescan::ids::{GrantId, TenantId};
+use farescan::tenants;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::office::{Comes, Office, day, fares};
+use crate::support::app::{KEY, TestApp, ring};
+use crate::support::db::{PrivatePg, TestDb};
+
+#[tokio::test]
+async fn a_scan_is_accepted_whole_and_read_back() {
+    let office = Office::open().await;
+    let mut body = fares(3);
+    body["label"] = json!("January");
+    body["tags"] = json!(["demo"]);
+    body["max_requests"] = json!(5);
+    let answer = office.app.post("/v1/scans", &body).await;
+    assert_eq!(answer.status, 202, "{}", answer.text());
+    let scan = answer.json();
+    let id = scan["id"].as_str().unwrap();
+    assert_eq!(answer.header("location"), format!("/v1/scans/{id}"));
+    for (field, value) in [
+        ("endpoint", json!("flights/oneway")),
+        ("request", body["request"].clone()),
+        ("sweep", body["sweep"].clone()),
+        ("label", json!("January")),
+        ("tags", json!(["demo"])),
+        ("status", json!("queued")),
+        ("status_reason", json!(null)),
+        ("requests", json!({"planned": 3, "spent": 0, "max": 5})),
+        ("best", json!(null)),
+        ("progress", json!(0.0)),
+        ("eta_seconds", json!(1)),
+        ("monitor_id", json!(null)),
+        ("finished_at", json!(null)),
+    ] {
+        assert_eq!(scan[field], value, "{field}");
+    }
+    assert_eq!((&scan["items"]["total"], &scan["items"]["pending"], &scan["items"]["ok"]), (&json!(3), &json!(3), &json!(0)));
+    assert!(scan["key_custody"]["until"].is_string(), "the key is held and the caller is told until when");
+    assert_eq!(scan["request"].to_string(), body["request"].to_string(), "as given, in the caller's order");
+    assert_eq!(office.scan(id).await, scan);
+    let searches = office.column(&format!("/v1/scans/{id}/items"), "search").await;
+    let expected: Vec<_> =
+        (1..=3).map(|number| json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day(number)})).collect();
+    assert_eq!(searches, expected);
+    assert_eq!(office.app.upstream.count(), 0, "an order calls nothing by itself");
+}
+
+#[tokio::test]
+async fn the_key_is_sealed_opens_for_its_tenant_only_and_is_wiped_with_the_end() {
+    let office = Office::open().await;
+    let id = office.order(&fares(2)).await;
+    let pool = office.db.pool();
+    let (tenant, grant): (Uuid, Uuid) = sqlx::query_as("select tenant_id, grant_id from scans").fetch_one(pool).await.unwrap();
+    let (tenant, grant) = (TenantId::from(tenant), GrantId::from(grant));
+    assert_eq!(tenants::open_grant(pool, &ring(), tenant, grant).await.unwrap().expose(), KEY);
+    let another = tenants::open_grant(pool, &ring(), TenantId::new(), grant).await;
+    assert!(matches!(another, Err(tenants::GrantError::Gone)));
+    let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let dump = office.dump().await;
+    assert!(dump.contains("flights/oneway") && !dump.contains(KEY) && !dump.contains(&hex));
+
+    office.work(|_| Comes::Ok(100)).await;
+    assert!(matches!(tenants::open_grant(pool, &ring(), tenant, grant).await, Err(tenants::GrantError::Gone)));
+    let scan = office.scan(&id).await;
+    assert_eq!((&scan["status"], &scan["key_custody"]), (&json!("completed"), &json!(null)));
+}
+
+#[tokio::test]
+async fn a_scan_tells_how_far_it_is() {
+    let office = Office::open().await;
+    let id = office.order(&fares(6)).await;
+    let claims = office.claim().await;
+    let comes = [Comes::Ok(250), Comes::Ok(199), Comes::Empty, Comes::Degraded("blocked_page"), Comes::NotYet];
+    for (claimed, comes) in claims.iter().zip(comes) {
+        office.begin(claimed).await;
+        office.end(claimed, comes).await;
+    }
+    let scan = office.scan(&id).await;
+    let items = json!({
+        "total": 6, "pending": 1, "running": 1, "ok": 2, "empty": 1, "partial": 0, "degraded": 1, "failed": 0, "cancelled": 0
+    });
+    assert_eq!((&scan["items"], &scan["status"], &scan["requests"]["spent"]), (&items, &json!("running"), &json!(5)));
+    assert_eq!(scan["progress"], json!(0.6667));
+    assert_eq!((&scan["best"]["price"], &scan["best"]["currency"]), (&json!(199.0), &json!("USD")));
+    assert_eq!(scan["best"]["item"], json!(claims[1].claim.item.to_string()));
+}
+
+#[tokio::test]
+async fn a_lane_that_is_stopped_shows_in_its_scans() {
+    let office = Office::open().await;
+    let id = office.order(&fares(2)).await;
+    sqlx::query("select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes").execute(office.db.pool()).await.unwrap();
+    let scan = office.scan(&id).await;
+    assert_eq!(
+        (&scan["status"], &scan["status_reason"], &scan["eta_seconds"]),
+        (&json!("paused"), &json!("rate_limited"), &json!(null))
+    );
+    assert_eq!(office.column("/v1/scans?status=paused", "id").await, [json!(id)]);
+    assert_eq!(office.column("/v1/scans?status=queued", "id").await.len(), 0);
+}
+
+#[tokio::test]
+async fn all_five_endpoints_sweep() {
+    let stay = json!({"checkin_date": "2030-01-01", "currency": "EUR"});
+    let with = |more: serde_json::Value| {
+        let mut request = stay.clone();
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+    };
+    for (endpoint, request, sweep, items) in [
+        (
+            "flights/oneway",
+            json!({"from_airport": "TLV", "departure_date": "2030-01-01"}),
+            json!({"to_airport": ["LHR", "CDG"]}),
+            2,
+        ),
+        (
+            "flights/roundtrip",
+            json!({"from_airport": "TLV", "to_airport": "LHR"}),
+            json!({"departure_date": {"from": "2030-01-01", "to": "2030-01-14", "weekdays": ["thu"]}, "nights": [3, 7, 10]}),
+            6,
+        ),
+        (
+            "hotels/search",
+            with(json!({"destination": "Lisbon"})),
+            json!({"nights": [1, 2], "filters": [["gym"], ["sauna", "gym"]]}),
+            4,
+        ),
+        (
+            "hotels/by-name",
+            with(json!({"hotel_name": "Grand"})),
+            json!({"nights": [1], "proxy_country": ["us", "de"], "samples": 3}),
+            6,
+        ),
+        (
+            "hotels/rooms",
+            with(json!({"hotel_booking_id": "pt/grand"})),
+            json!({"checkout_date": ["2030-01-02", "2030-01-03"]}),
+            2,
+        ),
+    ] {
+        let office = Office::open().await;
+        let id = office.order(&json!({"endpoint": endpoint, "request": request, "sweep": sweep})).await;
+        assert_eq!(office.scan(&id).await["items"]["total"], json!(items), "{endpoint}");
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_items_are_one_scan() {
+    let office = Office::open().await;
+    let id = office.order(&fares(10_000)).await;
+    assert_eq!(office.scan(&id).await["items"]["total"], json!(10_000));
+    let last = office.get(&format!("/v1/scans/{id}/items?limit=1&sort=position")).await;
+    assert_eq!(last["data"][0]["position"], json!(0));
+    let places: (i64, i32, i32) = sqlx::query_as("select count(distinct position), min(position), max(position) from scan_items")
+        .fetch_one(office.db.pool())
+        .await
+        .unwrap();
+    assert_eq!(places, (10_000, 0, 9_999));
+}
+
+#[tokio::test]
+async fn one_scan_until_the_marketplace_has_accepted_the_key_once() {
+    let office = Office::open().await;
+    office.order(&fares(3)).await;
+    let second = office.app.post("/v1/scans", &fares(1)).await;
+    assert_eq!((second.kind(), second.header("retry-after")), ("429 too_many_requests".to_owned(), "60"));
+    assert!(second.message().starts_with("one scan at a time"), "{}", second.message());
+    let claims = office.claim().await;
+    office.begin(&claims[0]).await;
+    office.end(&claims[0], Comes::Empty).await;
+    office.order(&fares(1)).await;
+}
+
+#[tokio::test]
+async fn live_scans_and_open_items_of_a_caller_are_bounded() {
+    let office = Office::open().await;
+    office.done(&fares(1), |_| Comes::Empty).await;
+    for _ in 0..9 {
+        office.order(&fares(10_000)).await;
+    }
+    office.order(&fares(9_950)).await;
+    let full = office.app.post("/v1/scans", &fares(51)).await;
+    assert_eq!(full.kind(), "429 too_many_requests");
+    assert!(full.message().contains("99950 items are underway"), "{}", full.message());
+    for _ in 0..50 {
+        office.order(&fares(1)).await;
+    }
+    let other = office.post_as("another-key-0123456789", "/v1/scans", &fares(1)).await;
+    assert_eq!(other.status, 202, "another caller's limits are its own");
+
+    sqlx::query("update scans set total = 1 where total > 1").execute(office.db.pool()).await.unwrap();
+    for _ in 0..40 {
+        office.order(&fares(1)).await;
+    }
+    let many = office.app.post("/v1/scans", &fares(1)).await;
+    assert!(many.message().starts_with("100 scans are underway"), "{}", many.message());
+}
+
+#[tokio::test]
+async fn a_service_without_a_master_key_says_what_to_set() {
+    let db = TestDb::new().await;
+    let app = TestApp::builder().pool(db.pool().clone()).start().await;
+    let scan = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
+    let mut answers =
+        vec![app.post("/v1/scans", &fares(1)).await, app.post(&format!("/v1/scans/{scan}/cancel"), &json!({})).await];
+    for path in [
+        "/v1/scans",
+        &format!("/v1/scans/{scan}"),
+        &format!("/v1/scans/{scan}/items"),
+        "/v1/history/flights",
+        "/v1/history/hotels",
+    ] {
+        answers.push(app.get(path).await);
+    }
+    for answer in answers {
+        assert_eq!(answer.kind(), "503 key_custody_disabled");
+        assert!(answer.message().contains("FARESCAN_MASTER_KEY_FILE"));
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
+    let mut server = PrivatePg::start().await;
+    let config = farescan::config::DatabaseConfig { url: Some(server.url().into()), ..Default::default() };
+    let database = farescan::db::Database::open(&config).await.unwrap();
+    farescan::db::migrate(database.pool()).await.unwrap();
+    let app = TestApp::builder().orders(database.pool().clone(), database.connect_options().clone()).start().await;
+    let id = app.post("/v1/scans", &fares(1)).await.json()["id"].as_str().unwrap().to_owned();
+
+    server.stop_immediate().await;
+    for answer in [app.post("/v1/scans", &fares(1)).await, app.get(&format!("/v1/scans/{id}")).await, app.get("/v1/scans").await]
+    {
+        assert_eq!((answer.kind(), answer.header("retry-after")), ("503 unavailable".to_owned(), "5"));
+    }
+    server.restart().await;
+    assert_eq!(app.get(&format!("/v1/scans/{id}?wait=0")).await.status, 200);
+    database.close().await;
+}
