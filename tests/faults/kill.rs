@@ -106,6 +106,8 @@ async fn killed_again_and_again_in_the_middle_of_calls_it_loses_nothing_and_repe
     );
     assert_eq!(stage.count("select count(*) from attempts where ended_at is null").await, 0);
     assert_eq!(stage.count("select count(*) from answers").await, i64::from(seen.items.ok));
+    let gaps = "select count(*) from observations where reason = 'worker_lost' and price is null";
+    assert_eq!(stage.count(gaps).await, i64::from(seen.items.degraded), "a lost call is a gap in the history");
     ledgers_agree(&stage).await;
 }
 
