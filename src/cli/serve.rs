@@ -76,6 +76,7 @@ pub fn sandbox_upstream(upstream: &mut UpstreamConfig, address: SocketAddr) -> R
 }
 
 /// Cancels `stop` at the first SIGTERM or SIGINT, ends the process at the second.
+#[expect(clippy::disallowed_methods, reason = "the second signal asks for just this; a server left running is adopted")]
 pub async fn end_signal(stop: CancellationToken) {
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         tracing::error!("signals cannot be received: end the process by SIGKILL, which loses nothing that is on record");

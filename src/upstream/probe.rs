@@ -52,6 +52,7 @@ pub(super) fn judge(reply: &Result<Reply, NoReply>) -> Result<VerifyReason, Inco
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "an answer as the client hands it over")]
     fn reply(status: u16) -> Result<Reply, NoReply> {
         Ok(Reply { status, headers: reqwest::header::HeaderMap::new(), body: Ok(bytes::Bytes::new()) })
     }

@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn contract_1_which_headers_come_back() {
-        let rows: &[(&[(&'static str, &str)], &[(&str, &str)])] = &[
+        type Headers<'a> = &'a [(&'static str, &'a str)];
+        let rows: &[(Headers, Headers)] = &[
             (&[("x-plan-requests-limit", "10")], &[("x-plan-requests-limit", "10")]),
             (&[("x-plan-anything", "as it is")], &[("x-plan-anything", "as it is")]),
             (&[("x-ratelimit-requests-remaining", "9")], &[("x-plan-requests-remaining", "9")]),

@@ -116,8 +116,7 @@ fn what_next(out: &mut impl Write, base: &str, told: &Told) -> Result<(), Failur
          # what became of the hotel, market by market\n   \
          {curl} '{base}/v1/scans/{hotel}/items'\n   \
          # one live search\n   \
-         {curl} {base}/v1/flights/oneway -d '{{\"from_airport\":\"TLV\",\"to_airport\":\"LHR\",\"departure_date\":\"{}\",\"limit\":1}}'",
-        first
+         {curl} {base}/v1/flights/oneway -d '{{\"from_airport\":\"TLV\",\"to_airport\":\"LHR\",\"departure_date\":\"{first}\",\"limit\":1}}'"
     )?;
     Ok(())
 }
