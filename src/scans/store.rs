@@ -325,7 +325,7 @@ pub(super) struct Turns {
 }
 
 /// Makes ended items pending again under all locks, or held where their scan is paused; takes them back out of the scan's counts and
-/// has it run on. With `resumes`, a scan that had spent its budget goes on with the new one.
+/// has it run on. With `resumes`, a paused scan goes on, and what it held is pending again.
 pub(super) async fn ask_again(
     conn: &mut PgConnection,
     tenant: TenantId,
