@@ -125,6 +125,8 @@ async fn contract_13_no_log_line_holds_a_key() {
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
+    // Where one subscriber is all there is, a test on another thread, which has none, switches log points off for every thread.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(lines);
     let app = TestApp::start().await;
     let headers: [&[(&str, &str)]; 5] = [
