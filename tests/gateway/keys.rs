@@ -120,7 +120,13 @@ impl std::io::Write for Logs {
 async fn contract_13_no_log_line_holds_a_key() {
     let logs = Logs::default();
     let writer = logs.clone();
-    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false).with_writer(move || writer.clone()).finish();
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // Where one subscriber is all there is, a test on another thread, which has none, switches log points off for every thread.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(lines);
     let app = TestApp::start().await;
     let headers: [&[(&str, &str)]; 5] = [

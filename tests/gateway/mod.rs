@@ -6,4 +6,5 @@ mod endpoints;
 mod errors;
 mod keys;
 mod outcomes;
+mod requests;
 mod verify;
