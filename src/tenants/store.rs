@@ -165,13 +165,14 @@ pub async fn open_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, grant: 
     Ok(terms.open(ring, &sealed)?)
 }
 
-/// Destroys the key that a grant holds: the columns are overwritten. Again is no error.
+/// Destroys the key of a grant that has expired: the columns are overwritten. A grant that was sealed anew meanwhile is left alone.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn wipe_grant(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
+pub async fn wipe_expired(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query!(
-        "update key_grants set nonce = '', ciphertext = '', wiped_at = $3 where tenant_id = $1 and grant_id = $2 and wiped_at is null",
+        "update key_grants set nonce = '', ciphertext = '', wiped_at = $3
+         where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at <= $3",
         tenant.uuid(),
         grant.uuid(),
         now.to_sqlx(),
