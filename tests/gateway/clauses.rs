@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::endpoints::{bodies, body};
 use crate::support::app::{KEY, TestApp};
-use crate::support::reply::Reply;
+use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use farescan::contract::Endpoint;
 
 const ONEWAY: &str = "/v1/flights/oneway";
 const ROUNDTRIP: &str = "/v1/flights/roundtrip";
 
+#[expect(clippy::needless_pass_by_value, reason = "tests write json!(…) in place")]
 fn with(endpoint: Endpoint, fields: Value) -> Value {
     let mut body = body(endpoint);
     for (name, value) in fields.as_object().unwrap() {
@@ -220,6 +221,46 @@ async fn contract_8_what_is_forwarded_in_which_spelling() {
     }
 }
 
+/// Specification 2.6, written out: the 24 values, no more and no fewer.
+const FILTERS: [&str; 24] = [
+    "free_cancellation",
+    "breakfast_included",
+    "breakfast_and_lunch",
+    "breakfast_and_dinner",
+    "all_meals_included",
+    "all_inclusive",
+    "free_wifi",
+    "swimming_pool",
+    "gym",
+    "parking",
+    "front_desk_24h",
+    "review_score_7",
+    "review_score_8",
+    "review_score_9",
+    "private_bathroom",
+    "air_conditioning",
+    "stars_3",
+    "stars_4",
+    "stars_5",
+    "pets_allowed",
+    "adults_only",
+    "sauna",
+    "very_good_breakfast",
+    "accepts_online_payment",
+];
+
+#[tokio::test]
+async fn the_24_filters_of_the_specification() {
+    let app = TestApp::start().await;
+    let all = with(Endpoint::HotelsSearch, json!({"filters": FILTERS}));
+    assert_eq!(app.post("/v1/hotels/search", &all).await.status, 200);
+    assert_eq!(app.upstream.calls()[0].body, all);
+    let answer = app.post("/v1/hotels/search", &with(Endpoint::HotelsSearch, json!({"filters": ["Sauna"]}))).await;
+    let listed: Vec<_> =
+        answer.message().split("one of ").nth(1).unwrap().split(", ").map(|word| word.trim_matches('`').to_owned()).collect();
+    assert_eq!(listed, FILTERS);
+}
+
 #[tokio::test]
 async fn contract_10_bodies() {
     let app = TestApp::start().await;
@@ -366,6 +407,32 @@ async fn contract_18_one_budget_for_both_tries() {
     app.upstream.on_any().reply(Reply::status(503).delay(Duration::from_millis(850)));
     let answer = app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await;
     assert_eq!((answer.header("x-search-reason"), answer.header("x-upstream-requests")), ("upstream_status", "1"));
+}
+
+#[tokio::test]
+async fn many_callers_at_once_each_get_their_own_answer() {
+    let app = std::sync::Arc::new(TestApp::start().await);
+    let gate = Gate::closed();
+    let held = gate.clone();
+    app.upstream
+        .on(Endpoint::FlightsOneway)
+        .when(|call| call.key != KEY)
+        .answer(move |call| Reply::json(json!([{"of": call.key}])).held_by(&held));
+    let callers: Vec<_> = (0..20)
+        .map(|caller| {
+            let app = std::sync::Arc::clone(&app);
+            let request =
+                app.request("POST", ONEWAY).header("x-api-key", format!("caller-{caller}")).json(&body(Endpoint::FlightsOneway));
+            tokio::spawn(async move { app.send(request).await })
+        })
+        .collect();
+    app.upstream.wait_for_in_flight(20).await;
+    assert_eq!(app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await.status, 200, "another caller does not wait for them");
+    assert_eq!(app.upstream.in_flight(), 20);
+    gate.open();
+    for (caller, answer) in callers.into_iter().enumerate() {
+        assert_eq!(answer.await.unwrap().json(), json!([{"of": format!("caller-{caller}")}]));
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod clauses;
 mod description;
 mod endpoints;
+mod errors;
 mod keys;
 mod outcomes;
 mod verify;
