@@ -143,7 +143,7 @@ impl Sweep {
                 store::hold_scan(&self.pool, tenant, ScanId::from(scan), "key_expired").await?;
             }
             let mut connection = self.pool.acquire().await?;
-            tenants::store::wipe_grant(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
+            tenants::store::wipe_expired(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
         }
         Ok(())
     }
