@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::db;
+
 /// The longest that one move may take before it is tried on another connection.
 pub(super) const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -38,7 +40,7 @@ where
     loop {
         let error = match timeout(MOVE_TIMEOUT, make()).await {
             Ok(Ok(made)) => return Ok(made),
-            Ok(Err(error)) if !passes(&error) => return Err(Failed::Refused(error)),
+            Ok(Err(error)) if !db::is_away(&error) => return Err(Failed::Refused(error)),
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };
@@ -55,20 +57,5 @@ where
             return Err(Failed::Stopped);
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// Whether the same move may do better a moment later.
-fn passes(error: &sqlx::Error) -> bool {
-    use sqlx::Error::{Database, Io, PoolTimedOut, Protocol, Tls, WorkerCrashed};
-    match error {
-        Io(_) | Tls(_) | Protocol(_) | PoolTimedOut | WorkerCrashed => true,
-        Database(error) => error.code().is_some_and(|code| {
-            // Connection, transaction rollback (serialization, deadlock), resources, operator intervention, system error.
-            matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58"))
-                // A standby that is being promoted, idle in transaction too long, lock timeout.
-                || matches!(&*code, "25006" | "25P03" | "55P03")
-        }),
-        _ => false,
     }
 }

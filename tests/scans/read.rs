@@ -23,7 +23,7 @@ async fn pages(office: &Office, path: &str) -> (Vec<Value>, Vec<usize>) {
             return (rows, sizes);
         };
         let link = answer.header("link");
-        next = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\"")).unwrap().to_owned();
+        link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\"")).unwrap().clone_into(&mut next);
         assert!(next.contains(cursor), "{next}");
     }
 }

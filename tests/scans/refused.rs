@@ -51,7 +51,7 @@ async fn bad_orders_are_refused_with_all_their_faults() {
     ] {
         let answer = office.app.post("/v1/scans", &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
-        let mut told: Vec<_> = answer.message().split(". `").map(|fault| path_of(fault)).collect();
+        let mut told: Vec<_> = answer.message().split(". `").map(path_of).collect();
         let mut expected: Vec<_> = paths.iter().map(|path| (*path).to_owned()).collect();
         told.sort();
         expected.sort();
