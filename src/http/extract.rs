@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use serde_json::{Map, Value};
@@ -32,6 +32,22 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     }
 }
 
+/// The same, or no body at all, which is an empty object.
+#[derive(Debug)]
+pub(super) struct MaybeObject<const LIMIT: usize>(pub(super) Map<String, Value>);
+
+impl<S: Sync, const LIMIT: usize> FromRequest<S> for MaybeObject<LIMIT> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        let bytes = bytes(request.into_body(), LIMIT).await?;
+        if bytes.is_empty() {
+            return Ok(Self(Map::new()));
+        }
+        Ok(Self(read_object(&bytes, MAX_DEPTH)?))
+    }
+}
+
 /// The decoded pairs of the query string, keys taken out before (contract 11). What they mean is read by `contract`.
 #[derive(Debug)]
 pub(super) struct Pairs(Vec<(String, String)>);
@@ -56,16 +72,16 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
 /// The outer error: it could not be read (too large, too slow, broken off). The inner one: it could, and is not a JSON object; that
 /// is one of the faults that only a caller with a key is told (contract 4).
 pub(super) async fn object(body: Body, limit: usize) -> Result<Result<Map<String, Value>, Faults>, ApiError> {
-    let bytes = match timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) if is_too_large(&error) => return Err(ApiError::payload_too_large(limit)),
-        Ok(Err(_)) => return Err(ApiError::invalid_request("the body broke off before its end")),
-        Err(_) => {
-            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
-            return Err(ApiError::invalid_request(message));
-        }
-    };
-    Ok(read_object(&bytes, MAX_DEPTH))
+    Ok(read_object(&bytes(body, limit).await?, MAX_DEPTH))
+}
+
+async fn bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    match timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_large(&error) => Err(ApiError::payload_too_large(limit)),
+        Ok(Err(_)) => Err(ApiError::invalid_request("the body broke off before its end")),
+        Err(_) => Err(ApiError::invalid_request(format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs()))),
+    }
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
