@@ -1,5 +1,6 @@
 //! The one integration binary: the house seen from outside, a module for each part of it.
 
+mod control;
 mod embedded;
 mod faults;
 mod gateway;

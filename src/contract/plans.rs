@@ -70,3 +70,25 @@ impl Plan {
         Some((Decimal::from(requests) * Decimal::new(thousandths.into(), 3)).normalize())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Specification 8, row by row.
+    #[test]
+    fn the_table_is_the_specifications() {
+        let rows = |api| {
+            Plan::all(api)
+                .iter()
+                .map(|plan| {
+                    let beyond = plan.usd_beyond(1).map_or("hard stop".to_owned(), |usd| usd.to_string());
+                    format!("{} {} {} {beyond}", plan.name, plan.usd_per_month, plan.requests_per_month)
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(rows(Api::Flights), ["basic 0 10 hard stop", "pro 10 2500 0.003", "ultra 25 10000 0.003", "mega 50 50000 0.001"]);
+        assert_eq!(rows(Api::Hotels), ["basic 0 10 hard stop", "pro 10 2000 0.006", "ultra 20 6500 0.003", "mega 50 25000 0.002"]);
+        assert_eq!(Plan::all(Api::Flights)[1].usd_beyond(1_000).unwrap().to_string(), "3");
+    }
+}

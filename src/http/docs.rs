@@ -138,13 +138,7 @@ impl IntoResponses for DeleteErrors {
 
 impl IntoResponses for PreviewErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        described(&[
-            FAULTS,
-            BAD_KEY,
-            (ErrorType::PayloadTooLarge, "The body is too large"),
-            DEFECT,
-            (ErrorType::Unavailable, "The database is away (`unavailable`, with Retry-After)"),
-        ])
+        described(&[FAULTS, BAD_KEY, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
     }
 }
 

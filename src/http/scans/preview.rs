@@ -2,9 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use jiff::Timestamp;
 
-use crate::config::PaceConfig;
 use crate::contract::scans::{ScanPreview, ScanRequest};
 use crate::http::AppState;
 use crate::http::auth::Caller;
@@ -15,7 +13,7 @@ use crate::scans;
 
 /// Preview a scan
 ///
-/// The same body as an order. Nothing is asked and nothing stored. A service that holds no keys previews too, without the caller's lane.
+/// The same body as an order. Nothing is asked and nothing stored.
 #[utoipa::path(
     post, path = "/v1/scans/preview", tag = "Scans", request_body = ScanRequest,
     responses((status = 200, description = "What the order would be", body = ScanPreview), PreviewErrors)
@@ -25,8 +23,6 @@ pub(in crate::http) async fn preview(
     caller: Caller,
     JsonObject(body): JsonObject<SCAN_BODY>,
 ) -> Result<Json<ScanPreview>, ApiError> {
-    let Ok(desk) = super::desk(&app, &caller) else {
-        return Ok(Json(scans::preview::of_anyone(&PaceConfig::default(), &body, Timestamp::now()).await?));
-    };
+    let desk = super::desk(&app, &caller)?;
     Ok(Json(scans::preview::preview(desk, &app.custody()?.pace, &body).await?))
 }

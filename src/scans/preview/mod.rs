@@ -57,16 +57,6 @@ pub async fn preview(desk: Desk<'_>, pace: &PaceConfig, body: &Map<String, Value
     Ok(shown(&plan, &lane, refusal, desk.now))
 }
 
-/// Previews a scan where no caller can be told from another: by the pace of a new lane.
-///
-/// # Errors
-/// Every fault of the body.
-pub async fn of_anyone(pace: &PaceConfig, body: &Map<String, Value>, now: Timestamp) -> Result<ScanPreview, ScanError> {
-    let plan = planned(body.clone(), now).await?;
-    let lane = Lane::new(plan.order.endpoint.get().api(), pace);
-    Ok(shown(&plan, &lane, None, now))
-}
-
 /// Pure.
 fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> ScanPreview {
     let endpoint = plan.order.endpoint.get();
