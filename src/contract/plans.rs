@@ -87,8 +87,14 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        assert_eq!(rows(Api::Flights), ["basic 0 10 hard stop", "pro 10 2500 0.003", "ultra 25 10000 0.003", "mega 50 50000 0.001"]);
-        assert_eq!(rows(Api::Hotels), ["basic 0 10 hard stop", "pro 10 2000 0.006", "ultra 20 6500 0.003", "mega 50 25000 0.002"]);
+        assert_eq!(
+            rows(Api::Flights),
+            ["basic 0 10 hard stop", "pro 10 2500 0.003", "ultra 25 10000 0.003", "mega 50 50000 0.001"]
+        );
+        assert_eq!(
+            rows(Api::Hotels),
+            ["basic 0 10 hard stop", "pro 10 2000 0.006", "ultra 20 6500 0.003", "mega 50 25000 0.002"]
+        );
         assert_eq!(Plan::all(Api::Flights)[1].usd_beyond(1_000).unwrap().to_string(), "3");
     }
 }

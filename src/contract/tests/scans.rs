@@ -1,7 +1,9 @@
 //! What orders a scan (jobs-api, "Scans").
 
 use super::{Body, DATE, FLAG, POSITIVE, Row};
-use crate::contract::scans::{DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery, ScanRequest, ScansQuery, SweepValue};
+use crate::contract::scans::{
+    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery, ScanRequest, ScansQuery, SweepValue,
+};
 use crate::contract::{Endpoint, FieldValue};
 use serde_json::{Value, json};
 

@@ -8,7 +8,8 @@ use crate::contract::primitives::{
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
 use crate::contract::scans::{
-    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest, ScansQuery, Sweep, Tag,
+    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest,
+    ScansQuery, Sweep, Tag,
 };
 use crate::contract::{FieldSpec, FieldValue};
 use jiff::Timestamp;

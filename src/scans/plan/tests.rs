@@ -287,7 +287,7 @@ fn subset(words: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static 
 
 /// Fields that may be swept, each with values that go with any of the others, in the contract's order; the market comes last.
 fn sweepable(endpoint: Endpoint) -> Vec<(&'static str, Vec<Value>)> {
-    let days = |month: u8| (1..=4).map(|day| json!(date(2027, month, day).to_string())).collect::<Vec<_>>();
+    let days = |month: i8| (1..=4).map(|day| json!(date(2027, month, day).to_string())).collect::<Vec<_>>();
     let codes = vec![json!("USD"), json!("EUR"), json!("GBP")];
     let markets = ("proxy_country", vec![json!("us"), json!("de"), json!("jp")]);
     let airlines = vec![json!([]), json!(["LH"]), json!(["BA", "LH"])];
