@@ -23,6 +23,7 @@ pub mod history;
 pub mod hotels;
 mod money;
 mod offer;
+pub mod plans;
 pub mod primitives;
 mod query;
 mod read;

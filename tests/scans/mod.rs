@@ -3,7 +3,7 @@
 
 mod cancel;
 mod idempotency;
-mod office;
+pub mod office;
 mod read;
 mod refused;
 mod retry;
