@@ -11,12 +11,15 @@
 //! (`queue`), HTTP (`http`).
 
 pub mod cancel;
+pub mod compare;
+pub mod grid;
 mod idempotency;
 pub mod plan;
 pub mod read;
 pub mod retry;
 mod store;
 pub mod submit;
+pub mod two_phase;
 pub mod watch;
 
 use std::time::Duration;
