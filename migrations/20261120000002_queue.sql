@@ -531,9 +531,10 @@ end $$;
 -- Give up, sweep ---------------------------------------------------------------------------------------------------------
 
 -- Ends claims of one lane that nobody will carry on. One that was only claimed goes back; of one that was calling nobody knows
--- whether it was billed, so its attempt ends as worker_lost, and it is tried again only if its scan allows that. Gives the lost.
+-- whether it was billed, so its attempt ends as worker_lost, and it is tried again only if its scan allows that. Gives the lost, with
+-- what they asked.
 create function give_up(p_now timestamptz, p_tenant uuid, p_api text, p_items uuid[], p_numbers integer[])
-returns table (item_id uuid, number integer)
+returns table (item_id uuid, number integer, endpoint text, body jsonb)
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -583,7 +584,10 @@ begin
         if work.put_back is not null then
             perform follow_scan(p_now, scan, work.put_back);
         end if;
-        return query select x.item_id, x.number from unnest(work.lost, work.lost_numbers) as x (item_id, number);
+        return query
+        select i.item_id, x.number, scan.endpoint, i.body
+        from unnest(work.lost, work.lost_numbers) as x (item_id, number)
+        join scan_items i on i.tenant_id = p_tenant and i.item_id = x.item_id;
     end loop;
 end $$;
 

@@ -208,5 +208,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServiceError> {
 }
 
 async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> Result<(), ServiceError> {
-    Ok(axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await?)
+    http::serve(listener, router, stop).await;
+    Ok(())
 }

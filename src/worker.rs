@@ -45,7 +45,8 @@ pub struct WorkerError(String);
 /// When it ends without having been told to.
 pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), WorkerError> {
     let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config);
-    let (inbox, caller) = (queue.inbox.clone(), queue.caller.clone());
+    let (inbox, caller, failed) = (queue.inbox.clone(), queue.caller.clone(), queue.failed.clone());
+    let ends = async || tokio::select! { () = shutdown.cancelled() => {}, () = failed.cancelled() => {} };
     let monitor = Monitor::new().register(move |_| {
         let caller = caller.clone();
         WorkerBuilder::new("scan-items").backend(ScanItems(inbox.clone())).parallelize(tokio::spawn).catch_panic().build(
@@ -56,14 +57,14 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
         )
     });
     let stopped = async {
-        shutdown.cancelled().await;
+        ends().await;
         queue.stop_claiming();
         Ok(())
     };
     // No shutdown timeout of the monitor's own: it would drop calls in flight.
     let monitored = monitor.run_with_signal(stopped);
     let drained = async {
-        shutdown.cancelled().await;
+        ends().await;
         tokio::time::sleep(DRAIN).await;
     };
     let ended = tokio::select! {
@@ -73,7 +74,10 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
             Ok(())
         }
     };
-    let told = shutdown.is_cancelled();
+    let (told, broken) = (shutdown.is_cancelled(), failed.is_cancelled());
     queue.finish().await;
+    if broken {
+        return Err(WorkerError("a part of the queue panicked".to_owned()));
+    }
     if told { ended } else { ended.and(Err(WorkerError("its stream ended".to_owned()))) }
 }

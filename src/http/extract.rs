@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
+use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -56,18 +57,37 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
 /// The outer error: it could not be read (too large, too slow, broken off). The inner one: it could, and is not a JSON object; that
 /// is one of the faults that only a caller with a key is told (contract 4).
 pub(super) async fn object(body: Body, limit: usize) -> Result<Result<Map<String, Value>, Faults>, ApiError> {
-    let bytes = match timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) if is_too_large(&error) => return Err(ApiError::payload_too_large(limit)),
-        Ok(Err(_)) => return Err(ApiError::invalid_request("the body broke off before its end")),
-        Err(_) => {
-            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
-            return Err(ApiError::invalid_request(message));
-        }
-    };
-    Ok(read_object(&bytes, MAX_DEPTH))
+    Ok(read_object(&whole(body, limit, BODY_TIMEOUT).await?, MAX_DEPTH))
+}
+
+async fn whole(body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
+    match timeout(patience, to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_large(&error) => Err(ApiError::payload_too_large(limit)),
+        Ok(Err(_)) => Err(ApiError::invalid_request("the body broke off before its end")),
+        Err(_) => Err(ApiError::invalid_request(format!("the body did not arrive within {} s", patience.as_secs()))),
+    }
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
     error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+    use crate::contract::ErrorType;
+
+    #[tokio::test]
+    async fn a_body_has_bounds_of_size_and_time() {
+        let body = || Body::from("12345");
+        assert_eq!(whole(body(), 5, BODY_TIMEOUT).await.unwrap(), "12345");
+        assert_eq!(whole(body(), 4, BODY_TIMEOUT).await.unwrap_err().error_type(), ErrorType::PayloadTooLarge);
+        let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        assert_eq!(whole(endless, 5, Duration::from_millis(20)).await.unwrap_err().error_type(), ErrorType::InvalidRequest);
+        let broken = Body::from_stream(stream::iter([Ok(Bytes::from("1")), Err(std::io::Error::other("gone"))]));
+        assert_eq!(whole(broken, 5, BODY_TIMEOUT).await.unwrap_err().error_type(), ErrorType::InvalidRequest);
+    }
 }

@@ -17,6 +17,7 @@ mod hotels;
 mod items;
 mod layers;
 mod scans;
+mod serve;
 mod verify;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::error::ApiError;
+pub use self::serve::serve;
 use crate::config::PaceConfig;
 use crate::scans::watch::Watch;
 use crate::tenants::Keyring;
@@ -155,4 +157,33 @@ fn surrounded(router: Router<AppState>, app: AppState) -> Router {
                 .layer(CatchPanicLayer::custom(layers::panicked)),
         )
         .with_state(app)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::Request;
+    use serde_json::Value;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::upstream::UpstreamConfig;
+
+    /// Contract 10: an error is always in the specified form, a panic included, and never shows its cause.
+    #[tokio::test]
+    async fn contract_10_a_panic_is_an_answer() {
+        async fn broken() {
+            panic!("the secret cause");
+        }
+        let nowhere: reqwest::Url = "http://127.0.0.1:9".parse().unwrap();
+        let app = AppState::new(Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(), None);
+        let router = surrounded(Router::new().route("/", get(broken)), app);
+        let response = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert!(response.headers().contains_key("x-request-id"));
+        let text = to_bytes(response.into_body(), 10_000).await.unwrap();
+        let body: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(body["error"]["type"], "internal");
+        assert!(!body.to_string().contains("secret"), "{body}");
+    }
 }

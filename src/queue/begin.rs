@@ -7,7 +7,6 @@ use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::Claim;
 use super::retry::{Failed, Until, retry};
@@ -23,8 +22,9 @@ const ROUND: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(super) struct Beginner(mpsc::Sender<Waiting>);
 
+/// A call that waits to be put on record.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     claim: Claim,
     attempt: AttemptId,
     until: Instant,
@@ -32,10 +32,10 @@ struct Waiting {
 }
 
 impl Beginner {
-    pub(super) fn start(tasks: &TaskTracker, pool: PgPool, stop: CancellationToken) -> Self {
-        let (ask, waiting) = mpsc::channel(LARGEST_BATCH);
-        tasks.spawn(serve(pool, waiting, stop));
-        Self(ask)
+    /// And what it is asked, for [`serve`].
+    pub(super) fn new() -> (Self, mpsc::Receiver<Waiting>) {
+        let (ask, asked) = mpsc::channel(LARGEST_BATCH);
+        (Self(ask), asked)
     }
 
     /// What becomes of a claim; `None`: the database did not say before `until`, so the call must not be made.
@@ -46,12 +46,13 @@ impl Beginner {
     }
 }
 
-async fn serve(pool: PgPool, mut waiting: mpsc::Receiver<Waiting>, stop: CancellationToken) {
+/// Puts on record what is asked, until `stop`.
+pub(super) async fn serve(pool: PgPool, mut asked: mpsc::Receiver<Waiting>, stop: CancellationToken) {
     let mut batch = Vec::new();
     while !stop.is_cancelled() {
         if batch.is_empty() {
             tokio::select! {
-                count = waiting.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
+                count = asked.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
                 () = stop.cancelled() => return,
             }
         }
@@ -59,9 +60,9 @@ async fn serve(pool: PgPool, mut waiting: mpsc::Receiver<Waiting>, stop: Cancell
         if batch.is_empty() {
             continue;
         }
-        let asked: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
+        let claims: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
         let round = Until::Deadline(Instant::now() + ROUND);
-        match retry("begin", &round, || store::begin(&pool, &asked, Timestamp::now())).await {
+        match retry("begin", &round, || store::begin(&pool, &claims, Timestamp::now())).await {
             Ok(verdicts) => {
                 for (one, verdict) in batch.drain(..).zip(verdicts) {
                     // A caller that is gone has dropped its ticket, which ends the claim.

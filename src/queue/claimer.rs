@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgPool;
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -33,8 +33,7 @@ impl Claimer {
     /// Claims until `stop`; what the worker has not taken by then goes back.
     pub(super) async fn run(self, wake: Arc<Notify>, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let visit = stop.run_until_cancelled(self.visit()).await;
-            let Some(wait) = visit else { break };
+            let Some(wait) = stop.run_until_cancelled(self.visit()).await else { break };
             tokio::select! {
                 () = sleep(wait) => {}
                 () = wake.notified() => {}
@@ -73,11 +72,12 @@ impl Claimer {
     }
 }
 
-/// Wakes the claimer when a lane is armed. While it cannot listen, the claimer's own timer (a second at most) must do.
+/// Wakes the claimer when a lane is armed, on a connection of its own. While it cannot listen, the claimer's own timer (a second at most) must do.
 pub(super) async fn listen(pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) {
+    let own = PgPoolOptions::new().max_connections(1).connect_lazy_with((*pool.connect_options()).clone());
     let listening = async {
         loop {
-            if let Err(error) = listen_once(&pool, &wake).await {
+            if let Err(error) = listen_once(&own, &wake).await {
                 tracing::debug!(%error, "not listening for new work");
             }
             sleep(AWAY_PAUSE).await;

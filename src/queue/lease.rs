@@ -6,12 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use sqlx::{ConnectOptions as _, PgConnection, PgPool};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerId;
+use super::give_up::give_up;
 use super::retry::MOVE_TIMEOUT;
 use super::store;
 use super::ticket::Slots;
@@ -136,7 +136,7 @@ async fn give_back_strays(connection: &mut PgConnection, worker: WorkerId, slots
     let held = slots.held_items();
     for lane in in_time(store::strays(&mut *connection, worker, &held, STRAY_GRACE.as_secs_f64())).await? {
         tracing::warn!(items = lane.items.len(), "claims whose answer was lost are given back");
-        in_time(store::give_up(&mut *connection, &lane, Timestamp::now())).await?;
+        in_time(give_up(connection, &lane)).await?;
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ mod begin;
 mod call;
 mod claimer;
 mod finished;
+mod give_up;
 mod lease;
 mod record;
 mod retry;
@@ -30,6 +31,8 @@ mod ticket;
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use sqlx::PgPool;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +74,8 @@ pub struct Queue {
     pub inbox: Arc<Inbox>,
     /// What the apalis handler runs.
     pub caller: Arc<Caller>,
+    /// Cancelled when a part of the queue has panicked: without it no more calls would be made, or none would be stored.
+    pub failed: CancellationToken,
     tasks: TaskTracker,
     work_stops: CancellationToken,
     upkeep_stops: CancellationToken,
@@ -83,24 +88,35 @@ impl Queue {
     /// Starts claiming. Calls that are yielded through the inbox are to be carried out by the caller.
     #[must_use]
     pub fn start(pool: PgPool, ring: Arc<Keyring>, upstream: upstream::Client, config: &WorkerConfig) -> Self {
-        let (work_stops, upkeep_stops, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let (work_stops, upkeep_stops, failed) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let tasks = TaskTracker::new();
         let lease = Arc::new(Lease::new(config.lease()));
         let wake = Arc::new(Notify::new());
         let inbox = Arc::new(Inbox::default());
         let (slots, given_up) = Slots::new(config.worker_concurrency);
+        let (begin, asked) = Beginner::new();
+        let (record, handed) = Writer::new();
 
-        tasks.spawn(lease::keep(pool.clone(), lease.clone(), slots.clone(), upkeep_stops.clone()));
-        tasks.spawn(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()));
-        tasks.spawn(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()));
-        tasks.spawn(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()));
+        let vital = |part: BoxFuture<'static, ()>| {
+            let failed = failed.clone();
+            tasks.spawn(async move {
+                let panicked = failed.drop_guard();
+                part.await;
+                panicked.disarm();
+            });
+        };
+        vital(lease::keep(pool.clone(), lease.clone(), slots.clone(), upkeep_stops.clone()).boxed());
+        vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
+        vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
+        vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
+        vital(record::serve(pool.clone(), handed, wake.clone(), upkeep_stops.clone()).boxed());
+        vital(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()).boxed());
         let claimer = claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone() };
-        tasks.spawn(claimer.run(wake.clone(), work_stops.clone()));
+        vital(claimer.run(wake, work_stops.clone()).boxed());
 
-        let begin = Beginner::start(&tasks, pool.clone(), upkeep_stops.clone());
-        let record = Writer::start(&tasks, pool.clone(), wake, upkeep_stops.clone());
         let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), begin, record });
         tasks.close();
-        Self { inbox, caller, tasks, work_stops, upkeep_stops, slots, lease, pool }
+        Self { inbox, caller, failed, tasks, work_stops, upkeep_stops, slots, lease, pool }
     }
 
     /// No new claims; what was claimed and is not being carried out goes back. Calls that run are left alone.

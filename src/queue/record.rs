@@ -10,7 +10,6 @@ use sqlx::PgPool;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::Ticket;
 use super::finished::Finished;
@@ -29,18 +28,18 @@ const COLLECT: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub(super) struct Writer(mpsc::Sender<Handed>);
 
+/// A finished call, and who waits until it is stored.
 #[derive(Debug)]
-struct Handed {
+pub(super) struct Handed {
     finished: Finished,
     stored: oneshot::Sender<()>,
 }
 
 impl Writer {
-    /// `wake` is told when a lane has a place again.
-    pub(super) fn start(tasks: &TaskTracker, pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) -> Self {
+    /// And what is handed in, for [`serve`].
+    pub(super) fn new() -> (Self, mpsc::Receiver<Handed>) {
         let (hand, handed) = mpsc::channel(LARGEST_BATCH);
-        tasks.spawn(write(pool, handed, wake, stop));
-        Self(hand)
+        (Self(hand), handed)
     }
 
     /// Returns when the call is stored. The ticket keeps its place until then: while the database is away, no more calls are begun
@@ -53,7 +52,8 @@ impl Writer {
     }
 }
 
-async fn write(pool: PgPool, mut handed: mpsc::Receiver<Handed>, wake: Arc<Notify>, stop: CancellationToken) {
+/// Stores what is handed in, until `stop`; `wake` is told when a lane has a place again.
+pub(super) async fn serve(pool: PgPool, mut handed: mpsc::Receiver<Handed>, wake: Arc<Notify>, stop: CancellationToken) {
     let mut batch = Vec::new();
     loop {
         tokio::select! {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::db::is_away;
+
 /// The longest that one move may take before it is tried on another connection.
 pub(super) const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -38,7 +40,7 @@ where
     loop {
         let error = match timeout(MOVE_TIMEOUT, make()).await {
             Ok(Ok(made)) => return Ok(made),
-            Ok(Err(error)) if !passes(&error) => return Err(Failed::Refused(error)),
+            Ok(Err(error)) if !is_away(&error) => return Err(Failed::Refused(error)),
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };
@@ -55,23 +57,5 @@ where
             return Err(Failed::Stopped);
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// Whether the same move may do better a moment later.
-pub(super) fn passes(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            // Connection, transaction rollback (serialization, deadlock), resources, operator intervention, system error.
-            let class_passes = ["08", "40", "53", "57", "58"].iter().any(|class| code.starts_with(class));
-            // Lock timeout, idle in transaction too long, a standby that is being promoted.
-            class_passes || ["55P03", "25P03", "25006"].contains(&code.as_ref())
-        }),
-        _ => false,
     }
 }

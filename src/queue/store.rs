@@ -305,13 +305,26 @@ pub async fn tell_lanes(conn: impl PgExecutor<'_>, news: &[LaneNews], now: Times
     .await
 }
 
+/// A call that was given up after it had begun.
+#[derive(Debug)]
+pub struct LostCall {
+    pub item: ItemId,
+    pub number: i32,
+    /// The endpoint's word.
+    pub endpoint: String,
+    /// The complete body of the search.
+    pub body: Json<Map<String, Value>>,
+}
+
 /// Ends claims of one lane that nobody will carry on; gives the lost calls.
 ///
 /// # Errors
 /// When the database does not answer. Again is no error: a claim is given up once.
-pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestamp) -> sqlx::Result<Vec<(ItemId, i32)>> {
-    let rows = sqlx::query!(
-        r#"select item_id as "item_id!", number as "number!" from give_up($1, $2, $3, $4, $5)"#,
+pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestamp) -> sqlx::Result<Vec<LostCall>> {
+    sqlx::query_as!(
+        LostCall,
+        r#"select item_id as "item!", number as "number!", endpoint as "endpoint!", body as "body!: Json<Map<String, Value>>"
+           from give_up($1, $2, $3, $4, $5)"#,
         now.to_sqlx() as _,
         lane.tenant.uuid(),
         lane.api,
@@ -319,8 +332,7 @@ pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestam
         &lane.numbers,
     )
     .fetch_all(conn)
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.item_id.into(), row.number)).collect())
+    .await
 }
 
 /// Claims that stand in one lane.
@@ -374,4 +386,21 @@ pub async fn strays(
 /// When the database does not answer.
 pub async fn hold_scan(conn: impl PgExecutor<'_>, tenant: TenantId, scan: ScanId, reason: &str) -> sqlx::Result<bool> {
     sqlx::query_scalar!(r#"select hold_scan($1, $2, $3) as "held!""#, tenant.uuid(), scan.uuid(), reason).fetch_one(conn).await
+}
+
+/// Ends scans whose counters say that they have ended. There are none unless a mistake was made elsewhere: a caller must not wait for
+/// ever because of it.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn end_finished_scans(conn: impl PgExecutor<'_>, limit: i64, now: Timestamp) -> sqlx::Result<u64> {
+    let ended = sqlx::query!(
+        "select from (select tenant_id, scan_id from scans
+                      where finished_at is null and ok + empty + partial + degraded + failed + cancelled = total
+                      order by tenant_id, scan_id limit $2) s
+         cross join lateral count_ended($1, s.tenant_id, s.scan_id, 0, 0, 0, 0, 0, 0, 0)",
+        now.to_sqlx() as _,
+        limit
+    );
+    Ok(ended.execute(conn).await?.rows_affected())
 }

@@ -11,6 +11,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::give_up::give_up;
 use super::lease::Lease;
 use super::store;
 use crate::ids::{GrantId, ScanId, TenantId};
@@ -93,8 +94,8 @@ impl Sweep {
             .execute(&self.pool)
             .await?;
         for lane in store::orphans(&self.pool, PASS).await? {
-            let lost = store::give_up(&self.pool, &lane, Timestamp::now()).await?;
-            tracing::warn!(claims = lane.items.len(), lost = lost.len(), "claims of dead processes were given up");
+            let lost = give_up(&mut *self.pool.acquire().await?, &lane).await?;
+            tracing::warn!(claims = lane.items.len(), lost, "claims of dead processes were given up");
         }
         Ok(())
     }
@@ -120,6 +121,10 @@ impl Sweep {
         )
         .execute(&self.pool)
         .await?;
+        let ended = store::end_finished_scans(&self.pool, PASS.into(), now).await?;
+        if ended > 0 {
+            tracing::error!(ended, "scans had not ended with their last item");
+        }
         self.wipe_expired_keys(now).await
     }
 
@@ -140,7 +145,7 @@ impl Sweep {
                 store::hold_scan(&self.pool, tenant, ScanId::from(scan), "key_expired").await?;
             }
             let mut connection = self.pool.acquire().await?;
-            tenants::store::wipe_grant(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
+            tenants::store::wipe_expired(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -13,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Claim;
+use super::give_up::give_up;
 use super::retry::{Until, retry};
-use super::store::{self, Claimed, LaneClaims};
+use super::store::{Claimed, LaneClaims};
 use crate::contract::Api;
 
 /// How long the end of the process waits for calls to be stored.
@@ -144,9 +144,10 @@ pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver
         }
         for lane in by_lane(&batch) {
             let until = Until::Stop(stop.clone());
-            match retry("give_up", &until, || store::give_up(&pool, &lane, Timestamp::now())).await {
-                Ok(lost) if !lost.is_empty() => tracing::error!(?lost, "calls were lost inside the process"),
-                Ok(_) => {}
+            let given_up = retry("give_up", &until, async || give_up(&mut *pool.acquire().await?, &lane).await).await;
+            match given_up {
+                Ok(0) => {}
+                Ok(lost) => tracing::error!(lost, "calls were lost inside the process"),
                 Err(error) => tracing::error!(?error, "claims could not be given back; the sweep will find them"),
             }
         }

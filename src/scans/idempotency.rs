@@ -70,7 +70,6 @@ impl<'a> Post<'a> {
         now: Timestamp,
     ) -> Result<Option<T>, ScanError> {
         let Some(IdempotencyKey(key)) = self.key else { return Ok(None) };
-        store::forget_answers(conn, kept_since(now)).await?;
         if store::take_key(conn, tenant, &self.path, key, &self.digest, now, kept_since(now)).await? {
             return Ok(None);
         }

@@ -46,7 +46,12 @@ pub async fn retry(
         found.into_iter().partition(|item| item.first_date.is_none_or(|date| date.to_jiff() >= today));
     refuse_low_ceiling(&wanted, &scan, again.len())?;
     if !again.is_empty() {
-        let resumes = scan.status_reason.as_deref() == Some("budget_spent") && wanted.max_requests.is_some();
+        // A pause whose cause this retry removes ends with it; any other stays, and the items are held under it.
+        let resumes = match scan.status_reason.as_deref() {
+            Some("budget_spent") => wanted.max_requests.is_some(),
+            Some("key_expired") => true,
+            _ => false,
+        };
         let turns = store::Turns { start, stride: stride(Priority::parse(&scan.priority).unwrap_or(Priority::Interactive)) };
         store::ask_again(&mut tx, tenant, id, &again, &turns, resumes, &wanted).await?;
         seal_anew(&mut tx, desk, tenant, scan.grant_id.map(GrantId::from)).await?;

@@ -208,18 +208,6 @@ pub(super) async fn keep_answer(
     Ok(())
 }
 
-/// Drops answers that are kept no longer: more at a time than come in at a time, so the table stays as large as 48 hours are.
-pub(super) async fn forget_answers(conn: &mut PgConnection, since: Timestamp) -> sqlx::Result<()> {
-    sqlx::query!(
-        "delete from idempotency_keys where (tenant_id, path, key) in (
-             select tenant_id, path, key from idempotency_keys where created_at < $1 order by created_at limit 10 for update skip locked)",
-        since.to_sqlx(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
 /// The API that a scan's searches are for; `None`: there is no such scan.
 pub(super) async fn api_of(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select api from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid())
@@ -331,7 +319,7 @@ pub(super) struct Turns {
 }
 
 /// Makes ended items pending again under all locks, or held where their scan is paused; takes them back out of the scan's counts and
-/// has it run on. With `resumes`, a scan that had spent its budget goes on with the new one.
+/// has it run on. With `resumes`, a paused scan goes on, and what it held is pending again.
 pub(super) async fn ask_again(
     conn: &mut PgConnection,
     tenant: TenantId,

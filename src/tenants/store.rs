@@ -62,23 +62,28 @@ pub async fn find_or_make(conn: &mut PgConnection, ring: &Keyring, key: &CallerK
         return Ok(tenant);
     }
     let tenant = TenantId::new();
-    let primary = &prints[0];
+    // Under every key of the ring: a process that does not have the new primary yet must find this tenant too.
+    let (key_ids, digests) = columns(&prints);
     sqlx::query!(
         "with made as (insert into tenants (tenant_id, created_at) values ($1, $2) returning tenant_id)
-         insert into tenant_keys (key_id, fingerprint, tenant_id, created_at) select $3, $4, tenant_id, $2 from made",
+         insert into tenant_keys (key_id, fingerprint, tenant_id, created_at)
+         select x.key_id, x.fingerprint, made.tenant_id, $2 from made, unnest($3::text[], $4::bytea[]) as x (key_id, fingerprint)",
         tenant.uuid(),
         now.to_sqlx(),
-        primary.key_id,
-        &primary.digest[..],
+        &key_ids,
+        &digests,
     )
     .execute(conn)
     .await?;
     Ok(tenant)
 }
 
+fn columns(prints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {
+    prints.iter().map(|print| (print.key_id.clone(), print.digest.to_vec())).unzip()
+}
+
 async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
-    let key_ids: Vec<_> = prints.iter().map(|print| print.key_id.clone()).collect();
-    let digests: Vec<_> = prints.iter().map(|print| print.digest.to_vec()).collect();
+    let (key_ids, digests) = columns(prints);
     let found = sqlx::query!(
         "select key_id, tenant_id from tenant_keys
          where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) order by created_at",
@@ -165,13 +170,14 @@ pub async fn open_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, grant: 
     Ok(terms.open(ring, &sealed)?)
 }
 
-/// Destroys the key that a grant holds: the columns are overwritten. Again is no error.
+/// Destroys the key of a grant that has expired: the columns are overwritten. A grant that was sealed anew meanwhile is left alone.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn wipe_grant(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
+pub async fn wipe_expired(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query!(
-        "update key_grants set nonce = '', ciphertext = '', wiped_at = $3 where tenant_id = $1 and grant_id = $2 and wiped_at is null",
+        "update key_grants set nonce = '', ciphertext = '', wiped_at = $3
+         where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at <= $3",
         tenant.uuid(),
         grant.uuid(),
         now.to_sqlx(),

@@ -30,6 +30,16 @@ pub fn body(endpoint: Endpoint) -> Value {
     bodies().into_iter().find_map(|(of, _, body)| (of == endpoint).then_some(body)).unwrap()
 }
 
+/// The same body with other fields.
+#[expect(clippy::needless_pass_by_value, reason = "tests write json!(…) in place")]
+pub fn with(endpoint: Endpoint, fields: Value) -> Value {
+    let mut body = body(endpoint);
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
 #[tokio::test]
 async fn each_endpoint_asks_its_native_path_once_and_hands_back_the_answer() {
     let app = TestApp::start().await;

@@ -1,9 +1,12 @@
 //! Keys (specification 5; contract 11 to 13): carriers, precedence, malformed ones, placeholders, and where a key must not show.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::json;
 
 use super::endpoints::body;
 use crate::support::app::{Answer, TestApp};
+use crate::support::reply::Reply;
 use farescan::contract::Endpoint;
 
 /// How a key rides: headers, and a query.
@@ -98,10 +101,61 @@ async fn verify(app: &TestApp, (headers, query): Carrier<'_>) -> Answer {
     app.send(request).await
 }
 
+/// What is logged while a test runs on its one thread, at the finest level.
+#[derive(Clone, Default)]
+struct Logs(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Logs {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn contract_13_no_log_line_holds_a_key() {
+    let logs = Logs::default();
+    let writer = logs.clone();
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // Where one subscriber is all there is, a test on another thread, which has none, switches log points off for every thread.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _guard = tracing::subscriber::set_default(lines);
+    let app = TestApp::start().await;
+    let headers: [&[(&str, &str)]; 5] = [
+        &[("x-api-key", "canary-8f3a")],
+        &[("x-marketplace-key", "canary-8f3a")],
+        &[("x-marketplace-token", "canary-8f3a")],
+        &[("authorization", "Bearer canary-8f3a")],
+        &[("authorization", "Basic canary-8f3a")],
+    ];
+    let carriers = headers.into_iter().map(|headers| (headers, "")).chain(
+        ["?api_key=canary-8f3a", "?apikey=canary-8f3a", "?marketplace_key=canary-8f3a", "?key=canary-8f3a&a=b"]
+            .map(|query| (&[][..], query)),
+    );
+    for carrier in carriers {
+        for reply in [Reply::json(json!([])), Reply::status(401), Reply::status(500), Reply::reset()] {
+            app.upstream.on_any().reply(reply);
+            ask(&app, carrier).await;
+            verify(&app, carrier).await;
+        }
+    }
+    let text = String::from_utf8(logs.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("/v1/flights/oneway") && text.contains("TRACE"), "logs were taken");
+    let leaks: Vec<_> = text.lines().filter(|line| line.contains("canary")).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+}
+
 /// No answer, whatever it is, holds a key, not even one that is refused or that upstream repeats.
 #[tokio::test]
 async fn contract_13_no_answer_shows_a_key() {
-    use crate::support::reply::Reply;
     let app = TestApp::start().await;
     let canary = "canary-8f3a";
     let carriers: [Carrier; 8] = [

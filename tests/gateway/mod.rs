@@ -3,6 +3,8 @@
 mod clauses;
 mod description;
 mod endpoints;
+mod errors;
 mod keys;
 mod outcomes;
+mod requests;
 mod verify;

@@ -9,27 +9,16 @@ use crate::support::app::{Answer, TestApp};
 use crate::support::reply::Reply;
 use farescan::contract::Endpoint;
 
-/// An answer in one line: status, search status and reason, results, error type, `reason` of the error.
+/// An answer in one line: status and body or error type, search status and reason, results, the error's `reason`.
 fn line(answer: &Answer) -> String {
-    let mut line = if answer.status < 400 { format!("{} {}", answer.status, answer.text()) } else { answer.kind() };
-    for (name, value) in [
-        ("", answer.header("x-search-status").to_owned()),
-        ("", answer.header("x-search-reason").to_owned()),
-        ("results ", answer.header("x-search-results").to_owned()),
-        (
-            "says ",
-            answer
-                .status
-                .ge(&400)
-                .then(|| answer.json()["error"]["reason"].as_str().unwrap_or_default().to_owned())
-                .unwrap_or_default(),
-        ),
-    ] {
-        if !value.is_empty() {
-            line += &format!(" | {name}{value}");
-        }
-    }
-    line
+    let failed = answer.status >= 400;
+    let said = if failed { answer.json()["error"]["reason"].as_str().map(|reason| format!("says {reason}")) } else { None };
+    let named =
+        |name: &str, word: &str| Some(format!("{word}{}", answer.header(name))).filter(|_| !answer.header(name).is_empty());
+    let first = if failed { answer.kind() } else { format!("{} {}", answer.status, answer.text()) };
+    let parts =
+        [Some(first), named("x-search-status", ""), named("x-search-reason", ""), named("x-search-results", "results "), said];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }
 
 /// The same upstream behaviour on the three columns.

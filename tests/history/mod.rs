@@ -130,8 +130,8 @@ async fn flights_are_read_back_newest_first_with_their_gaps() {
     let newest = &page["data"][0];
     let expected = json!({
         "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-09", "return_date": null,
-        "product": {"sort_type": "Overall", "passengers": [1]}, "price": 70.0, "currency": "USD", "carrier": "Example Air", "results": 12,
-        "price_insights_low": 180.0, "price_insights_high": 320.0, "verdict": "low", "search_status": "ok", "reason": null,
+        "product": {"sort_type": "Overall", "passengers": [1]}, "price": 70, "currency": "USD", "carrier": "Example Air", "results": 12,
+        "price_insights_low": 180, "price_insights_high": 320, "verdict": "low", "search_status": "ok", "reason": null,
         "observed_at": (archive.now + SignedDuration::from_mins(2)).to_string(), "item_id": newest["item_id"]
     });
     assert_eq!(newest, &expected);
@@ -163,15 +163,15 @@ async fn every_filter_of_flights_narrows() {
         .await;
     let at = |minutes| (archive.now + SignedDuration::from_mins(minutes)).to_string();
     for (filter, prices) in [
-        (String::new(), vec![4.0, 3.0, 2.0, 1.0]),
-        ("&departure_date=2030-01-02".to_owned(), vec![2.0]),
-        ("&departure_from=2030-01-02".to_owned(), vec![4.0, 3.0, 2.0]),
-        ("&departure_to=2030-01-02".to_owned(), vec![2.0, 1.0]),
-        ("&departure_from=2030-01-02&departure_to=2030-01-04".to_owned(), vec![2.0]),
-        ("&return_date=2030-01-08".to_owned(), vec![4.0]),
-        ("&currency=eur".to_owned(), vec![3.0]),
-        (format!("&since={}", at(3)), vec![4.0, 3.0]),
-        (format!("&until={}", at(3)), vec![2.0, 1.0]),
+        (String::new(), vec![4, 3, 2, 1]),
+        ("&departure_date=2030-01-02".to_owned(), vec![2]),
+        ("&departure_from=2030-01-02".to_owned(), vec![4, 3, 2]),
+        ("&departure_to=2030-01-02".to_owned(), vec![2, 1]),
+        ("&departure_from=2030-01-02&departure_to=2030-01-04".to_owned(), vec![2]),
+        ("&return_date=2030-01-08".to_owned(), vec![4]),
+        ("&currency=eur".to_owned(), vec![3]),
+        (format!("&since={}", at(3)), vec![4, 3]),
+        (format!("&until={}", at(3)), vec![2, 1]),
     ] {
         let path = format!("/v1/history/flights?from_airport=TLV&to_airport=LHR{filter}");
         assert_eq!(archive.column(&path, "price").await, prices.into_iter().map(Value::from).collect::<Vec<_>>(), "{filter}");
@@ -204,17 +204,17 @@ async fn every_filter_of_hotels_narrows() {
         ])
         .await;
     for (query, prices) in [
-        ("destination=Lisbon", vec![6.0]),
-        ("hotel_booking_id=pt/grand", vec![7.0]),
-        ("hotel_name=Grand+Hotel", vec![5.0, 4.0, 3.0, 2.0, 1.0]),
-        ("hotel_name=Grand+Hotel&proxy_country=de", vec![2.0]),
-        ("hotel_name=Grand+Hotel&adults=1", vec![3.0]),
-        ("hotel_name=Grand+Hotel&children=2", vec![4.0]),
-        ("hotel_name=Grand+Hotel&currency=EUR", vec![4.0]),
-        ("hotel_name=Grand+Hotel&checkin_date=2030-01-07", vec![5.0]),
-        ("hotel_name=Grand+Hotel&checkin_from=2030-01-06", vec![5.0]),
-        ("hotel_name=Grand+Hotel&checkin_to=2030-01-05", vec![4.0, 3.0, 2.0, 1.0]),
-        ("hotel_name=Grand+Hotel&checkout_date=2030-01-09", vec![5.0]),
+        ("destination=Lisbon", vec![6]),
+        ("hotel_booking_id=pt/grand", vec![7]),
+        ("hotel_name=Grand+Hotel", vec![5, 4, 3, 2, 1]),
+        ("hotel_name=Grand+Hotel&proxy_country=de", vec![2]),
+        ("hotel_name=Grand+Hotel&adults=1", vec![3]),
+        ("hotel_name=Grand+Hotel&children=2", vec![4]),
+        ("hotel_name=Grand+Hotel&currency=EUR", vec![4]),
+        ("hotel_name=Grand+Hotel&checkin_date=2030-01-07", vec![5]),
+        ("hotel_name=Grand+Hotel&checkin_from=2030-01-06", vec![5]),
+        ("hotel_name=Grand+Hotel&checkin_to=2030-01-05", vec![4, 3, 2, 1]),
+        ("hotel_name=Grand+Hotel&checkout_date=2030-01-09", vec![5]),
     ] {
         let path = format!("/v1/history/hotels?{query}");
         assert_eq!(archive.column(&path, "price").await, prices.into_iter().map(Value::from).collect::<Vec<_>>(), "{query}");
@@ -232,13 +232,13 @@ async fn history_is_paged_without_gaps_and_each_callers_own() {
     loop {
         let answer = archive.app.get(&next).await;
         let page = answer.json();
-        prices.extend(page["data"].as_array().unwrap().iter().map(|row| row["price"].as_f64().unwrap()));
+        prices.extend(page["data"].as_array().unwrap().iter().map(|row| row["price"].as_i64().unwrap()));
         let Some(cursor) = page["next_cursor"].as_str() else { break };
         assert!(answer.header("link").ends_with("; rel=\"next\""));
         next = format!("{path}&cursor={cursor}");
     }
-    prices.sort_by(f64::total_cmp);
-    assert_eq!(prices, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    prices.sort_unstable();
+    assert_eq!(prices, [1, 2, 3, 4, 5, 6, 7]);
 
     let stranger = archive.app.request("GET", path).header("x-api-key", "another-key-0123456789");
     assert_eq!(archive.app.send(stranger).await.json(), json!({"data": [], "next_cursor": null}));

@@ -6,6 +6,7 @@ use farescan::ids::TenantId;
 use farescan::queue::store::{self, Visit};
 use farescan::search::PlanQuota;
 use jiff::Timestamp;
+use sqlx::PgConnection;
 
 use super::yard::{Yard, ok, scan_of};
 
@@ -184,17 +185,22 @@ async fn a_claim_reads_what_it_takes_however_large_the_backlog() {
     }
     for visit in 0..8 {
         let mut tx = yard.pool.begin().await.unwrap();
+        let before = reads(&mut tx).await;
         let Visit::Claims(claims, _) = store::claim(&mut *tx, worker, 20).await.unwrap() else { panic!("fenced") };
-        let (scans, read, fetched): (i64, i64, i64) = sqlx::query_as(
-            "select seq_scan, seq_tup_read, idx_tup_fetch from pg_stat_xact_user_tables where relname = 'scan_items'",
-        )
-        .fetch_one(&mut *tx)
-        .await
-        .unwrap();
+        let after = reads(&mut tx).await;
         tx.commit().await.unwrap();
         assert_eq!(claims.len(), 20);
-        assert_eq!((scans, read), (0, 0), "visit {visit}: the table was scanned");
-        // Twenty picked and twenty read again; what is in flight is counted, and may be met once more as old versions of its rows.
-        assert!(fetched <= 100 + 40 * visit, "visit {visit}: {fetched} rows were fetched for 20");
+        assert_eq!(after.0 - before.0, 0, "visit {visit}: the table was scanned");
+        // Twenty picked and twenty read again; what is in flight is counted. Planning may look up the ends of an index.
+        let fetched = after.1 - before.1;
+        assert!(fetched <= 50 + 20 * visit, "visit {visit}: {fetched} rows were fetched for 20");
     }
+}
+
+/// How often the items were scanned, and how many were fetched by an index. Counted on from transaction to transaction.
+async fn reads(connection: &mut PgConnection) -> (i64, i64) {
+    sqlx::query_as("select seq_scan, idx_tup_fetch from pg_stat_xact_user_tables where relname = 'scan_items'")
+        .fetch_one(connection)
+        .await
+        .unwrap()
 }

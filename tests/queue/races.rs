@@ -98,20 +98,20 @@ async fn whatever_the_order_nothing_is_lost_or_counted_twice() {
         },
     );
     for scan in scans {
-        settle(&yard, workers[0], scan).await;
+        settle(&yard, &workers, scan).await;
         books_are_right(&yard, scan).await;
     }
 }
 
 /// Works off what the random part left, without chance.
-async fn settle(yard: &Yard, worker: WorkerId, scan: ScanId) {
+async fn settle(yard: &Yard, workers: &[WorkerId], scan: ScanId) {
     for _ in 0..1_000 {
         let seen = yard.scan(scan).await;
         if seen.finished || seen.status == "paused" {
             return;
         }
-        upkeep(yard, &[worker], 1).await;
-        let claims = yard.claim(worker, 50).await;
+        upkeep(yard, workers, 1).await;
+        let claims = yard.claim(workers[0], 50).await;
         let verdicts = yard.begin(&claims).await;
         let begun = claims.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Begun);
         yard.record(&begun.map(|(claimed, _)| ok(claimed.claim)).collect::<Vec<_>>()).await;

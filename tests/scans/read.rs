@@ -62,7 +62,7 @@ async fn items_are_filtered_sorted_and_paged() {
     assert_eq!(column(&rows, "state"), ["done", "done", "done", "done", "failed", "done"].map(Value::from));
     let statuses = [json!("ok"), json!("empty"), json!("ok"), json!("degraded"), json!(null), json!("partial")];
     assert_eq!(column(&rows, "search_status"), statuses);
-    assert_eq!((&rows[0]["best_price"], &rows[0]["currency"], &rows[0]["attempts"]), (&json!(300.0), &json!("USD"), &json!(1)));
+    assert_eq!((&rows[0]["best_price"], &rows[0]["currency"], &rows[0]["attempts"]), (&json!(300), &json!("USD"), &json!(1)));
     assert_eq!((&rows[4]["reason"], &rows[4]["error"]), (&json!("invalid_request"), &json!("no such airport")));
 
     let by_price = pages(&office, &format!("{path}?sort=price&limit=1")).await;

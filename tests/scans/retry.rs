@@ -42,7 +42,7 @@ async fn exactly_the_degraded_are_asked_again_and_both_attempts_stay_on_record()
         (&scan["status"], &scan["items"]["ok"], &scan["requests"]["spent"]),
         (&json!("completed"), &json!(31), &json!(36))
     );
-    assert_eq!((&scan["best"]["price"], &scan["key_custody"]), (&json!(150.0), &json!(null)));
+    assert_eq!((&scan["best"]["price"], &scan["key_custody"]), (&json!(150), &json!(null)));
     let item = claims[0].claim.item;
     let attempts = office.column(&format!("/v1/scans/{id}/items/{item}/attempts"), "search_status").await;
     assert_eq!(attempts, ["degraded", "ok"].map(Value::from));
@@ -75,8 +75,8 @@ async fn statuses_and_reasons_say_which() {
 async fn the_best_price_of_an_item_that_is_asked_again_does_not_stay() {
     let office = Office::open().await;
     let id = office.done(&fares(2), |position| if position == 0 { Comes::Partial(50) } else { Comes::Ok(80) }).await;
-    assert_eq!(office.scan(&id).await["best"]["price"], json!(50.0));
-    assert_eq!(retry(&office, &id, &json!({"search_status": ["partial"]})).await["scan"]["best"]["price"], json!(80.0));
+    assert_eq!(office.scan(&id).await["best"]["price"], json!(50));
+    assert_eq!(retry(&office, &id, &json!({"search_status": ["partial"]})).await["scan"]["best"]["price"], json!(80));
 }
 
 #[tokio::test]
@@ -156,6 +156,34 @@ async fn a_scan_that_has_spent_its_budget_goes_on_with_a_higher_one() {
     assert_eq!((&answer["scan"]["status"], &answer["scan"]["items"]["pending"]), (&json!("running"), &json!(3)));
     office.work(|_| Comes::Ok(1)).await;
     assert_eq!(office.scan(&id).await["status"], json!("completed"));
+}
+
+#[tokio::test]
+async fn a_scan_whose_key_was_held_too_long_goes_on_with_the_new_one() {
+    let office = Office::open().await;
+    let id = office.order(&fares(3)).await;
+    let claims = office.claim().await;
+    office.begin(&claims[0]).await;
+    office.end(&claims[0], Comes::Degraded("blocked_page")).await;
+    sqlx::query("select hold_scan(tenant_id, scan_id, 'key_expired') from scans").execute(office.db.pool()).await.unwrap();
+    sqlx::query("update key_grants set nonce = '', ciphertext = '', wiped_at = now()").execute(office.db.pool()).await.unwrap();
+    let scan = &retry(&office, &id, &json!({"search_status": ["degraded"]})).await["scan"];
+    assert_eq!((&scan["status"], &scan["items"]["pending"]), (&json!("running"), &json!(3)));
+    assert!(scan["key_custody"]["until"].is_string());
+    assert_eq!(office.claim().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_pause_with_another_cause_stays_and_holds_what_is_asked_again() {
+    let office = Office::open().await;
+    let id = office.order(&fares(2)).await;
+    let claims = office.claim().await;
+    office.begin(&claims[0]).await;
+    office.end(&claims[0], Comes::Degraded("blocked_page")).await;
+    sqlx::query("select hold_scan(tenant_id, scan_id, 'by_caller') from scans").execute(office.db.pool()).await.unwrap();
+    let scan = &retry(&office, &id, &json!({"search_status": ["degraded"]})).await["scan"];
+    assert_eq!((&scan["status_reason"], &scan["items"]["pending"]), (&json!("by_caller"), &json!(2)));
+    assert_eq!(office.claim().await.len(), 0);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use farescan::config::PaceConfig;
-use farescan::http::{AppState, Custody, admin_router, router};
+use farescan::http::{self, AppState, Custody, admin_router, router};
 use farescan::scans::watch::Watch;
 use farescan::tenants::Keyring;
 use farescan::upstream::{Client, UpstreamConfig};
@@ -39,11 +39,13 @@ impl Drop for TestApp {
     }
 }
 
+type Change = Box<dyn FnOnce(&mut UpstreamConfig)>;
+
 /// What differs from the usual service.
 #[derive(Default)]
 pub struct TestAppBuilder {
     pool: Option<PgPool>,
-    config: Option<Box<dyn FnOnce(&mut UpstreamConfig)>>,
+    config: Option<Change>,
     custody: Option<Custody>,
 }
 
@@ -105,7 +107,7 @@ impl TestAppBuilder {
 async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    (url, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
+    (url, tokio::spawn(http::serve(listener, router, CancellationToken::new())))
 }
 
 /// An answer, whole.
@@ -183,7 +185,7 @@ impl TestApp {
 
     /// A request without a key, to be completed.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url))
+        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url()))
     }
 
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {

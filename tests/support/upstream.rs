@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use farescan::contract::Endpoint;
 use farescan::upstream::UpstreamConfig;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -83,7 +83,7 @@ impl Upstream {
 
     /// The settings that reach it.
     pub fn config(&self) -> UpstreamConfig {
-        let url: reqwest::Url = self.url.parse().unwrap();
+        let url: reqwest::Url = self.url().parse().unwrap();
         UpstreamConfig::at(url.clone(), url)
     }
 
@@ -120,9 +120,8 @@ impl Upstream {
                 changes.changed().await.unwrap();
             }
         };
-        if tokio::time::timeout(PATIENCE, met).await.is_err() {
-            panic!("waited in vain until {what}; the ledger: {:#?}", self.calls());
-        }
+        let waited = tokio::time::timeout(PATIENCE, met).await;
+        assert!(waited.is_ok(), "waited in vain until {what}; the ledger: {:#?}", self.calls());
     }
 
     /// Waits until at least `count` calls wait for their answer at once.

@@ -37,7 +37,9 @@ async fn first_requests_at_once_make_one_tenant_also_while_a_new_primary_is_roll
     assert_eq!(made.iter().collect::<HashSet<_>>().len(), 1);
     let tenants: i64 = sqlx::query_scalar("select count(*) from tenants").fetch_one(db.pool()).await.unwrap();
     assert_eq!(tenants, 1);
-    assert_ne!(tenant(db.pool(), &rings[0], "anothers-key").await, made[0]);
+    let another = tenant(db.pool(), &rings[1], "anothers-key").await;
+    assert_ne!(another, made[0]);
+    assert_eq!(tenant(db.pool(), &rings[0], "anothers-key").await, another, "known to processes without the new primary");
 }
 
 #[tokio::test]
@@ -75,7 +77,9 @@ async fn a_grant_opens_until_it_is_wiped_or_expires() {
     let mut conn = db.pool().acquire().await.unwrap();
     store::replace_grant(&mut conn, &live, &live.seal(&ring, &CallerKey::new("the-new-key"))).await.unwrap();
     assert_eq!(open(live).await.unwrap().expose(), "the-new-key");
-    store::wipe_grant(&mut conn, tenant, live.grant, Timestamp::now()).await.unwrap();
+    store::wipe_expired(&mut conn, tenant, live.grant, Timestamp::now()).await.unwrap();
+    assert!(open(live).await.is_ok(), "it has not expired");
+    store::wipe_expired(&mut conn, tenant, live.grant, live.expires_at).await.unwrap();
     assert!(matches!(open(live).await, Err(GrantError::Gone)));
 
     let expired = terms(tenant, "2020-01-01T00:00:00Z");
@@ -112,6 +116,6 @@ async fn a_ring_that_lacks_a_key_in_use_is_refused_at_start() {
     let refused = store::check_ring(db.pool(), &ring("b")).await.unwrap_err().to_string();
     assert!(refused.contains("sealed keys still in use: a"), "{refused}");
     let mut conn = db.pool().acquire().await.unwrap();
-    store::wipe_grant(&mut conn, tenant, live.grant, Timestamp::now()).await.unwrap();
+    store::wipe_expired(&mut conn, tenant, live.grant, live.expires_at).await.unwrap();
     store::check_ring(db.pool(), &ring("b")).await.unwrap();
 }

@@ -17,7 +17,10 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn body(endpoint: &str, request: Value, sweep: Value) -> Map<String, Value> {
-    object(json!({"endpoint": endpoint, "request": request, "sweep": sweep}))
+    [("endpoint", endpoint.into()), ("request", request), ("sweep", sweep)]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect()
 }
 
 fn bodies(endpoint: &str, request: Value, sweep: Value) -> Vec<Value> {

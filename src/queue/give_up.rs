@@ -1,0 +1,35 @@
+//! Ending claims that nobody will carry on: back to be claimed again, or, once the call had begun, lost.
+
+use jiff::Timestamp;
+use sqlx::{Connection as _, PgConnection};
+
+use super::store::{self, LaneClaims, LostCall};
+use crate::contract::{Endpoint, Request, SearchStatus};
+use crate::history::{self, Observation, Subject};
+
+/// Gives up claims of one lane in a transaction of its own. A lost call leaves an observation too, so that the gap is visible
+/// (jobs-api, "History"). Gives how many were lost.
+pub(super) async fn give_up(connection: &mut PgConnection, lane: &LaneClaims) -> sqlx::Result<usize> {
+    let now = Timestamp::now();
+    let mut tx = connection.begin().await?;
+    let lost = store::give_up(&mut *tx, lane, now).await?;
+    let gaps: Vec<_> = lost.iter().filter_map(|call| gap(lane, call, now)).collect();
+    history::record(&mut tx, &gaps).await?;
+    tx.commit().await?;
+    Ok(lost.len())
+}
+
+fn gap(lane: &LaneClaims, call: &LostCall, now: Timestamp) -> Option<Observation> {
+    let request = Request::check(Endpoint::parse(&call.endpoint)?, &call.body).ok()?.request;
+    Some(Observation {
+        tenant: lane.tenant,
+        item: call.item,
+        number: call.number,
+        subject: Subject::of(&request)?,
+        observed_at: now,
+        best: None,
+        results: None,
+        status: SearchStatus::Degraded,
+        reason: Some("worker_lost".to_owned()),
+    })
+}
