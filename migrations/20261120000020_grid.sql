@@ -35,10 +35,11 @@ create table scan_strategies (
     dates        integer  not null check (dates >= 1),
     inner_items  integer  not null check (inner_items >= 1),
     combinations integer  not null check (combinations >= dates),
-    -- Items that the first phase leaves out, and how many of them the second left out too (null: it has not begun).
+    -- Items that the first phase leaves out (0 too once the scan was cancelled in it), and how many of them the second left out too
+    -- (null: there is none, or it has not begun).
     deferred     integer  not null check (deferred >= 0),
     skipped      integer  check (skipped between 0 and deferred),
     primary key (tenant_id, scan_id),
     foreign key (tenant_id, scan_id) references scans on delete cascade
 );
-create index scan_strategies_in_first_phase on scan_strategies (tenant_id, scan_id) where skipped is null;
+create index scan_strategies_in_first_phase on scan_strategies (tenant_id, scan_id) where skipped is null and deferred > 0;

@@ -12,6 +12,7 @@ mod axes;
 mod tests;
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -49,6 +50,18 @@ pub struct Plan {
     pub two_phase: Option<TwoPhase>,
 }
 
+impl Plan {
+    /// The fewest and the most items that are searched: all of them, or what two phases may come to.
+    #[must_use]
+    pub fn searches(&self) -> RangeInclusive<usize> {
+        searches(&self.items, self.two_phase.as_ref())
+    }
+}
+
+fn searches(items: &[Request], two_phase: Option<&TwoPhase>) -> RangeInclusive<usize> {
+    two_phase.map_or(items.len()..=items.len(), |phases| phases.searches(items.len()))
+}
+
 /// Reads a scan's body and plans it. `today` is [`earliest_today`].
 ///
 /// # Errors
@@ -66,7 +79,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
         }
         _ => (Vec::new(), None),
     };
-    let searches = two_phase.map_or(items.len(), |phases| phases.most_searches(items.len()));
+    let searches = *searches(&items, two_phase.as_ref()).end();
     if let Some(max) = order.as_ref().and_then(|order| order.max_requests)
         && usize::try_from(max.get()).is_ok_and(|max| max < searches)
     {

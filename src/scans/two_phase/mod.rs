@@ -10,10 +10,12 @@ pub(super) mod store;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use rust_decimal::Decimal;
 use sqlx::PgPool;
 
+use super::store::Turns;
 use super::submit::stride;
 use crate::contract::scans::{Priority, Strategy};
 
@@ -71,13 +73,14 @@ impl TwoPhase {
         date.is_multiple_of(self.coarse_step) || date + 1 == self.dates
     }
 
-    /// The most items that may be searched, of `items` in all: the first phase, and all that lies next to `refine` of its dates.
+    /// How many of `items` in all are searched at least, by the first phase alone, and at most: with all that can lie next to `refine`
+    /// of its dates.
     #[must_use]
-    pub fn most_searches(&self, items: usize) -> usize {
+    pub fn searches(&self, items: usize) -> RangeInclusive<usize> {
         let coarse = (0..items).filter(|position| self.is_coarse(*position)).count();
         let lines = items / self.dates;
         let beside = self.refine.saturating_mul(2 * (self.coarse_step - 1)).saturating_mul(lines);
-        items.min(coarse.saturating_add(beside))
+        coarse..=items.min(coarse.saturating_add(beside))
     }
 
     /// Which of the `deferred` positions the second phase searches: those less than `coarse_step` dates from one of the `refine`
@@ -117,16 +120,16 @@ pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usiz
         let mut tx = pool.begin().await?;
         let start = super::store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
         let deferred = store::lock_deferred(&mut tx, scan).await?;
-        if let Some(locked) = store::lock_ready(&mut tx, scan).await? {
-            let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
-            let prices = if positions.is_empty() { Vec::new() } else { store::prices(&mut tx, scan).await? };
-            let wanted = locked.phases.second_phase(&prices, &positions);
-            let (wanted, skipped): (Vec<_>, Vec<_>) = deferred.into_iter().partition(|(_, position)| wanted.contains(position));
-            let turns = super::store::Turns {
-                start,
-                stride: stride(Priority::parse(&locked.priority).unwrap_or(Priority::Interactive)),
-            };
-            store::begin(&mut tx, scan, &wanted, &skipped, &turns, now).await?;
+        match store::lock_ready(&mut tx, scan).await? {
+            None => {}
+            Some(_) if deferred.is_empty() => store::forget(&mut tx, scan).await?,
+            Some(ready) => {
+                let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
+                let wanted = ready.phases.second_phase(&store::prices(&mut tx, scan).await?, &positions);
+                let (wanted, skipped): (Vec<_>, Vec<_>) = deferred.into_iter().partition(|(_, position)| wanted.contains(position));
+                let stride = stride(Priority::parse(&ready.priority).unwrap_or(Priority::Interactive));
+                store::begin(&mut tx, scan, &wanted, &skipped, &Turns { start, stride }, now).await?;
+            }
         }
         tx.commit().await?;
     }

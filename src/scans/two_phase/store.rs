@@ -20,8 +20,8 @@ pub(in crate::scans) async fn insert(
     let small = |number: usize| i16::try_from(number).unwrap_or(i16::MAX);
     let number = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
-        "insert into scan_strategies (tenant_id, scan_id, coarse_step, refine, dates, inner_items, combinations, deferred, skipped)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "insert into scan_strategies (tenant_id, scan_id, coarse_step, refine, dates, inner_items, combinations, deferred)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
         tenant.uuid(),
         scan.uuid(),
         small(phases.coarse_step),
@@ -30,8 +30,6 @@ pub(in crate::scans) async fn insert(
         number(phases.inner_items),
         number(phases.combinations),
         number(deferred),
-        // Nothing is left out: there is no second phase to wait for.
-        (deferred == 0).then_some(0),
     )
     .execute(conn)
     .await?;
@@ -51,7 +49,7 @@ pub(super) async fn due(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<Due>> {
         Due,
         "select t.tenant_id as tenant, t.scan_id as scan, s.api
          from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
-         where t.skipped is null
+         where t.skipped is null and t.deferred > 0
            and (s.finished_at is not null
                 or s.status in ('queued', 'running')
                    and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
@@ -85,7 +83,7 @@ pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Resu
     let row = sqlx::query!(
         "select t.coarse_step, t.refine, t.dates, t.inner_items, t.combinations, s.priority
          from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
-         where t.tenant_id = $1 and t.scan_id = $2 and t.skipped is null
+         where t.tenant_id = $1 and t.scan_id = $2 and t.skipped is null and t.deferred > 0
            and (s.finished_at is not null
                 or s.status in ('queued', 'running')
                    and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
@@ -119,6 +117,14 @@ pub(super) async fn prices(conn: &mut PgConnection, due: &Due) -> sqlx::Result<V
     Ok(rows.into_iter().map(|row| (usize::try_from(row.position).unwrap_or_default(), row.price)).collect())
 }
 
+/// Takes a scan off the list that was cancelled in its first phase.
+pub(super) async fn forget(conn: &mut PgConnection, due: &Due) -> sqlx::Result<()> {
+    sqlx::query!("update scan_strategies set deferred = 0 where tenant_id = $1 and scan_id = $2", due.tenant.uuid(), due.scan.uuid())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Makes the wanted items pending and takes the others out of the scan, which ends here if none is wanted.
 pub(super) async fn begin(
     conn: &mut PgConnection,
@@ -150,14 +156,14 @@ pub(super) async fn begin(
     let left_out = i32::try_from(skipped.len()).unwrap_or(i32::MAX);
     sqlx::query!(
         "with strategy as (update scan_strategies set skipped = $3 where tenant_id = $1 and scan_id = $2)
-         update scans set total = total - $3 where tenant_id = $1 and scan_id = $2 and $3 > 0",
+         update scans set total = total - $3 where tenant_id = $1 and scan_id = $2",
         due.tenant.uuid(),
         due.scan.uuid(),
         left_out,
     )
     .execute(&mut *conn)
     .await?;
-    if wanted.is_empty() && !skipped.is_empty() {
+    if wanted.is_empty() {
         sqlx::query!(
             "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, 0, 0)",
             now.to_sqlx() as _,
