@@ -1,4 +1,4 @@
-//! `/v1/scans/{id}/items`: the searches of a scan, their answers and attempts.
+//! `/v1/scans/{id}/items` and `/v1/items/{id}`: the searches of a scan, their answers and attempts.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -14,9 +14,9 @@ use crate::contract::scans::{AttemptPage, Item, ItemPage, ItemQuery, ItemsQuery}
 use crate::ids::{ItemId, ScanId};
 use crate::scans::read;
 
-/// The ids of a path. What is no id names no item.
-fn ids(scan: &str, item: &str) -> Result<(ScanId, ItemId), ApiError> {
-    scan.parse().ok().zip(item.parse().ok()).ok_or_else(no_such_item)
+/// What is no id names no item.
+fn item_id(text: &str) -> Result<ItemId, ApiError> {
+    text.parse().map_err(|_| no_such_item())
 }
 
 fn no_such_item() -> ApiError {
@@ -47,38 +47,36 @@ pub(super) async fn list(
 
 /// Read an item
 #[utoipa::path(
-    get, path = "/v1/scans/{id}/items/{item_id}", tag = "Scans",
-    params(("id" = ScanId, Path, description = "The scan"), ("item_id" = ItemId, Path, description = "The item"), ItemQuery),
+    get, path = "/v1/items/{id}", tag = "Scans", params(("id" = ItemId, Path, description = "The item"), ItemQuery),
     responses((status = 200, description = "The item", body = Item), ReadErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
     caller: Caller,
-    Path((id, item)): Path<(String, String)>,
+    Path(id): Path<String>,
     pairs: Pairs,
 ) -> Result<Json<Item>, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = ItemQuery::from_query(pairs.iter())?;
-    let (id, item) = ids(&id, &item)?;
+    let id = item_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
-    read::item(desk.pool, tenant, id, item, query.expand).await?.map(Json).ok_or_else(no_such_item)
+    read::item(desk.pool, tenant, id, query.expand).await?.map(Json).ok_or_else(no_such_item)
 }
 
 /// List the attempts of an item
 ///
 /// Every time that it went upstream, oldest first.
 #[utoipa::path(
-    get, path = "/v1/scans/{id}/items/{item_id}/attempts", tag = "Scans",
-    params(("id" = ScanId, Path, description = "The scan"), ("item_id" = ItemId, Path, description = "The item")),
+    get, path = "/v1/items/{id}/attempts", tag = "Scans", params(("id" = ItemId, Path, description = "The item")),
     responses((status = 200, description = "The attempts", body = AttemptPage), ReadErrors)
 )]
 pub(super) async fn attempts(
     State(app): State<AppState>,
     caller: Caller,
-    Path((id, item)): Path<(String, String)>,
+    Path(id): Path<String>,
 ) -> Result<Json<AttemptPage>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let (id, item) = ids(&id, &item)?;
+    let id = item_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
-    read::attempts(desk.pool, tenant, id, item).await?.map(Json).ok_or_else(no_such_item)
+    read::attempts(desk.pool, tenant, id).await?.map(Json).ok_or_else(no_such_item)
 }

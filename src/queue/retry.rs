@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::db::is_away;
+use crate::db;
 
 /// The longest that one move may take before it is tried on another connection.
 pub(super) const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ where
     loop {
         let error = match timeout(MOVE_TIMEOUT, make()).await {
             Ok(Ok(made)) => return Ok(made),
-            Ok(Err(error)) if !is_away(&error) => return Err(Failed::Refused(error)),
+            Ok(Err(error)) if !db::is_away(&error) => return Err(Failed::Refused(error)),
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };

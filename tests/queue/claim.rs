@@ -67,7 +67,8 @@ async fn the_pace_is_never_above_burst_and_rate_in_any_window() {
     let emission = 60.0 / per_minute;
     for (first, from) in times.iter().enumerate() {
         for (last, to) in times.iter().enumerate().skip(first) {
-            let (seen, allowed) = ((last - first + 1) as f64, f64::from(burst) + (to - from) / emission + 1e-3);
+            let seen = f64::from(u32::try_from(last - first + 1).unwrap());
+            let allowed = f64::from(burst) + (to - from) / emission + 1e-3;
             assert!(seen <= allowed, "{seen} claims in {} s; {allowed} are allowed", to - from);
         }
     }

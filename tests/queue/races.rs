@@ -14,8 +14,9 @@ use super::yard::{Yard, degraded, done, ok, rejected, scan_of};
 /// A worker that claims, begins, and then records, gives up or does both, in random order.
 async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
     let mut dice = StdRng::seed_from_u64(seed);
+    let slots = dice.random_range(1..8);
     for _ in 0..rounds {
-        let Visit::Claims(claims, _) = retried(|| store::claim(&yard.pool, worker, 1 + seed as usize % 7)).await else { return };
+        let Visit::Claims(claims, _) = retried(|| store::claim(&yard.pool, worker, slots)).await else { return };
         if dice.random_bool(0.1) {
             continue; // the answer is lost: strays finds them
         }

@@ -51,7 +51,7 @@ async fn bad_orders_are_refused_with_all_their_faults() {
     ] {
         let answer = office.app.post("/v1/scans", &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
-        let mut told: Vec<_> = answer.message().split(". `").map(|fault| path_of(fault)).collect();
+        let mut told: Vec<_> = answer.message().split(". `").map(path_of).collect();
         let mut expected: Vec<_> = paths.iter().map(|path| (*path).to_owned()).collect();
         told.sort();
         expected.sort();
@@ -84,21 +84,22 @@ async fn anothers_scan_is_as_unknown_as_none() {
     let stranger = "another-key-0123456789";
     // Known as a tenant, too.
     assert_eq!(office.post_as(stranger, "/v1/scans", &fares(1)).await.status, 202);
-    let unknown = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
+    let unknown = ("scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
+    let ids = [(id.as_str(), item.as_str()), unknown, ("scn_x", "itm_x"), ("1", "1")];
     let before = office.rows().await;
     for (method, path) in [
-        ("GET", "/v1/scans/SCAN".to_owned()),
-        ("GET", "/v1/scans/SCAN?wait=1".to_owned()),
-        ("GET", "/v1/scans/SCAN/items".to_owned()),
-        ("GET", format!("/v1/scans/SCAN/items/{item}")),
-        ("GET", format!("/v1/scans/SCAN/items/{item}/attempts")),
-        ("POST", "/v1/scans/SCAN/retry".to_owned()),
-        ("POST", "/v1/scans/SCAN/cancel".to_owned()),
+        ("GET", "/v1/scans/SCAN"),
+        ("GET", "/v1/scans/SCAN?wait=1"),
+        ("GET", "/v1/scans/SCAN/items"),
+        ("GET", "/v1/items/ITEM"),
+        ("GET", "/v1/items/ITEM/attempts"),
+        ("POST", "/v1/scans/SCAN/retry"),
+        ("POST", "/v1/scans/SCAN/cancel"),
     ] {
         for key in [stranger, "a-key-that-never-ordered"] {
             let mut answers = Vec::new();
-            for scan in [id.as_str(), unknown, "scn_x", "1"] {
-                let path = path.replace("SCAN", scan);
+            for (scan, item) in ids {
+                let path = path.replace("SCAN", scan).replace("ITEM", item);
                 let answer = match method {
                     "GET" => office.get_as(key, &path).await,
                     _ => office.post_as(key, &path, &json!({"search_status": ["degraded"]})).await,

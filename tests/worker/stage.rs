@@ -34,8 +34,8 @@ pub struct Stage {
 
 /// Where the tables are.
 pub enum Place {
-    Shared(TestDb),
-    Own(String, Database),
+    Shared(Box<TestDb>),
+    Own(String, Box<Database>),
 }
 
 impl Place {
@@ -78,7 +78,7 @@ impl Running {
 
 impl Stage {
     pub async fn new() -> Self {
-        Self::in_place(Place::Shared(TestDb::new().await)).await
+        Self::in_place(Place::Shared(Box::new(TestDb::new().await))).await
     }
 
     /// For a caller with this key.
@@ -91,7 +91,7 @@ impl Stage {
         let config = DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() };
         let database = Database::open(&config).await.unwrap();
         db::migrate(database.pool()).await.unwrap();
-        Self::in_place(Place::Own(url.to_owned(), database)).await
+        Self::in_place(Place::Own(url.to_owned(), Box::new(database))).await
     }
 
     async fn in_place(db: Place) -> Self {

@@ -122,14 +122,8 @@ fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn item(
-    pool: &PgPool,
-    tenant: TenantId,
-    scan: ScanId,
-    id: ItemId,
-    expand: Option<Expand>,
-) -> sqlx::Result<Option<Item>> {
-    let mut found: Vec<_> = store::item(pool, tenant, scan, id).await?.into_iter().map(Item::from).collect();
+pub async fn item(pool: &PgPool, tenant: TenantId, id: ItemId, expand: Option<Expand>) -> sqlx::Result<Option<Item>> {
+    let mut found: Vec<_> = store::item(pool, tenant, id).await?.into_iter().map(Item::from).collect();
     if expand == Some(Expand::Answer) {
         show_answers(pool, tenant, &mut found).await?;
     }
@@ -141,8 +135,8 @@ pub async fn item(
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn attempts(pool: &PgPool, tenant: TenantId, scan: ScanId, id: ItemId) -> sqlx::Result<Option<AttemptPage>> {
-    if store::item(pool, tenant, scan, id).await?.is_none() {
+pub async fn attempts(pool: &PgPool, tenant: TenantId, id: ItemId) -> sqlx::Result<Option<AttemptPage>> {
+    if store::item(pool, tenant, id).await?.is_none() {
         return Ok(None);
     }
     let data = store::attempts(pool, tenant, id).await?.into_iter().map(Attempt::from).collect();

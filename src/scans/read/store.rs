@@ -137,16 +137,15 @@ pub(super) async fn items_by_price(
     .await
 }
 
-pub(super) async fn item(pool: &PgPool, tenant: TenantId, scan: ScanId, id: ItemId) -> sqlx::Result<Option<ItemRow>> {
+pub(super) async fn item(pool: &PgPool, tenant: TenantId, id: ItemId) -> sqlx::Result<Option<ItemRow>> {
     sqlx::query_as!(
         ItemRow,
         "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
                 i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
-         where i.tenant_id = $1 and i.item_id = $2 and i.scan_id = $3",
+         where i.tenant_id = $1 and i.item_id = $2",
         tenant.uuid(),
         id.uuid(),
-        scan.uuid(),
     )
     .fetch_optional(pool)
     .await
