@@ -92,7 +92,11 @@ impl HotelLatestQuery {
 
 fn short_range(field: &str, from: Date, to: Date) -> Faults {
     let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS));
-    if to <= last { Faults::default() } else { Fault::new(field, &to.to_value(), format!("a date up to {last}: a calendar has at most {MAX_DAYS} days")).into() }
+    if to <= last {
+        Faults::default()
+    } else {
+        Fault::new(field, &to.to_value(), format!("a date up to {last}: a calendar has at most {MAX_DAYS} days")).into()
+    }
 }
 
 /// The last known lowest fare of a product on one day of departure.

@@ -12,8 +12,8 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::{Claim, WorkerId};
 use super::finished::{is_storable_link, storable};
+use super::{Claim, WorkerId};
 use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
 use crate::search::PlanQuota;
@@ -241,7 +241,9 @@ pub async fn insert_offers(conn: &mut PgConnection, offers: &[StoredOffer<'_>]) 
     let items: Vec<_> = offers.iter().map(|kept| kept.item.uuid()).collect();
     // As text, as the recorded calls tell it: the database rounds both alike.
     let times: Vec<_> = offers.iter().map(|kept| kept.ended_at.to_string()).collect();
-    let text = |of: fn(&Offer) -> Option<&String>| offers.iter().map(|kept| of(kept.offer).map(|text| storable(text))).collect::<Vec<_>>();
+    let text = |of: fn(&Offer) -> Option<&String>| {
+        offers.iter().map(|kept| of(kept.offer).map(|text| storable(text))).collect::<Vec<_>>()
+    };
     let amount = |of: fn(&Offer) -> Option<Decimal>| offers.iter().map(|kept| of(kept.offer)).collect::<Vec<_>>();
     let links: Vec<_> = offers.iter().map(|kept| kept.offer.link.as_deref().filter(|link| is_storable_link(link))).collect();
     let verdicts: Vec<_> = offers.iter().map(|kept| kept.offer.verdict.map(|verdict| verdict.as_str())).collect();

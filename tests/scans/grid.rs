@@ -23,7 +23,8 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
     assert_eq!(fresh["columns"], json!({"field": "nights", "values": [7, 9]}));
     assert!(fresh["cells"].as_array().unwrap().iter().all(|cell| cell["state"] == "pending" && cell["search_status"].is_null()));
 
-    let comes = [Comes::Ok(300), Comes::Empty, Comes::Degraded("blocked_page"), Comes::Refused, Comes::Partial(280), Comes::NotYet];
+    let comes =
+        [Comes::Ok(300), Comes::Empty, Comes::Degraded("blocked_page"), Comes::Refused, Comes::Partial(280), Comes::NotYet];
     for claimed in office.claim().await {
         let position = office.begin(&claimed).await;
         office.end(&claimed, comes[position]).await;
@@ -57,7 +58,10 @@ async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
         ("", "`rows` is missing"),
         ("?rows=to_airport", "`rows` holds \"to_airport\"; allowed: a field that this scan sweeps: `departure_date`, `nights`"),
         ("?rows=nights&columns=nights", "`columns` holds \"nights\"; allowed: a field that this scan sweeps: `departure_date`"),
-        ("?rows=nights&columns=departure_date&baseline=us", "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip"),
+        (
+            "?rows=nights&columns=departure_date&baseline=us",
+            "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip",
+        ),
         ("?rows=nights&cells=2", "`cells`"),
     ] {
         let answer = office.app.get(&format!("/v1/scans/{id}/grid{query}")).await;
@@ -67,7 +71,11 @@ async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
     let path = format!("/v1/scans/{id}/grid?rows=nights");
     assert_eq!(office.get_as("another-key-0123456789", &path).await.kind(), "404 not_found");
     let none = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
-    for path in [format!("/v1/scans/{none}/grid?rows=nights"), format!("/v1/scans/x/compare/{id}"), format!("/v1/scans/{id}/compare/{none}")] {
+    for path in [
+        format!("/v1/scans/{none}/grid?rows=nights"),
+        format!("/v1/scans/x/compare/{id}"),
+        format!("/v1/scans/{id}/compare/{none}"),
+    ] {
         assert_eq!(office.app.get(&path).await.kind(), "404 not_found", "{path}");
     }
 }
@@ -86,8 +94,12 @@ async fn two_scans_are_compared_cell_by_cell() {
     assert_eq!(cells[0]["cell"], json!({"departure_date": day(1)}));
     assert_eq!((&cells[0]["difference"], &cells[0]["difference_percent"]), (&json!(-30), &json!(-10)));
     assert_eq!((&cells[1]["difference"], &cells[1]["difference_percent"]), (&json!(50), &json!(25)));
-    assert_eq!((&cells[4]["before"]["price"], &cells[4]["after"], &cells[4]["difference"]), (&json!(50), &json!(null), &json!(null)));
-    let counts = json!({"cheaper": 1, "dearer": 1, "unchanged": 1, "new": 2, "gone": 1, "not_comparable": 0, "unknown": 1, "no_price": 0});
+    assert_eq!(
+        (&cells[4]["before"]["price"], &cells[4]["after"], &cells[4]["difference"]),
+        (&json!(50), &json!(null), &json!(null))
+    );
+    let counts =
+        json!({"cheaper": 1, "dearer": 1, "unchanged": 1, "new": 2, "gone": 1, "not_comparable": 0, "unknown": 1, "no_price": 0});
     assert_eq!(compared["counts"], counts);
 }
 
@@ -100,7 +112,11 @@ async fn scans_of_other_products_have_no_cell_in_common_and_other_endpoints_are_
     let paris = office.done(&other, |_| Comes::Ok(200)).await;
     let compared = office.get(&format!("/v1/scans/{before}/compare/{paris}")).await;
     assert_eq!((&compared["counts"]["gone"], &compared["counts"]["new"]), (&json!(2), &json!(2)));
-    assert_eq!(compared["cells"][3]["cell"], json!({"to_airport": "CDG", "departure_date": day(2)}), "what differs tells cells apart");
+    assert_eq!(
+        compared["cells"][3]["cell"],
+        json!({"to_airport": "CDG", "departure_date": day(2)}),
+        "what differs tells cells apart"
+    );
     let round = office.order(&trips()).await;
     let answer = office.app.get(&format!("/v1/scans/{before}/compare/{round}")).await;
     assert_eq!(answer.kind(), "400 invalid_request");

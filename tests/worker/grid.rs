@@ -51,7 +51,11 @@ async fn a_cell_shows_the_best_offer_of_its_samples_with_band_verdict_and_link()
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_retry_did_not_see_again_is_not_shown() {
     let stage = Stage::new().await;
-    stage.upstream.on_any().reply(Reply::json(json!([fare(99, &json!({}))])).header("x-search-status", "partial").header("x-search-reason", "search_truncated"));
+    stage.upstream.on_any().reply(
+        Reply::json(json!([fare(99, &json!({}))]))
+            .header("x-search-status", "partial")
+            .header("x-search-reason", "search_truncated"),
+    );
     let worker = stage.worker();
     let scan = stage.submit(1, &json!({})).await;
     stage.ended(scan).await;
@@ -62,7 +66,10 @@ async fn what_a_retry_did_not_see_again_is_not_shown() {
     stage.ended(scan).await;
     worker.stop().await;
     let cell = read(&stage, scan, &[("rows", "departure_date")]).await.cells.remove(0);
-    assert_eq!((cell.price, cell.search_status, cell.reason.as_deref()), (None, Some(SearchStatus::Degraded), Some("blocked_page")));
+    assert_eq!(
+        (cell.price, cell.search_status, cell.reason.as_deref()),
+        (None, Some(SearchStatus::Degraded), Some("blocked_page"))
+    );
     assert_eq!((cell.buy_link, cell.verdict, cell.price_insights_low), (None, None, None));
 }
 
@@ -97,7 +104,8 @@ async fn markets_stand_beside_their_baseline() {
     worker.stop().await;
     let grid = read(&stage, scan, &[("rows", "proxy_country"), ("baseline", "US")]).await;
     assert_eq!(grid.rows.values, ["us", "de", "fr", "jp"].map(Value::from));
-    let told: Vec<_> = grid.cells.iter().map(|cell| cell.parity.as_ref().map(|parity| (parity.verdict, parity.samples))).collect();
+    let told: Vec<_> =
+        grid.cells.iter().map(|cell| cell.parity.as_ref().map(|parity| (parity.verdict, parity.samples))).collect();
     use ParityVerdict::{Gap, Noise, NotComparable};
     assert_eq!(told[0], None, "the baseline itself");
     assert_eq!((told[1], told[3]), (Some((Gap, 3)), Some((NotComparable, 3))));
@@ -107,7 +115,10 @@ async fn markets_stand_beside_their_baseline() {
     assert!(german.difference_percent.unwrap() < Decimal::from(-9));
     assert_eq!(grid.cells[3].parity.as_ref().unwrap().difference, None);
     assert!(matches!(told[2], Some((Noise | Gap, 3))), "which depends on the order of the samples");
-    assert_eq!((grid.cells[1].link.as_deref(), grid.cells[1].room.as_deref()), (Some("https://hotels.example/one"), Some("double")));
+    assert_eq!(
+        (grid.cells[1].link.as_deref(), grid.cells[1].room.as_deref()),
+        (Some("https://hotels.example/one"), Some("double"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,10 @@ fn days(stage: &Stage) -> Vec<i64> {
 async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_out() {
     let stage = Stage::new().await;
     let price = |day: i64| if day == 17 { 90 } else { 100 + day.abs_diff(16) };
-    stage.upstream.on(Endpoint::FlightsOneway).answer(move |call| Reply::json(json!([fare(price(day_of(&call.body)), &call.body)])));
+    stage
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .answer(move |call| Reply::json(json!([fare(price(day_of(&call.body)), &call.body)])));
     let worker = stage.worker();
     let scan = stage.submit(31, &strategy()).await;
     let ordered = stage.scan(scan).await.strategy.unwrap();
@@ -158,10 +161,16 @@ async fn a_strategy_needs_one_range_and_room_for_both_phases() {
     assert_eq!(refused(&|order| order["max_requests"] = json!(15)), Ok(9..=15));
     for (change, fault) in [
         (json!({"max_requests": 14}), "`max_requests` holds 14; allowed: at least the items that both phases may search, 15"),
-        (json!({"strategy": {"coarse_step": 1, "refine": 1}}), "`strategy.coarse_step` holds 1; allowed: an integer from 2 to 90"),
+        (
+            json!({"strategy": {"coarse_step": 1, "refine": 1}}),
+            "`strategy.coarse_step` holds 1; allowed: an integer from 2 to 90",
+        ),
         (json!({"strategy": {"coarse_step": 4}}), "`strategy.refine` is missing"),
         (json!({"strategy": 4}), "`strategy` holds 4"),
-        (json!({"sweep": {"departure_date": ["2031-01-01"]}}), "`strategy` holds {\"coarse_step\":4,\"refine\":1}; allowed: a sweep with exactly one date range"),
+        (
+            json!({"sweep": {"departure_date": ["2031-01-01"]}}),
+            "`strategy` holds {\"coarse_step\":4,\"refine\":1}; allowed: a sweep with exactly one date range",
+        ),
     ] {
         let told = refused(&|order| order.as_object_mut().unwrap().extend(change.as_object().unwrap().clone())).unwrap_err();
         assert!(told.starts_with(fault), "{told}");

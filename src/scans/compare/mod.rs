@@ -13,8 +13,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 use sqlx::PgPool;
 
-use super::grid::{SweptFields, SweptName};
 use super::grid::cell::{Seen, difference, speaker};
+use super::grid::{SweptFields, SweptName};
 use super::{ScanError, read};
 use crate::contract::scans::{Change, ChangeCounts, ComparedCell, Comparison, ItemState, Scan, SeenPrice};
 use crate::contract::{Endpoint, Fault, Request, SearchStatus};
@@ -47,7 +47,8 @@ pub async fn compare(pool: &PgPool, tenant: TenantId, before: ScanId, after: Sca
 
 /// What either scan sweeps, and what their requests hold differently, in the contract's order.
 fn names(one: &Scan, other: &Scan) -> Vec<SweptName> {
-    let swept: Vec<_> = [one, other].iter().flat_map(|scan| SweptFields::of(scan.endpoint, &scan.request, &scan.sweep).0).collect();
+    let swept: Vec<_> =
+        [one, other].iter().flat_map(|scan| SweptFields::of(scan.endpoint, &scan.request, &scan.sweep).0).collect();
     let differs = |field: &str| one.request.get(field) != other.request.get(field);
     let names = one.endpoint.fields().iter().filter_map(|spec| {
         let swept = swept.iter().find(|swept| swept.field == spec.name);
@@ -93,7 +94,12 @@ fn identity(endpoint: Endpoint, body: &Map<String, Value>) -> Option<String> {
     Some(format!("{} {last} {}", subject.first_date, Value::Object(product)))
 }
 
-fn compared(endpoint: Endpoint, (before, one): (ScanId, Cells), (after, other): (ScanId, Cells), names: &[SweptName]) -> Comparison {
+fn compared(
+    endpoint: Endpoint,
+    (before, one): (ScanId, Cells),
+    (after, other): (ScanId, Cells),
+    names: &[SweptName],
+) -> Comparison {
     let known: BTreeSet<_> = one.order.iter().collect();
     let keys = one.order.iter().chain(other.order.iter().filter(|key| !known.contains(key)));
     let mut counts = ChangeCounts::default();
@@ -147,8 +153,7 @@ fn judge(cell: Map<String, Value>, before: Option<&Seen>, after: Option<&Seen>) 
 
 /// A side without a price of which it is known: there is no such cell, or its search was complete.
 fn is_known_without(side: Option<&Seen>) -> bool {
-    let complete = |seen: &Seen| {
-        seen.state == ItemState::Done && matches!(seen.search_status, Some(SearchStatus::Ok | SearchStatus::Empty))
-    };
+    let complete =
+        |seen: &Seen| seen.state == ItemState::Done && matches!(seen.search_status, Some(SearchStatus::Ok | SearchStatus::Empty));
     side.is_none_or(complete)
 }

@@ -44,7 +44,8 @@ fn what_became_of_a_cell() {
     ];
     for (at, (before, after, change, measured)) in table.into_iter().enumerate() {
         let judged = judge(Map::new(), before.as_ref(), after.as_ref());
-        let amounts = judged.difference.zip(judged.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
+        let amounts =
+            judged.difference.zip(judged.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
         let measured = measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
         assert_eq!((judged.change, amounts), (change, measured), "row {at}");
         let priced = |side: &Option<Seen>| side.as_ref().is_some_and(|seen| seen.price.is_some());
@@ -60,7 +61,13 @@ fn a_cell_is_one_product_and_its_dates_whatever_the_currency() {
         identity(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap()
     };
     let plain = key(json!({}));
-    for same in [json!({"currency": "EUR"}), json!({"limit": 3}), json!({"strict": true}), json!({"from_airport": "tlv"}), json!({"sort_type": "Overall"})] {
+    for same in [
+        json!({"currency": "EUR"}),
+        json!({"limit": 3}),
+        json!({"strict": true}),
+        json!({"from_airport": "tlv"}),
+        json!({"sort_type": "Overall"}),
+    ] {
         assert_eq!(key(same.clone()), plain, "{same}");
     }
     for other in [json!({"to_airport": "CDG"}), json!({"departure_date": "2030-01-02"}), json!({"passengers": [1, 1]})] {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::contract::scans::{GridQuery, Scan, SweptField};
-use crate::contract::{Endpoint, Fault, FieldKind, FieldValue as _, Faults};
+use crate::contract::{Endpoint, Fault, Faults, FieldKind, FieldValue as _};
 
 /// The field that a market scan sweeps.
 const MARKET: &str = "proxy_country";
@@ -72,7 +72,11 @@ impl SweptFields {
 
 fn one_of_swept<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let words: Vec<_> = words.map(|word| format!("`{word}`")).collect();
-    if words.is_empty() { "no field: this scan sweeps no other".to_owned() } else { format!("a field that this scan sweeps: {}", words.join(", ")) }
+    if words.is_empty() {
+        "no field: this scan sweeps no other".to_owned()
+    } else {
+        format!("a field that this scan sweeps: {}", words.join(", "))
+    }
 }
 
 /// The fields of a grid, each swept by the scan.
@@ -112,10 +116,10 @@ impl Layout {
             let allowed = "`currency` as rows or columns: this scan sweeps it, and prices of different currencies do not compare";
             faults.push(Fault::new("rows", &query.rows.to_value(), allowed));
         }
-        let baseline = query.baseline.as_ref().map(|country| Baseline {
-            country: country.as_str().to_owned(),
-            in_rows: query.rows.as_str() == MARKET,
-        });
+        let baseline = query
+            .baseline
+            .as_ref()
+            .map(|country| Baseline { country: country.as_str().to_owned(), in_rows: query.rows.as_str() == MARKET });
         if let Some(baseline) = &baseline {
             let off_grid: Vec<_> = swept.0.iter().filter(off_grid).map(|name| name.word.as_str()).collect();
             if let Some(allowed) = refusal(baseline, scan, &sides, &off_grid) {
@@ -136,9 +140,13 @@ fn refusal(baseline: &Baseline, scan: &Scan, sides: &[&str], off_grid: &[&str]) 
         return Some(format!("a baseline only beside `{MARKET}` as rows or columns"));
     }
     if !off_grid.is_empty() {
-        return Some(format!("a baseline only where all that is swept is on the grid, so that the same stays are compared: not on it is `{}`", off_grid.join("`, `")));
+        return Some(format!(
+            "a baseline only where all that is swept is on the grid, so that the same stays are compared: not on it is `{}`",
+            off_grid.join("`, `")
+        ));
     }
-    let markets: Vec<_> = scan.sweep.get(MARKET).and_then(Value::as_array).into_iter().flatten().filter(|market| market.is_string()).collect();
+    let markets: Vec<_> =
+        scan.sweep.get(MARKET).and_then(Value::as_array).into_iter().flatten().filter(|market| market.is_string()).collect();
     let known = markets.iter().any(|market| baseline.is(market));
     (!known).then(|| {
         let words: Vec<_> = markets.iter().filter_map(|market| market.as_str()).map(|market| format!("`{market}`")).collect();

@@ -86,15 +86,26 @@ fn parity_tells_a_gap_from_noise() {
         (prices(&["100", "104"]), vec![none.clone()], Insufficient, None),
         (vec![], prices(&["90", "91"]), Insufficient, None),
         (prices(&["100", "104"]), vec![room("90", "Suite", "breakfast"), room("91", "Suite", "breakfast")], NotComparable, None),
-        (prices(&["100", "104"]), vec![room("90", "Double", "room only"), room("91", "double", "breakfast")], NotComparable, None),
-        (prices(&["100", "104"]), vec![room("90", " double ", "Breakfast"), none, room("91", "Double", "breakfast")], Gap, Some(("-10", "-10"))),
+        (
+            prices(&["100", "104"]),
+            vec![room("90", "Double", "room only"), room("91", "double", "breakfast")],
+            NotComparable,
+            None,
+        ),
+        (
+            prices(&["100", "104"]),
+            vec![room("90", " double ", "Breakfast"), none, room("91", "Double", "breakfast")],
+            Gap,
+            Some(("-10", "-10")),
+        ),
         (prices(&["100", "104"]), vec![euro.clone(), euro], NotComparable, None),
         (prices(&["100", "104"]), unnamed.to_vec(), NotComparable, None),
         (vec![price("100"), price("104")], unnamed.to_vec(), Gap, Some(("-10", "-10"))),
     ];
     for (at, (baseline, market, verdict, measured)) in table.into_iter().enumerate() {
         let told = parity(&baseline, &market);
-        let amounts = told.difference.zip(told.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
+        let amounts =
+            told.difference.zip(told.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
         let measured = measured.map(|(amount, percent)| (amount.to_owned(), percent.to_owned()));
         assert_eq!((told.verdict, amounts), (verdict, measured), "row {at}");
     }
@@ -127,7 +138,10 @@ fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
     let swept = "a field that this scan sweeps: ";
     for (pairs, fault) in [
         (vec![], "`rows` is missing".to_owned()),
-        (vec![("rows", "from_airport")], format!("`rows` holds \"from_airport\"; allowed: {swept}`to_airport`, `departure_date`, `nights`")),
+        (
+            vec![("rows", "from_airport")],
+            format!("`rows` holds \"from_airport\"; allowed: {swept}`to_airport`, `departure_date`, `nights`"),
+        ),
         (vec![("rows", "samples")], format!("`rows` holds \"samples\"; allowed: {swept}")),
         (vec![("rows", "return_date")], format!("`rows` holds \"return_date\"; allowed: {swept}")),
         (vec![("rows", "Nights")], "`rows` holds \"Nights\"; allowed: the name".to_owned()),
@@ -135,7 +149,10 @@ fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
             vec![("rows", "nights"), ("columns", "nights")],
             format!("`columns` holds \"nights\"; allowed: {swept}`to_airport`, `departure_date`"),
         ),
-        (vec![("rows", "nights"), ("baseline", "us")], "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip".to_owned()),
+        (
+            vec![("rows", "nights"), ("baseline", "us")],
+            "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip".to_owned(),
+        ),
     ] {
         let told = layout(&trips, &pairs).unwrap_err();
         assert!(told.starts_with(&fault), "{pairs:?}: {told}");
@@ -161,10 +178,14 @@ fn a_baseline_needs_the_same_hotel_its_market_and_the_same_stays() {
         assert!(told.starts_with("`baseline` holds") && told.contains(words), "{told}");
     }
     let place = scan("hotels/search", json!({"destination": "Rome"}), sweep);
-    assert!(layout(&place, &[("rows", "proxy_country"), ("baseline", "us")]).unwrap_err().contains("no baseline for hotels/search"));
+    assert!(
+        layout(&place, &[("rows", "proxy_country"), ("baseline", "us")]).unwrap_err().contains("no baseline for hotels/search")
+    );
     let stay = scan("hotels/rooms", json!({}), json!({"proxy_country": ["US", "de"], "samples": 3}));
     assert!(layout(&stay, &[("rows", "proxy_country"), ("baseline", "us")]).is_ok());
-    assert!(layout(&stay, &[("rows", "proxy_country"), ("baseline", "fr")]).unwrap_err().contains("this scan sweeps: `US`, `de`"));
+    assert!(
+        layout(&stay, &[("rows", "proxy_country"), ("baseline", "fr")]).unwrap_err().contains("this scan sweeps: `US`, `de`")
+    );
 }
 
 #[test]

@@ -126,7 +126,8 @@ pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usiz
             Some(ready) => {
                 let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
                 let wanted = ready.phases.second_phase(&store::prices(&mut tx, scan).await?, &positions);
-                let (wanted, skipped): (Vec<_>, Vec<_>) = deferred.into_iter().partition(|(_, position)| wanted.contains(position));
+                let (wanted, skipped): (Vec<_>, Vec<_>) =
+                    deferred.into_iter().partition(|(_, position)| wanted.contains(position));
                 let stride = stride(Priority::parse(&ready.priority).unwrap_or(Priority::Interactive));
                 store::begin(&mut tx, scan, &wanted, &skipped, &Turns { start, stride }, now).await?;
             }

@@ -119,9 +119,13 @@ pub(super) async fn prices(conn: &mut PgConnection, due: &Due) -> sqlx::Result<V
 
 /// Takes a scan off the list that was cancelled in its first phase.
 pub(super) async fn forget(conn: &mut PgConnection, due: &Due) -> sqlx::Result<()> {
-    sqlx::query!("update scan_strategies set deferred = 0 where tenant_id = $1 and scan_id = $2", due.tenant.uuid(), due.scan.uuid())
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "update scan_strategies set deferred = 0 where tenant_id = $1 and scan_id = $2",
+        due.tenant.uuid(),
+        due.scan.uuid()
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
