@@ -85,6 +85,7 @@ fn markets() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn markets_stand_beside_their_baseline() {
+    use ParityVerdict::{Gap, Noise, NotComparable};
     let stage = Stage::new().await;
     let mut asked = 0_u64;
     stage.upstream.on(Endpoint::HotelsByName).answer(move |call| {
@@ -106,7 +107,6 @@ async fn markets_stand_beside_their_baseline() {
     assert_eq!(grid.rows.values, ["us", "de", "fr", "jp"].map(Value::from));
     let told: Vec<_> =
         grid.cells.iter().map(|cell| cell.parity.as_ref().map(|parity| (parity.verdict, parity.samples))).collect();
-    use ParityVerdict::{Gap, Noise, NotComparable};
     assert_eq!(told[0], None, "the baseline itself");
     assert_eq!((told[1], told[3]), (Some((Gap, 3)), Some((NotComparable, 3))));
     let base = grid.cells[0].price.unwrap();

@@ -75,7 +75,7 @@ fn parity_tells_a_gap_from_noise() {
     let none = seen(ItemState::Done, Some(SearchStatus::Empty), None);
     let euro = Seen { price: Some((Decimal::TEN, "EUR".to_owned())), ..room("10", "Double", "breakfast") };
     let unnamed = [price("90"), price("91")];
-    let table: Vec<(Vec<Seen>, Vec<Seen>, ParityVerdict, Option<(&str, &str)>)> = vec![
+    let table = [
         (prices(&["100", "104"]), prices(&["90", "99.5"]), Gap, Some(("-10", "-10"))),
         (prices(&["100", "104"]), prices(&["105", "110"]), Gap, Some(("5", "5"))),
         (prices(&["100", "104"]), prices(&["104", "110"]), Noise, Some(("4", "4"))),
@@ -84,7 +84,7 @@ fn parity_tells_a_gap_from_noise() {
         (prices(&["100", "104"]), prices(&["90"]), Insufficient, Some(("-10", "-10"))),
         (prices(&["3"]), prices(&["4", "5"]), Insufficient, Some(("1", "33.33"))),
         (prices(&["100", "104"]), vec![none.clone()], Insufficient, None),
-        (vec![], prices(&["90", "91"]), Insufficient, None),
+        (Vec::new(), prices(&["90", "91"]), Insufficient, None),
         (prices(&["100", "104"]), vec![room("90", "Suite", "breakfast"), room("91", "Suite", "breakfast")], NotComparable, None),
         (
             prices(&["100", "104"]),
@@ -106,7 +106,7 @@ fn parity_tells_a_gap_from_noise() {
         let told = parity(&baseline, &market);
         let amounts =
             told.difference.zip(told.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
-        let measured = measured.map(|(amount, percent)| (amount.to_owned(), percent.to_owned()));
+        let measured = measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
         assert_eq!((told.verdict, amounts), (verdict, measured), "row {at}");
     }
 }
