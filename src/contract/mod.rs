@@ -24,6 +24,7 @@ pub mod hotels;
 pub mod latest;
 mod money;
 mod offer;
+pub mod plans;
 pub mod primitives;
 mod query;
 mod read;

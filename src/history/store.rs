@@ -6,6 +6,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
+use super::forget::SeenBy;
 use super::latest::LatestRow;
 use super::query::Place;
 use super::record::{Observation, SeenPrice};
@@ -96,6 +97,75 @@ pub(super) async fn upsert_latest(conn: &mut PgConnection, rows: &[(&Observation
         column!(rows, |(_, best)| best.band_high) as _,
         column!(rows, |(_, best)| best.verdict.map(|verdict| verdict.as_str().to_owned())) as _,
         column!(rows, |(seen, _)| seen.item.uuid()),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes observations out.
+pub(super) async fn delete_observations(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from observations o using unnest($2::bytea[], $3::date[], $4::uuid[]) as x (series, first_date, item_id)
+         where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date and o.item_id = x.item_id",
+        tenant.uuid(),
+        column!(seen, |seen| seen.series.0.to_vec()),
+        column!(seen, |seen| seen.first_date.to_sqlx()) as &[Date],
+        column!(seen, |seen| seen.item.uuid()),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Latest prices that came from these items become the newest price that is left, or go. Their rows are locked in the order in which
+/// recorders write them.
+pub(super) async fn fall_back(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
+    let series: &Vec<_> = column!(seen, |seen| seen.series.0.to_vec());
+    let first: &Vec<_> = column!(seen, |seen| seen.first_date.to_sqlx());
+    let last: &Vec<_> = column!(seen, |seen| seen.last_date.to_sqlx());
+    let items: &Vec<_> = column!(seen, |seen| seen.item.uuid());
+    sqlx::query!(
+        "select from latest_prices
+         where tenant_id = $1 and (series, first_date, last_date) in (select * from unnest($2::bytea[], $3::date[], $4::date[]))
+         order by series, first_date, last_date for no key update",
+        tenant.uuid(),
+        series,
+        first as &[Date],
+        last as &[Date],
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update latest_prices l
+         set observed_at = o.observed_at, price = o.price, seller = o.seller, band_low = o.band_low, band_high = o.band_high,
+             verdict = o.verdict, item_id = o.item_id
+         from unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as x (series, first_date, last_date, item_id)
+         cross join lateral (
+             select * from observations o
+             where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
+               and coalesce(o.last_date, o.first_date) = x.last_date and o.price is not null and o.search_status in ('ok', 'partial')
+             order by o.observed_at desc limit 1) o
+         where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
+           and l.item_id = x.item_id",
+        tenant.uuid(),
+        series,
+        first as &[Date],
+        last as &[Date],
+        items,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "delete from latest_prices l
+         using unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as x (series, first_date, last_date, item_id)
+         where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
+           and l.item_id = x.item_id",
+        tenant.uuid(),
+        series,
+        first as &[Date],
+        last as &[Date],
+        items,
     )
     .execute(conn)
     .await?;

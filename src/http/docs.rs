@@ -88,8 +88,12 @@ pub(super) struct VerifyErrors;
 
 /// Error answers of what creates or spends.
 pub(super) struct OrderErrors;
-/// Error answers of a cancel.
-pub(super) struct CancelErrors;
+/// Error answers of a pause or cancel.
+pub(super) struct StopErrors;
+/// Error answers of a deletion.
+pub(super) struct DeleteErrors;
+/// Error answers of a preview.
+pub(super) struct PreviewErrors;
 /// Error answers of reading one thing.
 pub(super) struct ReadErrors;
 /// Error answers of lists.
@@ -110,7 +114,7 @@ impl IntoResponses for OrderErrors {
             FAULTS,
             BAD_KEY,
             UNKNOWN,
-            (ErrorType::InvalidState, "The scan was cancelled"),
+            (ErrorType::InvalidState, "The scan was cancelled, or has ended and cannot be resumed"),
             (ErrorType::PayloadTooLarge, "The body is too large"),
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have"),
@@ -120,9 +124,21 @@ impl IntoResponses for OrderErrors {
     }
 }
 
-impl IntoResponses for CancelErrors {
+impl IntoResponses for StopErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        described(&[BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended by itself"), DEFECT, AWAY])
+        described(&[BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended"), DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for DeleteErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has not ended"), DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for PreviewErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
     }
 }
 

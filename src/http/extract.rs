@@ -33,6 +33,22 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     }
 }
 
+/// The same, or no body at all, which is an empty object.
+#[derive(Debug)]
+pub(super) struct MaybeObject<const LIMIT: usize>(pub(super) Map<String, Value>);
+
+impl<S: Sync, const LIMIT: usize> FromRequest<S> for MaybeObject<LIMIT> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        let bytes = whole(request.into_body(), LIMIT, BODY_TIMEOUT).await?;
+        if bytes.is_empty() {
+            return Ok(Self(Map::new()));
+        }
+        Ok(Self(read_object(&bytes, MAX_DEPTH)?))
+    }
+}
+
 /// The decoded pairs of the query string, keys taken out before (contract 11). What they mean is read by `contract`.
 #[derive(Debug)]
 pub(super) struct Pairs(Vec<(String, String)>);

@@ -1,4 +1,9 @@
-//! `/v1/scans`: order, list, read, retry, cancel (jobs-api, "Scans").
+//! `/v1/scans`: order, list, read (jobs-api, "Scans").
+//!
+//! Here too: what the rooms of this resource share. Not here: the caller's word over a scan (`control`), previews (`preview`).
+
+pub(super) mod control;
+pub(super) mod preview;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,10 +15,10 @@ use std::time::Duration;
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{CancelErrors, ListErrors, OrderErrors, ReadErrors};
+use super::docs::{ListErrors, OrderErrors, ReadErrors};
 use super::error::ApiError;
-use super::extract::{JsonObject, Pairs, SCAN_BODY, SEARCH_BODY};
-use crate::contract::scans::{RetryAccepted, RetryRequest, Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
+use super::extract::{JsonObject, Pairs, SCAN_BODY};
+use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
 use crate::ids::{ScanId, TenantId};
 use crate::scans::{self, Answered, Desk, IdempotencyKey};
 use crate::tenants;
@@ -60,11 +65,13 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiErr
 
 fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Response {
     let location = [(LOCATION, format!("/v1/scans/{scan}"))];
-    let mut response = (StatusCode::ACCEPTED, location, Json(&answered.answer)).into_response();
-    if answered.replayed {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    }
-    response
+    (StatusCode::ACCEPTED, location, once(answered)).into_response()
+}
+
+/// The answer, marked where it was given before.
+fn once<T: serde::Serialize>(answered: &Answered<T>) -> impl IntoResponse {
+    let replayed = answered.replayed.then_some((REPLAYED, HeaderValue::from_static("true")));
+    (HeaderMap::from_iter(replayed), Json(&answered.answer)).into_response()
 }
 
 /// Order a scan
@@ -125,42 +132,4 @@ pub(super) async fn read(
     let wait = Duration::from_secs(u64::from(query.wait_or_default().get()));
     let scan = app.custody()?.watch.wait(desk.pool, tenant, id, wait).await?;
     scan.map(Json).ok_or_else(no_such_scan)
-}
-
-/// Ask degraded, partial or failed items again
-///
-/// Those items become pending again, and the scan runs on; their old attempts stay on record. Items whose date has passed are left alone
-/// and counted.
-#[utoipa::path(
-    post, path = "/v1/scans/{id}/retry", tag = "Scans", request_body = RetryRequest,
-    params(
-        ("id" = ScanId, Path, description = "The scan"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")
-    ),
-    responses((status = 202, description = "What will be asked again", body = RetryAccepted), OrderErrors)
-)]
-pub(super) async fn retry(
-    State(app): State<AppState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    JsonObject(body): JsonObject<SEARCH_BODY>,
-) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    let id = scan_id(&id)?;
-    let answered = scans::retry::retry(desk, id, &body, key.as_ref()).await?;
-    Ok(accepted(id, &answered))
-}
-
-/// Cancel a scan
-///
-/// After this answer no call of it begins. Calls in flight are paid for, so their answers are kept. Again is fine.
-#[utoipa::path(
-    post, path = "/v1/scans/{id}/cancel", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
-    responses((status = 200, description = "The scan", body = Scan), CancelErrors)
-)]
-pub(super) async fn cancel(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Scan>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    Ok(Json(scans::cancel::cancel(desk, scan_id(&id)?).await?))
 }

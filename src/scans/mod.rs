@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
-//!  retry, cancel ─► one transaction: lane, then items, then the scan
+//!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
+//!  preview ─► what a submit would make, without making it
 //!  read, watch ─► the scan as its caller sees it
 //! ```
 //!
@@ -12,9 +13,11 @@
 
 pub mod cancel;
 pub mod compare;
+pub mod control;
 pub mod grid;
 mod idempotency;
 pub mod plan;
+pub mod preview;
 pub mod read;
 pub mod retry;
 mod store;
@@ -27,11 +30,31 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sqlx::PgPool;
 
-use crate::contract::Faults;
+use crate::config::PaceConfig;
+use crate::contract::{Api, Faults};
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
 
 pub use idempotency::IdempotencyKey;
+
+/// The pace of a new lane.
+fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
+    match api {
+        Api::Flights => pace.flights_per_minute,
+        Api::Hotels => pace.hotels_per_minute,
+    }
+}
+
+/// How many whole seconds so many searches take at a lane's pace.
+fn seconds_at(searches: u32, seconds_per_search: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 10,000 items at a positive pace; `as` saturates"
+    )]
+    let seconds = (f64::from(searches) * seconds_per_search).ceil() as u64;
+    seconds
+}
 
 /// Where orders are taken: who orders, when, and what is needed to take it.
 #[derive(Debug, Clone, Copy)]

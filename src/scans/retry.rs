@@ -82,7 +82,7 @@ fn refuse_low_ceiling(wanted: &RetryRequest, scan: &store::LockedScan, again: us
 }
 
 /// The grant keeps its id, so that claims in flight open it still.
-async fn seal_anew(
+pub(super) async fn seal_anew(
     conn: &mut sqlx::PgConnection,
     desk: Desk<'_>,
     tenant: TenantId,

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::per_minute;
 use super::plan::Plan;
 use super::submit::stride;
 use crate::config::PaceConfig;
@@ -45,14 +46,16 @@ pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
 
 /// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
 pub(super) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<i64> {
-    let per_minute = match api {
-        Api::Flights => pace.flights_per_minute,
-        Api::Hotels => pace.hotels_per_minute,
-    };
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
-    sqlx::query!("select make_lane($1, $2, $3, $4)", tenant.uuid(), api.as_str(), f64::from(per_minute), max_in_flight)
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query!(
+        "select make_lane($1, $2, $3, $4)",
+        tenant.uuid(),
+        api.as_str(),
+        f64::from(per_minute(pace, api)),
+        max_in_flight
+    )
+    .execute(&mut *conn)
+    .await?;
     arm_lane(conn, tenant, api.as_str()).await
 }
 
@@ -221,14 +224,17 @@ pub(super) struct LockedScan {
     pub(super) status_reason: Option<String>,
     pub(super) priority: String,
     pub(super) requests_spent: i32,
+    pub(super) max_requests: Option<i32>,
+    /// Its last item has ended, and with it its last call.
+    pub(super) finished: bool,
     pub(super) grant_id: Option<Uuid>,
 }
 
 pub(super) async fn lock_scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<LockedScan>> {
     sqlx::query_as!(
         LockedScan,
-        "select status, status_reason, priority, requests_spent, grant_id from scans
-         where tenant_id = $1 and scan_id = $2 for no key update",
+        r#"select status, status_reason, priority, requests_spent, max_requests, finished_at is not null as "finished!", grant_id
+           from scans where tenant_id = $1 and scan_id = $2 for no key update"#,
         tenant.uuid(),
         id.uuid(),
     )
@@ -236,9 +242,9 @@ pub(super) async fn lock_scan(conn: &mut PgConnection, tenant: TenantId, id: Sca
     .await
 }
 
-/// Locks the items that have not been sent, so that none of them begins meanwhile.
-pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<()> {
-    sqlx::query!(
+/// Locks the items that have not been sent, so that none of them begins meanwhile; gives how many there are.
+pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<u64> {
+    let locked = sqlx::query!(
         "select from scan_items
          where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
          order by item_id for no key update",
@@ -247,7 +253,7 @@ pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, i
     )
     .execute(conn)
     .await?;
-    Ok(())
+    Ok(locked.rows_affected())
 }
 
 /// Cancels a live scan under all its locks; what is calling runs on. With nothing calling it ends here, and its key is wiped.

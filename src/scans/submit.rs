@@ -79,7 +79,7 @@ pub async fn submit(
 }
 
 /// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for.
-async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
+pub(super) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
     match tokio::task::spawn_blocking(move || plan(&body, earliest_today(now))).await {
         Ok(planned) => Ok(planned?),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -92,21 +92,28 @@ pub(super) async fn stored(conn: &mut sqlx::PgConnection, tenant: TenantId, id: 
 }
 
 fn refuse_too_much(load: &store::Load, items: usize) -> Result<(), ScanError> {
-    let refused = |message: String| Err(ScanError::TooMuch { message, wait: LIMIT_WAIT });
+    match too_much(load, items) {
+        Some(message) => Err(ScanError::TooMuch { message, wait: LIMIT_WAIT }),
+        None => Ok(()),
+    }
+}
+
+/// Which bound of a caller's a scan of so many items would meet now.
+pub(super) fn too_much(load: &store::Load, items: usize) -> Option<String> {
     if !load.accepted && load.live_scans > 0 {
-        return refused("one scan at a time until the marketplace has accepted the key once: wait for the first answer of the scan that is underway".into());
+        return Some("one scan at a time until the marketplace has accepted the key once: wait for the first answer of the scan that is underway".into());
     }
     if load.live_scans >= MAX_LIVE_SCANS {
-        return refused(format!(
+        return Some(format!(
             "{} scans are underway, and a caller may have {MAX_LIVE_SCANS}: wait until one ends",
             load.live_scans
         ));
     }
     if load.open_items.saturating_add(i64::try_from(items).unwrap_or(i64::MAX)) > MAX_OPEN_ITEMS {
         let open = load.open_items;
-        return refused(format!(
+        return Some(format!(
             "{open} items are underway, and a caller may have {MAX_OPEN_ITEMS}: there is no room for {items} more until some end"
         ));
     }
-    Ok(())
+    None
 }

@@ -122,3 +122,12 @@ async fn scans_of_other_products_have_no_cell_in_common_and_other_endpoints_are_
     assert_eq!(answer.kind(), "400 invalid_request");
     assert!(answer.message().contains("allowed: a scan of flights/oneway"), "{}", answer.message());
 }
+
+#[tokio::test]
+async fn a_preview_of_two_phases_counts_what_may_be_searched() {
+    let office = Office::open().await;
+    let mut order = fares(31);
+    order["strategy"] = json!({"coarse_step": 4, "refine": 1});
+    let preview = office.app.post("/v1/scans/preview", &order).await.json();
+    assert_eq!((&preview["items"], &preview["requests"]), (&json!(31), &json!({"least": 9, "most": 30})), "{preview}");
+}

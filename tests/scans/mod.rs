@@ -4,7 +4,7 @@
 mod cancel;
 mod grid;
 mod idempotency;
-mod office;
+pub mod office;
 mod read;
 mod refused;
 mod retry;

@@ -61,6 +61,11 @@ pub struct Running {
 }
 
 impl Running {
+    pub fn start(deps: WorkerDeps) -> Self {
+        let stop = CancellationToken::new();
+        Self { task: tokio::spawn(worker::run(deps, stop.clone())), stop }
+    }
+
     /// As SIGTERM does.
     pub fn tell_to_stop(&self) {
         self.stop.cancel();
@@ -120,8 +125,7 @@ impl Stage {
             upstream: Client::new(upstream).unwrap(),
             config: WorkerConfig { lease_seconds: 2, ..WorkerConfig::default() },
         };
-        let stop = CancellationToken::new();
-        Running { task: tokio::spawn(worker::run(deps, stop.clone())), stop }
+        Running::start(deps)
     }
 
     fn desk(&self) -> Desk<'_> {

@@ -64,6 +64,18 @@ request! {
 }
 
 request! {
+    /// The query of `DELETE /v1/scans/{id}`.
+    pub struct DeleteQuery for "the query of a deletion" {
+        required {}
+        optional {
+            /// Delete what the scan saw too: its observations, and the latest prices that came from it.
+            history: bool = false => history_or_default;
+        }
+        example { "history": true }
+    }
+}
+
+request! {
     /// The query of `GET /v1/scans/{id}/items`.
     pub struct ItemQuery for "the query of an item" {
         required {}
@@ -85,4 +97,4 @@ impl WaitSeconds {
     pub const NONE: Self = Self(0);
 }
 
-query!(ScansQuery, ItemsQuery, ScanQuery, ItemQuery);
+query!(ScansQuery, ItemsQuery, ScanQuery, DeleteQuery, ItemQuery);

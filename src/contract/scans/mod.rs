@@ -7,6 +7,7 @@ mod compare;
 mod grid;
 mod item;
 mod list;
+mod preview;
 mod request;
 mod resource;
 mod state;
@@ -16,10 +17,11 @@ mod sweep;
 pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
-pub use list::{ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
+pub use list::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
+pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
 pub use request::{
-    DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest,
-    Tag, UpstreamLimit,
+    DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest, RetryPolicy, RetryRequest, RetryStatus,
+    ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
 };
 pub use resource::{BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};

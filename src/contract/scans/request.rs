@@ -92,6 +92,18 @@ request! {
     }
 }
 
+request! {
+    /// Body of `POST /v1/scans/{id}/resume`; it may be left out.
+    pub struct ResumeRequest for "resume" {
+        required {}
+        optional {
+            /// A new ceiling on the scan's billed requests, above what is spent: what a scan needs whose budget is spent.
+            max_requests: MaxRequests;
+        }
+        example { "max_requests": 80 }
+    }
+}
+
 words! {
     /// What can be asked again: the two search statuses that are not a whole answer, and items that failed.
     pub enum RetryStatus {

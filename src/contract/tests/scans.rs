@@ -1,7 +1,9 @@
 //! What orders a scan (jobs-api, "Scans").
 
 use super::{Body, DATE, FLAG, POSITIVE, Row};
-use crate::contract::scans::{DateRange, ItemsQuery, RetryPolicy, RetryRequest, ScanQuery, ScanRequest, ScansQuery, SweepValue};
+use crate::contract::scans::{
+    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery, ScanRequest, ScansQuery, SweepValue,
+};
 use crate::contract::{Endpoint, FieldValue};
 use serde_json::{Value, json};
 
@@ -122,6 +124,19 @@ fn every_field_of_a_retry_keeps_its_rule() {
             reason,
         ),
     ]);
+}
+
+#[test]
+fn every_field_of_a_resume_and_a_deletion_keeps_its_rule() {
+    let resume = Body {
+        fields: ResumeRequest::FIELDS,
+        minimal: json!({}),
+        read: |body| ResumeRequest::from_body(body).map(|resume| resume.to_body()),
+    };
+    resume.holds(&[max_requests()]);
+    let history = |text| DeleteQuery::from_query([("history", text)]).map(|query| query.history_or_default());
+    assert_eq!((history("true"), history("false"), history("")), (Ok(true), Ok(false), Ok(false)));
+    assert_eq!(history("1").unwrap_err().to_string(), "`history` holds 1; allowed: true or false");
 }
 
 fn sweep_faults(sweep: &Value) -> Vec<String> {

@@ -8,7 +8,8 @@ use crate::contract::primitives::{
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
 use crate::contract::scans::{
-    DateRange, ItemsQuery, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest, ScansQuery, Sweep, Tag,
+    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest,
+    ScansQuery, Sweep, Tag,
 };
 use crate::contract::{FieldSpec, FieldValue};
 use jiff::Timestamp;
@@ -116,6 +117,8 @@ fn every_body_is_described_by_its_table() {
         ScanRequest,
         RetryPolicy,
         RetryRequest,
+        ResumeRequest,
+        DeleteQuery,
         DateRange,
         ScanQuery,
         ScansQuery,
@@ -177,6 +180,7 @@ fn the_examples_of_answers_are_answers() {
         account::VerifyResponse,
         crate::contract::ErrorBody,
         scans::Scan,
+        scans::ScanPreview,
         scans::Item,
         scans::Attempt,
         history::FlightObservation,

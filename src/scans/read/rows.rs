@@ -14,6 +14,7 @@ use crate::contract::scans::{
     StrategyProgress,
 };
 use crate::contract::{Endpoint, SearchStatus};
+use crate::scans::seconds_at;
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
@@ -178,13 +179,7 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
 /// Seconds that the lane takes to begin what waits; not known while nothing begins.
 fn eta_seconds(status: ScanStatus, items: &ItemCounts, seconds_per_search: Option<f64>) -> Option<u64> {
     let moving = matches!(status, ScanStatus::Queued | ScanStatus::Running);
-    let seconds = f64::from(items.pending + items.running) * seconds_per_search.filter(|_| moving)?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most 10,000 items at a positive pace; `as` saturates"
-    )]
-    Some(seconds.ceil() as u64)
+    Some(seconds_at(items.pending + items.running, seconds_per_search.filter(|_| moving)?))
 }
 
 impl From<ItemRow> for Item {

@@ -1,0 +1,133 @@
+//! What a caller's word over a scan writes. Every statement begins with the tenant, under the locks that the callers took.
+
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::contract::scans::ResumeRequest;
+use crate::ids::{GrantId, ScanId, TenantId};
+use crate::scans::store::Turns;
+
+/// Pauses a live scan and holds what of it has not been sent. A retry that waits for its time keeps that time.
+pub(super) async fn pause(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update scans set status = 'paused', status_reason = 'by_caller' where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update scan_items set state = 'held', worker_id = null
+         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed')",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .execute(&mut *conn)
+    .await?;
+    tell(conn, id).await
+}
+
+/// Ends a lane's pause that waits for its caller, and takes the lane's lock.
+pub(super) async fn resume_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update lanes set paused_until = null, pause_reason = null
+         where tenant_id = $1 and api = $2 and pause_reason in ('key_rejected', 'not_subscribed', 'quota_exhausted')",
+        tenant.uuid(),
+        api,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Has a scan go on. What it held queues up anew, closely: a scan with five items left waits as long as a scan of five.
+pub(super) async fn resume(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    turns: &Turns,
+    wanted: &ResumeRequest,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update scans
+         set status = case when status <> 'paused' then status when started_at is null then 'queued' else 'running' end,
+             status_reason = null, max_requests = coalesce($3, max_requests)
+         where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        wanted.max_requests.and_then(|max| i32::try_from(max.get()).ok()),
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "with held as (
+             select item_id, row_number() over (order by position) - 1 as place, coalesce(not_before > clock_timestamp(), false) as early
+             from scan_items where tenant_id = $1 and scan_id = $2 and state = 'held'
+         )
+         update scan_items i
+         set state = case when h.early then 'delayed' else 'pending' end, turn = $3::bigint + h.place * $4::bigint,
+             not_before = case when h.early then i.not_before end
+         from held h
+         where i.tenant_id = $1 and i.item_id = h.item_id",
+        tenant.uuid(),
+        id.uuid(),
+        turns.start,
+        turns.stride,
+    )
+    .execute(&mut *conn)
+    .await?;
+    tell(conn, id).await
+}
+
+/// Whoever waits for the scan looks at it again.
+async fn tell(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()> {
+    sqlx::query!("select pg_notify('farescan_scan', $1)", id.uuid().to_string()).execute(conn).await?;
+    Ok(())
+}
+
+/// An item under its lock.
+pub(super) struct LockedItem {
+    pub(super) item_id: Uuid,
+    pub(super) endpoint: String,
+    pub(super) body: Value,
+}
+
+/// Locks all items of a scan, in the order of their ids.
+pub(super) async fn lock_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Vec<LockedItem>> {
+    sqlx::query_as!(
+        LockedItem,
+        "select i.item_id, s.endpoint, i.body
+         from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
+         where i.tenant_id = $1 and i.scan_id = $2 order by i.item_id for update of i",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Deletes a scan and what belongs to it; items and attempts go with the scan by their foreign keys.
+pub(super) async fn delete(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    items: &[Uuid],
+    grant: Option<GrantId>,
+) -> sqlx::Result<()> {
+    sqlx::query!("delete from answers where tenant_id = $1 and item_id = any ($2)", tenant.uuid(), items)
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query!("delete from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid()).execute(&mut *conn).await?;
+    sqlx::query!("delete from key_grants where tenant_id = $1 and grant_id = $2", tenant.uuid(), grant.map(GrantId::uuid))
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query!(
+        "delete from idempotency_keys where tenant_id = $1 and starts_with(path, $2)",
+        tenant.uuid(),
+        format!("/v1/scans/{id}/"),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
