@@ -103,16 +103,7 @@ impl FlightHistoryQuery {
 impl HotelHistoryQuery {
     /// The rules that span fields: exactly one subject; one day or a range of days, not both.
     fn spanning(&self) -> Faults {
-        let query = self.to_body();
-        let subjects = SUBJECTS.iter().filter_map(|name| query.get(*name).map(|value| (*name, value)));
-        let allowed = format!("exactly one of {}", listed(SUBJECTS));
-        let mut faults = match subjects.clone().next() {
-            None => Fault::missing(SUBJECTS[0], &allowed).into(),
-            Some(_) => Faults::default(),
-        };
-        for (name, value) in subjects.skip(1) {
-            faults.push(Fault::new(name, value, &allowed));
-        }
+        let mut faults = one_subject(&self.to_body());
         faults.merge(one_day_or_range("checkin", self.checkin_date, self.checkin_from.or(self.checkin_to)));
         faults
     }
@@ -120,6 +111,20 @@ impl HotelHistoryQuery {
 
 /// What a hotel price can be looked up by; a query names one of them.
 const SUBJECTS: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
+
+/// Exactly one subject in a query.
+pub(super) fn one_subject(query: &Map<String, Value>) -> Faults {
+    let subjects = SUBJECTS.iter().filter_map(|name| query.get(*name).map(|value| (*name, value)));
+    let allowed = format!("exactly one of {}", listed(SUBJECTS));
+    let mut faults = match subjects.clone().next() {
+        None => Fault::missing(SUBJECTS[0], &allowed).into(),
+        Some(_) => Faults::default(),
+    };
+    for (name, value) in subjects.skip(1) {
+        faults.push(Fault::new(name, value, &allowed));
+    }
+    faults
+}
 
 fn one_day_or_range(what: &str, day: Option<Date>, range: Option<Date>) -> Faults {
     let mut faults = Faults::default();

@@ -21,6 +21,7 @@ mod field;
 pub mod flights;
 pub mod history;
 pub mod hotels;
+pub mod latest;
 mod money;
 mod offer;
 pub mod plans;

@@ -9,7 +9,7 @@ use super::store::{self, ObservationRow};
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery, HotelObservation,
 };
-use crate::contract::primitives::{Cursor, PageLimit};
+use crate::contract::primitives::{Cursor, FreeText, HotelBookingId, PageLimit};
 use crate::contract::{Endpoint, SearchStatus, Verdict};
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
@@ -44,16 +44,25 @@ pub async fn flights(pool: &PgPool, tenant: TenantId, query: &FlightHistoryQuery
 pub async fn hotels(pool: &PgPool, tenant: TenantId, query: &HotelHistoryQuery) -> Result<HotelHistoryPage, PageError> {
     let before = place(HOTELS, query.cursor.as_ref())?;
     let limit = rows_of(query.limit_or_default());
-    // The query names exactly one.
-    let subject = match (&query.hotel_name, &query.destination, &query.hotel_booking_id) {
-        (Some(name), ..) => (Endpoint::HotelsByName, name.as_str()),
-        (None, Some(destination), _) => (Endpoint::HotelsSearch, destination.as_str()),
-        (None, None, Some(id)) => (Endpoint::HotelsRooms, id.as_str()),
-        (None, None, None) => return Ok(HotelHistoryPage { data: Vec::new(), next_cursor: None }),
-    };
+    let subject = hotel_subject(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref());
+    let Some(subject) = subject else { return Ok(HotelHistoryPage { data: Vec::new(), next_cursor: None }) };
     let rows = store::hotels(pool, tenant, subject, query, before, paging::one_more_than(limit)).await?;
     let (rows, next_cursor) = cut(HOTELS, rows, limit);
     Ok(HotelHistoryPage { data: rows.into_iter().map(HotelObservation::from).collect(), next_cursor })
+}
+
+/// What a hotel query is about: it names exactly one.
+pub(super) fn hotel_subject<'a>(
+    name: Option<&'a FreeText>,
+    destination: Option<&'a FreeText>,
+    id: Option<&'a HotelBookingId>,
+) -> Option<(Endpoint, &'a str)> {
+    match (name, destination, id) {
+        (Some(name), ..) => Some((Endpoint::HotelsByName, name.as_str())),
+        (None, Some(destination), _) => Some((Endpoint::HotelsSearch, destination.as_str())),
+        (None, None, Some(id)) => Some((Endpoint::HotelsRooms, id.as_str())),
+        (None, None, None) => None,
+    }
 }
 
 fn rows_of(limit: PageLimit) -> usize {
@@ -82,7 +91,7 @@ fn cut(list: &str, mut rows: Vec<ObservationRow>, limit: usize) -> (Vec<Observat
 }
 
 /// The product without the fields that an observation shows by themselves, in the contract's order.
-fn other_fields(endpoint: Endpoint, product: &Value, shown: &[&str]) -> Map<String, Value> {
+pub(super) fn other_fields(endpoint: Endpoint, product: &Value, shown: &[&str]) -> Map<String, Value> {
     let fields = endpoint.fields().iter().filter(|field| !shown.contains(&field.name));
     fields.filter_map(|field| Some((field.name.to_owned(), product.get(field.name)?.clone()))).collect()
 }

@@ -7,11 +7,13 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::forget::SeenBy;
+use super::latest::LatestRow;
 use super::query::Place;
 use super::record::{Observation, SeenPrice};
 use super::series::Series;
 use crate::contract::Endpoint;
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
+use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
 use crate::ids::TenantId;
 
 /// The columns of a batch: one vector for each, because UNNEST takes them so.
@@ -269,6 +271,76 @@ pub(super) async fn hotels(
         before.map(|place| place.observed_at.to_sqlx()) as _,
         before.map(|place| place.item),
         before.map(|place| place.number),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// By day of departure; of a round trip the cheapest return. One range of the primary key's index for each product of the route.
+pub(super) async fn latest_flights(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &FlightLatestQuery,
+    limit: i64,
+) -> sqlx::Result<Vec<LatestRow>> {
+    sqlx::query_as!(
+        LatestRow,
+        r#"select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date as "first_date!", l.last_date as "last_date!",
+                  l.observed_at as "observed_at!", l.price as "price!", l.seller, l.band_low, l.band_high, l.verdict, l.item_id as "item_id!"
+           from series s
+           cross join lateral (
+               select distinct on (p.first_date) p.* from latest_prices p
+               where p.tenant_id = s.tenant_id and p.series = s.series and p.first_date between $4 and $5
+                 and ($6::date is null or p.last_date = $6)
+               order by p.first_date, p.price, p.last_date
+           ) l
+           where s.tenant_id = $1 and s.endpoint in ('flights/oneway', 'flights/roundtrip') and s.place = $3 and s.origin = $2
+             and ($7::text is null or s.currency = upper($7)) and ($6::date is null or s.endpoint = 'flights/roundtrip')
+           order by l.first_date, s.endpoint, s.series limit $8"#,
+        tenant.uuid(),
+        query.from_airport.as_str(),
+        query.to_airport.as_str(),
+        query.departure_from.to_sqlx() as _,
+        query.departure_to.to_sqlx() as _,
+        query.return_date.map(|date| date.to_sqlx()) as _,
+        query.currency.as_ref().map(|currency| currency.as_str()),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// By day of check-in and length of stay. One range of the primary key's index for each product of the place.
+pub(super) async fn latest_hotels(
+    pool: &PgPool,
+    tenant: TenantId,
+    (endpoint, place): (Endpoint, &str),
+    query: &HotelLatestQuery,
+    limit: i64,
+) -> sqlx::Result<Vec<LatestRow>> {
+    sqlx::query_as!(
+        LatestRow,
+        "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date, l.last_date, l.observed_at, l.price,
+                l.seller, l.band_low, l.band_high, l.verdict, l.item_id
+         from series s
+         join latest_prices l on l.tenant_id = s.tenant_id and l.series = s.series
+         where s.tenant_id = $1 and s.endpoint = $2 and s.place = $3 and l.first_date between $4 and $5
+           and ($6::date is null or l.last_date = $6)
+           and ($7::text is null or s.currency = upper($7)) and ($8::text is null or s.market = lower($8))
+           and ($9::bigint is null or (s.product ->> 'adults')::bigint = $9)
+           and ($10::bigint is null or (s.product ->> 'children')::bigint = $10)
+         order by l.first_date, l.last_date, s.series limit $11",
+        tenant.uuid(),
+        endpoint.as_str(),
+        place,
+        query.checkin_from.to_sqlx() as _,
+        query.checkin_to.to_sqlx() as _,
+        query.checkout_date.map(|date| date.to_sqlx()) as _,
+        query.currency.as_ref().map(|currency| currency.as_str()),
+        query.proxy_country.as_ref().map(|country| country.as_str()),
+        query.adults.map(|adults| i64::from(adults.get())),
+        query.children.map(|children| i64::from(children.get())),
         limit,
     )
     .fetch_all(pool)

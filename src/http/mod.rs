@@ -10,6 +10,7 @@ pub mod error;
 pub mod extract;
 mod flights;
 mod gateway;
+mod grid;
 mod health;
 mod history;
 mod hotels;
@@ -110,12 +111,16 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(scans::control::pause))
         .routes(routes!(scans::control::resume))
         .routes(routes!(scans::control::cancel))
+        .routes(routes!(grid::grid))
+        .routes(routes!(grid::compare))
         .routes(routes!(items::list))
         .routes(routes!(items::read))
         .routes(routes!(items::attempts))
         // What was seen.
         .routes(routes!(history::flights))
         .routes(routes!(history::hotels))
+        .routes(routes!(history::latest_flights))
+        .routes(routes!(history::latest_hotels))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::store::{Claimed, Ending, FinishedCall};
-use crate::contract::{Api, SearchStatus};
+use crate::contract::{Api, Offer, SearchStatus};
 use crate::history::{Observation, SeenPrice, Subject};
 use crate::search::fate::{self, Fate, ItemFate};
 use crate::search::{Answer, Finding, Outcome, PlanQuota, Search, Sight};
@@ -14,6 +14,8 @@ use crate::search::{Answer, Finding, Outcome, PlanQuota, Search, Sight};
 const COMPRESSION: i32 = 3;
 /// The longest text of the marketplace that is kept as an error or reason.
 const LONGEST_TEXT: usize = 500;
+/// The longest deep link that is kept, in bytes: browsers and servers take no longer ones for sure.
+const LONGEST_LINK: usize = 8_192;
 
 /// Everything that is stored of a call, in one transaction.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Finished {
     /// The whole answer, zstd.
     pub(super) answer: Option<Bytes>,
     pub(super) observation: Option<Observation>,
+    /// The offer that has the item's price.
+    pub(super) best: Option<Offer>,
     pub(super) plan: PlanQuota,
 }
 
@@ -37,7 +41,8 @@ impl Finished {
         let sight = answer.map(|answer| Sight::of(search, answer));
         let call = call(claimed, outcome, &fate, sight.as_ref(), now);
         let observation = observation(claimed, search, &call, sight.as_ref());
-        Self { call, lane: claimed.lane, answer: answer.and_then(compressed), observation, plan: outcome.plan }
+        let best = sight.and_then(|sight| sight.best).map(|(offer, _)| offer);
+        Self { call, lane: claimed.lane, answer: answer.and_then(compressed), observation, best, plan: outcome.plan }
     }
 
     /// The stored search is none that its endpoint takes: it was checked by another version of this program. Nothing was sent.
@@ -48,6 +53,7 @@ impl Finished {
             lane: claimed.lane,
             answer: None,
             observation: None,
+            best: None,
             plan: PlanQuota::default(),
         }
     }
@@ -138,7 +144,12 @@ fn compressed(answer: &Answer) -> Option<Bytes> {
     zstd::encode_all(&body[..], COMPRESSION).ok().map(Bytes::from)
 }
 
+/// A deep link that can be kept whole; half a link leads nowhere.
+pub(super) fn is_storable_link(link: &str) -> bool {
+    link.len() <= LONGEST_LINK && !link.contains('\0')
+}
+
 /// Text as the database takes it: it holds no NUL.
-fn storable(text: &str) -> String {
+pub(super) fn storable(text: &str) -> String {
     text.chars().filter(|character| *character != '\0').take(LONGEST_TEXT).collect()
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Ticket;
 use super::finished::Finished;
 use super::retry::{Failed, Until, retry};
-use super::store::{self, LaneNews, StoredAnswer};
+use super::store::{self, LaneNews, StoredAnswer, StoredOffer};
 use crate::history;
 use crate::ids::{ItemId, TenantId};
 use crate::search::PlanQuota;
@@ -138,6 +138,17 @@ async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
         .collect();
     if !answers.is_empty() {
         store::insert_answers(&mut tx, &answers).await?;
+    }
+    let offers: Vec<_> = fresh
+        .iter()
+        .filter_map(|finished| {
+            let call = &finished.call;
+            let (tenant, item) = (TenantId::from(call.tenant_id), ItemId::from(call.item_id));
+            Some(StoredOffer { tenant, item, ended_at: call.ended_at, offer: finished.best.as_ref()? })
+        })
+        .collect();
+    if !offers.is_empty() {
+        store::insert_offers(&mut tx, &offers).await?;
     }
     let observations: Vec<_> = fresh.iter().filter_map(|finished| finished.observation.clone()).collect();
     history::record(&mut tx, &observations).await?;

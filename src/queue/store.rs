@@ -5,14 +5,16 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
+use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
+use super::finished::{is_storable_link, storable};
 use super::{Claim, WorkerId};
-use crate::contract::{Api, SearchStatus};
+use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
 use crate::search::PlanQuota;
 
@@ -213,6 +215,57 @@ pub async fn insert_answers(conn: &mut PgConnection, answers: &[StoredAnswer<'_>
         &numbers,
         &times as _,
         &bodies,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The best offer of a call that gave its item a price.
+#[derive(Debug)]
+pub struct StoredOffer<'a> {
+    pub tenant: TenantId,
+    pub item: ItemId,
+    /// When the call ended: the offer is kept if that call settled its item.
+    pub ended_at: Timestamp,
+    pub offer: &'a Offer,
+}
+
+/// Stores what a grid shows beside the prices of items, each in the place of what an earlier call saw. Of a call that did not settle
+/// its item nothing is kept.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn insert_offers(conn: &mut PgConnection, offers: &[StoredOffer<'_>]) -> sqlx::Result<()> {
+    let tenants: Vec<_> = offers.iter().map(|kept| kept.tenant.uuid()).collect();
+    let items: Vec<_> = offers.iter().map(|kept| kept.item.uuid()).collect();
+    // As text, as the recorded calls tell it: the database rounds both alike.
+    let times: Vec<_> = offers.iter().map(|kept| kept.ended_at.to_string()).collect();
+    let text = |of: fn(&Offer) -> Option<&String>| {
+        offers.iter().map(|kept| of(kept.offer).map(|text| storable(text))).collect::<Vec<_>>()
+    };
+    let amount = |of: fn(&Offer) -> Option<Decimal>| offers.iter().map(|kept| of(kept.offer)).collect::<Vec<_>>();
+    let links: Vec<_> = offers.iter().map(|kept| kept.offer.link.as_deref().filter(|link| is_storable_link(link))).collect();
+    let verdicts: Vec<_> = offers.iter().map(|kept| kept.offer.verdict.map(|verdict| verdict.as_str())).collect();
+    sqlx::query!(
+        "insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
+         select x.tenant_id, x.item_id, x.seller, x.board, x.link, x.band_low, x.band_high, x.verdict
+         from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[], $8::numeric[], $9::text[])
+              as x (tenant_id, item_id, ended_at, seller, board, link, band_low, band_high, verdict)
+         join scan_items i on i.tenant_id = x.tenant_id and i.item_id = x.item_id and i.state = 'done'
+                          and i.observed_at = x.ended_at::timestamptz
+         on conflict (tenant_id, item_id) do update
+            set seller = excluded.seller, board = excluded.board, link = excluded.link, band_low = excluded.band_low,
+                band_high = excluded.band_high, verdict = excluded.verdict",
+        &tenants,
+        &items,
+        &times,
+        &text(|offer| offer.carrier_or_room.as_ref()) as _,
+        &text(|offer| offer.board.as_ref()) as _,
+        &links as _,
+        &amount(|offer| offer.band_low) as _,
+        &amount(|offer| offer.band_high) as _,
+        &verdicts as _,
     )
     .execute(conn)
     .await?;

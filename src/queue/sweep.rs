@@ -1,4 +1,4 @@
-//! What nobody else does: giving up what dead processes held, waking retries that are due, and upkeep. Any process, one at a time.
+//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, and upkeep. Any process, one at a time.
 //!
 //! Every pass is bounded; what is left waits for the next.
 
@@ -15,6 +15,7 @@ use super::give_up::give_up;
 use super::lease::Lease;
 use super::store;
 use crate::ids::{GrantId, ScanId, TenantId};
+use crate::scans::two_phase;
 use crate::tenants;
 
 /// How often retries that are due are looked for.
@@ -60,6 +61,7 @@ impl Sweep {
             return Ok(());
         }
         self.release_retries().await?;
+        two_phase::begin_due(&self.pool, Timestamp::now()).await?;
         if is_due(self.last_look, self.lease.length() / LOOKS) && self.lease.is_settled() {
             self.bury_the_dead().await?;
             self.last_look = Some(Instant::now());

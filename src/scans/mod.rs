@@ -12,7 +12,9 @@
 //! (`queue`), HTTP (`http`).
 
 pub mod cancel;
+pub mod compare;
 pub mod control;
+pub mod grid;
 mod idempotency;
 pub mod plan;
 pub mod preview;
@@ -20,6 +22,7 @@ pub mod read;
 pub mod retry;
 mod store;
 pub mod submit;
+pub mod two_phase;
 pub mod watch;
 
 use std::time::Duration;

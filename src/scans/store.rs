@@ -116,10 +116,14 @@ pub(super) async fn insert_items(
     let ids: Vec<_> = plan.items.iter().map(|_| ItemId::new().uuid()).collect();
     let bodies: Vec<_> = plan.items.iter().map(|item| Value::Object(item.to_body())).collect();
     let dates: Vec<Option<Date>> = plan.items.iter().map(|item| item.first_date().map(|date| date.to_sqlx())).collect();
+    let is_deferred = |position| plan.two_phase.is_some_and(|phases| !phases.is_coarse(position));
+    let deferred: Vec<_> = (0..plan.items.len()).map(is_deferred).collect();
     sqlx::query!(
-        "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, turn)
-         select $1, x.item_id, $2, $3, x.place - 1, x.body, x.first_date, $4 + (x.place - 1) * $5
-         from unnest($6::uuid[], $7::jsonb[], $8::date[]) with ordinality as x (item_id, body, first_date, place)",
+        "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, state, turn)
+         select $1, x.item_id, $2, $3, x.place - 1, x.body, x.first_date, case when x.deferred then 'deferred' else 'pending' end,
+                $4 + (x.place - 1) * $5
+         from unnest($6::uuid[], $7::jsonb[], $8::date[], $9::boolean[]) with ordinality
+              as x (item_id, body, first_date, deferred, place)",
         tenant.uuid(),
         scan.uuid(),
         plan.order.endpoint.get().api().as_str(),
@@ -128,6 +132,7 @@ pub(super) async fn insert_items(
         &ids,
         &bodies,
         &dates as _,
+        &deferred,
     )
     .execute(conn)
     .await?;
@@ -241,7 +246,8 @@ pub(super) async fn lock_scan(conn: &mut PgConnection, tenant: TenantId, id: Sca
 pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<u64> {
     let locked = sqlx::query!(
         "select from scan_items
-         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held') order by item_id for no key update",
+         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
+         order by item_id for no key update",
         tenant.uuid(),
         id.uuid(),
     )
@@ -261,7 +267,7 @@ pub(super) async fn cancel_scan(conn: &mut PgConnection, tenant: TenantId, id: S
     .await?;
     let ended = sqlx::query!(
         "update scan_items set state = 'cancelled', worker_id = null, not_before = null
-         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held')",
+         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')",
         tenant.uuid(),
         id.uuid(),
     )

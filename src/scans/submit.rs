@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::idempotency::{IdempotencyKey, Post};
 use super::plan::{Plan, earliest_today, plan};
-use super::{Answered, Desk, ScanError, read, store};
+use super::{Answered, Desk, ScanError, read, store, two_phase};
 use crate::config::PaceConfig;
 use crate::contract::scans::{Priority, Scan};
 use crate::ids::{GrantId, ScanId, TenantId};
@@ -67,6 +67,10 @@ pub async fn submit(
     let id = ScanId::new();
     store::insert_scan(&mut tx, tenant, id, terms.grant, &plan, desk.now).await?;
     store::insert_items(&mut tx, tenant, id, &plan, start).await?;
+    if let Some(phases) = &plan.two_phase {
+        let deferred = (0..plan.items.len()).filter(|position| !phases.is_coarse(*position)).count();
+        two_phase::store::insert(&mut tx, tenant, id, phases, deferred).await?;
+    }
 
     let answer = stored(&mut tx, tenant, id).await?;
     post.keep(&mut tx, tenant, &answer).await?;

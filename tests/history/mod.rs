@@ -254,3 +254,74 @@ async fn history_is_paged_without_gaps_and_each_callers_own() {
         assert!(answer.message().starts_with(field), "{query}: {}", answer.message());
     }
 }
+
+#[tokio::test]
+async fn the_latest_fares_are_a_calendar_with_their_age() {
+    let archive = Archive::open().await;
+    let trip = |day: &str, back: &str, price| {
+        let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day, "return_date": back});
+        archive.seen("flights/roundtrip", body, -90, Some(price))
+    };
+    let euro = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-02", "currency": "EUR"});
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", -60, Some(200)),
+            archive.fare("2030-01-01", -120, Some(100)),
+            archive.fare("2030-01-02", -60, Some(70)),
+            archive.fare("2030-01-02", -30, None),
+            archive.fare("2030-02-01", -60, Some(1)),
+            archive.seen("flights/oneway", euro, -60, Some(60)),
+            trip("2030-01-02", "2030-01-08", 400),
+            trip("2030-01-02", "2030-01-09", 350),
+        ])
+        .await;
+    let path = "/v1/history/flights/latest?from_airport=TLV&to_airport=lhr&departure_from=2030-01-01&departure_to=2030-01-31";
+    let calendar = archive.app.get(path).await.json();
+    let told = |row: &Value| ["departure_date", "return_date", "currency", "price"].map(|field| row[field].clone());
+    let rows: Vec<_> = calendar["data"].as_array().unwrap().iter().map(|row| json!(told(row))).collect();
+    let day = |number| format!("2030-01-0{number}");
+    assert!(rows.contains(&json!([day(1), null, "USD", 200])), "the newest, not the lowest: {rows:?}");
+    assert!(rows.contains(&json!([day(2), null, "USD", 70])), "a gap takes no price away: {rows:?}");
+    assert!(rows.contains(&json!([day(2), null, "EUR", 60])), "currencies never mix: {rows:?}");
+    assert!(rows.contains(&json!([day(2), day(9), "USD", 350])), "the cheapest return: {rows:?}");
+    assert_eq!((rows.len(), &calendar["truncated"]), (4, &json!(false)));
+    let age = calendar["data"][0]["age_seconds"].as_i64().unwrap();
+    assert!((3600..3660).contains(&age), "{age}");
+    for (filter, count) in [("&currency=eur", 1), ("&return_date=2030-01-08", 1), ("&return_date=2030-01-07", 0)] {
+        assert_eq!(archive.column(&format!("{path}{filter}"), "price").await.len(), count, "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn the_latest_rates_tell_each_length_of_stay_and_market_by_itself() {
+    let archive = Archive::open().await;
+    let stay = |checkout: &str, market: &str, price| {
+        let body = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": checkout, "proxy_country": market});
+        archive.seen("hotels/by-name", body, -10, Some(price))
+    };
+    archive.keep(&[stay("2030-01-06", "de", 100), stay("2030-01-07", "de", 190), stay("2030-01-06", "us", 120)]).await;
+    let path = "/v1/history/hotels/latest?hotel_name=Grand+Hotel&checkin_from=2030-01-01&checkin_to=2030-01-31";
+    assert_eq!(archive.column(path, "price").await.len(), 3);
+    for (filter, prices) in [
+        ("&proxy_country=DE", vec![100, 190]),
+        ("&checkout_date=2030-01-06&proxy_country=us", vec![120]),
+        ("&adults=5", Vec::<i64>::new()),
+    ] {
+        let expected: Vec<_> = prices.into_iter().map(Value::from).collect();
+        assert_eq!(archive.column(&format!("{path}{filter}"), "price").await, expected, "{filter}");
+    }
+    let stranger = archive.app.request("GET", path).header("x-api-key", "another-key-0123456789");
+    assert_eq!(archive.app.send(stranger).await.json(), json!({"data": [], "truncated": false}));
+    for (query, words) in [
+        ("flights/latest?from_airport=TLV&to_airport=LHR", "`departure_from` is missing"),
+        (
+            "flights/latest?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2031-03-01",
+            "`departure_to` holds \"2031-03-01\"; allowed: a date up to 2031-02-05",
+        ),
+        ("hotels/latest?checkin_from=2030-01-01&checkin_to=2030-01-02", "`hotel_name` is missing; allowed: exactly one of"),
+    ] {
+        let answer = archive.app.get(&format!("/v1/history/{query}")).await;
+        assert_eq!(answer.kind(), "400 invalid_request", "{query}");
+        assert!(answer.message().starts_with(words), "{query}: {}", answer.message());
+    }
+}

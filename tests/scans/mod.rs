@@ -2,6 +2,7 @@
 //! so that every outcome comes when a test says.
 
 mod cancel;
+mod grid;
 mod idempotency;
 pub mod office;
 mod read;

@@ -2,4 +2,6 @@
 
 mod calls;
 mod ends;
+mod grid;
 pub mod stage;
+mod two_phase;

@@ -10,7 +10,7 @@ use farescan::ids::{ScanId, TenantId};
 use farescan::scans::{Desk, cancel, read, retry, submit};
 use farescan::search::CallerKey;
 use farescan::tenants::{self, Keyring};
-use farescan::upstream::Client;
+use farescan::upstream::{Client, UpstreamConfig};
 use farescan::worker::{self, WorkerDeps, WorkerError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -86,6 +86,11 @@ impl Stage {
         Self::in_place(Place::Shared(Box::new(TestDb::new().await))).await
     }
 
+    /// For a caller with this key.
+    pub async fn with_key(key: &str) -> Self {
+        Self { key: CallerKey::new(key), ..Self::new().await }
+    }
+
     /// On a server of the test's own.
     pub async fn on(url: &str) -> Self {
         let config = DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() };
@@ -109,10 +114,15 @@ impl Stage {
     }
 
     pub fn worker(&self) -> Running {
+        self.worker_of(&self.upstream.config())
+    }
+
+    /// A worker that asks another marketplace than the scripted one.
+    pub fn worker_of(&self, upstream: &UpstreamConfig) -> Running {
         let deps = WorkerDeps {
             pool: self.pool().clone(),
             ring: Arc::clone(&self.ring),
-            upstream: Client::new(&self.upstream.config()).unwrap(),
+            upstream: Client::new(upstream).unwrap(),
             config: WorkerConfig { lease_seconds: 2, ..WorkerConfig::default() },
         };
         Running::start(deps)
@@ -126,6 +136,10 @@ impl Stage {
     pub async fn submit(&self, dates: i64, more: &Value) -> ScanId {
         let mut order = fares(dates);
         order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.order(&order).await
+    }
+
+    pub async fn order(&self, order: &Value) -> ScanId {
         submit::submit(self.desk(), &self.pace, order.as_object().unwrap(), None).await.unwrap().answer.id
     }
 

@@ -3,14 +3,19 @@
 //! Here: what a caller sends and gets back, and the words for states. Not here: what a scan plans and does (`scans`),
 //! which stands on these types.
 
+mod compare;
+mod grid;
 mod item;
 mod list;
 mod preview;
 mod request;
 mod resource;
 mod state;
+mod strategy;
 mod sweep;
 
+pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
+pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
 pub use list::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
@@ -20,4 +25,5 @@ pub use request::{
 };
 pub use resource::{BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
+pub use strategy::{CoarseStep, Refine, Strategy, StrategyPhase, StrategyProgress};
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};

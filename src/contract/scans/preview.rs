@@ -27,7 +27,7 @@ use crate::contract::words::words;
 pub struct ScanPreview {
     /// The endpoint that its searches are for.
     pub endpoint: Endpoint,
-    /// How many searches there are.
+    /// How many searches there are; in two phases not all of them are made.
     pub items: u32,
     /// How many billed requests they take.
     pub requests: RequestRange,
@@ -39,7 +39,7 @@ pub struct ScanPreview {
     pub last: Map<String, Value>,
     /// The pace of the caller's lane, or of a new one.
     pub searches_per_minute: f64,
-    /// How long the searches take at that pace, each once.
+    /// How long the searches take at that pace, each once; in two phases at most.
     pub seconds: u64,
     /// What the marketplace last said is left of the caller's plan; null where it has not, or since the plan's month began anew.
     pub plan_requests_remaining: Option<u64>,

@@ -2,6 +2,7 @@
 //! as the body of its endpoint.
 
 use super::state::Priority;
+use super::strategy::Strategy;
 use super::sweep::Sweep;
 use crate::contract::declare::request;
 use crate::contract::endpoint::Endpoint;
@@ -30,10 +31,12 @@ request! {
             label: Label;
             /// Words to find it by.
             tags: List<Tag, 0, 20>;
-            /// A hard ceiling on billed requests, second tries included; at least the number of items.
+            /// A hard ceiling on billed requests, second tries included; at least the number of items (in two phases: of those that may be searched).
             max_requests: MaxRequests;
             /// What may be asked again by itself: degraded items only. Without it every item is asked once.
             retry: RetryPolicy;
+            /// Search in two phases, so that fewer requests find the cheapest dates.
+            strategy: Strategy;
             /// Whether somebody waits for it.
             priority: Priority = Priority::Interactive => priority_or_default;
             /// Send `max_price` and `sort_type: "Price"` upstream instead of applying them here. The engine then gives

@@ -1,6 +1,7 @@
 //! A scan as its caller sees it.
 
 use super::state::{PauseReason, ScanStatus};
+use super::strategy::StrategyProgress;
 use crate::contract::endpoint::Endpoint;
 use crate::ids::{ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
@@ -22,6 +23,7 @@ use utoipa::ToSchema;
         "total": 31, "pending": 10, "running": 2, "ok": 17, "empty": 1, "partial": 0, "degraded": 1, "failed": 0, "cancelled": 0
     },
     "requests": {"planned": 31, "spent": 21, "max": 40},
+    "strategy": null,
     "best": {"price": 164, "currency": "USD", "item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"},
     "progress": 0.61, "eta_seconds": 12, "monitor_id": null,
     "key_custody": {"until": "2027-01-05T08:00:00Z"},
@@ -50,6 +52,8 @@ pub struct Scan {
     pub items: ItemCounts,
     /// Its billed requests.
     pub requests: RequestCounts,
+    /// How its two phases go, where it was ordered in two.
+    pub strategy: Option<StrategyProgress>,
     /// The lowest price seen so far.
     pub best: Option<BestPrice>,
     /// The share of its items that have ended, 0 to 1.

@@ -65,6 +65,8 @@ words! {
         Failed = "failed",
         /// Its scan was cancelled before its turn.
         Cancelled = "cancelled",
+        /// Left out by the scan's strategy; the scan does not count it.
+        Skipped = "skipped",
     }
 }
 

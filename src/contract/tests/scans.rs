@@ -60,6 +60,12 @@ fn every_field_of_a_scan_keeps_its_rule() {
             "an object with the fields `max_attempts`, `delay_seconds`",
         ),
         Row(
+            "strategy",
+            json!([{"coarse_step": 2, "refine": 1}, {"coarse_step": 90, "refine": 90}]),
+            json!([[], 3, "x", true]),
+            "an object with the fields `coarse_step`, `refine`",
+        ),
+        Row(
             "priority",
             json!(["interactive", "scheduled"]),
             json!(["high", "Interactive", 1, true]),

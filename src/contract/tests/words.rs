@@ -34,7 +34,7 @@ fn the_words_of_the_wire() {
         ScanStatus: "queued" "running" "paused" "completed" "incomplete" "cancelled";
         PauseReason: "by_caller" "rate_limited" "quota_exhausted" "key_rejected" "not_subscribed" "budget_spent"
             "reserve_reached" "key_expired" "upstream_down";
-        ItemState: "pending" "running" "done" "failed" "cancelled";
+        ItemState: "pending" "running" "done" "failed" "cancelled" "skipped";
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";

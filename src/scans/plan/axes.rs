@@ -57,6 +57,11 @@ impl Axis {
         }
     }
 
+    /// Whether its values are the dates of a range.
+    pub(super) fn is_range(&self) -> bool {
+        self.values.iter().all(|value| value.index.is_none())
+    }
+
     /// The length of its longest value.
     pub(super) fn longest(&self, length: impl Fn(&Value) -> usize) -> usize {
         let longest = self.values.iter().map(|value| match &value.sets {

@@ -12,13 +12,15 @@ mod axes;
 mod tests;
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use crate::contract::scans::{ScanEndpoint, ScanRequest, Sweep};
+use super::two_phase::TwoPhase;
+use crate::contract::scans::{ScanEndpoint, ScanRequest, Strategy, Sweep};
 use crate::contract::{Endpoint, Fault, Faults, FieldKind, FieldValue as _, Request};
 use axes::{Axes, Axis, Context, Sets};
 
@@ -44,6 +46,20 @@ pub struct Plan {
     pub order: ScanRequest,
     /// The searches, each a body that its endpoint accepts, in the order of their positions.
     pub items: Vec<Request>,
+    /// How it goes about them, where it was ordered in two phases.
+    pub two_phase: Option<TwoPhase>,
+}
+
+impl Plan {
+    /// The fewest and the most items that are searched: all of them, or what two phases may come to.
+    #[must_use]
+    pub fn searches(&self) -> RangeInclusive<usize> {
+        searches(&self.items, self.two_phase.as_ref())
+    }
+}
+
+fn searches(items: &[Request], two_phase: Option<&TwoPhase>) -> RangeInclusive<usize> {
+    two_phase.map_or(items.len()..=items.len(), |phases| phases.searches(items.len()))
 }
 
 /// Reads a scan's body and plans it. `today` is [`earliest_today`].
@@ -55,21 +71,22 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
     let order = ScanRequest::from_body(body).map_err(|wrong| faults.merge(wrong)).ok();
     let endpoint = body.get("endpoint").and_then(|value| ScanEndpoint::read(value).ok());
     // What can be read is looked at in any case, so that all faults are told at once.
-    let items = match (endpoint, body.get("request")) {
+    let (items, two_phase) = match (endpoint, body.get("request")) {
         (Some(endpoint), Some(Value::Object(request))) => {
             let (sweep, unreadable) = readable(endpoint.get(), request, body.get("sweep"));
             let context = Context { endpoint: endpoint.get(), request, sweep: &sweep, today };
-            items(&context, unreadable, &mut faults)
+            items(&context, unreadable, body.get("strategy"), &mut faults)
         }
-        _ => Vec::new(),
+        _ => (Vec::new(), None),
     };
+    let searches = *searches(&items, two_phase.as_ref()).end();
     if let Some(max) = order.as_ref().and_then(|order| order.max_requests)
-        && usize::try_from(max.get()).is_ok_and(|max| max < items.len())
+        && usize::try_from(max.get()).is_ok_and(|max| max < searches)
     {
-        let allowed = format!("at least the number of items, {}: one request each", items.len());
-        faults.push(Fault::new("max_requests", &max.to_value(), allowed));
+        let items = if two_phase.is_some() { "the items that both phases may search" } else { "the number of items" };
+        faults.push(Fault::new("max_requests", &max.to_value(), format!("at least {items}, {searches}: one request each")));
     }
-    faults.or_else_build(|| Some(Plan { order: order?, items }))
+    faults.or_else_build(|| Some(Plan { order: order?, items, two_phase }))
 }
 
 /// The words of a sweep whose shape is right, and the fields that the others were to set.
@@ -92,13 +109,31 @@ fn readable(endpoint: Endpoint, request: &Map<String, Value>, sweep: Option<&Val
     (Sweep::read(&Value::Object(right)).unwrap_or_default(), unreadable.collect())
 }
 
-fn items(context: &Context<'_>, unreadable: HashSet<String>, faults: &mut Faults) -> Vec<Request> {
+fn items(
+    context: &Context<'_>,
+    unreadable: HashSet<String>,
+    strategy: Option<&Value>,
+    faults: &mut Faults,
+) -> (Vec<Request>, Option<TwoPhase>) {
     let mut wrong = Faults::default();
     let axes = axes::axes(context, unreadable, &mut wrong);
     refuse_past_dates(context, &mut wrong);
     let items = combine(context, &axes, &mut wrong);
+    let phases = strategy.filter(|strategy| !strategy.is_null()).and_then(|strategy| two_phase(strategy, &axes, &mut wrong));
     faults.merge(wrong);
-    items
+    (items, phases)
+}
+
+/// Where the one date range of a two-phase scan stands in its positions. What the strategy itself lacks is told with the order.
+fn two_phase(strategy: &Value, axes: &Axes, faults: &mut Faults) -> Option<TwoPhase> {
+    let lengths = |axes: &[Axis]| axes.iter().map(|axis| axis.values.len()).fold(1_usize, usize::saturating_mul);
+    let mut ranges = axes.list.iter().enumerate().filter(|(_, axis)| axis.is_range());
+    let (Some((place, axis)), None) = (ranges.next(), ranges.next()) else {
+        faults.push(Fault::new("strategy", strategy, "a sweep with exactly one date range {from, to}"));
+        return None;
+    };
+    let strategy = Strategy::read(strategy).ok()?;
+    Some(TwoPhase::new(&strategy, axis.values.len(), lengths(&axes.list[place + 1..]), lengths(&axes.list)))
 }
 
 /// A date of `request` itself that has passed everywhere.

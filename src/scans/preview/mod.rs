@@ -63,8 +63,10 @@ fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> S
     let items = u32::try_from(plan.items.len()).unwrap_or(u32::MAX);
     let uncapped = most_requests(plan);
     let ceiling = plan.order.max_requests.map_or(u64::MAX, |max| max.get().into());
-    let requests = RequestRange { least: items.into(), most: uncapped.min(ceiling) };
-    let seconds = seconds_at(items, lane.seconds_per_search);
+    // In two phases fewer are searched than there are.
+    let searches = plan.searches();
+    let requests = RequestRange { least: u64::try_from(*searches.start()).unwrap_or(u64::MAX), most: uncapped.min(ceiling) };
+    let seconds = seconds_at(u32::try_from(*searches.end()).unwrap_or(u32::MAX), lane.seconds_per_search);
     let body = |item: Option<&Request>| item.map(Request::to_body).unwrap_or_default();
     ScanPreview {
         endpoint,
@@ -83,5 +85,5 @@ fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> S
 /// At most all attempts of every search, each with the second try of a server error (contract 17).
 fn most_requests(plan: &Plan) -> u64 {
     let attempts = plan.order.retry.as_ref().map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
-    u64::try_from(plan.items.len()).unwrap_or(u64::MAX).saturating_mul(u64::from(attempts.get())).saturating_mul(2)
+    u64::try_from(*plan.searches().end()).unwrap_or(u64::MAX).saturating_mul(u64::from(attempts.get())).saturating_mul(2)
 }

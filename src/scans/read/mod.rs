@@ -8,6 +8,8 @@ mod store;
 
 use sqlx::{PgConnection, PgPool};
 
+pub(super) use self::rows::shown_state;
+
 use crate::contract::Faults;
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
 use crate::ids::{ItemId, ScanId, TenantId};

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use jiff_sqlx::Timestamp;
 use rust_decimal::Decimal;
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::contract::scans::{
-    Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus,
+    Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus, StrategyPhase,
+    StrategyProgress,
 };
 use crate::contract::{Endpoint, SearchStatus};
 use crate::scans::seconds_at;
@@ -41,6 +44,15 @@ pub(super) struct ScanRow {
     pub(super) created_at: Timestamp,
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
+    pub(super) strategy: Option<Json<StrategyRow>>,
+}
+
+/// What of `scan_strategies` is shown; `skipped` is null in the first phase.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct StrategyRow {
+    coarse_step: u16,
+    refine: u16,
+    skipped: Option<u32>,
 }
 
 /// A row of `scan_items` with its scan's endpoint.
@@ -82,16 +94,18 @@ pub(super) struct AttemptRow {
 /// The states of the table that a state of the wire stands for.
 pub(super) fn stored_states(state: ItemState) -> Vec<String> {
     let states: &[&str] = match state {
-        ItemState::Pending => &["pending", "claimed", "delayed", "held"],
+        ItemState::Pending => &["pending", "claimed", "delayed", "held", "deferred"],
         ItemState::Running => &["calling"],
         ItemState::Done => &["done"],
         ItemState::Failed => &["failed"],
         ItemState::Cancelled => &["cancelled"],
+        ItemState::Skipped => &["skipped"],
     };
     states.iter().map(|state| (*state).to_owned()).collect()
 }
 
-fn shown_state(stored: &str) -> ItemState {
+/// What a state of the table is on the wire.
+pub(in crate::scans) fn shown_state(stored: &str) -> ItemState {
     let shows = |state: &&ItemState| stored_states(**state).iter().any(|known| known == stored);
     ItemState::ALL.iter().find(shows).copied().unwrap_or(ItemState::Pending)
 }
@@ -102,6 +116,7 @@ impl From<ScanRow> for Scan {
         let status = ScanStatus::parse(&row.status).unwrap_or(ScanStatus::Queued);
         let items = row.counts();
         let ended = items.total - items.pending - items.running;
+        let strategy = row.strategy.as_ref().map(|strategy| strategy_progress(strategy.0, &items));
         Self {
             id: row.scan_id.into(),
             endpoint,
@@ -113,6 +128,7 @@ impl From<ScanRow> for Scan {
             status_reason: row.status_reason.as_deref().and_then(PauseReason::parse),
             items,
             requests: RequestCounts { planned: items.total, spent: count(row.requests_spent), max: row.max_requests.map(count) },
+            strategy,
             best: row.best_price.zip(row.best_currency).zip(row.best_item_id).map(|((price, currency), item)| BestPrice {
                 price: price.normalize(),
                 currency,
@@ -144,6 +160,19 @@ impl ScanRow {
             failed: count(self.failed),
             cancelled: count(self.cancelled),
         }
+    }
+}
+
+/// What was searched is what has ended, but for what was cancelled before its turn.
+fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
+    let skipped = row.skipped.unwrap_or_default();
+    StrategyProgress {
+        coarse_step: row.coarse_step,
+        refine: row.refine,
+        phase: if row.skipped.is_some() { StrategyPhase::Refine } else { StrategyPhase::Coarse },
+        searched: items.ok + items.empty + items.partial + items.degraded + items.failed,
+        not_searched: skipped,
+        requests_saved: skipped,
     }
 }
 

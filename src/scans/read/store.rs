@@ -5,10 +5,11 @@ use std::io::{self, Read as _};
 
 use rust_decimal::Decimal;
 use serde_json::Value;
+use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::Place;
-use super::rows::{AttemptRow, ItemRow, ScanRow, stored_states};
+use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, stored_states};
 use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
 
@@ -22,7 +23,9 @@ pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) 
                   status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
-                  key_held_until, created_at as "created_at!", started_at, finished_at
+                  key_held_until, created_at as "created_at!", started_at, finished_at,
+                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
+                   where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans where tenant_id = $1 and scan_id = $2"#,
         tenant.uuid(),
         id.uuid(),
@@ -44,7 +47,9 @@ pub(super) async fn scans(
                   status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
-                  key_held_until, created_at as "created_at!", started_at, finished_at
+                  key_held_until, created_at as "created_at!", started_at, finished_at,
+                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
+                   where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans
            where tenant_id = $1 and ($2::uuid is null or scan_id < $2) and ($3::text is null or status = $3)
              and ($4::text is null or endpoint = $4) and ($5::text is null or $5 = any (tags))

@@ -1,0 +1,209 @@
+//! The last known prices by date on the wire (jobs-api, "History"): a calendar that costs no request.
+
+use super::declare::request;
+use super::endpoint::Endpoint;
+use super::fault::{Fault, Faults};
+use super::field::FieldValue as _;
+use super::history::one_subject;
+use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId};
+use super::query::query;
+use super::status::Verdict;
+use crate::ids::ItemId;
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// The longest range of a calendar, in days: a year and what is left of its last month.
+pub const MAX_DAYS: i32 = 400;
+
+request! {
+    /// The query of `GET /v1/history/flights/latest`.
+    pub struct FlightLatestQuery for "the query of the latest fares" {
+        required {
+            /// Origin IATA code.
+            from_airport: Airport;
+            /// Destination IATA code.
+            to_airport: Airport;
+            /// The first day of departure.
+            departure_from: Date;
+            /// The last day of departure, at most 400 days later.
+            departure_to: Date;
+        }
+        optional {
+            /// Only round trips that return on this day.
+            return_date: Date;
+            /// Only prices in this currency.
+            currency: Currency;
+        }
+        order { departure_to not_before departure_from; }
+        example { "from_airport": "TLV", "to_airport": "LHR", "departure_from": "2027-01-01", "departure_to": "2027-01-31" }
+    }
+}
+
+request! {
+    /// The query of `GET /v1/history/hotels/latest`: exactly one of `hotel_name`, `destination`, `hotel_booking_id`.
+    pub struct HotelLatestQuery for "the query of the latest rates" {
+        required {
+            /// The first day of check-in.
+            checkin_from: Date;
+            /// The last day of check-in, at most 400 days later.
+            checkin_to: Date;
+        }
+        optional {
+            /// The hotel's name, as by-name scans asked for it.
+            hotel_name: FreeText;
+            /// The place, as search scans asked for it.
+            destination: FreeText;
+            /// The hotel's id, as rooms scans asked for it.
+            hotel_booking_id: HotelBookingId;
+            /// Only stays that end on this day.
+            checkout_date: Date;
+            /// Only prices for this many adults.
+            adults: Adults;
+            /// Only prices for this many children.
+            children: Children;
+            /// Only prices in this currency.
+            currency: Currency;
+            /// Only prices seen from this market.
+            proxy_country: CountryCode;
+        }
+        order { checkin_to not_before checkin_from; }
+        example { "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31" }
+    }
+}
+
+query!(FlightLatestQuery => spanning, HotelLatestQuery => spanning);
+
+impl FlightLatestQuery {
+    fn spanning(&self) -> Faults {
+        short_range("departure_to", self.departure_from, self.departure_to)
+    }
+}
+
+impl HotelLatestQuery {
+    fn spanning(&self) -> Faults {
+        let mut faults = one_subject(&self.to_body());
+        faults.merge(short_range("checkin_to", self.checkin_from, self.checkin_to));
+        faults
+    }
+}
+
+fn short_range(field: &str, from: Date, to: Date) -> Faults {
+    let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS));
+    if to <= last {
+        Faults::default()
+    } else {
+        Fault::new(field, &to.to_value(), format!("a date up to {last}: a calendar has at most {MAX_DAYS} days")).into()
+    }
+}
+
+/// The last known lowest fare of a product on one day of departure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
+    "departure_date": "2027-01-14", "return_date": null, "product": {"passengers": [1]},
+    "price": 164, "currency": "USD", "carrier": "Example Air",
+    "price_insights_low": 180, "price_insights_high": 320, "verdict": "low",
+    "observed_at": "2026-12-01T08:00:03Z", "age_seconds": 5400, "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"
+})))]
+pub struct FlightLatest {
+    /// One way or round trip.
+    pub endpoint: Endpoint,
+    /// Origin IATA code.
+    pub from_airport: String,
+    /// Destination IATA code.
+    pub to_airport: String,
+    /// Day of departure.
+    #[schema(value_type = String, format = Date)]
+    pub departure_date: Date,
+    /// Round trips: the day of return that is cheapest.
+    #[schema(value_type = Option<String>, format = Date)]
+    pub return_date: Option<Date>,
+    /// The other fields that name the product: party, cabin, filters. Products never mix.
+    #[schema(value_type = Object)]
+    pub product: Map<String, Value>,
+    /// The lowest fare, in major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// ISO currency code.
+    pub currency: String,
+    /// The airline.
+    pub carrier: Option<String>,
+    /// Bottom of the provider's historical band.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
+    #[schema(value_type = Option<f64>)]
+    pub price_insights_low: Option<Decimal>,
+    /// Top of the provider's historical band.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
+    #[schema(value_type = Option<f64>)]
+    pub price_insights_high: Option<Decimal>,
+    /// The provider's verdict.
+    pub verdict: Option<Verdict>,
+    /// When it was seen.
+    pub observed_at: Timestamp,
+    /// How long ago that is.
+    pub age_seconds: u64,
+    /// The item that saw it.
+    pub item_id: ItemId,
+}
+
+/// The last known lowest rate of a product on one day of check-in, from one market.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "endpoint": "hotels/by-name", "place": "Grand Hotel", "checkin_date": "2027-01-14", "checkout_date": "2027-01-17",
+    "proxy_country": "de", "product": {"adults": 2, "children": 0}, "price": 312, "currency": "USD", "room": "Double Room",
+    "observed_at": "2026-12-01T08:00:03Z", "age_seconds": 5400, "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"
+})))]
+pub struct HotelLatest {
+    /// Which kind of search saw it.
+    pub endpoint: Endpoint,
+    /// The hotel name, destination or booking id that was asked for.
+    pub place: String,
+    /// First night.
+    #[schema(value_type = String, format = Date)]
+    pub checkin_date: Date,
+    /// Day of departure.
+    #[schema(value_type = String, format = Date)]
+    pub checkout_date: Date,
+    /// The market; null for the worldwide pool.
+    pub proxy_country: Option<String>,
+    /// The other fields that name the product: party, filters. Products never mix.
+    #[schema(value_type = Object)]
+    pub product: Map<String, Value>,
+    /// The lowest price of the whole stay, in major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// ISO currency code.
+    pub currency: String,
+    /// The room or hotel.
+    pub room: Option<String>,
+    /// When it was seen.
+    pub observed_at: Timestamp,
+    /// How long ago that is.
+    pub age_seconds: u64,
+    /// The item that saw it.
+    pub item_id: ItemId,
+}
+
+/// A calendar of fares: by day of departure, and by product within a day.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FlightCalendar {
+    /// A fare for each day and product that has one.
+    pub data: Vec<FlightLatest>,
+    /// There is more than fits an answer: narrow the query.
+    pub truncated: bool,
+}
+
+/// A calendar of rates: by day of check-in, and by product within a day. A stay of another length is another price, so each length has
+/// its own row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HotelCalendar {
+    /// A rate for each day, length of stay and product that has one.
+    pub data: Vec<HotelLatest>,
+    /// There is more than fits an answer: narrow the query.
+    pub truncated: bool,
+}

@@ -1,0 +1,130 @@
+//! Two scans side by side: what became cheaper, dearer, new or gone.
+
+use crate::contract::endpoint::Endpoint;
+use crate::contract::words::words;
+use crate::ids::{ItemId, ScanId};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// Two scans of one endpoint, cell by cell; a cell is one combination of what they sweep, at its best over the samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "endpoint": "flights/oneway",
+    "before": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "after": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c",
+    "counts": {"cheaper": 1, "dearer": 0, "unchanged": 0, "new": 0, "gone": 0, "not_comparable": 0, "unknown": 0, "no_price": 0},
+    "cells": [{
+        "cell": {"departure_date": "2027-01-01"}, "change": "cheaper",
+        "before": {"price": 180, "currency": "USD", "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5d"},
+        "after": {"price": 164, "currency": "USD", "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5e"},
+        "difference": -16, "difference_percent": -8.89
+    }]
+})))]
+pub struct Comparison {
+    /// What both searched.
+    pub endpoint: Endpoint,
+    /// The scan of the path.
+    pub before: ScanId,
+    /// The scan that it is compared with.
+    pub after: ScanId,
+    /// How many cells of each kind there are.
+    pub counts: ChangeCounts,
+    /// The cells in the order of `before`; those that only `after` has come last.
+    pub cells: Vec<ComparedCell>,
+}
+
+words! {
+    /// What became of a cell. An empty or degraded search is never a price.
+    pub enum Change {
+        /// Its price fell.
+        Cheaper = "cheaper",
+        /// Its price rose.
+        Dearer = "dearer",
+        /// The same price.
+        Unchanged = "unchanged",
+        /// A price now, where before the search was empty or there was no such cell.
+        New = "new",
+        /// A price before, and now the search is empty or there is no such cell.
+        Gone = "gone",
+        /// Prices of different currencies.
+        NotComparable = "not_comparable",
+        /// On one side the search did not complete or has not been made, so nothing can be said.
+        Unknown = "unknown",
+        /// Known to have no price on either side.
+        NoPrice = "no_price",
+    }
+}
+
+/// Cells by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangeCounts {
+    /// `cheaper`.
+    pub cheaper: u32,
+    /// `dearer`.
+    pub dearer: u32,
+    /// `unchanged`.
+    pub unchanged: u32,
+    /// `new`.
+    pub new: u32,
+    /// `gone`.
+    pub gone: u32,
+    /// `not_comparable`.
+    pub not_comparable: u32,
+    /// `unknown`.
+    pub unknown: u32,
+    /// `no_price`.
+    pub no_price: u32,
+}
+
+impl ChangeCounts {
+    /// Counts one cell.
+    pub fn add(&mut self, change: Change) {
+        let count = match change {
+            Change::Cheaper => &mut self.cheaper,
+            Change::Dearer => &mut self.dearer,
+            Change::Unchanged => &mut self.unchanged,
+            Change::New => &mut self.new,
+            Change::Gone => &mut self.gone,
+            Change::NotComparable => &mut self.not_comparable,
+            Change::Unknown => &mut self.unknown,
+            Change::NoPrice => &mut self.no_price,
+        };
+        *count += 1;
+    }
+}
+
+/// One cell of two scans.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ComparedCell {
+    /// The swept fields of both scans, and fields in which their requests differ, with this cell's values.
+    #[schema(value_type = Object)]
+    pub cell: Map<String, Value>,
+    /// What became of it.
+    pub change: Change,
+    /// Its lowest price before; null where none was seen.
+    pub before: Option<SeenPrice>,
+    /// Its lowest price after; null where none was seen.
+    pub after: Option<SeenPrice>,
+    /// After less before; null where the two do not compare.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
+    #[schema(value_type = Option<f64>)]
+    pub difference: Option<Decimal>,
+    /// The same in percent of before, to a hundredth.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
+    #[schema(value_type = Option<f64>)]
+    pub difference_percent: Option<Decimal>,
+}
+
+/// A price and who saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeenPrice {
+    /// In major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// ISO currency code.
+    pub currency: String,
+    /// The item that saw it.
+    pub item_id: ItemId,
+}

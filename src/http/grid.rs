@@ -1,0 +1,55 @@
+//! `/v1/scans/{id}/grid` and `/compare/{other}`: a scan as a grid, and beside another (jobs-api, "Scans").
+
+use axum::Json;
+use axum::extract::{Path, State};
+
+use super::AppState;
+use super::auth::Caller;
+use super::docs::ReadErrors;
+use super::error::ApiError;
+use super::extract::Pairs;
+use super::scans::{desk, no_such_scan, scan_id, tenant};
+use crate::contract::scans::{Comparison, Grid, GridQuery};
+use crate::ids::ScanId;
+use crate::scans;
+
+/// Read a scan as a grid
+///
+/// The cheapest price for each value of one or two swept fields, also while it runs. A cell says whether it is empty, did not complete or
+/// has not been searched. With `baseline`, by-name and rooms scans tell how each market stands to one of them.
+#[utoipa::path(
+    get, path = "/v1/scans/{id}/grid", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), GridQuery),
+    responses((status = 200, description = "The grid", body = Grid), ReadErrors)
+)]
+pub(super) async fn grid(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    pairs: Pairs,
+) -> Result<Json<Grid>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let query = GridQuery::from_query(pairs.iter())?;
+    let id = scan_id(&id)?;
+    let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
+    Ok(Json(scans::grid::grid(desk.pool, tenant, id, &query).await?))
+}
+
+/// Compare two scans
+///
+/// What became cheaper, dearer, new or gone from the first to the second, cell by cell. An empty or degraded search is never a price,
+/// and prices of different currencies are never compared.
+#[utoipa::path(
+    get, path = "/v1/scans/{id}/compare/{other}", tag = "Scans",
+    params(("id" = ScanId, Path, description = "The scan before"), ("other" = ScanId, Path, description = "The scan after, of the same endpoint")),
+    responses((status = 200, description = "The comparison", body = Comparison), ReadErrors)
+)]
+pub(super) async fn compare(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path((id, other)): Path<(String, String)>,
+) -> Result<Json<Comparison>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let (before, after) = (scan_id(&id)?, scan_id(&other)?);
+    let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
+    Ok(Json(scans::compare::compare(desk.pool, tenant, before, after).await?))
+}

@@ -1,0 +1,53 @@
+//! The items of a scan as a grid reads them.
+
+use sqlx::PgPool;
+
+use super::Placed;
+use super::axes::Layout;
+use super::cell::{BestOffer, Seen};
+use crate::contract::{SearchStatus, Verdict};
+use crate::ids::{ScanId, TenantId};
+use crate::scans::read::shown_state;
+
+/// All items of a scan in the order of their positions: at most 10,000, two values of each body, and the offers of those with a price.
+pub(super) async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, layout: &Layout) -> sqlx::Result<Vec<Placed>> {
+    let (rows, columns) = (&layout.rows, layout.columns.as_ref());
+    let found = sqlx::query!(
+        r#"select i.item_id, i.state, i.search_status, i.reason, i.best_price, i.currency,
+                  i.body -> $3::text as row_field, i.body -> $4::text as row_since, i.body -> $5::text as column_field,
+                  i.body -> $6::text as column_since,
+                  o.item_id is not null as "has_offer!", o.seller as "seller?", o.board as "board?", o.link as "link?",
+                  o.band_low as "band_low?", o.band_high as "band_high?", o.verdict as "verdict?"
+           from scan_items i left join item_offers o on o.tenant_id = i.tenant_id and o.item_id = i.item_id
+           where i.tenant_id = $1 and i.scan_id = $2
+           order by i.position"#,
+        tenant.uuid(),
+        scan.uuid(),
+        rows.field,
+        rows.since.as_deref(),
+        columns.map(|columns| columns.field.as_str()),
+        columns.and_then(|columns| columns.since.as_deref()),
+    )
+    .fetch_all(pool)
+    .await?;
+    let placed = found.into_iter().map(|row| Placed {
+        row: rows.value(row.row_field, row.row_since),
+        column: columns.map(|columns| columns.value(row.column_field, row.column_since)),
+        seen: Seen {
+            item: row.item_id.into(),
+            state: shown_state(&row.state),
+            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            reason: row.reason,
+            price: row.best_price.zip(row.currency),
+            offer: row.has_offer.then_some(BestOffer {
+                seller: row.seller,
+                board: row.board,
+                link: row.link,
+                band_low: row.band_low,
+                band_high: row.band_high,
+                verdict: row.verdict.as_deref().and_then(Verdict::parse),
+            }),
+        },
+    });
+    Ok(placed.collect())
+}

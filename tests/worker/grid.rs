@@ -1,0 +1,146 @@
+//! Grids and markets from what a worker has recorded.
+
+use std::time::Instant;
+
+use farescan::contract::Endpoint;
+use farescan::contract::scans::{Grid, GridQuery, ItemState, ParityVerdict};
+use farescan::contract::{SearchStatus, Verdict};
+use farescan::ids::ScanId;
+use farescan::scans::grid::grid;
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+
+async fn read(stage: &Stage, scan: ScanId, pairs: &[(&str, &str)]) -> Grid {
+    grid(stage.pool(), stage.tenant().await, scan, &GridQuery::from_query(pairs.iter().copied()).unwrap()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cell_shows_the_best_offer_of_its_samples_with_band_verdict_and_link() {
+    let stage = Stage::new().await;
+    let mut asked = 0_u64;
+    stage.upstream.on(Endpoint::FlightsOneway).answer(move |call| {
+        asked += 1;
+        let mut cheap = fare(200 + asked, &call.body);
+        cheap["buy_link"] = json!(format!("https://flights.example/?n={asked}&curr=USD"));
+        Reply::json(json!([fare(400, &call.body), cheap]))
+    });
+    let worker = stage.worker();
+    let mut order = super::stage::fares(2);
+    order["sweep"]["samples"] = json!(3);
+    let scan = stage.order(&order).await;
+    stage.ended(scan).await;
+    worker.stop().await;
+    let grid = read(&stage, scan, &[("rows", "departure_date")]).await;
+    assert_eq!((grid.rows.values.len(), grid.cells.len(), grid.columns), (2, 2, None));
+    let items = stage.items(scan).await;
+    for cell in &grid.cells {
+        let of_cell = items.iter().filter(|item| item.search["departure_date"] == cell.row);
+        let best = of_cell.min_by_key(|item| item.best_price).unwrap();
+        assert_eq!((cell.item_id, cell.price, cell.search_status), (best.id, best.best_price, Some(SearchStatus::Ok)));
+        let number = cell.price.unwrap() - Decimal::from(200);
+        assert_eq!(cell.buy_link.as_deref(), Some(format!("https://flights.example/?n={number}&curr=USD").as_str()));
+        assert_eq!((cell.price_insights_low, cell.price_insights_high), (Some(180.into()), Some(320.into())));
+        assert_eq!((cell.verdict, cell.currency.as_deref(), cell.link.as_deref()), (Some(Verdict::Low), Some("USD"), None));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_retry_did_not_see_again_is_not_shown() {
+    let stage = Stage::new().await;
+    stage.upstream.on_any().reply(
+        Reply::json(json!([fare(99, &json!({}))]))
+            .header("x-search-status", "partial")
+            .header("x-search-reason", "search_truncated"),
+    );
+    let worker = stage.worker();
+    let scan = stage.submit(1, &json!({})).await;
+    stage.ended(scan).await;
+    let cell = read(&stage, scan, &[("rows", "departure_date")]).await.cells.remove(0);
+    assert_eq!((cell.price, cell.search_status, cell.buy_link.is_some()), (Some(99.into()), Some(SearchStatus::Partial), true));
+    stage.upstream.on_any().reply(Reply::search_incomplete("blocked_page"));
+    stage.retry(scan, &json!({"search_status": ["partial"]})).await;
+    stage.ended(scan).await;
+    worker.stop().await;
+    let cell = read(&stage, scan, &[("rows", "departure_date")]).await.cells.remove(0);
+    assert_eq!(
+        (cell.price, cell.search_status, cell.reason.as_deref()),
+        (None, Some(SearchStatus::Degraded), Some("blocked_page"))
+    );
+    assert_eq!((cell.buy_link, cell.verdict, cell.price_insights_low), (None, None, None));
+}
+
+/// One stay from four markets, three samples each.
+fn markets() -> Value {
+    let mut order = super::stage::fares(1);
+    let checkin = order["sweep"]["departure_date"]["from"].as_str().unwrap().parse::<jiff::civil::Date>().unwrap();
+    order["endpoint"] = json!("hotels/by-name");
+    order["request"] = json!({"hotel_name": "Grand Hotel", "checkin_date": checkin, "checkout_date": checkin.tomorrow().unwrap(), "currency": "USD"});
+    order["sweep"] = json!({"proxy_country": ["us", "de", "fr", "jp"], "samples": 3});
+    order
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markets_stand_beside_their_baseline() {
+    use ParityVerdict::{Gap, Noise, NotComparable};
+    let stage = Stage::new().await;
+    let mut asked = 0_u64;
+    stage.upstream.on(Endpoint::HotelsByName).answer(move |call| {
+        asked += 1;
+        let market = call.body["proxy_country"].as_str().unwrap();
+        let (price, room) = match market {
+            "us" => (400 + asked % 3, "Double"),
+            "de" => (360 + asked % 3, "double "),
+            "fr" => (401, "Double"),
+            _ => (100, "Single"),
+        };
+        Reply::json(json!({"name": "Grand Hotel", "available": true, "price": price, "room_type": room, "link": "https://hotels.example/one"}))
+    });
+    let worker = stage.worker();
+    let scan = stage.order(&markets()).await;
+    stage.ended(scan).await;
+    worker.stop().await;
+    let grid = read(&stage, scan, &[("rows", "proxy_country"), ("baseline", "US")]).await;
+    assert_eq!(grid.rows.values, ["us", "de", "fr", "jp"].map(Value::from));
+    let told: Vec<_> =
+        grid.cells.iter().map(|cell| cell.parity.as_ref().map(|parity| (parity.verdict, parity.samples))).collect();
+    assert_eq!(told[0], None, "the baseline itself");
+    assert_eq!((told[1], told[3]), (Some((Gap, 3)), Some((NotComparable, 3))));
+    let base = grid.cells[0].price.unwrap();
+    let german = grid.cells[1].parity.as_ref().unwrap();
+    assert_eq!(german.difference, Some(grid.cells[1].price.unwrap() - base));
+    assert!(german.difference_percent.unwrap() < Decimal::from(-9));
+    assert_eq!(grid.cells[3].parity.as_ref().unwrap().difference, None);
+    assert!(matches!(told[2], Some((Noise | Gap, 3))), "which depends on the order of the samples");
+    assert_eq!(
+        (grid.cells[1].link.as_deref(), grid.cells[1].room.as_deref()),
+        (Some("https://hotels.example/one"), Some("double"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grid_of_ten_thousand_items_is_read_in_one_go() {
+    let stage = Stage::new().await;
+    let mut order = super::stage::fares(100);
+    order["endpoint"] = json!("flights/roundtrip");
+    order["sweep"]["nights"] = json!((1..=50).collect::<Vec<_>>());
+    order["sweep"]["samples"] = json!(2);
+    let scan = stage.order(&order).await;
+    for sql in [
+        "update scan_items set state = 'done', search_status = 'ok', best_price = position, currency = 'USD'",
+        "insert into item_offers (tenant_id, item_id, seller, link, band_low, band_high, verdict)
+         select tenant_id, item_id, 'Example Air', 'https://flights.example/?' || repeat('x', 250), 180, 320, 'low' from scan_items",
+        "analyze",
+    ] {
+        sqlx::query(sql).execute(stage.pool()).await.unwrap();
+    }
+    let begin = Instant::now();
+    let grid = read(&stage, scan, &[("rows", "departure_date"), ("columns", "nights")]).await;
+    let took = begin.elapsed();
+    println!("10,000 items to {} cells in {took:?}", grid.cells.len());
+    assert_eq!((grid.rows.values.len(), grid.columns.unwrap().values), (100, (1..=50).map(Value::from).collect()));
+    assert!(grid.cells.iter().enumerate().all(|(at, cell)| cell.price == Some(at.into()) && cell.state == ItemState::Done));
+}
