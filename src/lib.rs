@@ -1,17 +1,76 @@
-pub mod cli;
-pub mod config;
-pub mod contract;
-pub mod db;
-pub mod history;
-pub mod http;
+//! Farescan answers "what does this trip cost on which date, in which market, and is that a good price?" without wasting a paid
+//! request.
+//!
+//! One program with two faces. The **gateway** is the seven synchronous `/v1` endpoints: it checks a request before it costs
+//! anything, forwards it with the caller's own marketplace key and hands back the answer with its search status and quota. The
+//! **scanner** is the job API: it turns one request into a date-range or market scan, paces it inside the caller's plan, stores every
+//! answer with its search status, and asks again only what was degraded and only when told to.
+//!
+//! ```text
+//!  synchronous caller ─► http ─► upstream ─► marketplace (or the sandbox)
+//!                         │          ▲
+//!  scan caller ─► http ─► scans ─► Postgres: scan + items, one transaction
+//!                                    │ claim: due lanes, fair, paced, leased
+//!                         apalis worker ─► upstream ─► attempt + answer + observation, one transaction
+//!  grid, history ◄─────── Postgres ◄────────┘
+//! ```
+//!
+//! # One search, synchronously
+//!
+//! `POST /v1/flights/oneway` reaches `http::flights`. The body is read and its alias noted, the key is found in one of its eight
+//! carriers, and [`contract::Request::check`] either names every fault of the body or makes a request that cannot be wrong.
+//! [`search::Search`] is what is asked of the marketplace; [`upstream::Client::ask`] asks, at most twice and within 180 seconds, and
+//! answers with a [`search::Outcome`]: the only place where a search status is decided. `http` turns the outcome into a status, headers
+//! and a body. The database is not touched, so the gateway answers while it is down.
+//!
+//! # One scan
+//!
+//! `POST /v1/scans` is checked by the same types: [`scans::plan`] makes each combination of the swept fields a complete request, all of
+//! them before any is stored. One transaction stores the scan, its items and the sealed key, and arms the caller's *lane*. A worker
+//! claims items from due lanes ([`queue`]), writes the ledger's row before the first byte of a call (*begin*), asks through the same
+//! [`upstream::Client::ask`], and hands the outcome to the batching writer, which stores attempt, answer, observation, item, counters
+//! and lane in one transaction. What [`search::fate`] says is the fate of the item and its lane.
+//!
+//! If the process dies before *begin*, nothing was spent and the item is claimed again; if it dies after, the call may have been billed:
+//! the item ends `degraded`, `worker_lost`, and is not asked again unless its caller allowed that.
+//!
+//! # What always holds
+//!
+//! 1. A request that cannot be valid costs nothing.
+//! 2. A call is on record, with its place in the budget, before its first byte is sent.
+//! 3. No item is attempted twice unless its caller allowed a second attempt.
+//! 4. The caller's key is in no log, trace, error, page, queue row or backup in the clear.
+//! 5. An outcome is decided in [`upstream`] alone; a search status is never guessed.
+//! 6. One caller's 10,000 items do not delay another's five.
+//! 7. The gateway answers while the database is down.
+//! 8. Every list, body, fan-out, wait and retry has a named bound.
+//! 9. Lanes and leases go by the database's clock alone; everything else takes the time as an argument.
+//!
+//! # Who may use whom
+//!
+//! The modules below stand in reading order, from what knows nothing of the others to what knows all of them; `tests/house.rs` holds
+//! the directions.
+
 pub mod ids;
-pub mod paging;
-pub mod queue;
-pub mod sandbox;
-pub mod scans;
+
+pub mod contract;
 pub mod search;
+pub mod upstream;
+
+pub mod config;
+pub mod db;
+pub mod paging;
+pub mod tenants;
+
+pub mod history;
+pub mod scans;
+
+pub mod queue;
+pub mod worker;
+
+pub mod http;
+pub mod sandbox;
 pub mod service;
 pub mod telemetry;
-pub mod tenants;
-pub mod upstream;
-pub mod worker;
+
+pub mod cli;

@@ -241,6 +241,7 @@ fn json_of(bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_body_is_bounded_after_decompression() {
+    assert_eq!(MAX_BODY, 8_388_608, "8 MiB (security, \"Limits\")");
     let (largest, _) = outcome(vec![Act::Answer(200, "", json_of(MAX_BODY))]).await;
     assert!(matches!(largest.finding, Finding::Answer(_)), "8 MiB may come");
     let bomb = zstd::encode_all(json_of(MAX_BODY + 1).as_slice(), 1).unwrap();
