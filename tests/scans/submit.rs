@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::office::{Comes, Office, day, fares};
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::{PrivatePg, TestDb};
+use crate::support::reply::Reply;
 
 #[tokio::test]
 async fn a_scan_is_accepted_whole_and_read_back() {
@@ -237,7 +238,14 @@ async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
     {
         assert_eq!((answer.kind(), answer.header("retry-after")), ("503 unavailable".to_owned(), "5"));
     }
+    app.upstream.on_any().reply(Reply::json(json!([])));
+    let search = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+    assert_eq!(app.post("/v1/flights/oneway", &search).await.status, 200, "the gateway does not need it");
+
     server.restart().await;
     assert_eq!(app.get(&format!("/v1/scans/{id}?wait=0")).await.status, 200);
+    let another = app.request("POST", "/v1/scans").header("x-api-key", "another-key-0123456789").json(&fares(1));
+    assert_eq!(app.send(another).await.status, 202, "it takes orders again");
+    assert_eq!(app.upstream.count(), 1, "the search alone was sent: nobody works on the orders here");
     database.close().await;
 }
