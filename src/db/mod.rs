@@ -149,10 +149,11 @@ pub fn is_away(error: &sqlx::Error) -> bool {
     }
 }
 
-/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, no resources, shutting down or starting up,
-/// read only while a standby takes over, tables that are not made yet, a time limit met, a deadlock.
+/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, transactions rolled back (a deadlock), no
+/// resources, shutting down or starting up, trouble outside it, read only while a standby takes over, a session that idled too long,
+/// tables that are not made yet, a time limit met.
 fn passes(code: &str) -> bool {
-    matches!(code.get(..2), Some("08" | "53" | "57")) || matches!(code, "25006" | "42P01" | "55P03" | "40001" | "40P01")
+    matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58")) || matches!(code, "25006" | "25P03" | "42P01" | "55P03")
 }
 
 /// Whether the schema is at this program's version. Asks the database, changes nothing.
