@@ -91,7 +91,7 @@ impl HotelLatestQuery {
 }
 
 fn short_range(field: &str, from: Date, to: Date) -> Faults {
-    let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS));
+    let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS - 1));
     if to <= last {
         Faults::default()
     } else {

@@ -2,6 +2,7 @@
 
 use super::{Body, COUNT, COUNTRY, CURRENCY, DATE, POSITIVE, Row, TEXT};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
+use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
 use crate::contract::{Fault, FieldValue};
 use serde_json::json;
 
@@ -125,4 +126,29 @@ fn a_name_of_digits_stays_text() {
     let query = HotelHistoryQuery::from_query([("hotel_name", "1898"), ("children", "0")]).unwrap();
     assert_eq!(query.hotel_name.unwrap().to_value(), json!("1898"));
     assert_eq!(query.children.unwrap().get(), 0);
+}
+
+/// The last known prices: a range of at most 400 days, both ends counted, and for hotels exactly one subject.
+#[test]
+fn a_calendar_has_at_most_400_days() {
+    let flights = |from: &'static str, to: &'static str| {
+        let route = [("from_airport", "TLV"), ("to_airport", "LHR"), ("departure_from", from), ("departure_to", to)];
+        FlightLatestQuery::from_query(route).map(|_| ()).map_err(|faults| faults.to_string())
+    };
+    let hotels = |from: &'static str, to: &'static str, more: &[(&'static str, &'static str)]| {
+        let stay = [("hotel_name", "Grand Hotel"), ("checkin_from", from), ("checkin_to", to)];
+        HotelLatestQuery::from_query(stay.into_iter().chain(more.iter().copied()))
+            .map(|_| ())
+            .map_err(|faults| faults.to_string())
+    };
+    for (from, to) in [("2027-01-01", "2027-01-01"), ("2027-01-01", "2028-02-04")] {
+        assert_eq!((flights(from, to), hotels(from, to, &[])), (Ok(()), Ok(())), "{from} to {to}");
+    }
+    let told = |field: &str| {
+        format!("`{field}` holds \"2028-02-05\"; allowed: a date up to 2028-02-04: a calendar has at most 400 days")
+    };
+    assert_eq!(flights("2027-01-01", "2028-02-05"), Err(told("departure_to")));
+    assert_eq!(hotels("2027-01-01", "2028-02-05", &[]), Err(told("checkin_to")));
+    let two_subjects = hotels("2027-01-01", "2027-01-01", &[("destination", "Rome")]).unwrap_err();
+    assert!(two_subjects.contains("hotel_name") && two_subjects.contains("destination"), "{two_subjects}");
 }
