@@ -128,3 +128,21 @@ pub struct SeenPrice {
     /// The item that saw it.
     pub item_id: ItemId,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_counted_under_its_own_name() {
+        for change in Change::ALL {
+            let mut counts = ChangeCounts::default();
+            counts.add(*change);
+            counts.add(*change);
+            let counted = serde_json::to_value(counts).unwrap();
+            for (name, count) in counted.as_object().unwrap() {
+                assert_eq!(count, if name == change.as_str() { 2 } else { 0 }, "{change} counts as {name}");
+            }
+        }
+    }
+}
