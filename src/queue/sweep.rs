@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::give_up::give_up;
+use super::hold::{Cause, hold_scan};
 use super::lease::Lease;
 use super::store;
 use crate::ids::{GrantId, ScanId, TenantId};
@@ -142,7 +143,7 @@ impl Sweep {
         for grant in expired.fetch_all(&self.pool).await? {
             let tenant = TenantId::from(grant.tenant_id);
             if let Some(scan) = grant.scan_id {
-                store::hold_scan(&self.pool, tenant, ScanId::from(scan), "key_expired").await?;
+                hold_scan(&self.pool, tenant, ScanId::from(scan), &Cause::KeyGone).await?;
             }
             let mut connection = self.pool.acquire().await?;
             tenants::store::wipe_expired(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
