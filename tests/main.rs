@@ -8,6 +8,7 @@ mod faults;
 mod gateway;
 mod history;
 mod house;
+mod isolation;
 mod queue;
 mod scans;
 mod support;

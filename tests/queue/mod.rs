@@ -6,4 +6,4 @@ mod hold;
 mod lost;
 mod races;
 mod record;
-mod yard;
+pub mod yard;

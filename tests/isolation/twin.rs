@@ -1,0 +1,201 @@
+//! The twin: a second tenant with a copy of every row of the first, under the same ids. Every primary key begins with the tenant, so all
+//! of them may be equal. Other values tell its rows from the first's: cheaper prices in the opposite order, other names, a lane that
+//! stands still for ever, so that no worker ever has reason to touch it. Beside the copies it has rows of its own: scans that the first
+//! has not.
+//!
+//! Without the twin a tenant condition that is missing could not be seen: ids are UUIDs, and never meet by chance.
+
+use std::fmt::Write as _;
+
+use sqlx::{AssertSqlSafe, PgConnection};
+use uuid::Uuid;
+
+/// Sorted before every other tenant, or after: which of two rows a statement finds first is a matter of their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Before,
+    After,
+}
+
+impl Side {
+    pub fn tenant(self) -> Uuid {
+        match self {
+            Self::Before => Uuid::from_u128(1),
+            Self::After => Uuid::from_u128(u128::MAX - 1),
+        }
+    }
+}
+
+/// What differs in the twin's rows, by table: a column and the value in its place.
+const DIFFERS: &[(&str, &[(&str, &str)])] = &[
+    // Held for ever, so that no sweep has reason to wipe it; each scan of the twin holds the key of another of its scans.
+    ("key_grants", &[("expires_at", "'2999-01-01'")]),
+    (
+        "lanes",
+        &[
+            ("emission", "'1000 s'"),
+            ("max_in_flight", "t.max_in_flight + 7"),
+            ("virtual_time", "t.virtual_time + 1000000"),
+            ("next_at", "null"),
+            ("paused_until", "'infinity'"),
+            ("pause_reason", "'key_rejected'"),
+            ("plan_limit", "4444"),
+            ("plan_remaining", "44"),
+            ("plan_reset_at", "'2999-01-01'"),
+        ],
+    ),
+    (
+        "scans",
+        &[
+            ("label", "'twin'"),
+            ("tags", "array['twin'] || t.tags"),
+            ("endpoint", "case t.endpoint when 'flights/oneway' then 'flights/roundtrip' when 'flights/roundtrip' then 'flights/oneway' else t.endpoint end"),
+            ("priority", "case t.priority when 'scheduled' then 'interactive' else 'scheduled' end"),
+            ("upstream_limit", "7"),
+            ("max_attempts", "t.max_attempts + 3"),
+            ("retry_delay", "t.retry_delay + interval '1 hour'"),
+            ("requests_spent", "t.requests_spent + 900"),
+            ("max_requests", "case when t.max_requests is not null then t.max_requests + 1000 end"),
+            ("best_price", "round(10000 / t.best_price, 2)"),
+            ("grant_id", "coalesce((select o.grant_id from scans o where o.tenant_id = t.tenant_id and o.scan_id <> t.scan_id and o.finished_at is null \
+                          order by o.scan_id desc limit 1), t.grant_id)"),
+        ],
+    ),
+    (
+        "scan_items",
+        &[
+            ("body", r#"t.body || '{"passengers": [2, 2], "adults": 4}'"#),
+            ("first_date", "t.first_date - 9000"),
+            ("requests_spent", "t.requests_spent + 70"),
+            ("results", "t.results + 100"),
+            ("best_price", "round(10000 / t.best_price, 2)"),
+            ("latency_ms", "t.latency_ms + 1000"),
+            ("calls", "t.calls + 10"),
+        ],
+    ),
+    (
+        "attempts",
+        &[
+            ("requests_spent", "t.requests_spent + 7"),
+            ("latency_ms", "t.latency_ms + 1000"),
+            ("http_status", "418"),
+            ("error", "'twin'"),
+        ],
+    ),
+    ("answers", &[("body", "(select body from isolation.twin_answer)")]),
+    ("item_offers", &[("seller", "'Twin Air'"), ("board", "'twin'"), ("band_low", "1"), ("band_high", "2")]),
+    ("series", &[("product", r#"t.product || '{"passengers": [2, 2]}'"#), ("market", "'zz'")]),
+    ("observations", &[("price", "round(10000 / t.price, 2)"), ("seller", "'Twin Air'"), ("results", "t.results + 100")]),
+    ("latest_prices", &[("price", "round(10000 / t.price, 2)"), ("seller", "'Twin Air'")]),
+    ("scan_strategies", &[("coarse_step", "t.coarse_step + 1"), ("refine", "t.refine + 1")]),
+    ("idempotency_keys", &[("response", r#"case when t.response is not null then '{"id": "twin"}'::json end"#)]),
+];
+
+/// The directory that finds the tenant: it is not the tenant's own.
+const DIRECTORY: [&str; 2] = ["tenants", "tenant_keys"];
+
+/// A table whose rows belong to tenants.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct Table {
+    pub name: String,
+    columns: Vec<String>,
+    key: Vec<String>,
+}
+
+/// The tables whose rows belong to tenants, from the catalogue: none can be forgotten.
+pub async fn tables(conn: &mut PgConnection) -> Vec<Table> {
+    sqlx::query_as(
+        "select c.relname::text as name,
+                array_agg(a.attname::text order by a.attnum) as columns,
+                (select array_agg(k.attname::text order by array_position(i.indkey::smallint[], k.attnum))
+                 from pg_index i join pg_attribute k on k.attrelid = i.indrelid and k.attnum = any (i.indkey)
+                 where i.indrelid = c.oid and i.indisprimary) as key
+         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+                                            and a.attidentity = ''
+         where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
+           and exists (select from pg_attribute t where t.attrelid = c.oid and t.attname = 'tenant_id' and not t.attisdropped)
+         group by c.oid, c.relname order by c.relname",
+    )
+    .fetch_all(conn)
+    .await
+    .unwrap()
+}
+
+/// Functions in a schema of their own that copy the first tenant's rows to the twin and show the rows of both.
+pub async fn install(conn: &mut PgConnection) {
+    let tables = tables(conn).await;
+    let (mut copies, mut shown) = (String::new(), Vec::new());
+    for table in &tables {
+        let Table { name, columns, key } = table;
+        let differs = DIFFERS.iter().find(|(table, _)| table == name).map_or(&[][..], |(_, differs)| *differs);
+        assert!(differs.iter().all(|(column, _)| columns.iter().any(|held| held == column)), "{name} has other columns now");
+        assert_eq!(key.first().map(String::as_str), Some(if name == "tenant_keys" { "key_id" } else { "tenant_id" }), "{name}");
+        if !DIRECTORY.contains(&name.as_str()) {
+            let value = |column: &String| match differs.iter().find(|(differing, _)| differing == column) {
+                _ if column == "tenant_id" => "p_twin".to_owned(),
+                Some((_, value)) => (*value).to_owned(),
+                None => format!("t.{column}"),
+            };
+            let values = columns.iter().map(value).collect::<Vec<_>>().join(", ");
+            let list = columns.join(", ");
+            write!(
+                copies,
+                "delete from {name} where tenant_id = p_twin;
+                 insert into {name} ({list}) select {values} from {name} t where tenant_id = p_first;
+                 if to_regclass('isolation.own_{name}') is not null then
+                     execute 'insert into {name} ({list}) select {list} from isolation.own_{name} on conflict do nothing';
+                 end if;\n"
+            )
+            .unwrap();
+        }
+        let row = if DIRECTORY.contains(&name.as_str()) { "jsonb_build_array('a row')" } else { "to_jsonb(t) - 'tenant_id'" };
+        shown.push(format!(
+            "select '{name}' as name, coalesce(jsonb_agg({row} order by {}), '[]') as rows from {name} t where tenant_id = p_tenant",
+            key.join(", ")
+        ));
+    }
+    assert!(tables.len() >= 13, "{tables:?}");
+    let sql = format!(
+        "create schema isolation;
+         create table isolation.twin_answer (body bytea);
+         create function isolation.refresh(p_first uuid, p_twin uuid) returns void language plpgsql
+         set session_replication_role = replica set enable_seqscan = on as $$ begin {copies} end $$;
+         create function isolation.rows(p_tenant uuid) returns jsonb language sql as
+         $$ select jsonb_object_agg(name, rows) from ({}) tables $$;",
+        shown.join(" union all ")
+    );
+    run(conn, &sql).await;
+    let answer = zstd::encode_all(&br#"[{"twin": true}]"#[..], 3).unwrap();
+    sqlx::query("insert into isolation.twin_answer values ($1)").bind(answer).execute(conn).await.unwrap();
+}
+
+/// Makes what `tenant` has the twin's own, for ever: it stays beside every copy.
+pub async fn adopt(conn: &mut PgConnection, tenant: Uuid, twin: Uuid) {
+    let tables = tables(conn).await;
+    sqlx::query("select isolation.refresh($1, $2)").bind(tenant).bind(twin).execute(&mut *conn).await.unwrap();
+    for Table { name, .. } in tables.iter().filter(|table| !DIRECTORY.contains(&table.name.as_str())) {
+        run(
+            conn,
+            &format!(
+                "set session_replication_role = replica;
+                 create table isolation.own_{name} as select * from {name} where tenant_id = '{twin}';
+                 delete from {name} where tenant_id = '{tenant}'"
+            ),
+        )
+        .await;
+    }
+    run(
+        conn,
+        &format!(
+            "insert into tenants values ('{twin}', now());
+             delete from tenant_keys where tenant_id = '{tenant}'; delete from tenants where tenant_id = '{tenant}';
+             insert into tenant_keys values ('test', '\\x00112233445566778899aabbccddeeff', '{twin}', now());
+             set session_replication_role = origin"
+        ),
+    )
+    .await;
+}
+
+async fn run(conn: &mut PgConnection, sql: &str) {
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+}
