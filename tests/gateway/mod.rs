@@ -2,7 +2,7 @@
 
 mod clauses;
 mod description;
-mod endpoints;
+pub mod endpoints;
 mod errors;
 mod keys;
 mod outcomes;

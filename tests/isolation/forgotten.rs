@@ -3,7 +3,7 @@
 //!
 //! A table counts as bound when its `tenant_id` is equal to a parameter or a variable, or to that of a table which is bound.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use sqlx::ConnectOptions as _;
 
@@ -18,6 +18,16 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     ("function orphans", "scan_items", "claims of dead processes, whoever's; they are given up lane by lane"),
     ("function strays", "scan_items", "claims of one process, whoever's; they are given up lane by lane"),
     ("function lanes_with_due_retries", "scan_items", "finds the lanes; each is then released by itself"),
+    ("function claim", "scan_items", "what is claimed is named by its place in the table, found in the lane just before"),
+    ("select key_id, tenant_id from tenant_keys where (key_id, fingerprint) in", "tenant_keys", "finds the tenant"),
+    ("select distinct key_id from key_grants where wiped_at is null", "key_grants", "which master keys are in use, at start"),
+    ("delete from workers", "scan_items", "a dead process that still holds claims is kept, whoever's they are"),
+    ("select g.tenant_id, g.grant_id, s.scan_id", "key_grants", "the sweep finds what has expired; each is wiped by itself"),
+    ("select g.tenant_id, g.grant_id, s.scan_id", "scans", "the sweep: bound to the grant's tenant"),
+    ("select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t", "scan_strategies", "the sweep finds second phases that are due; each is begun by itself"),
+    ("select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t", "scans", "the sweep: bound to the strategy's tenant"),
+    ("delete from idempotency_keys where ctid = any", "idempotency_keys", "upkeep: what is too old, whoever's"),
+    ("select from (select tenant_id, scan_id from scans", "scans", "upkeep: scans that should have ended; each is ended by itself"),
     ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),
     ("view shown_scans", "lanes", "bound to the view's own scan"),
     ("view shown_scans", "key_grants", "bound to the view's own scan"),
@@ -110,18 +120,18 @@ async fn every_statement_over_a_tenants_table_is_bound_to_one_tenant_or_says_why
     let tables: BTreeSet<String> = twin::tables(&mut conn).await.into_iter().map(|table| table.name).collect();
     let mut statements = queries();
     statements.extend(definitions(db.pool()).await);
-    let mut found = BTreeMap::<(String, String), &str>::new();
+    let mut found = Vec::new();
     for statement in &statements {
-        for part in parts(statement) {
-            for table in unbound(&part, &tables) {
-                found.insert((statement.name.clone(), table), &statement.sql);
-            }
-        }
+        let tables: BTreeSet<_> = parts(statement).iter().flat_map(|part| unbound(part, &tables)).collect();
+        found.extend(tables.into_iter().map(|table| (statement, table)));
     }
-    let allowed: BTreeSet<_> = UNBOUND.iter().map(|(name, table, _)| ((*name).to_owned(), (*table).to_owned())).collect();
-    let forgotten: Vec<_> = found.iter().filter(|(key, _)| !allowed.contains(key)).collect();
+    let is_allowed = |(statement, table): &(&Statement, String)| {
+        UNBOUND.iter().any(|(words, held, _)| statement.is(words) && held == table)
+    };
+    let forgotten: Vec<_> = found.iter().filter(|one| !is_allowed(one)).map(|(one, table)| (table, &one.name, one.words())).collect();
     assert!(forgotten.is_empty(), "no tenant condition binds these, and no reason is given: {forgotten:#?}");
-    let gone: Vec<_> = allowed.iter().filter(|key| !found.contains_key(key)).collect();
+    let is_gone = |(words, held, _): &&(&str, &str, &str)| !found.iter().any(|(one, table)| one.is(words) && table == held);
+    let gone: Vec<_> = UNBOUND.iter().filter(is_gone).collect();
     assert!(gone.is_empty(), "these are bound now, or are no more: {gone:?}");
     println!("{} statements, {} tables, {} uses without a tenant by design", statements.len(), tables.len(), found.len());
 }

@@ -6,6 +6,7 @@ use farescan::ids::{AttemptId, ScanId};
 use farescan::queue::Claim;
 use farescan::queue::hold::{Cause, hold_scan};
 use farescan::queue::store::{self, Claimed, FinishedCall, LaneClaims, LaneNews, StoredAnswer, StoredOffer, Visit};
+use farescan::scans::two_phase;
 use farescan::search::PlanQuota;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -144,10 +145,24 @@ impl World {
         self.work("hold", async { hold_scan(&pool, tenant.into(), scan, &cause).await }).await.map(drop)
     }
 
+    /// The key of a scan is wiped, as the sweep does with what has expired.
+    pub async fn wipe_expired(&mut self, claimed: &Claimed) -> Seen {
+        let (pool, tenant) = (self.pool.clone(), claimed.claim.tenant);
+        let grant = claimed.grant.ok_or_else(|| Noticed("a claim without a grant".to_owned()))?;
+        let wipe = async {
+            let mut conn = pool.acquire().await?;
+            // Whenever it expires, it has by then.
+            let later = Timestamp::now() + jiff::SignedDuration::from_hours(24 * 365 * 2_000);
+            farescan::tenants::store::wipe_expired(&mut conn, tenant, grant, later).await
+        };
+        self.work("wipe expired", wipe).await
+    }
+
     /// Second phases that are due begin.
     pub async fn second_phase(&mut self) -> Seen {
         let pool = self.pool.clone();
-        self.work("second phase", async { farescan::scans::two_phase::begin_due(&pool, Timestamp::now()).await }).await.map(drop)
+        // How many begin is no matter: the twin's own may be due too.
+        self.work("second phase", async { two_phase::begin_due(&pool, Timestamp::now()).await.map(drop) }).await
     }
 }
 

@@ -9,6 +9,7 @@
 //! Timing is out of scope: a look-up that finds another's row costs what one costs that finds nothing, because it cannot find it.
 
 mod acts;
+mod canary;
 mod conditions;
 mod forgotten;
 mod hand;

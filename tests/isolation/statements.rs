@@ -25,6 +25,21 @@ pub enum Kind {
     Definition,
 }
 
+impl Statement {
+    /// Whether it is the definition of this name, or a query that begins with these words.
+    pub fn is(&self, words: &str) -> bool {
+        match self.kind {
+            Kind::Definition => self.name == words,
+            Kind::Query => self.words().starts_with(words),
+        }
+    }
+
+    /// Its text on one line.
+    pub fn words(&self) -> String {
+        self.sql.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Every checked query of the program, from `.sqlx`.
 pub fn queries() -> Vec<Statement> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(".sqlx");

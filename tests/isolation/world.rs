@@ -58,6 +58,10 @@ pub struct World {
     own: PgConnection,
     ids: Ids,
     notes: Vec<Note>,
+    /// The rows as they were last looked at, before and after they were made normal: most steps change nothing.
+    looked: [(String, String); 2],
+    /// The first tenant's rows have changed since the twin was made like him.
+    is_stale: bool,
     expected: Option<Arc<Vec<Note>>>,
     db: TestDb,
 }
@@ -119,9 +123,11 @@ impl World {
         let options = wire.options(&db.connect_options()).options(order);
         let pool = PgPoolOptions::new().max_connections(6).connect_lazy_with(options.clone());
         let app = TestApp::builder().orders(pool.clone(), options).start().await;
+        // So that its number is the same in every world.
+        sqlx::raw_sql("truncate workers restart identity").execute(&mut own).await.unwrap();
         let worker = sqlx::query_scalar("insert into workers (lease_until) values ('infinity') returning worker_id");
         let worker = WorkerId(worker.fetch_one(&mut own).await.unwrap());
-        Self { app, pool, worker, wire, twin, own, ids: Ids::default(), notes: Vec::new(), expected, db }
+        Self { app, pool, worker, wire, twin, own, ids: Ids::default(), notes: Vec::new(), looked: Default::default(), is_stale: true, expected, db }
     }
 
     /// What was noted.
@@ -140,6 +146,7 @@ impl World {
     /// Something that the test itself arranges, unseen by the program; `$1` is the first tenant.
     pub async fn arrange(&mut self, sql: &'static str) -> Seen {
         let tenant = self.tenant().await?;
+        self.is_stale = true;
         sqlx::query(sql).bind(tenant).execute(&mut self.own).await.map(drop).map_err(|error| Noticed(format!("{sql}: {error}")))
     }
 
@@ -212,26 +219,43 @@ impl World {
 
     /// The twin as the first tenant is now.
     async fn refresh(&mut self) {
-        let Some(side) = self.twin else { return };
+        let Some(side) = self.twin.filter(|_| self.is_stale) else { return };
+        self.is_stale = false;
         let first = self.tenant().await.unwrap_or_default();
         sqlx::query("select isolation.refresh($1, $2)").bind(first).bind(side.tenant()).execute(&mut self.own).await.unwrap();
+    }
+
+    /// The rows of the first tenant and of the twin.
+    async fn look(&mut self) -> [String; 2] {
+        let first = self.tenant().await.unwrap_or_default();
+        let rows = self.rows(first).await;
+        if self.looked[0].0 != rows {
+            self.is_stale = true;
+            self.looked[0] = (rows.clone(), self.ids.normal(&rows));
+        }
+        if let Some(side) = self.twin {
+            let twin = self.rows(side.tenant()).await;
+            if self.looked[1].0 != twin {
+                self.is_stale = true;
+                self.looked[1] = (twin.clone(), self.ids.normal_of_twin(&twin));
+            }
+        }
+        self.looked.clone().map(|(_, normal)| normal)
     }
 
     async fn rows(&mut self, tenant: Uuid) -> String {
         let rows: Option<Value> =
             sqlx::query_scalar("select isolation.rows($1)").bind(tenant).fetch_one(&mut self.own).await.unwrap();
-        self.ids.normal(&rows.unwrap_or_default().to_string())
+        rows.unwrap_or_default().to_string()
     }
 
     async fn note(&mut self, step: String, answer: String) -> Seen {
-        let first = self.tenant().await.unwrap_or_default();
         let answer = self.ids.normal(&answer);
-        let rows = self.rows(first).await;
-        let twin = match self.twin {
-            Some(side) => self.rows(side.tenant()).await,
-            None => String::new(),
-        };
-        let note = Note { step: self.ids.normal(&step), answer, rows, twin };
+        let is_reading = step.starts_with("GET ");
+        let step = self.ids.normal(&step);
+        // What is only read moves no rows.
+        let [rows, twin] = if is_reading { Default::default() } else { self.look().await };
+        let note = Note { step, answer, rows, twin };
         if let Some(expected) = &self.expected {
             let told = expected.get(self.notes.len()).map_or_else(|| Some("one step more".to_owned()), |noted| note.differs(noted));
             if let Some(told) = told {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::order;
 use crate::isolation::hand::Comes;
-use crate::isolation::world::{Seen, World};
+use crate::isolation::world::{Noticed, Seen, World};
 use farescan::queue::hold::Cause;
 use farescan::search::PlanQuota;
 
@@ -66,8 +66,15 @@ pub async fn pace(world: &mut World) -> Seen {
     world.post(&format!("/v1/scans/{scan}/resume"), json!({"max_requests": 9})).await?;
     let claims = world.claim(1).await?;
     world.hold(&scan, Cause::KeyGone).await?;
+    let Some(claimed) = claims.first() else { return Err(Noticed("nothing was claimed".to_owned())) };
+    world.wipe_expired(claimed).await?;
+    world.hold(&scan, Cause::KeyGone).await?;
     world.begin(&claims).await?;
     world.ask("POST", &format!("/v1/scans/{scan}/resume"), None).await?;
+    // A claimer comes to a lane that is paused.
+    world.arrange("update lanes set next_at = now(), paused_until = '2998-01-01', pause_reason = 'rate_limited' where tenant_id = $1").await?;
+    world.claim(1).await?;
+    world.arrange("update lanes set next_at = now(), paused_until = null, pause_reason = null where tenant_id = $1").await?;
     world.finish(|_| Comes::Empty).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
     Ok(())
