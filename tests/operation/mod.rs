@@ -2,6 +2,8 @@
 
 mod admin;
 mod commands;
+mod compose;
 mod limits;
 mod process;
 mod rewrap;
+mod stack;
