@@ -22,7 +22,7 @@ async fn strict() -> (TestDb, TestApp) {
 
 /// Sends until it is refused. A token comes back each second, so a slow machine needs a few more tries.
 async fn refused(app: &TestApp, method: &str, path: &str, key: &str) -> Option<Answer> {
-    for _ in 0..100 {
+    for _ in 0..30 {
         let answer = app.send(app.request(method, path).header("x-api-key", key).json(&json!({}))).await;
         if answer.status == 429 {
             return Some(answer);
