@@ -9,6 +9,7 @@ mod gateway;
 mod history;
 mod house;
 mod isolation;
+mod operation;
 mod queue;
 mod scans;
 mod support;

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use super::world::{Noticed, Seen, World};
+use super::world::{Business, Noticed, Seen, World};
 use crate::queue::yard;
 
 /// What a call comes to.
@@ -23,6 +23,8 @@ pub enum Comes {
     Price(u32),
     Empty,
     Partial(u32),
+    /// This best price in another currency.
+    Euros(u32),
     Degraded,
     Refused,
     /// The key was not taken.
@@ -81,7 +83,7 @@ impl World {
     pub async fn record_with(&mut self, calls: &[(&Claimed, Comes)], plan: PlanQuota) -> Seen {
         let pool = self.pool.clone();
         let record = async {
-            let fresh = record(&pool, calls).await?;
+            let fresh = record(&pool, calls, Timestamp::now()).await?;
             Ok::<_, sqlx::Error>(fresh)
         };
         self.work("record", record).await?;
@@ -89,6 +91,12 @@ impl World {
         let news = [LaneNews { tenant: first.claim.tenant, api: first.lane, plan }];
         let pool = self.pool.clone();
         self.work("tell lanes", async { store::tell_lanes(&pool, &news, Timestamp::now()).await }).await.map(drop)
+    }
+
+    /// Records a call that ended long ago, at the time that the twin's done items tell.
+    pub async fn record_old(&mut self, claimed: &Claimed, comes: Comes) -> Seen {
+        let (pool, long_ago) = (self.pool.clone(), "2026-01-01T00:00:00Z".parse().unwrap());
+        self.work("record what ended long ago", async { record(&pool, &[(claimed, comes)], long_ago).await }).await.map(drop)
     }
 
     /// Searches all that can be claimed, a few at a time.
@@ -162,15 +170,15 @@ impl World {
     pub async fn second_phase(&mut self) -> Seen {
         let pool = self.pool.clone();
         // How many begin is no matter: the twin's own may be due too.
-        self.work("second phase", async { two_phase::begin_due(&pool, Timestamp::now()).await.map(drop) }).await
+        self.work_on(Business::All, "second phase", async { two_phase::begin_due(&pool, Timestamp::now()).await.map(drop) }).await
     }
 }
 
-async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)]) -> sqlx::Result<Value> {
+async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)], ended: Timestamp) -> sqlx::Result<Value> {
     let now = Timestamp::now();
     let (mut finished, mut bodies, mut offers) = (Vec::new(), Vec::new(), Vec::new());
     for (claimed, comes) in calls {
-        finished.push(call(claimed.claim, *comes, now));
+        finished.push(call(claimed.claim, *comes, ended));
         bodies.push(zstd::encode_all(format!("[{{\"comes\": \"{comes:?}\"}}]").as_bytes(), 3).unwrap());
         offers.push(offer(*comes));
     }
@@ -194,7 +202,7 @@ async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)]) -> sqlx::Result<Valu
         .iter()
         .filter_map(|at| {
             let offer = offers[*at].as_ref()?;
-            Some(StoredOffer { tenant: claim(*at).tenant, item: claim(*at).item, ended_at: now, offer })
+            Some(StoredOffer { tenant: claim(*at).tenant, item: claim(*at).item, ended_at: ended, offer })
         })
         .collect();
     store::insert_offers(&mut tx, &seen).await?;
@@ -204,9 +212,10 @@ async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)]) -> sqlx::Result<Valu
     Ok(json!(fresh.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>()))
 }
 
-fn call(claim: Claim, comes: Comes, now: Timestamp) -> FinishedCall {
+fn call(claim: Claim, comes: Comes, ended: Timestamp) -> FinishedCall {
     let call = match comes {
         Comes::Price(price) => yard::priced(claim, &price.to_string()),
+        Comes::Euros(price) => FinishedCall { currency: Some("EUR".to_owned()), ..yard::priced(claim, &price.to_string()) },
         Comes::Partial(price) => FinishedCall {
             search_status: Some(SearchStatus::Partial),
             reason: Some("search_truncated".to_owned()),
@@ -224,7 +233,7 @@ fn call(claim: Claim, comes: Comes, now: Timestamp) -> FinishedCall {
         },
         Comes::Rejected => FinishedCall { http_status: Some(401), ..yard::rejected(claim) },
     };
-    FinishedCall { ended_at: now, ..call }
+    FinishedCall { ended_at: ended, ..call }
 }
 
 fn offer(comes: Comes) -> Option<Offer> {

@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use super::acts::{ACTS, Act};
 use super::conditions::{conditions, unread};
 use super::statements::{Statement, definitions, queries, reached};
-use super::twin::Side;
+use super::twin::Twin;
 use super::world::{Beginnings, Note, Without, World};
 use crate::support::db::TestDb;
 
@@ -21,7 +21,18 @@ use crate::support::db::TestDb;
 const AT_ONCE: usize = 3;
 
 /// Removals that change nothing that anyone could see, and why. Each must exist.
-const EQUIVALENT: &[(&str, &str, &str)] = &[];
+const EQUIVALENT: &[(&str, &str, &str)] = &[
+    (
+        "select g.tenant_id, g.grant_id, s.scan_id",
+        "s.tenant_id = g.tenant_id",
+        "the sweep would be told of a wrong scan too, and hold_scan looks again under its lock: a scan whose key is held is not paused",
+    ),
+    (
+        "select i.item_id, s.endpoint, i.body from scan_items i join scans s",
+        "s.tenant_id = i.tenant_id",
+        "the same item once more under another's endpoint, where it has seen nothing that could be forgotten",
+    ),
+];
 
 /// One tenant condition that is taken out.
 struct Removal {
@@ -29,11 +40,10 @@ struct Removal {
     condition: String,
 }
 
-/// An act, as it is played: without the twin, and with it on each side.
+/// An act as it is played beside each twin.
 struct Known {
     act: &'static Act,
-    before: Arc<Vec<Note>>,
-    after: Arc<Vec<Note>>,
+    beside: Vec<(Twin, Arc<Vec<Note>>)>,
     /// The names of the statements that it runs.
     runs: BTreeSet<String>,
 }
@@ -63,7 +73,7 @@ async fn known(from: &Beginnings, act: &'static Act, statements: &[Statement]) -
     let prepared = alone.wire.prepared();
     let alone = alone.notes();
     let mut beside = Vec::new();
-    for side in [Side::Before, Side::After] {
+    for side in Twin::ALL {
         let mut world = World::open(from, Some(side), None, None).await;
         (act.play)(&mut world).await.unwrap_or_else(|noticed| panic!("{}, {side:?}: {}", act.name, noticed.0));
         let notes = world.notes();
@@ -73,24 +83,23 @@ async fn known(from: &Beginnings, act: &'static Act, statements: &[Statement]) -
                 panic!("beside the twin ({side:?}), {}, {}: {told}", act.name, note.step);
             }
         }
-        beside.push(Arc::new(notes));
+        beside.push((side, Arc::new(notes)));
     }
-    let [before, after] = beside.try_into().unwrap();
     let is_run = |statement: &&Statement| prepared.contains(&statement.sql);
     let mut runs: BTreeSet<String> = statements.iter().filter(is_run).map(|statement| statement.name.clone()).collect();
     for text in &prepared {
         runs.extend(reached(text, statements).into_keys().map(str::to_owned));
     }
-    Known { act, before, after, runs }
+    Known { act, beside, runs }
 }
 
 /// How a removal was noticed; `Err`: it was not.
 async fn noticed(from: &Beginnings, known: &[Known], removal: &Removal) -> Result<String, String> {
     let mut played = Vec::new();
-    for side in [Side::Before, Side::After] {
+    for (place, twin) in Twin::ALL.into_iter().enumerate() {
         for known in known.iter().filter(|known| known.runs.contains(&removal.without.statement.name)) {
-            let expected = if side == Side::Before { &known.before } else { &known.after };
-            let mut world = World::open(from, Some(side), Some(&removal.without), Some(Arc::clone(expected))).await;
+            let expected = Arc::clone(&known.beside[place].1);
+            let mut world = World::open(from, Some(twin), Some(&removal.without), Some(expected)).await;
             if let Err(noticed) = (known.act.play)(&mut world).await {
                 return Ok(format!("{}: {}", known.act.name, noticed.0));
             }

@@ -10,26 +10,52 @@ use std::fmt::Write as _;
 use sqlx::{AssertSqlSafe, PgConnection};
 use uuid::Uuid;
 
-/// Sorted before every other tenant, or after: which of two rows a statement finds first is a matter of their order.
+/// Which twin: what can be seen of a missing condition is a matter of what the twin does, and of which of two rows is found first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    Before,
-    After,
+pub enum Twin {
+    /// Sorted before every other tenant, and found by key.
+    First,
+    /// Sorted after, and found where rows were written: it was written before.
+    Last,
+    /// As the first, but its scans are paused where the others run and run where they are paused, and its items are of other scans.
+    Stopped,
 }
 
-impl Side {
+impl Twin {
+    pub const ALL: [Self; 3] = [Self::First, Self::Last, Self::Stopped];
+
     pub fn tenant(self) -> Uuid {
         match self {
-            Self::Before => Uuid::from_u128(1),
-            Self::After => Uuid::from_u128(u128::MAX - 1),
+            Self::First | Self::Stopped => Uuid::from_u128(1),
+            Self::Last => Uuid::from_u128(u128::MAX - 1),
         }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Session settings by which rows are found.
+    pub fn ways(self) -> [(&'static str, &'static str); 5] {
+        let (by_key, by_place) = if self == Self::Last { ("off", "on") } else { ("on", "off") };
+        [
+            ("enable_seqscan", by_place),
+            ("enable_indexscan", by_key),
+            ("enable_bitmapscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+        ]
     }
 }
 
 /// What differs in the twin's rows, by table: a column and the value in its place.
 const DIFFERS: &[(&str, &[(&str, &str)])] = &[
-    // Held for ever, so that no sweep has reason to wipe it; each scan of the twin holds the key of another of its scans.
-    ("key_grants", &[("expires_at", "'2999-01-01'")]),
+    // Held long, so that no sweep has reason to wipe it; each scan of the twin holds the key of another of its scans.
+    ("key_grants", &[("expires_at", "case when p_kind = 'last' then '2999-01-01' else now() + interval '20 days' end")]),
     (
         "lanes",
         &[
@@ -51,7 +77,13 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("label", "'twin'"),
             ("tags", "array['twin'] || t.tags"),
-            ("endpoint", "case t.endpoint when 'flights/oneway' then 'flights/roundtrip' when 'flights/roundtrip' then 'flights/oneway' else t.endpoint end"),
+            ("endpoint", "case t.endpoint when 'hotels/by-name' then 'flights/oneway' else 'hotels/by-name' end"),
+            ("best_currency", "case when t.best_currency is not null then 'EUR' end"),
+            (
+                "status",
+                "case when p_kind <> 'stopped' or t.finished_at is not null then t.status when t.status = 'paused' then 'running' else 'paused' end",
+            ),
+            ("status_reason", "case when p_kind = 'stopped' and t.finished_at is null and t.status <> 'paused' then 'twin' else t.status_reason end"),
             ("priority", "case t.priority when 'scheduled' then 'interactive' else 'scheduled' end"),
             ("upstream_limit", "7"),
             ("max_attempts", "t.max_attempts + 3"),
@@ -66,8 +98,19 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
     (
         "scan_items",
         &[
-            ("body", r#"t.body || '{"passengers": [2, 2], "adults": 4}'"#),
+            (
+                "scan_id",
+                "case when p_kind <> 'stopped' then t.scan_id else coalesce( \
+                     (select o.scan_id from scans o where o.tenant_id = t.tenant_id and o.scan_id > t.scan_id order by 1 limit 1), \
+                     (select o.scan_id from scans o where o.tenant_id = t.tenant_id order by 1 limit 1)) end",
+            ),
+            (
+                "body",
+                r#"t.body || case t.api when 'flights' then '{"passengers": [1, 1]}' else '{"adults": 4}' end::jsonb"#,
+            ),
             ("first_date", "t.first_date - 9000"),
+            ("state", "case when t.state = 'cancelled' then 'done' else t.state end"),
+            ("observed_at", "case when t.state = 'cancelled' then '2026-01-01' else t.observed_at end"),
             ("requests_spent", "t.requests_spent + 70"),
             ("results", "t.results + 100"),
             ("best_price", "round(10000 / t.best_price, 2)"),
@@ -89,7 +132,18 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
     ("series", &[("product", r#"t.product || '{"passengers": [2, 2]}'"#), ("market", "'zz'")]),
     ("observations", &[("price", "round(10000 / t.price, 2)"), ("seller", "'Twin Air'"), ("results", "t.results + 100")]),
     ("latest_prices", &[("price", "round(10000 / t.price, 2)"), ("seller", "'Twin Air'")]),
-    ("scan_strategies", &[("coarse_step", "t.coarse_step + 1"), ("refine", "t.refine + 1")]),
+    (
+        "scan_strategies",
+        &[
+            ("coarse_step", "t.coarse_step + 1"),
+            ("refine", "t.refine + 1"),
+            (
+                "skipped",
+                "case when p_kind = 'stopped' and exists (select from scans o where o.tenant_id = t.tenant_id and o.scan_id = t.scan_id \
+                 and o.finished_at is not null) then coalesce(t.skipped, 0) else t.skipped end",
+            ),
+        ],
+    ),
     ("idempotency_keys", &[("response", r#"case when t.response is not null then '{"id": "twin"}'::json end"#)]),
 ];
 
@@ -126,7 +180,7 @@ pub async fn tables(conn: &mut PgConnection) -> Vec<Table> {
 /// Functions in a schema of their own that copy the first tenant's rows to the twin and show the rows of both.
 pub async fn install(conn: &mut PgConnection) {
     let tables = tables(conn).await;
-    let (mut copies, mut shown) = (String::new(), Vec::new());
+    let (mut copies, mut held, mut shown) = (String::new(), String::new(), Vec::new());
     for table in &tables {
         let Table { name, columns, key } = table;
         let differs = DIFFERS.iter().find(|(table, _)| table == name).map_or(&[][..], |(_, differs)| *differs);
@@ -146,10 +200,15 @@ pub async fn install(conn: &mut PgConnection) {
                  insert into {name} ({list}) select {values} from {name} t where tenant_id = p_first;
                  if to_regclass('isolation.own_{name}') is not null then
                      execute 'insert into {name} ({list}) select {list} from isolation.own_{name} on conflict do nothing';
+                 end if;
+                 if p_kind = 'last' then
+                     with taken as (delete from {name} where tenant_id = p_first returning {list})
+                     insert into {name} ({list}) select {list} from taken;
                  end if;\n"
             )
             .unwrap();
         }
+        write!(held, "perform from {name} where tenant_id = p_twin for update;\n").unwrap();
         let row = if DIRECTORY.contains(&name.as_str()) { "jsonb_build_array('a row')" } else { "to_jsonb(t) - 'tenant_id'" };
         shown.push(format!(
             "select '{name}' as name, coalesce(jsonb_agg({row} order by {}), '[]') as rows from {name} t where tenant_id = p_tenant",
@@ -160,8 +219,9 @@ pub async fn install(conn: &mut PgConnection) {
     let sql = format!(
         "create schema isolation;
          create table isolation.twin_answer (body bytea);
-         create function isolation.refresh(p_first uuid, p_twin uuid) returns void language plpgsql
+         create function isolation.refresh(p_first uuid, p_twin uuid, p_kind text) returns void language plpgsql
          set session_replication_role = replica set enable_seqscan = on as $$ begin {copies} end $$;
+         create function isolation.hold(p_twin uuid) returns void language plpgsql as $$ begin {held} end $$;
          create function isolation.rows(p_tenant uuid) returns jsonb language sql as
          $$ select jsonb_object_agg(name, rows) from ({}) tables $$;",
         shown.join(" union all ")
@@ -171,10 +231,17 @@ pub async fn install(conn: &mut PgConnection) {
     sqlx::query("insert into isolation.twin_answer values ($1)").bind(answer).execute(conn).await.unwrap();
 }
 
+/// Makes the twin as the first tenant is now.
+pub async fn refresh(conn: &mut PgConnection, first: Uuid, twin: Twin) {
+    let refresh = sqlx::query("select isolation.refresh($1, $2, $3)").bind(first).bind(twin.tenant()).bind(twin.word());
+    refresh.execute(conn).await.unwrap();
+}
+
 /// Makes what `tenant` has the twin's own, for ever: it stays beside every copy.
-pub async fn adopt(conn: &mut PgConnection, tenant: Uuid, twin: Uuid) {
+pub async fn adopt(conn: &mut PgConnection, tenant: Uuid, twin: Twin) {
     let tables = tables(conn).await;
-    sqlx::query("select isolation.refresh($1, $2)").bind(tenant).bind(twin).execute(&mut *conn).await.unwrap();
+    refresh(conn, tenant, twin).await;
+    let twin = twin.tenant();
     for Table { name, .. } in tables.iter().filter(|table| !DIRECTORY.contains(&table.name.as_str())) {
         run(
             conn,

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::normal::Ids;
 use super::statements::{Kind, Statement};
-use super::twin::{self, Side};
+use super::twin::{self, Twin};
 use crate::support::app::{KEY, TestApp};
 use crate::support::db::TestDb;
 use crate::support::wire::{Swap, Wire};
@@ -39,6 +39,17 @@ pub struct Note {
     pub twin: String,
 }
 
+/// Whose business a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Business {
+    /// The first tenant's alone.
+    Own,
+    /// Its reading: no row moves.
+    Reading,
+    /// All tenants', the twin's too.
+    All,
+}
+
 /// A condition that is not there.
 #[derive(Debug, Clone)]
 pub struct Without {
@@ -54,7 +65,7 @@ pub struct World {
     /// Who claims.
     pub worker: WorkerId,
     pub wire: Wire,
-    twin: Option<Side>,
+    twin: Option<Twin>,
     own: PgConnection,
     ids: Ids,
     notes: Vec<Note>,
@@ -66,11 +77,10 @@ pub struct World {
     db: TestDb,
 }
 
-/// Databases in which worlds begin: one without the twin, one with it on each side.
+/// Databases in which worlds begin: one without the twin, one with each twin.
 pub struct Beginnings {
     plain: TestDb,
-    before: TestDb,
-    after: TestDb,
+    twins: Vec<(Twin, TestDb)>,
 }
 
 impl Beginnings {
@@ -79,33 +89,29 @@ impl Beginnings {
         let mut conn = plain.connect_options().connect().await.unwrap();
         twin::install(&mut conn).await;
         drop(conn);
-        Self { before: Self::with_twin(&plain, Side::Before).await, after: Self::with_twin(&plain, Side::After).await, plain }
-    }
-
-    async fn with_twin(plain: &TestDb, side: Side) -> TestDb {
-        let mut world = World::of(plain.copy().await, None, None, None).await;
-        super::acts::life_of_the_twin(&mut world).await.unwrap();
-        let tenant = world.tenant().await.unwrap();
-        twin::adopt(&mut world.own, tenant, side.tenant()).await;
-        world.db
-    }
-
-    fn of(&self, twin: Option<Side>) -> &TestDb {
-        match twin {
-            None => &self.plain,
-            Some(Side::Before) => &self.before,
-            Some(Side::After) => &self.after,
+        let mut twins = Vec::new();
+        for twin in Twin::ALL {
+            let mut world = World::of(plain.copy().await, None, None, None).await;
+            super::acts::life_of_the_twin(&mut world).await.unwrap();
+            let tenant = world.tenant().await.unwrap();
+            twin::adopt(&mut world.own, tenant, twin).await;
+            twins.push((twin, world.db));
         }
+        Self { plain, twins }
+    }
+
+    fn of(&self, twin: Option<Twin>) -> &TestDb {
+        self.twins.iter().find(|(kind, _)| Some(*kind) == twin).map_or(&self.plain, |(_, db)| db)
     }
 }
 
 impl World {
     /// A world of its own; `expected` is what its steps are compared with.
-    pub async fn open(from: &Beginnings, twin: Option<Side>, without: Option<&Without>, expected: Option<Arc<Vec<Note>>>) -> Self {
+    pub async fn open(from: &Beginnings, twin: Option<Twin>, without: Option<&Without>, expected: Option<Arc<Vec<Note>>>) -> Self {
         Self::of(from.of(twin).copy().await, twin, without, expected).await
     }
 
-    async fn of(db: TestDb, twin: Option<Side>, without: Option<&Without>, expected: Option<Arc<Vec<Note>>>) -> Self {
+    async fn of(db: TestDb, twin: Option<Twin>, without: Option<&Without>, expected: Option<Arc<Vec<Note>>>) -> Self {
         let mut own = db.connect_options().connect().await.unwrap();
         let swap = match without {
             None => None,
@@ -118,9 +124,8 @@ impl World {
             }
         };
         let wire = Wire::start(&db.connect_options(), swap);
-        // Rows come in the order of their keys, which begin with the tenant: so the twin's side decides which row is found first.
-        let order = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin"].map(|way| (way, "off"));
-        let options = wire.options(&db.connect_options()).options(order);
+        // Nobody waits for a lock here but for one on the twin's rows.
+        let options = wire.options(&db.connect_options()).options(twin.unwrap_or(Twin::First).ways()).options([("lock_timeout", "1s")]);
         let pool = PgPoolOptions::new().max_connections(6).connect_lazy_with(options.clone());
         let app = TestApp::builder().orders(pool.clone(), options).start().await;
         // So that its number is the same in every world.
@@ -138,7 +143,7 @@ impl World {
     /// The first tenant, once it has ordered something.
     pub async fn tenant(&mut self) -> Seen<Uuid> {
         let first = "select tenant_id from tenants where not tenant_id = any ($1)";
-        let twins = [Side::Before, Side::After].map(Side::tenant);
+        let twins = Twin::ALL.map(Twin::tenant);
         let found: Option<Uuid> = sqlx::query_scalar(first).bind(&twins[..]).fetch_optional(&mut self.own).await.unwrap();
         found.ok_or_else(|| Noticed("there is no first tenant".to_owned()))
     }
@@ -186,7 +191,7 @@ impl World {
         headers: &[(&str, &str)],
         body: Option<Value>,
     ) -> Seen<Value> {
-        self.refresh().await;
+        self.refresh(if method == "GET" { Business::Reading } else { Business::Own }).await;
         let mut request = self.app.request(method, path).header("x-api-key", key);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -206,7 +211,16 @@ impl World {
 
     /// A move of the queue, or of a sweep.
     pub async fn work<T: Serialize, E: Display>(&mut self, step: &str, work: impl Future<Output = Result<T, E>>) -> Seen<T> {
-        self.refresh().await;
+        self.work_on(Business::Own, step, work).await
+    }
+
+    pub async fn work_on<T: Serialize, E: Display>(
+        &mut self,
+        business: Business,
+        step: &str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Seen<T> {
+        self.refresh(business).await;
         match tokio::time::timeout(PATIENCE, work).await {
             Ok(Ok(done)) => {
                 self.note(step.to_owned(), json!(done).to_string()).await?;
@@ -217,16 +231,23 @@ impl World {
         }
     }
 
-    /// The twin as the first tenant is now.
-    async fn refresh(&mut self) {
-        let Some(side) = self.twin.filter(|_| self.is_stale) else { return };
-        self.is_stale = false;
-        let first = self.tenant().await.unwrap_or_default();
-        sqlx::query("select isolation.refresh($1, $2)").bind(first).bind(side.tenant()).execute(&mut self.own).await.unwrap();
+    /// The twin as the first tenant is now; and while a step goes on that is none of the twin's business, all its rows are locked: who
+    /// waits for one of them has reached too far.
+    async fn refresh(&mut self, business: Business) {
+        let Some(twin) = self.twin else { return };
+        if std::mem::take(&mut self.is_stale) {
+            let first = self.tenant().await.unwrap_or_default();
+            twin::refresh(&mut self.own, first, twin).await;
+        }
+        if business == Business::Own {
+            sqlx::raw_sql("begin").execute(&mut self.own).await.unwrap();
+            sqlx::query("select isolation.hold($1)").bind(twin.tenant()).execute(&mut self.own).await.unwrap();
+        }
     }
 
     /// The rows of the first tenant and of the twin.
     async fn look(&mut self) -> [String; 2] {
+        sqlx::raw_sql("rollback").execute(&mut self.own).await.unwrap();
         let first = self.tenant().await.unwrap_or_default();
         let rows = self.rows(first).await;
         if self.looked[0].0 != rows {

@@ -65,11 +65,16 @@ pub async fn pace(world: &mut World) -> Seen {
     world.get(&format!("/v1/scans/{scan}")).await?;
     world.post(&format!("/v1/scans/{scan}/resume"), json!({"max_requests": 9})).await?;
     let claims = world.claim(1).await?;
+    world.begin(&claims).await?;
+    world.record(&[(&claims[0], Comes::Degraded)]).await?;
+    let claims = world.claim(1).await?;
     world.hold(&scan, Cause::KeyGone).await?;
     let Some(claimed) = claims.first() else { return Err(Noticed("nothing was claimed".to_owned())) };
     world.wipe_expired(claimed).await?;
     world.hold(&scan, Cause::KeyGone).await?;
     world.begin(&claims).await?;
+    // A retry brings a key, so it ends the pause.
+    world.post(&format!("/v1/scans/{scan}/retry"), json!({"search_status": ["degraded"]})).await?;
     world.ask("POST", &format!("/v1/scans/{scan}/resume"), None).await?;
     // A claimer comes to a lane that is paused.
     world.arrange("update lanes set next_at = now(), paused_until = '2998-01-01', pause_reason = 'rate_limited' where tenant_id = $1").await?;

@@ -30,7 +30,7 @@ pub async fn play(world: &mut World) -> Seen {
     Ok(())
 }
 
-fn hotels() -> serde_json::Value {
+pub fn hotels() -> serde_json::Value {
     json!({
         "endpoint": "hotels/by-name",
         "request": {"hotel_name": "Grand Hotel", "checkout_date": "2030-01-10"},

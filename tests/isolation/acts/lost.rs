@@ -48,5 +48,14 @@ pub async fn late(world: &mut World) -> Seen {
     world.record(&[(&more[0], Comes::Price(90))]).await?;
     world.record(&[(&claims[0], Comes::Price(95))]).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
+
+    // Lost, to be tried again, and cancelled before that: the answer is kept with its attempt alone.
+    let scan = world.order(order(2, &json!({"retry": {"max_attempts": 2, "delay_seconds": 3600}}))).await?;
+    let claims = world.claim(2).await?;
+    world.begin(&claims).await?;
+    world.give_up(&claims).await?;
+    world.ask("POST", &format!("/v1/scans/{scan}/cancel"), None).await?;
+    world.record_old(&claims[0], Comes::Price(80)).await?;
+    world.get(&format!("/v1/scans/{scan}/grid?rows=departure_date")).await?;
     Ok(())
 }

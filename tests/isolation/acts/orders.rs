@@ -68,7 +68,17 @@ pub async fn reading(world: &mut World) -> Seen {
     world.get(&format!("/v1/scans/{scan}/compare/{other}")).await?;
     world.get(&format!("/v1/scans/{other}/compare/{scan}")).await?;
 
-    // What only the twin has is what nobody has.
+    strangers(world, &scan).await
+}
+
+/// What only the twin has is what nobody has, also for a caller who has no lane of its kind.
+pub async fn stranger(world: &mut World) -> Seen {
+    let scan = world.order(super::history::hotels()).await?;
+    world.finish(|_| Comes::Price(400)).await?;
+    strangers(world, &scan).await
+}
+
+async fn strangers(world: &mut World, scan: &str) -> Seen {
     let alien = world.foreign("select scan_id from isolation.own_scans order by scan_id limit 1", "scn").await?;
     let piece = world.foreign("select item_id from isolation.own_attempts order by item_id limit 1", "itm").await?;
     for path in ["", "/items", "/items?sort=price", "/grid?rows=departure_date"] {
