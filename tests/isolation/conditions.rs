@@ -140,7 +140,7 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
     (conditions, unread)
 }
 
-/// `(tenant_id, …) = …`, `(…, tenant_id) in …`, `using (tenant_id, …)`.
+/// `(tenant_id, …) = …`, `(…, tenant_id) in …`, `using (tenant_id, …)`; but `(tenant_id, …) > …` is a place in an order, not a condition.
 fn is_row_compared(tokens: &[Token<'_>], at: usize) -> bool {
     let mut depth = 0_i32;
     for open in (0..at).rev() {
@@ -149,7 +149,7 @@ fn is_row_compared(tokens: &[Token<'_>], at: usize) -> bool {
             "(" if depth == 0 => {
                 let after = tokens.get(closing(tokens, open) + 1).map_or("", |token| token.text);
                 let is_list = open == 0 || !tokens[open - 1].is_word() || BEFORE.iter().any(|word| tokens[open - 1].is(word));
-                let is_row = is_list && ["=", "in", "<", ">"].iter().any(|sign| after.eq_ignore_ascii_case(sign));
+                let is_row = is_list && ["=", "in"].iter().any(|sign| after.eq_ignore_ascii_case(sign));
                 return is_row || open > 0 && tokens[open - 1].is("using");
             }
             "(" => depth -= 1,

@@ -58,6 +58,49 @@ impl World {
         self.work("begin", begin).await
     }
 
+    /// The same in one batch with the twin's claims of the same items.
+    pub async fn begin_beside(&mut self, claims: &[Claimed]) -> Seen {
+        let pool = self.pool.clone();
+        let all: Vec<_> = self.with_the_twins(claims);
+        let all: Vec<_> = all.iter().map(|one| (one.claim, AttemptId::new())).collect();
+        let begin = async {
+            let verdicts = store::begin(&pool, &all, Timestamp::now()).await?;
+            let told = verdicts.iter().take(claims.len()).map(|verdict| format!("{verdict:?}"));
+            // A verdict names no tenant: of equal items it may be told to either.
+            Ok::<_, sqlx::Error>(told.map(|_| "told").collect::<Vec<_>>())
+        };
+        self.work_on(Business::All, "begin beside the twin", begin).await.map(drop)
+    }
+
+    /// Records calls in one batch with the twin's calls of the same items, which come to the same.
+    pub async fn record_beside(&mut self, calls: &[(&Claimed, Comes)]) -> Seen {
+        let pool = self.pool.clone();
+        let claims: Vec<_> = calls.iter().map(|(claimed, _)| (*claimed).clone()).collect();
+        let all = self.with_the_twins(&claims);
+        let all: Vec<_> = all.iter().zip(calls.iter().cycle()).map(|(claimed, (_, comes))| (claimed, *comes)).collect();
+        let record = async { record(&pool, &all, Timestamp::now()).await.map(drop) };
+        self.work_on(Business::All, "record beside the twin", record).await?;
+        let plan = PlanQuota { limit: Some(70), remaining: Some(7), ..PlanQuota::default() };
+        let mut news: Vec<LaneNews> = Vec::new();
+        for (claimed, _) in &all {
+            if news.iter().all(|lane| lane.tenant != claimed.claim.tenant) {
+                news.push(LaneNews { tenant: claimed.claim.tenant, api: claimed.lane, plan: if news.is_empty() { plan } else { PlanQuota::default() } });
+            }
+        }
+        let pool = self.pool.clone();
+        let tell = async { store::tell_lanes(&pool, &news, Timestamp::now()).await.map(drop) };
+        self.work_on(Business::All, "tell lanes beside the twin", tell).await
+    }
+
+    /// These claims, and after them the twin's of the same items.
+    fn with_the_twins(&self, claims: &[Claimed]) -> Vec<Claimed> {
+        let of_twin = |claimed: &Claimed| {
+            let tenant = self.twin()?.tenant().into();
+            Some(Claimed { claim: Claim { tenant, ..claimed.claim }, ..claimed.clone() })
+        };
+        claims.iter().cloned().chain(claims.iter().filter_map(of_twin)).collect()
+    }
+
     /// The second place of a call.
     pub async fn second_place(&mut self, claim: Claim) -> Seen<bool> {
         let pool = self.pool.clone();

@@ -135,6 +135,11 @@ impl World {
         Self { app, pool, worker, wire, twin, own, ids: Ids::default(), notes: Vec::new(), looked: Default::default(), is_stale: true, expected, db }
     }
 
+    /// Who stands beside the first tenant.
+    pub fn twin(&self) -> Option<Twin> {
+        self.twin
+    }
+
     /// What was noted.
     pub fn notes(self) -> Vec<Note> {
         self.notes

@@ -15,6 +15,7 @@ pub async fn play(world: &mut World) -> Seen {
     world.begin(&claims[..3]).await?;
     world.give_up(&claims).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
+    world.record_beside(&[(&claims[1], Comes::Rejected)]).await?;
     // A late answer makes the further try needless; the others are tried again.
     world.record(&[(&claims[0], Comes::Price(170))]).await?;
     world.arrange("update scan_items set not_before = now() where tenant_id = $1 and state = 'delayed'").await?;

@@ -43,8 +43,9 @@ pub async fn reading(world: &mut World) -> Seen {
     world.finish(|at| outcomes[at % outcomes.len()]).await?;
     let other = world.order(order(6, &json!({}))).await?;
     let claims = world.claim(3).await?;
-    world.begin(&claims).await?;
-    world.record(&[(&claims[0], Comes::Price(190))]).await?;
+    world.begin_beside(&claims).await?;
+    world.record_beside(&[(&claims[0], Comes::Price(190)), (&claims[1], Comes::Degraded)]).await?;
+    world.give_up(&claims[2..]).await?;
 
     let page = world.get("/v1/scans?limit=2").await?;
     world.get(&format!("/v1/scans?limit=2&cursor={}", page["next_cursor"].as_str().unwrap_or_default())).await?;
