@@ -7,6 +7,7 @@
 pub mod auth;
 mod docs;
 pub mod error;
+mod export;
 pub mod extract;
 mod flights;
 mod gateway;
