@@ -5,7 +5,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header::ACCEPT};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use mediatype::{MediaType, MediaTypeList, ReadParams as _, names};
 
 use super::{Form, varied};
@@ -81,7 +81,7 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
         Self::of(&parts.headers).ok_or_else(|| {
             let message = "`Accept` names no form of this list; it can be application/json (pages), text/csv or application/x-ndjson \
                            (all rows)";
-            varied(ApiError::not_acceptable(message)).into_response()
+            varied(ApiError::not_acceptable(message))
         })
     }
 }
