@@ -54,7 +54,7 @@ async fn read(address: SocketAddr, path: &str, accept: &str, pause: Option<Durat
             head = buffer[..read].to_vec();
         }
         bytes += read;
-        lines += buffer[..read].iter().filter(|byte| **byte == b'\n').count();
+        lines += buffer[..read].split(|byte| *byte == b'\n').count() - 1;
         if let Some(pause) = pause {
             tokio::time::sleep(pause).await;
         }
