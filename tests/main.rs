@@ -4,6 +4,7 @@
 
 mod control;
 mod embedded;
+mod exports;
 mod faults;
 mod gateway;
 mod history;

@@ -101,6 +101,9 @@ pub(super) struct ReadErrors;
 /// Error answers of lists.
 pub(super) struct ListErrors;
 
+/// The error answer of lists that can be had in more forms than one.
+pub(super) struct NotAcceptable;
+
 const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
 const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
 const DEFECT: (ErrorType, &str) = (ErrorType::Internal, "A defect of this service");
@@ -156,6 +159,13 @@ impl IntoResponses for ListErrors {
     }
 }
 
+impl IntoResponses for NotAcceptable {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let response = error_response("`Accept` names no form of this list; the type is `invalid_request`");
+        BTreeMap::from([("406".to_owned(), response.into())])
+    }
+}
+
 impl IntoResponses for FlightErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[
@@ -200,13 +210,14 @@ impl IntoResponses for VerifyErrors {
     }
 }
 
-/// One body type for every error (specification 2.14).
 pub(super) fn described(rows: &[(ErrorType, &str)]) -> BTreeMap<String, RefOr<Response>> {
-    let response = |description: &str| {
-        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-        ResponseBuilder::new().description(description).content("application/json", body).build()
-    };
-    rows.iter().map(|(error, description)| (error.status().to_string(), response(description).into())).collect()
+    rows.iter().map(|(error, description)| (error.status().to_string(), error_response(description).into())).collect()
+}
+
+/// One body type for every error (specification 2.14).
+fn error_response(description: &str) -> Response {
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+    ResponseBuilder::new().description(description).content("application/json", body).build()
 }
 
 /// This description

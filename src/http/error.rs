@@ -27,7 +27,7 @@ const DATABASE_RETRY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct ApiError {
     body: ErrorBody,
-    /// Another status than its type's: a hotel search keeps the marketplace's own 5xx.
+    /// Another status than its type's: a hotel search keeps the marketplace's own 5xx, and there is no type for 406 alone.
     status: Option<StatusCode>,
     retry_after: Option<Duration>,
 }
@@ -70,6 +70,12 @@ impl ApiError {
     #[must_use]
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorType::NotFound, message)
+    }
+
+    /// 406: none of the forms that this answer can have. The specified types are a closed list, so its type is `invalid_request`.
+    #[must_use]
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::invalid_request(message).with_status(StatusCode::NOT_ACCEPTABLE)
     }
 
     /// 409: the resource is not in a state that allows this; `message` says which it is in.
@@ -187,6 +193,7 @@ impl From<PageError> for ApiError {
     fn from(error: PageError) -> Self {
         match error {
             PageError::Faults(faults) => faults.into(),
+            PageError::Gone => Self::not_found("it was deleted while it was read"),
             PageError::Database(error) => error.into(),
         }
     }

@@ -8,6 +8,7 @@ mod admin;
 pub mod auth;
 mod docs;
 pub mod error;
+mod export;
 pub mod extract;
 mod flights;
 mod gateway;

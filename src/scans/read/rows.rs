@@ -1,6 +1,7 @@
 //! From stored rows to what the wire shows.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
 use jiff_sqlx::Timestamp;
 use rust_decimal::Decimal;
@@ -15,6 +16,9 @@ use crate::contract::scans::{
 };
 use crate::contract::{Endpoint, SearchStatus};
 use crate::scans::seconds_at;
+
+/// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
+const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
@@ -73,6 +77,14 @@ pub(super) struct ItemRow {
     pub(super) observed_at: Option<Timestamp>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
+}
+
+/// An item that an export was to show, and its answer as it is stored.
+pub(super) struct FoundItem {
+    /// Whether it still fits what was asked for.
+    pub(super) fits: bool,
+    pub(super) item: ItemRow,
+    pub(super) answer: Option<Vec<u8>>,
 }
 
 /// A row of `attempts`.
@@ -205,6 +217,16 @@ impl From<ItemRow> for Item {
     }
 }
 
+/// Fails for an answer that cannot be unpacked.
+impl TryFrom<FoundItem> for Item {
+    type Error = sqlx::Error;
+
+    fn try_from(found: FoundItem) -> sqlx::Result<Self> {
+        let answer = found.answer.as_deref().map(unpacked).transpose()?;
+        Ok(Self { answer, ..found.item.into() })
+    }
+}
+
 impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
         let headers = row.search_headers.map(object).unwrap_or_default();
@@ -231,8 +253,14 @@ fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
 }
 
+/// Answers are stored as they came, zstd.
+pub(super) fn unpacked(packed: &[u8]) -> sqlx::Result<Value> {
+    let body = zstd::Decoder::new(packed).map(|body| body.take(MAX_ANSWER_BYTES)).map_err(serde_json::Error::io);
+    body.and_then(serde_json::from_reader).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
 /// A scan is stored for an endpoint that it was checked for.
-fn endpoint(word: &str) -> Endpoint {
+pub(super) fn endpoint(word: &str) -> Endpoint {
     Endpoint::parse(word).unwrap_or(Endpoint::FlightsOneway)
 }
 

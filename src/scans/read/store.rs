@@ -1,7 +1,8 @@
 //! What lists and look-ups read. Every statement begins with the tenant.
 
+pub(super) mod export;
+
 use std::collections::HashMap;
-use std::io::{self, Read as _};
 
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -9,12 +10,10 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::Place;
-use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, stored_states};
+use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, endpoint, stored_states, unpacked};
+use crate::contract::Endpoint;
 use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
-
-/// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
-const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
 pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<ScanRow>> {
     sqlx::query_as!(
@@ -65,14 +64,10 @@ pub(super) async fn scans(
     .await
 }
 
-pub(super) async fn has_scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select exists (select from scans where tenant_id = $1 and scan_id = $2) as "found!""#,
-        tenant.uuid(),
-        id.uuid(),
-    )
-    .fetch_one(pool)
-    .await
+/// Which endpoint a scan asks; `None`: there is no such scan.
+pub(super) async fn endpoint_of(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Endpoint>> {
+    let word = sqlx::query_scalar!("select endpoint from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid());
+    Ok(word.fetch_optional(pool).await?.map(|word| endpoint(&word)))
 }
 
 pub(super) async fn items_by_position(
@@ -175,13 +170,5 @@ pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -
     )
     .fetch_all(pool)
     .await?;
-    rows.into_iter()
-        .map(|row| Ok((row.item_id.into(), unpacked(&row.body).map_err(|error| sqlx::Error::Decode(error.into()))?)))
-        .collect()
-}
-
-/// Answers are stored as they came, zstd.
-fn unpacked(packed: &[u8]) -> io::Result<Value> {
-    let body = zstd::Decoder::new(packed)?.take(MAX_ANSWER_BYTES);
-    Ok(serde_json::from_reader(body)?)
+    rows.into_iter().map(|row| Ok((row.item_id.into(), unpacked(&row.body)?))).collect()
 }
