@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, PaceConfig, UpstreamConfig, WorkerConfig};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
-use crate::scans::watch::Watch;
+use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, ConfigFault};
@@ -84,7 +84,8 @@ impl Service {
         let ring = ring.map(Arc::new);
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()));
         if let Some(ring) = &ring {
-            let watch = Watch::start(database.connect_options().clone(), &stop);
+            let (pool, options) = (database.pool().clone(), database.connect_options().clone());
+            let watch = Watch::start(pool, options, WatchSettings::default(), &stop);
             app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch });
         }
         let prepared = prepared(database.pool(), ring.as_deref()).await?;

@@ -4,6 +4,7 @@
 
 mod control;
 mod embedded;
+mod events;
 mod faults;
 mod gateway;
 mod history;

@@ -3,11 +3,13 @@
 //! Here: looking up and listing, page by page. An id of another caller is the same as one that never was: `None`. Not here: waiting
 //! for a scan (`watch`).
 
+mod changes;
 mod rows;
 mod store;
 
 use sqlx::{PgConnection, PgPool};
 
+pub use self::changes::{Changes, MOST_EVENTS, changes};
 pub(super) use self::rows::shown_state;
 
 use crate::contract::Faults;
