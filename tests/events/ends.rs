@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farescan::config::{HttpConfig, KeysConfig, PaceConfig};
+use farescan::config::{AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig};
 use farescan::db::{self, Database};
 use farescan::scans::watch::WatchSettings;
 use farescan::service::{Service, Settings};
@@ -92,7 +92,9 @@ async fn a_service_that_stops_ends_its_streams() {
     let (db, upstream) = (TestDb::new().await, Upstream::start().await);
     let any = "127.0.0.1:0".parse().unwrap();
     let settings = Settings {
-        http: Some(HttpConfig { listen: any, admin_listen: any }),
+        http: Some(HttpConfig { listen: any }),
+        admin: AdminConfig { admin_listen: Some(any) },
+        limits: LimitConfig::default(),
         upstream: upstream.config(),
         database: db.config(),
         keys: KeysConfig { master_key: Some(format!("test:{}", "5a".repeat(32)).into()), master_key_file: None },
