@@ -5,6 +5,7 @@
 mod control;
 mod embedded;
 mod exports;
+mod events;
 mod faults;
 mod gateway;
 mod history;

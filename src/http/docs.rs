@@ -14,6 +14,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::contract::account::{VerifyResponse, VerifyScope};
+use crate::contract::scans::EventsReset;
 use crate::contract::{ErrorBody, ErrorType};
 
 const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dates and markets.\n\n\
@@ -32,7 +33,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Account", description = "The caller's key and plan"),
         (name = "Service", description = "This service itself")
     ),
-    components(schemas(ErrorBody, VerifyResponse, VerifyScope)),
+    components(schemas(ErrorBody, EventsReset, VerifyResponse, VerifyScope)),
     security(("x-api-key" = []), ("x-marketplace-key" = []), ("x-marketplace-token" = []), ("authorization" = []), ("api_key" = [])),
     modifiers(&Carriers)
 )]
@@ -98,6 +99,8 @@ pub(super) struct DeleteErrors;
 pub(super) struct PreviewErrors;
 /// Error answers of reading one thing.
 pub(super) struct ReadErrors;
+/// Error answers of watching one thing.
+pub(super) struct WatchErrors;
 /// Error answers of lists.
 pub(super) struct ListErrors;
 
@@ -150,6 +153,13 @@ impl IntoResponses for PreviewErrors {
 impl IntoResponses for ReadErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for WatchErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let too_many = (ErrorType::TooManyRequests, "The caller watches as many scans as one may, or sends requests too fast");
+        described(&[FAULTS, BAD_KEY, UNKNOWN, too_many, DEFECT, AWAY])
     }
 }
 

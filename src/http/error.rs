@@ -19,9 +19,12 @@ use crate::contract::{Api, ErrorBody, ErrorType, Faults};
 use crate::db;
 use crate::paging::PageError;
 use crate::scans::ScanError;
+use crate::scans::watch::WatchError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
+/// What a client hears that cannot watch now: places come free as scans end.
+const WATCH_RETRY: Duration = Duration::from_secs(5);
 
 /// One error answer.
 #[derive(Debug)]
@@ -118,6 +121,15 @@ impl ApiError {
         Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
     }
 
+    /// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+    fn database(error: &sqlx::Error) -> Self {
+        if db::is_away(error) {
+            tracing::warn!(%error, "the database is away");
+            return Self::unavailable();
+        }
+        Self::internal(error)
+    }
+
     /// 503: there is no master key, so no caller's key can be held for ordered work.
     #[must_use]
     pub fn key_custody_disabled() -> Self {
@@ -199,14 +211,22 @@ impl From<PageError> for ApiError {
     }
 }
 
-/// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+impl From<WatchError> for ApiError {
+    fn from(error: WatchError) -> Self {
+        match &error {
+            WatchError::NotFound => ScanError::NotFound.into(),
+            WatchError::TooMany(_) => Self::too_many_requests(error.to_string(), WATCH_RETRY),
+            WatchError::Full | WatchError::Stopping => {
+                Self::new(ErrorType::Unavailable, error.to_string()).retry_after(WATCH_RETRY)
+            }
+            WatchError::Database(error) => Self::database(error),
+        }
+    }
+}
+
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
-        if db::is_away(&error) {
-            tracing::warn!(%error, "the database is away");
-            return Self::unavailable();
-        }
-        Self::internal(error)
+        Self::database(&error)
     }
 }
 

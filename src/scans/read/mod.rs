@@ -4,12 +4,14 @@
 //! for a scan (`watch`).
 
 mod export;
+mod changes;
 mod rows;
 mod store;
 
 use sqlx::{PgConnection, PgPool};
 
 pub use self::export::all_items;
+pub use self::changes::{Changes, MOST_EVENTS, changes};
 pub(super) use self::rows::shown_state;
 
 use crate::contract::Faults;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use jiff_sqlx::Timestamp;
+use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -59,7 +59,8 @@ pub(super) struct StrategyRow {
     skipped: Option<u32>,
 }
 
-/// A row of `scan_items` with its scan's endpoint.
+/// A row of `scan_items` with its scan's endpoint; from JSON where it stands in another row.
+#[derive(Debug, Deserialize)]
 pub(super) struct ItemRow {
     pub(super) item_id: Uuid,
     pub(super) scan_id: Uuid,
@@ -74,6 +75,7 @@ pub(super) struct ItemRow {
     pub(super) results: Option<i32>,
     pub(super) best_price: Option<Decimal>,
     pub(super) currency: Option<String>,
+    #[serde(deserialize_with = "time")]
     pub(super) observed_at: Option<Timestamp>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
@@ -85,6 +87,10 @@ pub(super) struct FoundItem {
     pub(super) fits: bool,
     pub(super) item: ItemRow,
     pub(super) answer: Option<Vec<u8>>,
+}
+
+fn time<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Timestamp>, D::Error> {
+    Ok(Option::<jiff::Timestamp>::deserialize(json)?.map(ToSqlx::to_sqlx))
 }
 
 /// A row of `attempts`.
