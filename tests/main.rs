@@ -4,6 +4,8 @@
 
 mod control;
 mod embedded;
+mod exports;
+mod events;
 mod faults;
 mod gateway;
 mod history;
