@@ -61,6 +61,7 @@ fn cases() -> Vec<Case> {
         Case { query: "?rows=departure_date", ..read("GET /v1/scans/{id}/grid", Names::Ended) },
         read("GET /v1/scans/{id}/compare/{other}", Names::Ended),
         Case { place: 1, ..read("GET /v1/scans/{id}/compare/{other}", Names::Ended) },
+        read("GET /v1/scans/{id}/events", Names::Ended),
         Case { query: "?expand=answer", ..read("GET /v1/scans/{id}/items", Names::Ended) },
         Case { query: "?expand=answer", ..read("GET /v1/items/{id}", Names::Item) },
         read("GET /v1/items/{id}/attempts", Names::Item),
@@ -103,6 +104,9 @@ async fn ask(office: &Office, case: &Case, path: &str, media: &str) -> Answer {
     }
     if method == "POST" {
         request = request.header("idempotency-key", "of-the-matrix");
+    }
+    if case.route.ends_with("/events") {
+        request = request.header("last-event-id", "1");
     }
     office.app.send(request).await
 }

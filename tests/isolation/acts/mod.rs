@@ -27,6 +27,7 @@ pub struct Act {
 pub const ACTS: &[Act] = &[
     Act { name: "orders", play: |world| Box::pin(orders::play(world)) },
     Act { name: "reading", play: |world| Box::pin(orders::reading(world)) },
+    Act { name: "keys", play: |world| Box::pin(orders::keys(world)) },
     Act { name: "stranger", play: |world| Box::pin(orders::stranger(world)) },
     Act { name: "control", play: |world| Box::pin(control::play(world)) },
     Act { name: "pace", play: |world| Box::pin(control::pace(world)) },

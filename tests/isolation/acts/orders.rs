@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::{id, order};
 use crate::isolation::hand::Comes;
-use crate::isolation::world::{Seen, World};
+use crate::isolation::world::{Business, Seen, World};
+use farescan::tenants::Keyring;
+use farescan::tenants::rewrap::rewrap;
 
 /// The first orders of a caller that nobody knows yet.
 pub async fn play(world: &mut World) -> Seen {
@@ -69,7 +71,22 @@ pub async fn reading(world: &mut World) -> Seen {
     world.get(&format!("/v1/scans/{scan}/compare/{other}")).await?;
     world.get(&format!("/v1/scans/{other}/compare/{scan}")).await?;
 
+    exports(world, &scan).await?;
     strangers(world, &scan).await
+}
+
+/// Items and prices as files, and what changed as a stream.
+async fn exports(world: &mut World, scan: &str) -> Seen {
+    for media in ["text/csv", "application/x-ndjson"] {
+        let accept = [("accept", media)];
+        for query in ["", "?sort=price", "?search_status=ok", "?expand=answer"] {
+            world.ask_with("GET", &format!("/v1/scans/{scan}/items{query}"), &accept, None).await?;
+        }
+        world.ask_with("GET", "/v1/history/flights?from_airport=TLV&to_airport=LHR", &accept, None).await?;
+    }
+    world.ask_with("GET", &format!("/v1/scans/{scan}/events"), &[("last-event-id", "0")], None).await?;
+    world.ask_with("GET", &format!("/v1/scans/{scan}/events"), &[("last-event-id", "3")], None).await?;
+    Ok(())
 }
 
 /// What only the twin has is what nobody has, also for a caller who has no lane of its kind.
@@ -79,11 +96,23 @@ pub async fn stranger(world: &mut World) -> Seen {
     strangers(world, &scan).await
 }
 
+/// The master key is changed while a scan runs.
+pub async fn keys(world: &mut World) -> Seen {
+    world.warm().await?;
+    world.order(order(2, &json!({}))).await?;
+    let pool = world.pool.clone();
+    let ring = Keyring::parse(&format!("next:{},test:{}", "66".repeat(32), "5a".repeat(32))).unwrap();
+    world.work_on(Business::All, "rewrap", async { rewrap(&pool, &ring).await.map(drop) }).await
+}
+
 async fn strangers(world: &mut World, scan: &str) -> Seen {
     let alien = world.foreign("select scan_id from isolation.own_scans order by scan_id limit 1", "scn").await?;
     let piece = world.foreign("select item_id from isolation.own_attempts order by item_id limit 1", "itm").await?;
-    for path in ["", "/items", "/items?sort=price", "/grid?rows=departure_date"] {
+    for path in ["", "/items", "/items?sort=price", "/grid?rows=departure_date", "/events"] {
         world.get(&format!("/v1/scans/{alien}{path}")).await?;
+    }
+    for media in ["text/csv", "application/x-ndjson"] {
+        world.ask_with("GET", &format!("/v1/scans/{alien}/items"), &[("accept", media)], None).await?;
     }
     world.get(&format!("/v1/scans/{scan}/compare/{alien}")).await?;
     world.get(&format!("/v1/scans/{alien}/compare/{scan}")).await?;
