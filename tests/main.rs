@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod account;
 mod control;
 mod embedded;
 mod faults;
 mod gateway;
 mod history;
 mod house;
+mod prefer;
 mod queue;
 mod scans;
 mod support;

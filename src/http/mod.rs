@@ -17,6 +17,7 @@ mod history;
 mod hotels;
 mod items;
 mod layers;
+mod prefer;
 mod quota;
 mod scans;
 mod serve;
@@ -126,6 +127,7 @@ fn routes() -> OpenApiRouter<AppState> {
         // The account.
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))
+        .routes(routes!(account::rotate_key))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))

@@ -4,6 +4,7 @@
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
 //!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
 //!  preview ─► what a submit would make, without making it
+//!  single ─► a synchronous search as a scan of one item, and what came of it
 //!  read, watch ─► the scan as its caller sees it
 //! ```
 //!
@@ -20,6 +21,7 @@ pub mod plan;
 pub mod preview;
 pub mod read;
 pub mod retry;
+pub mod single;
 mod store;
 pub mod submit;
 pub mod two_phase;

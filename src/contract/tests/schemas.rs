@@ -7,6 +7,7 @@ use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
+use crate::contract::rotation::RotateKeyRequest;
 use crate::contract::scans::{
     DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest,
     ScansQuery, Sweep, Tag,
@@ -127,6 +128,7 @@ fn every_body_is_described_by_its_table() {
         FlightHistoryQuery,
         HotelHistoryQuery,
         UsageQuery,
+        RotateKeyRequest,
     );
 }
 
@@ -171,7 +173,7 @@ fn the_examples_of_answers_are_answers() {
             }
         } )+ };
     }
-    use crate::contract::{account, flights, history, hotels, quota, scans, usage};
+    use crate::contract::{account, flights, history, hotels, quota, rotation, scans, usage};
     answers!(
         flights::OnewayFlight,
         flights::RoundtripItinerary,
@@ -181,6 +183,7 @@ fn the_examples_of_answers_are_answers() {
         hotels::ResolveResponse,
         account::VerifyResponse,
         quota::Quota,
+        rotation::KeyRotation,
         usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,

@@ -9,6 +9,7 @@ mod store;
 use sqlx::{PgConnection, PgPool};
 
 pub(super) use self::rows::shown_state;
+pub(super) use self::store::unpacked;
 
 use crate::contract::Faults;
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};

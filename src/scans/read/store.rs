@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Read as _};
 
 use rust_decimal::Decimal;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
@@ -181,7 +182,7 @@ pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -
 }
 
 /// Answers are stored as they came, zstd.
-fn unpacked(packed: &[u8]) -> io::Result<Value> {
+pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> io::Result<T> {
     let body = zstd::Decoder::new(packed)?.take(MAX_ANSWER_BYTES);
     Ok(serde_json::from_reader(body)?)
 }
