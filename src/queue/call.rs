@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::begin::Beginner;
 use super::finished::Finished;
+use super::hold::{Cause, hold_scan};
 use super::lease::Lease;
 use super::record::Writer;
 use super::retry::{Failed, Until, retry};
@@ -50,7 +51,7 @@ impl Caller {
         let verdict = self.begin.begin(ticket.claim(), attempt, self.lease.begin_until(ticket.asked_at())).await;
         match verdict {
             Some(Verdict::Begun) => {}
-            Some(Verdict::NoRoom) => return self.hold(&ticket.claimed, "budget_spent", &until).await,
+            Some(Verdict::NoRoom) => return self.hold(&ticket.claimed, &Cause::BudgetSpent, &until).await,
             Some(Verdict::Stopped | Verdict::Gone) | None => return,
         }
         let finished = match search {
@@ -89,7 +90,7 @@ impl Caller {
     /// The caller's key, opened for this call alone. A scan whose key is gone pauses.
     async fn key_of(&self, claimed: &Claimed, until: &Until) -> Option<CallerKey> {
         let Some(grant) = claimed.grant else {
-            self.hold(claimed, "key_expired", until).await;
+            self.hold(claimed, &Cause::KeyGone, until).await;
             return None;
         };
         let opened = retry("open_grant", until, async || {
@@ -102,15 +103,19 @@ impl Caller {
             Ok(Ok(key)) => Some(key),
             Ok(Err(error)) => {
                 tracing::warn!(scan = %claimed.scan, %error, "the scan pauses: its key cannot be used");
-                self.hold(claimed, "key_expired", until).await;
+                let cause = match error {
+                    GrantError::NotOpened { nonce, .. } => Cause::KeyUnopened { nonce },
+                    GrantError::Gone | GrantError::Database(_) => Cause::KeyGone,
+                };
+                self.hold(claimed, &cause, until).await;
                 None
             }
             Err(_) => None,
         }
     }
 
-    async fn hold(&self, claimed: &Claimed, reason: &str, until: &Until) {
-        let held = retry("hold_scan", until, || store::hold_scan(&self.pool, claimed.claim.tenant, claimed.scan, reason)).await;
+    async fn hold(&self, claimed: &Claimed, cause: &Cause, until: &Until) {
+        let held = retry("hold_scan", until, || hold_scan(&self.pool, claimed.claim.tenant, claimed.scan, cause)).await;
         if let Err(Failed::Refused(error)) = held {
             tracing::error!(scan = %claimed.scan, %error, "the scan could not be paused");
         }

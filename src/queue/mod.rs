@@ -22,6 +22,7 @@ mod call;
 mod claimer;
 mod finished;
 mod give_up;
+pub mod hold;
 mod lease;
 mod record;
 mod retry;

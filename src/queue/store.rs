@@ -425,14 +425,6 @@ pub async fn strays(
     .await
 }
 
-/// Pauses a scan that cannot go on and holds what of it has not been sent; `false`: there was nothing to pause.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn hold_scan(conn: impl PgExecutor<'_>, tenant: TenantId, scan: ScanId, reason: &str) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(r#"select hold_scan($1, $2, $3) as "held!""#, tenant.uuid(), scan.uuid(), reason).fetch_one(conn).await
-}
-
 /// Ends scans whose counters say that they have ended. There are none unless a mistake was made elsewhere: a caller must not wait for
 /// ever because of it.
 ///

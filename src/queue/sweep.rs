@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::give_up::give_up;
+use super::hold::{Cause, hold_scan};
 use super::lease::Lease;
 use super::store;
 use crate::ids::{GrantId, ScanId, TenantId};
@@ -54,8 +55,13 @@ struct Sweep {
 
 impl Sweep {
     async fn once(&mut self) -> sqlx::Result<()> {
-        // Held by an idle transaction, so that it goes with this process whatever becomes of it.
+        // Held by an idle transaction, so that it goes with this process whatever becomes of it; from one that is stopped the database
+        // takes it back after the time of a lease.
         let mut guard = self.pool.begin().await?;
+        let idle = format!("{}ms", self.lease.length().as_millis());
+        sqlx::query_scalar!("select set_config('idle_in_transaction_session_timeout', $1, true)", idle)
+            .fetch_one(&mut *guard)
+            .await?;
         let mine = sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock(hashtextextended('farescan.sweep', 0)) as "mine!""#);
         if !mine.fetch_one(&mut *guard).await? {
             return Ok(());
@@ -142,7 +148,7 @@ impl Sweep {
         for grant in expired.fetch_all(&self.pool).await? {
             let tenant = TenantId::from(grant.tenant_id);
             if let Some(scan) = grant.scan_id {
-                store::hold_scan(&self.pool, tenant, ScanId::from(scan), "key_expired").await?;
+                hold_scan(&self.pool, tenant, ScanId::from(scan), &Cause::KeyGone).await?;
             }
             let mut connection = self.pool.acquire().await?;
             tenants::store::wipe_expired(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;

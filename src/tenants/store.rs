@@ -17,8 +17,13 @@ pub enum GrantError {
     #[error("the key was held no longer")]
     Gone,
     /// It is there and does not open.
-    #[error(transparent)]
-    NotOpened(#[from] NotOpened),
+    #[error("{why}")]
+    NotOpened {
+        /// What is wrong with it.
+        why: NotOpened,
+        /// The nonce of what did not open: a key that was sealed anew has another.
+        nonce: Vec<u8>,
+    },
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
@@ -228,10 +233,12 @@ pub async fn open_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, grant: 
     .fetch_optional(pool)
     .await?
     .ok_or(GrantError::Gone)?;
-    let purpose = Purpose::parse(&row.purpose).ok_or(NotOpened::Altered)?;
-    let terms = GrantTerms { tenant, grant, purpose, expires_at: row.expires_at.to_jiff() };
     let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
-    Ok(terms.open(ring, &sealed)?)
+    let opened = Purpose::parse(&row.purpose).ok_or(NotOpened::Altered).and_then(|purpose| {
+        let terms = GrantTerms { tenant, grant, purpose, expires_at: row.expires_at.to_jiff() };
+        terms.open(ring, &sealed)
+    });
+    opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce })
 }
 
 /// Destroys the key of a grant that has expired: the columns are overwritten. A grant that was sealed anew meanwhile is left alone.

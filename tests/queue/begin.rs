@@ -1,6 +1,7 @@
 //! The ledger before the first byte.
 
 use farescan::ids::AttemptId;
+use farescan::queue::hold::{Cause, hold_scan};
 use farescan::queue::store::{self, Verdict};
 use jiff::Timestamp;
 
@@ -42,11 +43,11 @@ async fn the_ceiling_holds_and_what_finds_no_room_is_held() {
     let verdicts = yard.begin(&claims).await;
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Begun).count(), 3);
     assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::NoRoom).count(), 1);
-    assert!(store::hold_scan(&yard.pool, yard.tenant, scan, "budget_spent").await.unwrap());
+    assert!(hold_scan(&yard.pool, yard.tenant, scan, &Cause::BudgetSpent).await.unwrap());
     assert_eq!(yard.states(scan).await, [("calling".to_owned(), 3), ("held".to_owned(), 2)].into());
     let seen = yard.scan(scan).await;
     assert_eq!((seen.status.as_str(), seen.status_reason.as_deref()), ("paused", Some("budget_spent")));
-    assert!(!store::hold_scan(&yard.pool, yard.tenant, scan, "budget_spent").await.unwrap(), "once is enough");
+    assert!(!hold_scan(&yard.pool, yard.tenant, scan, &Cause::BudgetSpent).await.unwrap(), "once is enough");
     assert_eq!(yard.claim(worker, 4).await.len(), 0);
 }
 
@@ -54,7 +55,7 @@ async fn the_ceiling_holds_and_what_finds_no_room_is_held() {
 async fn a_scan_with_room_left_is_not_held_for_its_budget() {
     let yard = Yard::new().await;
     let scan = yard.submit(scan_of(5).max_requests(5)).await;
-    assert!(!store::hold_scan(&yard.pool, yard.tenant, scan, "budget_spent").await.unwrap());
+    assert!(!hold_scan(&yard.pool, yard.tenant, scan, &Cause::BudgetSpent).await.unwrap());
     assert_eq!(yard.scan(scan).await.status, "queued");
 }
 

@@ -2,6 +2,7 @@
 
 mod begin;
 mod claim;
+mod hold;
 mod lost;
 mod races;
 mod record;

@@ -4,6 +4,7 @@ use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::ids::ScanId;
 use farescan::queue::WorkerId;
+use farescan::queue::hold::{Cause, hold_scan};
 use farescan::queue::store::{self, LaneClaims, Verdict, Visit};
 use jiff::Timestamp;
 use rand::rngs::StdRng;
@@ -118,7 +119,7 @@ async fn settle(yard: &Yard, workers: &[WorkerId], scan: ScanId) {
         yard.record(&begun.map(|(claimed, _)| ok(claimed.claim)).collect::<Vec<_>>()).await;
         for (claimed, verdict) in claims.iter().zip(&verdicts) {
             if *verdict == Verdict::NoRoom {
-                store::hold_scan(&yard.pool, yard.tenant, claimed.scan, "budget_spent").await.unwrap();
+                hold_scan(&yard.pool, yard.tenant, claimed.scan, &Cause::BudgetSpent).await.unwrap();
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What finished calls leave behind.
 
 use farescan::contract::SearchStatus;
+use farescan::queue::hold::{Cause, hold_scan};
 use farescan::queue::store::{Ending, FinishedCall};
 
 use super::yard::{Yard, degraded, done, ok, priced, rejected, scan_of};
@@ -123,7 +124,7 @@ async fn under_a_pause_a_retry_is_held() {
     let worker = yard.worker().await;
     let scan = yard.submit(scan_of(2).max_attempts(2)).await;
     let calls = yard.call(worker, 1).await;
-    farescan::queue::store::hold_scan(&yard.pool, yard.tenant, scan, "key_expired").await.unwrap();
+    hold_scan(&yard.pool, yard.tenant, scan, &Cause::KeyUnopened { nonce: vec![1] }).await.unwrap();
     yard.record(&[degraded(calls[0])]).await;
     assert_eq!(yard.states(scan).await, [("held".to_owned(), 2)].into());
 }

@@ -165,8 +165,8 @@ async fn a_scan_whose_key_was_held_too_long_goes_on_with_the_new_one() {
     let claims = office.claim().await;
     office.begin(&claims[0]).await;
     office.end(&claims[0], Comes::Degraded("blocked_page")).await;
-    sqlx::query("select hold_scan(tenant_id, scan_id, 'key_expired') from scans").execute(office.db.pool()).await.unwrap();
     sqlx::query("update key_grants set nonce = '', ciphertext = '', wiped_at = now()").execute(office.db.pool()).await.unwrap();
+    sqlx::query("select hold_scan(tenant_id, scan_id, 'key_expired') from scans").execute(office.db.pool()).await.unwrap();
     let scan = &retry(&office, &id, &json!({"search_status": ["degraded"]})).await["scan"];
     assert_eq!((&scan["status"], &scan["items"]["pending"]), (&json!("running"), &json!(3)));
     assert!(scan["key_custody"]["until"].is_string());
