@@ -9,6 +9,7 @@ mod faults;
 mod gateway;
 mod history;
 mod house;
+mod operation;
 mod prefer;
 mod queue;
 mod scans;

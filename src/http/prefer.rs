@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A preference is never an error: what cannot be honoured is ignored, and the search is asked at once. That is so where this service has
-//! no database or holds no keys, and where nothing was stored because the database is away or the caller has as much underway as one
-//! may have. It is not so with an `Idempotency-Key`, which only a stored search can keep: then it is 503 or 429. Whatever happens, a request
+//! no database or holds no keys, and where nothing was stored because the database is away, the caller has as much underway as one
+//! may have, or orders too fast. It is not so with an `Idempotency-Key`, which only a stored search can keep: then it is 503 or 429. Whatever happens, a request
 //! is asked once: what may have been stored is not asked here.
 
 use std::time::Duration;
@@ -115,6 +115,12 @@ pub(super) async fn deferred(
     // A service that keeps nothing.
     let (Ok(desk), Ok(custody)) = (desk(app, caller), app.custody()) else { return Ok(None) };
     let key = idempotency_key(&parts.headers)?;
+    // What is stored is an order, and counts as one.
+    match app.admit(&caller.key) {
+        Err(too_fast) if key.is_some() => return Err(too_fast),
+        Err(_) => return Ok(None),
+        Ok(()) => {}
+    }
     let Accepted { tenant, scan: accepted } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
         Ok(accepted) => accepted,
         Err(Declined::NotStored(why)) if key.is_none() => {
