@@ -8,8 +8,8 @@
 //!
 //! A preference is never an error: what cannot be honoured is ignored, and the search is asked at once. That is so where this service has
 //! no database or holds no keys, and where nothing was stored because the database is away, the caller has as much underway as one
-//! may have, or orders too fast. It is not so with an `Idempotency-Key`, which only a stored search can keep: then it is 503 or 429. Whatever happens, a request
-//! is asked once: what may have been stored is not asked here.
+//! may have, or orders too fast. It is not so with an `Idempotency-Key`, which only a stored search can keep: then it is 503 or 429.
+//! Whatever happens, a request is asked once: what may have been stored is not asked here.
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
 //! A preference is never an error: what cannot be honoured is ignored, and the search is asked at once, once.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use farescan::config::LimitConfig;
 use farescan::contract::Endpoint;
 use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -10,6 +12,7 @@ use super::answers::prefer;
 use crate::control::house::{House, fares};
 use crate::gateway::endpoints::{bodies, body};
 use crate::support::app::{Answer, KEY, TestApp};
+use crate::support::db::TestDb;
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
 
@@ -56,6 +59,30 @@ async fn at_a_bound_of_the_caller_it_is_asked_at_once_unless_it_must_be_asked_on
     let answer = preferring(&house.app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
     assert_eq!((answer.kind().as_str(), answer.header("retry-after")), ("429 too_many_requests", "60"));
     assert_eq!((house.app.upstream.count(), house.count("select count(*) from scans").await), (1, 1));
+}
+
+/// A stored search is an order, so it takes a token of its caller's bucket; the synchronous search takes none.
+#[tokio::test]
+async fn who_orders_too_fast_is_told_only_where_it_must_be_asked_once() {
+    let limits = LimitConfig { requests_per_second: NonZeroU32::MIN, request_burst: NonZeroU32::MIN };
+    let db = TestDb::new().await;
+    let app = TestApp::builder().database(&db).state(move |app| app.with_limits(&limits)).start().await;
+    let asynchronous = async || {
+        let request = app.request("POST", "/v1/flights/oneway").header("x-api-key", KEY).header("prefer", "respond-async");
+        app.send(request.header("idempotency-key", "k").json(&body(ONEWAY))).await
+    };
+    assert_eq!(asynchronous().await.status, 202);
+    // A token comes back each second, so a slow machine needs a few more tries.
+    let mut refused = asynchronous().await;
+    for _ in 0..30 {
+        if refused.status == 429 {
+            break;
+        }
+        assert_eq!((refused.status, refused.header("idempotent-replayed")), (202, "true"));
+        refused = asynchronous().await;
+    }
+    assert_eq!((refused.kind().as_str(), refused.header("retry-after")), ("429 too_many_requests", "1"));
+    assert_eq!(app.upstream.count(), 0);
 }
 
 #[tokio::test]
