@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod account;
 mod control;
 mod embedded;
-mod exports;
 mod events;
+mod exports;
 mod faults;
 mod gateway;
 mod history;
 mod house;
 mod operation;
+mod prefer;
 mod queue;
 mod scans;
 mod support;
