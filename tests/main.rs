@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod account;
 mod control;
 mod embedded;
-mod exports;
 mod events;
+mod exports;
 mod faults;
 mod gateway;
 mod history;
 mod house;
 mod isolation;
 mod operation;
+mod prefer;
 mod queue;
 mod scans;
 mod support;

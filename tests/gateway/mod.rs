@@ -4,7 +4,7 @@ mod clauses;
 mod description;
 pub mod endpoints;
 mod errors;
-mod keys;
+pub mod keys;
 mod outcomes;
 mod requests;
 mod verify;

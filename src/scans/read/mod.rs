@@ -3,16 +3,16 @@
 //! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`. Not here: waiting
 //! for a scan (`watch`).
 
-mod export;
 mod changes;
+mod export;
 mod rows;
 mod store;
 
 use sqlx::{PgConnection, PgPool};
 
-pub use self::export::all_items;
 pub use self::changes::{Changes, MOST_EVENTS, changes};
-pub(super) use self::rows::shown_state;
+pub use self::export::all_items;
+pub(super) use self::rows::{shown_state, unpacked};
 
 use crate::contract::Faults;
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
