@@ -30,6 +30,8 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     ("select from (select tenant_id, scan_id from scans", "scans", "upkeep: scans that should have ended; each is ended by itself"),
     ("function drop_old_events", "scans", "upkeep: events that are old enough, whoever's"),
     ("function drop_old_events", "scan_events", "upkeep: bound to their own scan"),
+    ("select tenant_id, passed_at, held_keys, lanes_resumed from passed_keys", "passed_keys", "finds the tenant of a key that has passed on"),
+    ("delete from passed_keys where passed_at", "passed_keys", "upkeep, and a key that is in use again"),
     ("select key_id, count(distinct tenant_id)", "tenant_keys", "an operator's question: how many callers a master key still has"),
     ("select tenant_id, grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants", "key_grants", "moving all keys to a new master key"),
     ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),

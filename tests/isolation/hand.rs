@@ -13,6 +13,7 @@ use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use super::twin::Twin;
 use super::world::{Business, Noticed, Seen, World};
 use crate::queue::yard;
 
@@ -95,7 +96,8 @@ impl World {
     /// These claims, and after them the twin's of the same items.
     fn with_the_twins(&self, claims: &[Claimed]) -> Vec<Claimed> {
         let of_twin = |claimed: &Claimed| {
-            let tenant = self.twin()?.tenant().into();
+            // The stopped one's items are of other scans, which could not take what they come to.
+            let tenant = self.twin().filter(|twin| *twin != Twin::Stopped)?.tenant().into();
             Some(Claimed { claim: Claim { tenant, ..claimed.claim }, ..claimed.clone() })
         };
         claims.iter().cloned().chain(claims.iter().filter_map(of_twin)).collect()

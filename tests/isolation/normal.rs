@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Ids(BTreeMap<String, usize>);
 
 /// Fields whose values are new in every run.
-const MASKED: [&str; 6] = ["age_seconds", "next_cursor", "nonce", "ciphertext", "fingerprint", "cursor"];
+const MASKED: [&str; 8] = ["age_seconds", "next_cursor", "nonce", "ciphertext", "fingerprint", "cursor", "latency_ms", "outcome"];
 
 impl Ids {
     /// The text as it reads in every run.

@@ -147,7 +147,7 @@ impl World {
 
     /// The first tenant, once it has ordered something.
     pub async fn tenant(&mut self) -> Seen<Uuid> {
-        let first = "select tenant_id from tenants where not tenant_id = any ($1)";
+        let first = "select tenant_id from tenants where not tenant_id = any ($1) order by created_at limit 1";
         let twins = Twin::ALL.map(Twin::tenant);
         let found: Option<Uuid> = sqlx::query_scalar(first).bind(&twins[..]).fetch_optional(&mut self.own).await.unwrap();
         found.ok_or_else(|| Noticed("there is no first tenant".to_owned()))

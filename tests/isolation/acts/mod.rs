@@ -1,6 +1,7 @@
 //! The life of a scan's caller, in acts. Each is played in a world of its own, step by step: what the service is asked through HTTP, what
 //! the queue does, what the sweep does. Together they run every statement of the program that has a tenant condition.
 
+mod account;
 mod control;
 mod history;
 mod lost;
@@ -34,6 +35,8 @@ pub const ACTS: &[Act] = &[
     Act { name: "lost", play: |world| Box::pin(lost::play(world)) },
     Act { name: "late", play: |world| Box::pin(lost::late(world)) },
     Act { name: "phases", play: |world| Box::pin(phases::play(world)) },
+    Act { name: "account", play: |world| Box::pin(account::play(world)) },
+    Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
 ];
 
