@@ -4,8 +4,8 @@
 
 mod control;
 mod embedded;
-mod exports;
 mod events;
+mod exports;
 mod faults;
 mod gateway;
 mod history;

@@ -1,17 +1,17 @@
 //! Scans, items and attempts as their caller sees them.
 //!
-//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`. Not here: waiting
-//! for a scan (`watch`).
+//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`.
+//! Not here: waiting for a scan (`watch`).
 
-mod export;
 mod changes;
+mod export;
 mod rows;
 mod store;
 
 use sqlx::{PgConnection, PgPool};
 
-pub use self::export::all_items;
 pub use self::changes::{Changes, MOST_EVENTS, changes};
+pub use self::export::all_items;
 pub(super) use self::rows::shown_state;
 
 use crate::contract::Faults;
