@@ -1,7 +1,7 @@
 //! Scans, items and attempts as their caller sees them.
 //!
-//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`.
-//! Not here: waiting for a scan (`watch`).
+//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`. Not here: waiting
+//! for a scan (`watch`).
 
 mod changes;
 mod export;
@@ -12,7 +12,7 @@ use sqlx::{PgConnection, PgPool};
 
 pub use self::changes::{Changes, MOST_EVENTS, changes};
 pub use self::export::all_items;
-pub(super) use self::rows::shown_state;
+pub(super) use self::rows::{shown_state, unpacked};
 
 use crate::contract::Faults;
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
