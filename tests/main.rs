@@ -5,6 +5,8 @@
 mod account;
 mod control;
 mod embedded;
+mod events;
+mod exports;
 mod faults;
 mod gateway;
 mod history;

@@ -134,7 +134,7 @@ pub(super) async fn deferred(
     let mut scan = accepted.answer;
     if let Some(wait) = preference.wait {
         // The scan is stored: whatever fails from here on, the caller is told where it is.
-        scan = custody.watch.wait(desk.pool, tenant, scan.id, wait).await.ok().flatten().unwrap_or(scan);
+        scan = custody.watch.wait(tenant, scan.id, wait).await.unwrap_or(scan);
         if scan.finished_at.is_some()
             && let Ok(Some(outcome)) = single::outcome(desk.pool, tenant, scan.id).await
         {

@@ -5,7 +5,7 @@
 //!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
 //!  preview ─► what a submit would make, without making it
 //!  single ─► a synchronous search as a scan of one item, and what came of it
-//!  read, watch ─► the scan as its caller sees it
+//!  read ─► the scan as its caller sees it; watch ─► the same as it changes
 //! ```
 //!
 //! Locks are taken in one order everywhere: the lane, then items, then the scan; so nobody waits for ever, and after a cancel is

@@ -3,4 +3,4 @@
 
 mod kill;
 mod postgres;
-mod process;
+pub mod process;

@@ -9,8 +9,8 @@ use crate::contract::primitives::{
 };
 use crate::contract::rotation::RotateKeyRequest;
 use crate::contract::scans::{
-    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest,
-    ScansQuery, Sweep, Tag,
+    DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery,
+    ScanRequest, ScansQuery, Sweep, Tag,
 };
 use crate::contract::usage::UsageQuery;
 use crate::contract::{FieldSpec, FieldValue};
@@ -124,6 +124,7 @@ fn every_body_is_described_by_its_table() {
         DateRange,
         ScanQuery,
         ScansQuery,
+        EventsQuery,
         ItemsQuery,
         FlightHistoryQuery,
         HotelHistoryQuery,
@@ -187,6 +188,7 @@ fn the_examples_of_answers_are_answers() {
         usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,
+        scans::EventsReset,
         scans::ScanPreview,
         scans::Item,
         scans::Attempt,

@@ -22,7 +22,6 @@ pub(super) async fn outcome(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sq
     .fetch_optional(pool)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let unreadable = |error: std::io::Error| sqlx::Error::Decode(error.into());
-    let body = row.body.as_deref().map(unpacked).transpose().map_err(unreadable)?;
-    Ok(Some((unpacked(&row.outcome).map_err(unreadable)?, body)))
+    let body = row.body.as_deref().map(unpacked).transpose()?;
+    Ok(Some((unpacked(&row.outcome)?, body)))
 }
