@@ -216,6 +216,13 @@ impl IntoResponses for ListErrors {
     }
 }
 
+impl IntoResponses for NotAcceptable {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let response = error_response("`Accept` names no form of this list; the type is `invalid_request`");
+        BTreeMap::from([("406".to_owned(), response.into())])
+    }
+}
+
 impl IntoResponses for RotationErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[
@@ -236,13 +243,6 @@ impl IntoResponses for RotationErrors {
 impl IntoResponses for AccountErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[BAD_KEY, DEFECT, AWAY])
-    }
-}
-
-impl IntoResponses for NotAcceptable {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let response = error_response("`Accept` names no form of this list; the type is `invalid_request`");
-        BTreeMap::from([("406".to_owned(), response.into())])
     }
 }
 

@@ -22,6 +22,5 @@ pub(super) async fn outcome(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sq
     .fetch_optional(pool)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let body = row.body.as_deref().map(unpacked).transpose()?;
-    Ok(Some((unpacked(&row.outcome)?, body)))
+    Ok(Some((unpacked(&row.outcome)?, row.body.as_deref().map(unpacked).transpose()?)))
 }
