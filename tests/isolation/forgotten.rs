@@ -71,12 +71,15 @@ fn uses(sql: &str, tables: &BTreeSet<String>) -> Vec<Use> {
         if !is_named || !tables.contains(table) {
             continue;
         }
+        if before.is(",") && !is_in_from(&tokens, at) {
+            continue; // a column of that name
+        }
         let mut called = vec![table.to_owned(), String::new()];
         let next = tokens.get(at + 1).filter(|next| !next.is("as")).or(tokens.get(at + 2));
         if let Some(alias) = next.filter(|next| next.is_word() && !NO_ALIAS.iter().any(|word| next.is(word))) {
             called = vec![alias.text.to_owned()];
-        } else if before.is("(") || before.is(",") && called.len() > 1 && !is_in_from(&tokens, at) {
-            continue; // a type, an argument or a column of that name
+        } else if before.is("(") {
+            continue; // a type or an argument of that name
         }
         uses.push(Use { table: table.to_owned(), called });
     }

@@ -39,7 +39,11 @@ impl World {
         let mut claimed = Vec::new();
         let claim = async {
             match store::claim(&pool, worker, slots).await? {
-                Visit::Claims(claims, _) => claimed = claims,
+                // In an order that no plan decides.
+                Visit::Claims(mut claims, _) => {
+                    claims.sort_by_key(|one| one.claim.item);
+                    claimed = claims;
+                }
                 Visit::Fenced => {}
             }
             Ok::<_, sqlx::Error>(json!(claimed.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>()))
@@ -171,7 +175,9 @@ impl World {
         let pool = self.pool.clone();
         let give_up = async {
             let lost = store::give_up(&pool, &lane, Timestamp::now()).await?;
-            Ok::<_, sqlx::Error>(lost.iter().map(|call| format!("{call:?}")).collect::<Vec<_>>())
+            let mut lost: Vec<_> = lost.iter().map(|call| format!("{call:?}")).collect();
+            lost.sort();
+            Ok::<_, sqlx::Error>(lost)
         };
         self.work("give up", give_up).await.map(drop)
     }
@@ -254,7 +260,9 @@ async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)], ended: Timestamp) ->
     let observations: Vec<_> = kept.iter().filter_map(|at| observation(calls[*at].0, &finished[*at], now)).collect();
     history::record(&mut tx, &observations).await?;
     tx.commit().await?;
-    Ok(json!(fresh.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>()))
+    let mut fresh: Vec<_> = fresh.iter().map(|one| format!("{one:?}")).collect();
+    fresh.sort();
+    Ok(json!(fresh))
 }
 
 fn call(claim: Claim, comes: Comes, ended: Timestamp) -> FinishedCall {

@@ -49,10 +49,11 @@ pub async fn play(world: &mut World) -> Seen {
 pub async fn pace(world: &mut World) -> Seen {
     world.warm().await?;
     world.arrange("update lanes set max_in_flight = 3 where tenant_id = $1").await?;
-    let scan = world.order(order(4, &json!({"max_requests": 4}))).await?;
+    let scan = world.order(order(6, &json!({"max_requests": 6}))).await?;
     let claims = world.claim(2).await?;
     world.begin(&claims).await?;
     world.second_place(claims[0].claim).await?;
+    world.second_place(claims[1].claim).await?;
     world.claim(5).await?;
     let plan = PlanQuota { limit: Some(100), remaining: Some(20), reset_seconds: Some(3600), ..PlanQuota::default() };
     world.record_with(&[(&claims[0], Comes::Price(300)), (&claims[1], Comes::Rejected)], plan).await?;
@@ -64,6 +65,8 @@ pub async fn pace(world: &mut World) -> Seen {
     world.hold(&scan, Cause::BudgetSpent).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
     world.post(&format!("/v1/scans/{scan}/resume"), json!({"max_requests": 9})).await?;
+    world.finish(|_| Comes::Price(270)).await?;
+    let scan = world.order(order(5, &json!({}))).await?;
     let claims = world.claim(1).await?;
     world.begin(&claims).await?;
     world.record(&[(&claims[0], Comes::Degraded)]).await?;
