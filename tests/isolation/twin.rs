@@ -144,6 +144,7 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ),
         ],
     ),
+    ("scan_events", &[("last_id", "t.last_id + 1")]),
     ("search_outcomes", &[("outcome", "(select body from isolation.twin_answer)")]),
     ("deleted_usage", &[("attempts", "t.attempts + 1000"), ("requests", "t.requests + 1000")]),
     ("idempotency_keys", &[("response", r#"case when t.response is not null then '{"id": "twin"}'::json end"#)]),
@@ -261,7 +262,8 @@ pub async fn adopt(conn: &mut PgConnection, tenant: Uuid, twin: Twin) {
         &format!(
             "insert into tenants values ('{twin}', now());
              delete from tenant_keys where tenant_id = '{tenant}'; delete from tenants where tenant_id = '{tenant}';
-             insert into tenant_keys values ('test', '\\x00112233445566778899aabbccddeeff', '{twin}', now());
+             insert into tenant_keys values ('test', '\\x00112233445566778899aabbccddeeff', '{twin}', now()),
+                                            ('next', '\\x00112233445566778899aabbccddeeff', '{twin}', now());
              set session_replication_role = origin"
         ),
     )

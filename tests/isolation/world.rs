@@ -4,10 +4,12 @@
 //! act again, with a condition taken out, compares each step with what was noted, and ends at the first that differs.
 
 use std::fmt::Display;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farescan::queue::WorkerId;
+use futures::FutureExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::postgres::PgPoolOptions;
@@ -226,7 +228,11 @@ impl World {
         work: impl Future<Output = Result<T, E>>,
     ) -> Seen<T> {
         self.refresh(business).await;
-        match tokio::time::timeout(PATIENCE, work).await {
+        // A move that breaks off is one more way to notice something.
+        let Ok(done) = AssertUnwindSafe(tokio::time::timeout(PATIENCE, work)).catch_unwind().await else {
+            return Err(Noticed(format!("{step}: it breaks off")));
+        };
+        match done {
             Ok(Ok(done)) => {
                 self.note(step.to_owned(), json!(done).to_string()).await?;
                 Ok(done)

@@ -61,6 +61,8 @@ pub async fn prefer(world: &mut World) -> Seen {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         running.stop().await;
+        // Whether the worker came once more to an empty lane is a matter of time.
+        sqlx::query("update lanes set next_at = null where tenant_id = $1").bind(tenant).execute(&pool).await?;
         Ok::<_, sqlx::Error>(())
     };
     world.work_on(Business::All, "a worker", work).await?;

@@ -50,6 +50,7 @@ pub async fn late(world: &mut World) -> Seen {
     world.record(&[(&claims[0], Comes::Price(95))]).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
 
+    world.arrange("update lanes set paused_until = null, pause_reason = null where tenant_id = $1").await?;
     // Lost, to be tried again, and cancelled before that: the answer is kept with its attempt alone.
     let scan = world.order(order(2, &json!({"retry": {"max_attempts": 2, "delay_seconds": 3600}}))).await?;
     let claims = world.claim(2).await?;

@@ -20,6 +20,8 @@ pub async fn play(world: &mut World) -> Seen {
     world.finish(|_| Comes::Price(110)).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
 
+    world.ask_with("GET", &format!("/v1/scans/{scan}/events"), &[("last-event-id", "0")], None).await?;
+
     // Nothing to go by: the first phase is all.
     let empty = world.order(order(9, &strategy)).await?;
     world.finish(|_| Comes::Empty).await?;
