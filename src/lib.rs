@@ -64,6 +64,7 @@ pub mod tenants;
 
 pub mod history;
 pub mod scans;
+pub mod account;
 
 pub mod queue;
 pub mod worker;

@@ -27,9 +27,11 @@ mod offer;
 pub mod plans;
 pub mod primitives;
 mod query;
+pub mod quota;
 mod read;
 pub mod scans;
 mod status;
+pub mod usage;
 mod words;
 
 pub use alias::Alias;

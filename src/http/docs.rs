@@ -98,6 +98,8 @@ pub(super) struct PreviewErrors;
 pub(super) struct ReadErrors;
 /// Error answers of lists.
 pub(super) struct ListErrors;
+/// Error answers of what takes no parameter.
+pub(super) struct AccountErrors;
 
 const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
 const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
@@ -151,6 +153,12 @@ impl IntoResponses for ReadErrors {
 impl IntoResponses for ListErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[FAULTS, BAD_KEY, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for AccountErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[BAD_KEY, DEFECT, AWAY])
     }
 }
 

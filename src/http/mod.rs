@@ -4,6 +4,7 @@
 //! search (`gateway`), the only table of errors (`error`), one file for each resource. Not here: what an answer means (`upstream`),
 //! SQL (`store.rs` files).
 
+mod account;
 pub mod auth;
 mod docs;
 pub mod error;
@@ -16,6 +17,7 @@ mod history;
 mod hotels;
 mod items;
 mod layers;
+mod quota;
 mod scans;
 mod serve;
 mod verify;
@@ -121,6 +123,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(history::hotels))
         .routes(routes!(history::latest_flights))
         .routes(routes!(history::latest_hotels))
+        // The account.
+        .routes(routes!(account::usage))
+        .routes(routes!(quota::read))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))

@@ -38,7 +38,7 @@ use crate::tenants::Keyring;
 pub use idempotency::IdempotencyKey;
 
 /// The pace of a new lane.
-fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
+pub(crate) fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
     match api {
         Api::Flights => pace.flights_per_minute,
         Api::Hotels => pace.hotels_per_minute,

@@ -11,6 +11,7 @@ use crate::contract::scans::{
     DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest,
     ScansQuery, Sweep, Tag,
 };
+use crate::contract::usage::UsageQuery;
 use crate::contract::{FieldSpec, FieldValue};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -125,6 +126,7 @@ fn every_body_is_described_by_its_table() {
         ItemsQuery,
         FlightHistoryQuery,
         HotelHistoryQuery,
+        UsageQuery,
     );
 }
 
@@ -169,7 +171,7 @@ fn the_examples_of_answers_are_answers() {
             }
         } )+ };
     }
-    use crate::contract::{account, flights, history, hotels, scans};
+    use crate::contract::{account, flights, history, hotels, quota, scans, usage};
     answers!(
         flights::OnewayFlight,
         flights::RoundtripItinerary,
@@ -178,6 +180,8 @@ fn the_examples_of_answers_are_answers() {
         hotels::HotelRoomsResponse,
         hotels::ResolveResponse,
         account::VerifyResponse,
+        quota::Quota,
+        usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,
         scans::ScanPreview,
