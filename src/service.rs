@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, PaceConfig, UpstreamConfig, WorkerConfig};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
+use crate::queue::charge::Charges;
 use crate::scans::watch::Watch;
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
@@ -85,7 +86,8 @@ impl Service {
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()));
         if let Some(ring) = &ring {
             let watch = Watch::start(database.connect_options().clone(), &stop);
-            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch });
+            let charges = Charges::start(database.pool().clone(), Arc::clone(ring), &stop);
+            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch, charges });
         }
         let prepared = prepared(database.pool(), ring.as_deref()).await?;
         let mut parts = JoinSet::new();

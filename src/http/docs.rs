@@ -48,8 +48,13 @@ pub(super) fn named(mut openapi: OpenApi) -> OpenApi {
     for (path, item) in &mut openapi.paths.paths {
         let words = path.trim_start_matches("/v1").split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let name = words.collect::<Vec<_>>().join("_");
-        let operations =
-            [("get", &mut item.get), ("post", &mut item.post), ("patch", &mut item.patch), ("delete", &mut item.delete)];
+        let operations = [
+            ("get", &mut item.get),
+            ("post", &mut item.post),
+            ("put", &mut item.put),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
         for (method, operation) in operations {
             if let Some(operation) = operation {
                 operation.operation_id = Some(format!("{method}_{name}"));
@@ -98,6 +103,8 @@ pub(super) struct PreviewErrors;
 pub(super) struct ReadErrors;
 /// Error answers of lists.
 pub(super) struct ListErrors;
+/// Error answers of a lane's bounds.
+pub(super) struct BoundErrors;
 /// Error answers of what takes no parameter.
 pub(super) struct AccountErrors;
 
@@ -153,6 +160,13 @@ impl IntoResponses for ReadErrors {
 impl IntoResponses for ListErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[FAULTS, BAD_KEY, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for BoundErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let no_lane = (ErrorType::NotFound, "There is no such lane");
+        described(&[FAULTS, BAD_KEY, no_lane, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
     }
 }
 

@@ -16,6 +16,7 @@ use super::error::ApiError;
 use super::extract::{SEARCH_BODY, object};
 use super::layers::request_id;
 use crate::contract::{Alias, Endpoint, ErrorType, Faults, Request as Checked, SearchStatus};
+use crate::queue::charge::Spent;
 use crate::search::{Finding, Incomplete, Outcome, RateLimit, Search};
 
 const ALIASED: HeaderName = HeaderName::from_static("x-field-aliased");
@@ -58,6 +59,7 @@ async fn ask(
     let caller = Caller::of(parts)?;
     let search = Search::of_caller(Checked::check(endpoint, &body?)?.request);
     let outcome = app.upstream.ask(&search, &caller.key, request_id(&parts.extensions), || async { true }).await;
+    app.charge(&caller.key, Spent::by_search(endpoint, &outcome));
     Ok(answer(&search, outcome, column))
 }
 

@@ -40,7 +40,9 @@ use utoipa_axum::routes;
 use self::error::ApiError;
 pub use self::serve::serve;
 use crate::config::PaceConfig;
+use crate::queue::charge::{Charges, Spent};
 use crate::scans::watch::Watch;
+use crate::search::CallerKey;
 use crate::tenants::Keyring;
 use crate::upstream::Client;
 
@@ -62,6 +64,8 @@ pub struct Custody {
     pub pace: PaceConfig,
     /// Hears of scans that end.
     pub watch: Watch,
+    /// Counts synchronous calls against their caller's lane.
+    pub charges: Charges,
 }
 
 impl AppState {
@@ -83,6 +87,13 @@ impl AppState {
     /// 503 `key_custody_disabled` when this service may not hold keys.
     pub(crate) fn custody(&self) -> Result<&Custody, ApiError> {
         self.custody.as_ref().ok_or_else(ApiError::key_custody_disabled)
+    }
+
+    /// Counts a synchronous call against its caller's lane, if there is one, after the fact: its answer does not wait for it.
+    fn charge(&self, key: &CallerKey, spent: Spent) {
+        if let Some(custody) = &self.custody {
+            custody.charges.note(key, spent);
+        }
     }
 
     /// The database.
@@ -126,6 +137,7 @@ fn routes() -> OpenApiRouter<AppState> {
         // The account.
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))
+        .routes(routes!(quota::bound))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))
