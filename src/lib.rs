@@ -62,9 +62,9 @@ pub mod db;
 pub mod paging;
 pub mod tenants;
 
+pub mod account;
 pub mod history;
 pub mod scans;
-pub mod account;
 
 pub mod queue;
 pub mod worker;

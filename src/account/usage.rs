@@ -20,7 +20,8 @@ pub(super) struct Range {
 
 impl Range {
     fn of((first, last): (Date, Date)) -> Self {
-        let begin = |day: Date| TimeZone::UTC.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).unwrap_or(Timestamp::MAX);
+        let begin =
+            |day: Date| TimeZone::UTC.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).unwrap_or(Timestamp::MAX);
         Self { since: begin(first), until: begin(last.saturating_add(1.day())) }
     }
 }

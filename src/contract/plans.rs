@@ -107,11 +107,21 @@ mod tests {
         };
         assert_eq!(
             rows(Api::Flights),
-            ["basic 0 10 none stated hard stop", "pro 10 2500 150/min 0.003", "ultra 25 10000 250/min 0.003", "mega 50 50000 500/min 0.001"]
+            [
+                "basic 0 10 none stated hard stop",
+                "pro 10 2500 150/min 0.003",
+                "ultra 25 10000 250/min 0.003",
+                "mega 50 50000 500/min 0.001"
+            ]
         );
         assert_eq!(
             rows(Api::Hotels),
-            ["basic 0 10 none stated hard stop", "pro 10 2000 25/min 0.006", "ultra 20 6500 25/min 0.003", "mega 50 25000 50/min 0.002"]
+            [
+                "basic 0 10 none stated hard stop",
+                "pro 10 2000 25/min 0.006",
+                "ultra 20 6500 25/min 0.003",
+                "mega 50 25000 50/min 0.002"
+            ]
         );
         assert_eq!(Plan::all(Api::Flights)[1].usd_beyond(1_000).unwrap().to_string(), "3");
     }

@@ -78,8 +78,13 @@ impl UsageQuery {
         }
         if until > last {
             let fault = match self.until {
-                Some(until) => Fault::new("until", &until.to_value(), format!("a date up to {last}: a range has at most {MAX_DAYS} days")),
-                None => Fault::missing("until", format!("a date up to {last}: a range has at most {MAX_DAYS} days, and this one ends today")),
+                Some(until) => {
+                    Fault::new("until", &until.to_value(), format!("a date up to {last}: a range has at most {MAX_DAYS} days"))
+                }
+                None => Fault::missing(
+                    "until",
+                    format!("a date up to {last}: a range has at most {MAX_DAYS} days, and this one ends today"),
+                ),
             };
             return Err(fault.into());
         }

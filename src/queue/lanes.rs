@@ -95,7 +95,8 @@ struct Told {
 impl From<&LaneNews> for Told {
     fn from(news: &LaneNews) -> Self {
         let count = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
-        let seconds = |number: Option<u64>| number.map(|number| u32::try_from(number).unwrap_or(u32::MAX).min(LONGEST_RESET_SECONDS));
+        let seconds =
+            |number: Option<u64>| number.map(|number| u32::try_from(number).unwrap_or(u32::MAX).min(LONGEST_RESET_SECONDS));
         let window = news.plan.window;
         Self {
             tenant_id: news.tenant.uuid(),

@@ -158,9 +158,8 @@ async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
 /// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a
 /// second, and the next answer brings the quota again.
 async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
-    let ended = calls.iter().map(|finished| {
-        LaneNews::answered(TenantId::from(finished.call.tenant_id), finished.lane, finished.plan)
-    });
+    let ended =
+        calls.iter().map(|finished| LaneNews::answered(TenantId::from(finished.call.tenant_id), finished.lane, finished.plan));
     match timeout(super::retry::MOVE_TIMEOUT, lanes::tell(pool, &lanes::by_lane(ended))).await {
         Ok(Ok(freed)) if freed > 0 => wake.notify_one(),
         Ok(Ok(_)) => {}

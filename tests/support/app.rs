@@ -78,6 +78,18 @@ impl TestAppBuilder {
         Self { pool: Some(pool), custody: Some(Custody { ring, pace, watch, charges }), ..self }
     }
 
+    /// New lanes begin with this pace.
+    #[must_use]
+    pub fn pace(self, pace: PaceConfig) -> Self {
+        Self { custody: self.custody.map(|custody| Custody { pace, ..custody }), ..self }
+    }
+
+    /// Takes orders with this.
+    #[must_use]
+    pub fn custody(self, custody: Custody) -> Self {
+        Self { custody: Some(custody), ..self }
+    }
+
     /// Reaches the marketplace by other settings.
     #[must_use]
     pub fn config(self, change: impl FnOnce(&mut UpstreamConfig) + 'static) -> Self {
