@@ -18,6 +18,7 @@ use super::retry::{Failed, Until, retry};
 use super::store::{self, StoredAnswer, StoredOffer};
 use crate::history;
 use crate::ids::{ItemId, TenantId};
+use crate::measure;
 
 /// The most calls in one transaction.
 const LARGEST_BATCH: usize = 100;
@@ -46,6 +47,7 @@ impl Writer {
     /// than there are places, so what waits here is bounded. If it cannot be stored, the dropped ticket ends the claim as lost.
     pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
         let (stored, done) = oneshot::channel();
+        let _waiting = measure::answer_waiting();
         if self.0.send(Handed { finished, stored }).await.is_ok() && done.await.is_ok() {
             ticket.settle();
         }
@@ -93,6 +95,7 @@ fn one_of_each_item(calls: Vec<Handed>) -> Vec<Vec<Handed>> {
 
 async fn store_batch(pool: &PgPool, batch: Vec<Handed>, wake: &Notify, stop: &CancellationToken) {
     let until = Until::Stop(stop.clone());
+    let begun_at = Instant::now();
     let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
     match retry("record", &until, || transact(pool, &calls)).await {
         Ok(()) => {}
@@ -109,6 +112,10 @@ async fn store_batch(pool: &PgPool, batch: Vec<Handed>, wake: &Notify, stop: &Ca
             tracing::error!(%item, %error, "a finished call cannot be stored: it will read worker_lost");
             return;
         }
+    }
+    measure::batch("record", calls.len(), begun_at.elapsed());
+    for finished in &calls {
+        measure::items_ended(finished.end(), 1);
     }
     tell_lanes(pool, &calls, wake).await;
     for handed in batch {

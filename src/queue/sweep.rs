@@ -55,8 +55,13 @@ struct Sweep {
 
 impl Sweep {
     async fn once(&mut self) -> sqlx::Result<()> {
-        // Held by an idle transaction, so that it goes with this process whatever becomes of it.
+        // Held by an idle transaction, so that it goes with this process whatever becomes of it; from one that is stopped the database
+        // takes it back after the time of a lease.
         let mut guard = self.pool.begin().await?;
+        let idle = format!("{}ms", self.lease.length().as_millis());
+        sqlx::query_scalar!("select set_config('idle_in_transaction_session_timeout', $1, true)", idle)
+            .fetch_one(&mut *guard)
+            .await?;
         let mine = sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock(hashtextextended('farescan.sweep', 0)) as "mine!""#);
         if !mine.fetch_one(&mut *guard).await? {
             return Ok(());

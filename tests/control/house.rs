@@ -13,7 +13,7 @@ use crate::support::app::{Answer, KEY, TestApp, ring};
 use crate::support::db::TestDb;
 use crate::worker::stage::Running;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct House {
     pub db: TestDb,

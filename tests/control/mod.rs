@@ -6,7 +6,7 @@ mod budget;
 mod delete;
 mod fair;
 mod filters;
-mod house;
+pub mod house;
 mod pause;
 mod plan;
 mod preview;

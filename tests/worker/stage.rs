@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::db::TestDb;
 use crate::support::upstream::Upstream;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything but the worker.
 pub struct Stage {
