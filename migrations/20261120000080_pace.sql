@@ -234,8 +234,8 @@ begin
 
     if lane.full_up and news.answered > 0 then
         -- An answer came, every place was taken and the pace was not used up: it is the places that are too few. So they double in the
-        -- time of a search until the pace is used up, or a plan is known to want no more.
-        if lane.pace_source <> 'start' and lane_places(lane, p_at) > news.answered then
+        -- time of a search until the pace is used up. A burst that is whole has run over.
+        if lane.pace_source <> 'start' and lane_places(lane, p_at) >= least(news.answered + 1, lane.burst) then
             lane.learned_in_flight := greatest(lane.learned_in_flight,
                 least(lane.learned_in_flight + news.answered, ceil(30 / extract(epoch from lane.emission)), 1000));
             lane := paced(lane, p_at);
