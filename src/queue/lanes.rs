@@ -128,12 +128,12 @@ pub async fn tell(conn: impl PgExecutor<'_>, news: &[LaneNews]) -> sqlx::Result<
 mod tests {
     use super::*;
 
-    fn window(remaining: u64) -> Option<RateWindow> {
-        Some(RateWindow { limit: 150, remaining: Some(remaining), reset_seconds: Some(60) })
+    fn window(remaining: u64) -> RateWindow {
+        RateWindow { limit: 150, remaining: Some(remaining), reset_seconds: Some(60) }
     }
 
-    fn plan(remaining: u64, window: Option<RateWindow>) -> PlanQuota {
-        PlanQuota { limit: Some(2_500), remaining: Some(remaining), reset_seconds: Some(9), window }
+    fn plan(remaining: u64, window: impl Into<Option<RateWindow>>) -> PlanQuota {
+        PlanQuota { limit: Some(2_500), remaining: Some(remaining), reset_seconds: Some(9), window: window.into() }
     }
 
     #[test]

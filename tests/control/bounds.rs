@@ -82,7 +82,8 @@ async fn a_named_plan_counts_until_the_headers_say_otherwise() {
     let lane = house.get("/v1/quota").await["flights"].clone();
     assert_eq!((pace(&lane), &lane["plan_requests_limit"]), ((237.5, 7, 8, "headers"), &json!(10_000)));
     house.bound("flights", &json!({"plan": "pro"})).await;
-    assert_eq!(pace(&house.get("/v1/quota").await["flights"]).0, 237.5, "the marketplace knows better");
+    let still = house.get("/v1/quota").await["flights"].clone();
+    assert_eq!(pace(&still), (237.5, 7, 8, "headers"), "the marketplace knows better");
 }
 
 #[tokio::test]
@@ -170,7 +171,6 @@ async fn synchronous_calls_move_their_callers_lane_on_and_tell_it_the_headers() 
     assert_eq!(paused["requests"]["spent"], json!(0));
     let lane = house.get("/v1/quota").await["flights"].clone();
     assert_eq!(lane["pace_source"], json!("caller"), "only a scan's own 429 slows it");
-    assert!(!format!("{:?}", house.count("select count(*) from lanes").await).contains(KEY));
 }
 
 #[tokio::test]

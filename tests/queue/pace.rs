@@ -1,12 +1,10 @@
 //! How a lane learns its pace: the rules of the migration `pace`, driven through made-up time against a marketplace that counts.
 
-use std::fmt::Debug;
-
 use farescan::ids::TenantId;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::AssertSqlSafe;
 
 use super::yard::Yard;
 
@@ -66,15 +64,6 @@ impl Model {
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *self.conn).await.unwrap();
     }
 
-    async fn scalar<T>(&mut self, sql: &str) -> T
-    where
-        T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres> + Send + Unpin,
-        Option<T>: Debug,
-    {
-        let sql = sql.replace(":t", &self.time());
-        sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one::<&mut PgConnection>(&mut self.conn).await.unwrap()
-    }
-
     fn time(&self) -> String {
         format!("(timestamptz '2027-01-01 00:00Z' + make_interval(secs => {:.6}))", self.at)
     }
@@ -89,7 +78,8 @@ impl Model {
     }
 
     async fn take(&mut self, wanted: u32, in_flight: usize) -> u32 {
-        let got: i32 = self.scalar(&format!("select take(:t, {wanted}, {in_flight})")).await;
+        let take = AssertSqlSafe(format!("select take({}, {wanted}, {in_flight})", self.time()));
+        let got: i32 = sqlx::query_scalar(take).fetch_one(&mut *self.conn).await.unwrap();
         got.try_into().unwrap()
     }
 
@@ -258,11 +248,17 @@ struct Marketplace {
     told: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    QuotaUsedUp,
+    TooFast { seconds: u32 },
+}
+
 /// A request under way: what its answer will say, and whether it was refused.
 #[derive(Debug, Clone)]
 struct Sent {
     headers: Value,
-    refused: Option<f64>,
+    refused: Option<Refusal>,
 }
 
 /// Seconds until the plan begins anew, from the start: longer than any run.
@@ -275,10 +271,11 @@ impl Marketplace {
         }
         let ends = (self.window_began + 60.0 - at).ceil();
         let refused = if self.spent >= self.plan {
-            Some(PLAN_SECONDS)
+            Some(Refusal::QuotaUsedUp)
         } else if self.in_window >= self.window {
             self.refused += u32::from(self.told);
-            Some(ends)
+            // Whole seconds, rounded up.
+            Some(Refusal::TooFast { seconds: (0..=60).find(|seconds| f64::from(*seconds) >= ends).unwrap_or(60) })
         } else {
             self.in_window += 1;
             self.spent += 1;
@@ -327,7 +324,7 @@ async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) ->
                 claims.push((lane.at, got, pace));
                 for _ in 0..got {
                     let sent = market.take(lane.at);
-                    beyond += u32::from(sent.refused == Some(PLAN_SECONDS));
+                    beyond += u32::from(sent.refused == Some(Refusal::QuotaUsedUp));
                     under_way.push(sent);
                 }
             }
@@ -336,10 +333,8 @@ async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) ->
                 if !market.told {
                     (market.told, unknowing) = (true, under_way.len());
                 }
-                if let Some(seconds) = answer.refused {
-                    if seconds < PLAN_SECONDS {
-                        lane.too_fast(seconds).await;
-                    }
+                if let Some(Refusal::TooFast { seconds }) = answer.refused {
+                    lane.too_fast(seconds.into()).await;
                 }
                 lane.tell(&answer.headers).await;
             }
