@@ -163,6 +163,9 @@ create function is_news(lane lanes, news lane_news, p_at timestamptz) returns bo
 language sql immutable as $$
     select coalesce(
         lane.full_up and news.answered > 0
+        -- A claim that is just being made may have counted the call among those that are under way, and wait for it to end: only the lane's
+        -- lock tells. Elsewhere its own calls free the lane again; here it may have none.
+        or news.answered > 0 and calls_left(lane, 0, p_at) <= 2 * lane.max_in_flight
         or news.charged > 0
         or news.limited_seconds is not null
         or news.plan_limit <> coalesce(lane.plan_limit, -1)
