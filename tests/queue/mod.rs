@@ -8,4 +8,4 @@ mod order;
 mod pace;
 mod races;
 mod record;
-mod yard;
+pub mod yard;
