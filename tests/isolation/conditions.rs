@@ -55,7 +55,8 @@ impl Token<'_> {
 pub fn tokens(sql: &str) -> Vec<Token<'_>> {
     let bytes = sql.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$');
-    let to = |from: usize, end: &dyn Fn(&u8) -> bool| bytes[from..].iter().position(end).map_or(bytes.len(), |length| from + length);
+    let to =
+        |from: usize, end: &dyn Fn(&u8) -> bool| bytes[from..].iter().position(end).map_or(bytes.len(), |length| from + length);
     let (mut tokens, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let end = match bytes[at] {
@@ -110,7 +111,10 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
     let mut read = vec![false; tokens.len()];
     for at in 1..tokens.len().saturating_sub(1) {
         let (left, right) = (tokens[at - 1], tokens[at + 1]);
-        let is_equality = tokens[at].is("=") && left.is_word() && right.is_word() && (left.is_tenant() || right.is_tenant());
+        // `(record.part).tenant_id` on the right: the part of a row.
+        let is_part = right.is("(") && tokens.get(closing(&tokens, at + 1) + 1).is_some_and(|part| part.is(".tenant_id"));
+        let is_equality =
+            tokens[at].is("=") && left.is_word() && (right.is_word() || is_part) && (left.is_tenant() || right.is_tenant());
         if !is_equality || at < 2 || !BEFORE.iter().any(|word| tokens[at - 2].is(word)) {
             continue;
         }
@@ -118,6 +122,10 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
         if right.is("any") {
             last = closing(&tokens, at + 2);
             other = sql[tokens[at + 2].at + 1..tokens[last].at].trim().to_owned();
+        }
+        if is_part {
+            last = closing(&tokens, at + 1) + 1;
+            other = sql[right.at..tokens[last].at + tokens[last].text.len()].to_owned();
         }
         // A cast: `$1::uuid`.
         while tokens.get(last + 1).is_some_and(|token| token.is(":")) && tokens.get(last + 2).is_some_and(|token| token.is(":")) {
@@ -182,7 +190,10 @@ fn what_is_no_condition_is_left_alone() {
     ] {
         assert_eq!((conditions(sql), unread(sql)), (vec![], vec![]), "{sql}");
     }
-    assert_eq!(conditions("select from a where a.tenant_id = any ($1::uuid[]) and true")[0].text, "a.tenant_id = any ($1::uuid[])");
+    assert_eq!(
+        conditions("select from a where a.tenant_id = any ($1::uuid[]) and true")[0].text,
+        "a.tenant_id = any ($1::uuid[])"
+    );
 }
 
 #[test]

@@ -4,6 +4,8 @@ mod begin;
 mod claim;
 mod hold;
 mod lost;
+mod order;
+mod pace;
 mod races;
 mod record;
 pub mod yard;
