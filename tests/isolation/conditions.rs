@@ -121,11 +121,11 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
         let (mut last, mut other) = (at + 1, right.text.to_owned());
         if right.is("any") {
             last = closing(&tokens, at + 2);
-            other = sql[tokens[at + 2].at + 1..tokens[last].at].trim().to_owned();
+            sql[tokens[at + 2].at + 1..tokens[last].at].trim().clone_into(&mut other);
         }
         if is_part {
             last = closing(&tokens, at + 1) + 1;
-            other = sql[right.at..tokens[last].at + tokens[last].text.len()].to_owned();
+            sql[right.at..tokens[last].at + tokens[last].text.len()].clone_into(&mut other);
         }
         // A cast: `$1::uuid`.
         while tokens.get(last + 1).is_some_and(|token| token.is(":")) && tokens.get(last + 2).is_some_and(|token| token.is(":")) {

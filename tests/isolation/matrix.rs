@@ -68,6 +68,9 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// Parameters of paths that are words of a list and no ids.
+const WORDS: [&str; 1] = ["{api}"];
+
 /// A route of the description with an id in its path, and the media types of its good answers.
 fn described(description: &Value) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
@@ -78,7 +81,7 @@ fn described(description: &Value) -> BTreeMap<String, Vec<String>> {
                 .filter_map(|(_, answer)| answer["content"].as_object())
                 .flat_map(|content| content.keys().cloned())
                 .collect();
-            if path.contains('{') {
+            if path.split('/').any(|part| part.starts_with('{') && !WORDS.contains(&part)) {
                 found.insert(format!("{} {path}", method.to_uppercase()), media.into_iter().collect());
             }
         }
@@ -183,7 +186,7 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
     let covered: BTreeSet<_> = cases.iter().map(|case| case.route.to_owned()).collect();
     let routes: BTreeSet<_> = described.keys().cloned().collect();
     assert_eq!(covered, routes, "a route with an id has a case here, and a case has a route");
-    for (route, _) in &described {
+    for route in described.keys() {
         let places = route.matches('{').count();
         assert_eq!(cases.iter().filter(|case| case.route == route).count(), places, "{route}: a case for each of its ids");
     }

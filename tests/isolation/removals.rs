@@ -99,7 +99,7 @@ async fn known(from: &Beginnings, act: &'static Act, statements: &[Statement]) -
     let is_run = |statement: &&Statement| prepared.contains(&statement.sql);
     let mut runs: BTreeSet<String> = statements.iter().filter(is_run).map(|statement| statement.name.clone()).collect();
     for text in &prepared {
-        runs.extend(reached(text, statements).into_keys().map(str::to_owned));
+        runs.extend(reached(text, statements).into_iter().map(str::to_owned));
     }
     Known { act, beside, runs }
 }
@@ -127,7 +127,7 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
     let strange: Vec<_> = statements.iter().flat_map(|statement| unread(&statement.sql)).collect();
     assert!(strange.is_empty(), "write these as equalities, so that they can be taken out: {strange:#?}");
     let all = removals(&statements);
-    let from = Beginnings::make().await;
+    let from = Box::pin(Beginnings::make()).await;
     let acts = futures::stream::iter(ACTS).map(|act| known(&from, act, &statements)).buffered(AT_ONCE).collect::<Vec<_>>().await;
     println!("{} acts are known after {:?}", acts.len(), begun.elapsed());
 
@@ -158,14 +158,16 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
         };
         let name = &removal.without.statement.name;
         writeln!(table, "{number:4} {name:28} {:44} {told}", removal.condition).unwrap();
-        let is_it = |(words, condition, _): &(&str, &str, &str)| {
-            removal.without.statement.is(words) && *condition == removal.condition
-        };
+        let is_it =
+            |(words, condition, _): &(&str, &str, &str)| removal.without.statement.is(words) && *condition == removal.condition;
         let excused = UNSEEN.iter().any(is_it);
         match result {
             Err(why) if !excused => survived.push(format!("{number} {name} {}: {why}", removal.condition)),
             Ok(_) if excused => {
-                survived.push(format!("{number} {name} {}: it is noticed, and is on the list of those that are not", removal.condition));
+                survived.push(format!(
+                    "{number} {name} {}: it is noticed, and is on the list of those that are not",
+                    removal.condition
+                ));
             }
             _ => {}
         }

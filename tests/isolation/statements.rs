@@ -1,6 +1,6 @@
 //! All SQL of the program: the checked statements, and the functions and views of the migrations as a database has them.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
@@ -78,14 +78,14 @@ pub fn object(name: &str) -> &str {
 }
 
 /// The names of `definitions` that `sql` reaches, through others too.
-pub fn reached<'a>(sql: &str, definitions: &'a [Statement]) -> BTreeMap<&'a str, ()> {
-    let mut reached = BTreeMap::new();
+pub fn reached<'a>(sql: &str, definitions: &'a [Statement]) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
     let mut texts = vec![sql];
     while let Some(text) = texts.pop() {
         for token in tokens(text) {
             let word = token.text.rsplit('.').next().unwrap();
             if let Some(found) = definitions.iter().find(|definition| object(&definition.name) == word)
-                && reached.insert(found.name.as_str(), ()).is_none()
+                && reached.insert(found.name.as_str())
             {
                 texts.push(&found.sql);
             }

@@ -218,7 +218,7 @@ pub async fn install(conn: &mut PgConnection) {
             )
             .unwrap();
         }
-        write!(held, "perform from {name} where tenant_id = p_twin for update;\n").unwrap();
+        writeln!(held, "perform from {name} where tenant_id = p_twin for update;").unwrap();
         let row = if DIRECTORY.contains(&name.as_str()) { "jsonb_build_array('a row')" } else { "to_jsonb(t) - 'tenant_id'" };
         shown.push(format!(
             "select '{name}' as name, coalesce(jsonb_agg({row} order by {}), '[]') as rows from {name} t where tenant_id = p_tenant",

@@ -32,6 +32,12 @@ pub async fn play(world: &mut World) -> Seen {
     world.record(&[(&claims[0], Comes::Rejected)]).await?;
     world.get("/v1/quota").await?;
 
+    let bounds = json!({"requests_per_minute": 30, "max_in_flight": 2, "keep_in_reserve": 5});
+    world.ask("PUT", "/v1/quota/flights", Some(bounds)).await?;
+    world.get("/v1/quota").await?;
+    world.ask("POST", &format!("/v1/scans/{second}/retry"), Some(json!({"search_status": ["degraded"]}))).await?;
+    world.ask("PUT", "/v1/quota/flights", Some(json!({"max_in_flight": 3}))).await?;
+
     let rotate = json!({"new_key": NEW_KEY});
     world.post("/v1/account/rotate-key", rotate.clone()).await?;
     world.post("/v1/account/rotate-key", rotate).await?;

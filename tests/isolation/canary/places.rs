@@ -10,6 +10,9 @@ use super::finder::Finder;
 use super::requests::Rounds;
 use super::service::Service;
 
+/// The database server's own log, below the data folder.
+const SERVER_LOG: &str = "data home/postgres.log";
+
 /// What was gathered, by place.
 #[derive(Default)]
 pub struct Places(Vec<(String, Vec<u8>)>);
@@ -114,14 +117,14 @@ impl Places {
     pub fn search(&self, finder: &Finder) -> Vec<String> {
         let found = |(place, bytes): &(String, Vec<u8>)| {
             let forms = finder.find(bytes);
-            (!forms.is_empty()).then(|| format!("{place}: {forms:?} {}", self.around(place, bytes, finder)))
+            (!forms.is_empty()).then(|| format!("{place}: {forms:?} {}", Self::around(place, bytes, finder)))
         };
         self.0.iter().filter_map(found).collect()
     }
 
     /// What stands beside the first find, to say where it came from.
-    fn around(&self, place: &str, bytes: &[u8], finder: &Finder) -> String {
-        if place.starts_with("data ") && !place.ends_with(".log") {
+    fn around(place: &str, bytes: &[u8], finder: &Finder) -> String {
+        if place.starts_with("data ") && place != SERVER_LOG {
             return String::new();
         }
         let line = bytes.split(|byte| *byte == b'\n').find(|line| !finder.find(line).is_empty()).unwrap_or_default();
