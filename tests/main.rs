@@ -11,6 +11,7 @@ mod faults;
 mod gateway;
 mod history;
 mod house;
+mod isolation;
 mod operation;
 mod prefer;
 mod queue;

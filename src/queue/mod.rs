@@ -8,21 +8,25 @@
 //!  begin     the ledger: on record, with its place in the budget, unsent  (begin)
 //!  call      the caller's key is opened, the marketplace is asked         (call)
 //!  record    attempt, answer, observation, item, scan in one transaction  (record, finished)
+//!  tell      the lane: places again, and what the headers said          (lanes; synchronous calls: charge)
 //!  lease     one row per process start; a lost one never aborts a call    (lease)
 //!  sweep     what dead processes left, retries that are due, upkeep       (sweep)
 //! ```
 //!
-//! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item.
+//! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item;
+//! those of a lane's pace are in the migration `pace`.
 //! Not here: what an outcome means for an item (`search::fate`), how scans are made, read and cancelled (`scans`). Answers that cannot
 //! be stored while the database is away wait in memory, at most one for each slot: they are lost with the process.
 
 mod backend;
 mod begin;
 mod call;
+pub mod charge;
 mod claimer;
 mod finished;
 mod give_up;
 pub mod hold;
+pub mod lanes;
 mod lease;
 mod record;
 mod retry;

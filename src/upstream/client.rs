@@ -17,7 +17,7 @@ use super::wire::{self, Asked};
 use super::{lightest, quota};
 use crate::contract::{Api, Endpoint};
 use crate::measure;
-use crate::search::{CallerKey, Finding, Outcome, Search};
+use crate::search::{CallerKey, Outcome, Search};
 
 /// The largest answer after decompression (security, "Limits").
 const MAX_BODY: usize = 8 * 1024 * 1024;
@@ -81,7 +81,7 @@ impl Client {
             |_| (Vec::new(), Vec::new()),
             |reply| (wire::search_headers(&reply.headers), quota::forwarded(&reply.headers)),
         );
-        let finding = without_key(wire::find(asked, &exchange.reply), key);
+        let finding = wire::find(asked, &exchange.reply);
         measure::search(asked.endpoint.as_str(), finding.word(), exchange.latency, exchange.billed);
         Outcome {
             finding,
@@ -123,10 +123,10 @@ impl Client {
         let begin = Instant::now();
         let deadline = begin + self.budget;
         let request = || self.request(endpoint, body, key, request_id);
-        let mut reply = send(request(), deadline).await;
+        let mut reply = send(request(), key, deadline).await;
         let mut billed = billed_for(&reply);
         if reply.as_ref().is_ok_and(wire::wants_second_try) && may_try_again(deadline, second_try).await {
-            let second = send(request(), deadline).await;
+            let second = send(request(), key, deadline).await;
             billed += billed_for(&second);
             reply = second;
         }
@@ -166,7 +166,7 @@ async fn may_try_again<F: Future<Output = bool>>(deadline: Instant, second_try: 
     timeout_at(deadline, second_try()).await.unwrap_or(false)
 }
 
-async fn send(request: reqwest::RequestBuilder, deadline: Instant) -> Result<Reply, NoReply> {
+async fn send(request: reqwest::RequestBuilder, key: &CallerKey, deadline: Instant) -> Result<Reply, NoReply> {
     let response = match timeout_at(deadline, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(no_reply(error)),
@@ -174,7 +174,7 @@ async fn send(request: reqwest::RequestBuilder, deadline: Instant) -> Result<Rep
     };
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let body = timeout_at(deadline, whole_body(response)).await.unwrap_or(Err(BodyFault::Late));
-    Ok(Reply { status, headers, body })
+    Ok(Reply { status, headers, body }.without(key))
 }
 
 fn no_reply(error: reqwest::Error) -> NoReply {
@@ -215,18 +215,6 @@ fn billed_for(reply: &Result<Reply, NoReply>) -> u16 {
         Err(NoReply::Unconnected) => 0,
         Ok(_) | Err(NoReply::Broken | NoReply::Late) => 1,
     }
-}
-
-/// The marketplace's words without the key, should it have echoed it (contract 13).
-fn without_key(mut finding: Finding, key: &CallerKey) -> Finding {
-    match &mut finding {
-        Finding::Nothing { message }
-        | Finding::KeyRejected { message }
-        | Finding::NotSubscribed { message, .. }
-        | Finding::Refused { message } => *message = message.replace(key.expose(), "[key]"),
-        Finding::Answer(_) | Finding::Incomplete(_) | Finding::RateLimited(_) => {}
-    }
-    finding
 }
 
 #[cfg(test)]

@@ -1,7 +1,14 @@
-//! One answer of the marketplace as it came over the wire, before anything is made of it.
+//! One answer of the marketplace as it came over the wire, before anything is made of it but this: a key that it says back is blotted out.
 
 use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
+
+use crate::search::CallerKey;
+
+/// What stands in the place of a key that the marketplace said back.
+const BLOT: &str = "[key]";
+/// A shorter key might be a word of the answer; no marketplace gives one.
+const SHORTEST_ECHO: usize = 8;
 
 /// A status, headers and as much of a body as could be had.
 #[derive(Debug)]
@@ -36,6 +43,22 @@ pub(super) enum NoReply {
 }
 
 impl Reply {
+    /// The same answer without the key that it was asked with, plain or as JSON may write it (contract 13): what is stored of it, shown
+    /// or logged cannot hold the key then, wherever it stood.
+    pub(super) fn without(mut self, key: &CallerKey) -> Self {
+        let key = key.expose();
+        if key.len() < SHORTEST_ECHO {
+            return self;
+        }
+        for value in self.headers.values_mut() {
+            if let Some(blotted) = blotted(value.as_bytes(), key) {
+                *value = HeaderValue::try_from(blotted).unwrap_or(HeaderValue::from_static(BLOT));
+            }
+        }
+        self.body = self.body.map(|body| blotted(&body, key).map_or(body, Bytes::from));
+        self
+    }
+
     /// A header's text; `None` when absent or not ASCII.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -44,5 +67,39 @@ impl Reply {
     /// Its body, or nothing: for messages, which the status outranks.
     pub(super) fn text(&self) -> &[u8] {
         self.body.as_deref().unwrap_or_default()
+    }
+}
+
+/// The text without the key; `None`: it is not in it.
+fn blotted(text: &[u8], key: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let escaped = key.replace('\\', "\\\\").replace('"', "\\\"");
+    let slashed = escaped.replace('/', "\\/");
+    let forms = [key, escaped.as_str(), slashed.as_str()];
+    forms.iter().any(|form| text.contains(form)).then(|| forms.iter().fold(text.into_owned(), |text, form| text.replace(form, BLOT)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contract_13_a_key_that_is_said_back_is_blotted_out() {
+        let key = r#"a/"key\0123"#;
+        let mut headers = HeaderMap::new();
+        headers.insert("x-search-reason", HeaderValue::from_str(key).unwrap());
+        let body = serde_json::json!({"plain": key, "b": "other"}).to_string() + &format!("{key} a\\/\\\"key\\\\0123");
+        let reply = Reply { status: 200, headers, body: Ok(Bytes::from(body)) }.without(&CallerKey::new(key));
+        assert_eq!(reply.header("x-search-reason"), Some("[key]"));
+        assert_eq!(reply.text(), br#"{"plain":"[key]","b":"other"}[key] [key]"#);
+    }
+
+    #[test]
+    fn what_holds_no_key_and_what_is_too_short_for_one_stays_as_it_is() {
+        let body = Bytes::from_static(b"not utf-8: \xff, and a key");
+        for key in ["another-key", "key"] {
+            let reply = Reply { status: 200, headers: HeaderMap::new(), body: Ok(body.clone()) }.without(&CallerKey::new(key));
+            assert_eq!(reply.text(), &body);
+        }
     }
 }

@@ -2,5 +2,6 @@
 //! Afterwards the marketplace's ledger is compared with what is on record.
 
 mod kill;
+mod pace;
 mod postgres;
 pub mod process;

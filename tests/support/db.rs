@@ -50,6 +50,27 @@ impl TestDb {
         Self { name, admin, url, database }
     }
 
+    /// A database of its own with all that this one holds, which nobody may be using any more.
+    pub async fn copy(&self) -> Self {
+        let name = unique_name();
+        let mut connection = connect(&self.admin).await;
+        let leave = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
+        let create = format!("create database {name} template {} strategy file_copy", self.name);
+        for tries_left in (0..100).rev() {
+            sqlx::query(leave).bind(&self.name).execute(&mut connection).await.unwrap();
+            match execute(&mut connection, &create).await {
+                Ok(()) => break,
+                Err(error) if tries_left == 0 => panic!("cannot copy a test database: {error}"),
+                // A session that was told to leave is at it still.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+        connection.close().await.unwrap();
+        let url = self.admin.clone().database(&name).to_url_lossy().to_string();
+        let database = Database::open(&config(&url)).await.unwrap();
+        Self { name, admin: self.admin.clone(), url, database }
+    }
+
     /// The program's own pool on it.
     pub fn pool(&self) -> &PgPool {
         self.database.pool()

@@ -4,3 +4,4 @@ pub mod app;
 pub mod db;
 pub mod reply;
 pub mod upstream;
+pub mod wire;

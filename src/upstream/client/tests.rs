@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::contract::Request;
-use crate::search::Incomplete;
+use crate::search::{Finding, Incomplete};
 
 /// What the server does with one connection's request.
 #[derive(Clone)]

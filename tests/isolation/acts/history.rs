@@ -1,0 +1,39 @@
+//! What was seen, of fares and rates, and taking it out.
+
+use serde_json::json;
+
+use super::order;
+use crate::isolation::hand::Comes;
+use crate::isolation::world::{Seen, World};
+
+pub async fn play(world: &mut World) -> Seen {
+    world.warm().await?;
+    let older = world.order(order(3, &json!({}))).await?;
+    world.finish(|at| [Comes::Price(200), Comes::Price(210), Comes::Empty][at % 3]).await?;
+    let newer = world.order(order(2, &json!({}))).await?;
+    world.finish(|at| [Comes::Price(190), Comes::Degraded][at % 2]).await?;
+    world.order(hotels()).await?;
+    world.finish(|at| [Comes::Price(420), Comes::Price(430)][at % 2]).await?;
+
+    let route = "from_airport=TLV&to_airport=LHR";
+    let page = world.get(&format!("/v1/history/flights?{route}&limit=2")).await?;
+    let cursor = page["next_cursor"].as_str().unwrap_or_default();
+    world.get(&format!("/v1/history/flights?{route}&limit=2&cursor={cursor}")).await?;
+    world.get(&format!("/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31")).await?;
+    world.get("/v1/history/hotels?hotel_name=Grand%20Hotel").await?;
+    world.get("/v1/history/hotels/latest?hotel_name=Grand%20Hotel&checkin_from=2030-01-01&checkin_to=2030-01-31").await?;
+
+    world.ask("DELETE", &format!("/v1/scans/{newer}?history=true"), None).await?;
+    world.get(&format!("/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31")).await?;
+    world.ask("DELETE", &format!("/v1/scans/{older}?history=true"), None).await?;
+    world.get(&format!("/v1/history/flights?{route}")).await?;
+    Ok(())
+}
+
+pub fn hotels() -> serde_json::Value {
+    json!({
+        "endpoint": "hotels/by-name",
+        "request": {"hotel_name": "Grand Hotel", "checkout_date": "2030-01-10"},
+        "sweep": {"checkin_date": ["2030-01-05", "2030-01-06"]}
+    })
+}

@@ -1,0 +1,308 @@
+//! The matrix: every route with an id × one's own id, another caller's, a random one, malformed ones × what it can answer.
+//!
+//! The routes and their media types are read from `/openapi.json`, so a route without a case fails, and so does a case without its route.
+//! Another's id answers exactly as a random one: the same status, body and headers but for the request's own id and the date, and
+//! nothing moves: not a row of anybody's, not a call to the marketplace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use farescan::contract::{Endpoint, Request, SearchStatus};
+use farescan::history::{self, Observation, Subject};
+use farescan::ids::{ItemId, ScanId};
+use farescan::search::CallerKey;
+use farescan::tenants;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::scans::office::{Comes, Office, fares};
+use crate::support::app::{Answer, KEY, ring};
+
+const OTHER: &str = "another-key-0123456789";
+
+/// What a route's own id must name for it to be of use.
+#[derive(Debug, Clone, Copy)]
+enum Names {
+    /// A scan that has ended.
+    Ended,
+    /// A scan that has not.
+    Live,
+    /// An item that was searched.
+    Item,
+}
+
+/// One parameter of a route that is an id.
+struct Case {
+    route: &'static str,
+    names: Names,
+    /// Which of the path's parameters; the others hold an own scan.
+    place: usize,
+    query: &'static str,
+    body: Option<fn() -> Value>,
+    /// What one's own id is answered.
+    own: u16,
+}
+
+const fn read(route: &'static str, names: Names) -> Case {
+    Case { route, names, place: 0, query: "", body: None, own: 200 }
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        read("GET /v1/scans/{id}", Names::Live),
+        Case { own: 204, ..read("DELETE /v1/scans/{id}", Names::Ended) },
+        Case {
+            body: Some(|| json!({"search_status": ["degraded"]})),
+            own: 202,
+            ..read("POST /v1/scans/{id}/retry", Names::Ended)
+        },
+        read("POST /v1/scans/{id}/pause", Names::Live),
+        Case { body: Some(|| json!({"max_requests": 50})), ..read("POST /v1/scans/{id}/resume", Names::Live) },
+        read("POST /v1/scans/{id}/cancel", Names::Live),
+        Case { query: "?rows=departure_date", ..read("GET /v1/scans/{id}/grid", Names::Ended) },
+        read("GET /v1/scans/{id}/compare/{other}", Names::Ended),
+        Case { place: 1, ..read("GET /v1/scans/{id}/compare/{other}", Names::Ended) },
+        read("GET /v1/scans/{id}/events", Names::Ended),
+        Case { query: "?expand=answer", ..read("GET /v1/scans/{id}/items", Names::Ended) },
+        Case { query: "?expand=answer", ..read("GET /v1/items/{id}", Names::Item) },
+        read("GET /v1/items/{id}/attempts", Names::Item),
+    ]
+}
+
+/// A route of the description with an id in its path, and the media types of its good answers.
+fn described(description: &Value) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let good = operation["responses"].as_object().unwrap().iter().filter(|(status, _)| status.starts_with('2'));
+            let media: BTreeSet<String> =
+                good.filter_map(|(_, answer)| answer["content"].as_object()).flat_map(|content| content.keys().cloned()).collect();
+            if path.contains('{') {
+                found.insert(format!("{} {path}", method.to_uppercase()), media.into_iter().collect());
+            }
+        }
+    }
+    found
+}
+
+/// Fills the path: `id` in one place, an own scan in the others.
+fn filled(case: &Case, id: &str, own: &str) -> String {
+    let (_, path) = case.route.split_once(' ').unwrap();
+    let mut places = 0..;
+    let parts = path.split('/').map(|part| match part.starts_with('{') {
+        true if places.next() == Some(case.place) => id,
+        true => own,
+        false => part,
+    });
+    format!("{}{}", parts.collect::<Vec<_>>().join("/"), case.query)
+}
+
+async fn ask(office: &Office, case: &Case, path: &str, media: &str) -> Answer {
+    let (method, _) = case.route.split_once(' ').unwrap();
+    let mut request = office.app.request(method, path).header("x-api-key", KEY).header("accept", media);
+    if let Some(body) = case.body {
+        request = request.json(&body());
+    }
+    if method == "POST" {
+        request = request.header("idempotency-key", "of-the-matrix");
+    }
+    if case.route.ends_with("/events") {
+        request = request.header("last-event-id", "1");
+    }
+    office.app.send(request).await
+}
+
+/// All that an answer tells but what is every request's own, with the id that was asked blotted out.
+fn told(answer: &Answer, id: &str) -> (u16, String, Vec<(String, String)>) {
+    let header = |name: &str, value: &[u8]| (name.to_owned(), String::from_utf8_lossy(value).replace(id, "<id>"));
+    let is_own = |name: &str| matches!(name, "x-request-id" | "date");
+    let headers = answer.headers.iter().filter(|(name, _)| !is_own(name.as_str()));
+    let mut headers: Vec<_> = headers.map(|(name, value)| header(name.as_str(), value.as_bytes())).collect();
+    headers.sort();
+    (answer.status, answer.text().replace(id, "<id>"), headers)
+}
+
+/// Ids of the same thing, one of each caller.
+struct Pair {
+    own: String,
+    others: String,
+    random: String,
+}
+
+async fn order_as(office: &Office, key: &str) -> String {
+    let answer = office.post_as(key, "/v1/scans", &fares(2)).await;
+    assert_eq!(answer.status, 202, "{}", answer.text());
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+async fn pair(office: &Office, names: Names) -> Pair {
+    let scans = [order_as(office, KEY).await, order_as(office, OTHER).await];
+    if !matches!(names, Names::Live) {
+        office.work(|position| if position == 0 { Comes::Ok(200) } else { Comes::Degraded("upstream_timeout") }).await;
+    }
+    if let Names::Item = names {
+        let mut items = Vec::new();
+        for (scan, key) in scans.iter().zip([KEY, OTHER]) {
+            let page = office.get_as(key, &format!("/v1/scans/{scan}/items")).await.json();
+            items.push(page["data"][0]["id"].as_str().unwrap().to_owned());
+        }
+        let [own, others] = items.try_into().unwrap();
+        return Pair { own, others, random: ItemId::new().to_string() };
+    }
+    let [own, others] = scans;
+    Pair { own, others, random: ScanId::new().to_string() }
+}
+
+/// What is no id, in many ways.
+fn malformed(id: &str) -> Vec<String> {
+    let digits = &id[4..];
+    vec![
+        "nonsense".to_owned(),
+        digits.to_owned(),
+        format!("xyz_{digits}"),
+        format!("{}{}", &id[..4], digits.to_uppercase()),
+        format!("{}0", id),
+        id[..id.len() - 1].to_owned(),
+        format!("{}%27%20or%20true%20--", &id[..4]),
+        "%00".to_owned(),
+        "%2e%2e".to_owned(),
+    ]
+}
+
+/// Everything that an answer could have moved.
+async fn state(office: &Office) -> (String, usize) {
+    (office.dump().await, office.app.upstream.count())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
+    let office = Office::open().await;
+    let described = described(&office.app.send(office.app.request("GET", "/openapi.json")).await.json());
+    let cases = cases();
+    let covered: BTreeSet<_> = cases.iter().map(|case| case.route.to_owned()).collect();
+    let routes: BTreeSet<_> = described.keys().cloned().collect();
+    assert_eq!(covered, routes, "a route with an id has a case here, and a case has a route");
+    for (route, _) in &described {
+        let places = route.matches('{').count();
+        assert_eq!(cases.iter().filter(|case| case.route == route).count(), places, "{route}: a case for each of its ids");
+    }
+    // So that both are known, and may have more than one scan.
+    order_as(&office, KEY).await;
+    order_as(&office, OTHER).await;
+    office.work(|_| Comes::Ok(100)).await;
+
+    let (mut requests, mut kinds) = (0, BTreeMap::<&str, usize>::new());
+    for case in &cases {
+        let mut media = described[case.route].clone();
+        media.push("*/*".to_owned());
+        for media in &media {
+            let ids = pair(&office, case.names).await;
+            let stand_in = order_as(&office, KEY).await;
+            let before = state(&office).await;
+            let random = ask(&office, case, &filled(case, &ids.random, &stand_in), media).await;
+            assert_eq!(random.kind(), "404 not_found", "{} {media}", case.route);
+            let random = told(&random, &ids.random);
+            let wrong = malformed(&ids.others);
+            let all = std::iter::once(("another's", &ids.others)).chain(wrong.iter().map(|id| ("malformed", id)));
+            *kinds.entry("random").or_default() += 1;
+            for (kind, id) in all {
+                let answer = ask(&office, case, &filled(case, id, &stand_in), media).await;
+                if kind == "malformed" {
+                    assert_eq!(answer.kind(), "404 not_found", "{} {media}: {id}", case.route);
+                } else {
+                    assert_eq!(told(&answer, id), random, "{} {media}: {kind} id {id}", case.route);
+                }
+                requests += 1;
+                *kinds.entry(kind).or_default() += 1;
+            }
+            assert_eq!(state(&office).await, before, "{} {media}: something has moved", case.route);
+            let (method, _) = case.route.split_once(' ').unwrap();
+            let path = filled(case, &ids.own, &ids.own);
+            let mut own = office.app.request(method, &path).header("x-api-key", KEY).header("accept", media);
+            if let Some(body) = case.body {
+                own = own.json(&body());
+            }
+            // Its body may be a stream without an end.
+            let own = own.send().await.unwrap();
+            assert_eq!(own.status().as_u16(), case.own, "{} {media}: one's own id", case.route);
+            requests += 2;
+            *kinds.entry("own").or_default() += 1;
+        }
+    }
+    println!("{} routes with {} ids, {requests} requests: {kinds:?}", described.len(), cases.len());
+}
+
+/// Ids that ride elsewhere than in a path.
+#[tokio::test(flavor = "multi_thread")]
+async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
+    let office = Office::open().await;
+    for key in [KEY, OTHER] {
+        office.post_as(key, "/v1/scans", &fares(3)).await;
+        office.work(|position| Comes::Ok(100 + u32::try_from(position).unwrap())).await;
+        office.post_as(key, "/v1/scans", &fares(3)).await;
+        office.work(|position| Comes::Ok(200 + u32::try_from(position).unwrap())).await;
+    }
+    let own = ids(&office.get_as(KEY, "/v1/scans").await.json());
+    let others = ids(&office.get_as(OTHER, "/v1/scans").await.json());
+    let route = "/v1/history/flights?from_airport=TLV&to_airport=LHR";
+    let lists = [
+        ("/v1/scans?".to_owned(), "/v1/scans?".to_owned()),
+        (format!("/v1/scans/{}/items?", own[0]), format!("/v1/scans/{}/items?", others[0])),
+        (format!("/v1/scans/{}/items?sort=price&", own[0]), format!("/v1/scans/{}/items?sort=price&", others[0])),
+        (format!("{route}&"), format!("{route}&")),
+    ];
+    for key in [KEY, OTHER] {
+        keep_prices(&office, key).await;
+    }
+    let before = state(&office).await;
+    for (mine, his) in &lists {
+        let page = office.get_as(OTHER, &format!("{his}limit=1")).await.json();
+        let cursor = page["next_cursor"].as_str().unwrap_or_else(|| panic!("{his}: {page}"));
+        let answer = office.get_as(KEY, &format!("{mine}limit=50&cursor={cursor}")).await;
+        assert_eq!(answer.status, 200, "{mine}");
+        let whole = office.get_as(KEY, &format!("{mine}limit=50")).await.json();
+        let seen = answer.json()["data"].as_array().unwrap().clone();
+        assert!(!seen.is_empty(), "{mine}: the cursor names a place in one's own list");
+        assert!(seen.iter().all(|row| whole["data"].as_array().unwrap().contains(row)), "{mine}: rows of one's own list alone");
+    }
+    assert_eq!(state(&office).await, before);
+
+    let body = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "CDG"}, "sweep": {"departure_date": ["2030-02-01"]}});
+    let once = |key: &'static str, body: Value| {
+        let request = office.app.request("POST", "/v1/scans").header("x-api-key", key).header("idempotency-key", "the-same").json(&body);
+        office.app.send(request)
+    };
+    let his = once(OTHER, body.clone()).await;
+    let mine = once(KEY, body.clone()).await;
+    assert_eq!((his.status, mine.status, mine.header("idempotent-replayed")), (202, 202, ""));
+    assert_ne!(his.json()["id"], mine.json()["id"], "an order of one's own");
+    // Nor does it stand in the way of another order.
+    office.work(|_| Comes::Empty).await;
+    let third = office.app.request("POST", "/v1/scans").header("x-api-key", "a-third-key-0123456789").header("idempotency-key", "the-same");
+    assert_eq!(office.app.send(third.json(&fares(1))).await.status, 202);
+}
+
+/// What a scan of the route saw, twice, a minute apart: another caller's cursor lies between or after one's own.
+async fn keep_prices(office: &Office, key: &str) {
+    let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
+    let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request;
+    let mut tx = office.db.pool().begin().await.unwrap();
+    let now = Timestamp::now();
+    let tenant = tenants::store::find(&mut tx, &ring(), &CallerKey::new(key), now).await.unwrap().unwrap();
+    let seen = |minutes: i64| Observation {
+        tenant,
+        item: ItemId::new(),
+        number: 1,
+        subject: Subject::of(&request).unwrap(),
+        observed_at: now - SignedDuration::from_mins(minutes),
+        best: None,
+        results: Some(0),
+        status: SearchStatus::Empty,
+        reason: Some(key.to_owned()),
+    };
+    history::record(&mut tx, &[seen(1), seen(2)]).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+fn ids(page: &Value) -> Vec<String> {
+    page["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
