@@ -76,7 +76,10 @@ fn blotted(text: &[u8], key: &str) -> Option<String> {
     let escaped = key.replace('\\', "\\\\").replace('"', "\\\"");
     let slashed = escaped.replace('/', "\\/");
     let forms = [key, escaped.as_str(), slashed.as_str()];
-    forms.iter().any(|form| text.contains(form)).then(|| forms.iter().fold(text.into_owned(), |text, form| text.replace(form, BLOT)))
+    forms
+        .iter()
+        .any(|form| text.contains(form))
+        .then(|| forms.iter().fold(text.into_owned(), |text, form| text.replace(form, BLOT)))
 }
 
 #[cfg(test)]

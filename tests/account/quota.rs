@@ -11,8 +11,9 @@ use crate::support::upstream::fare;
 async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() {
     let house = House::open().await;
     let new_lane = json!({
-        "searches_per_minute": 60_000.0, "burst": 2_000, "max_in_flight": 1_000, "in_flight": 0, "plan_requests_limit": null,
-        "plan_requests_remaining": null, "plan_resets_at": null, "plan_seen_at": null, "paused": null
+        "searches_per_minute": 60_000.0, "pace_source": "start", "burst": 2_000, "max_in_flight": 1_000, "in_flight": 0,
+        "plan_requests_limit": null, "plan_requests_remaining": null, "plan_resets_at": null, "plan_seen_at": null, "paused": null,
+        "bounds": {"plan": null, "requests_per_minute": null, "max_in_flight": null, "keep_in_reserve": 0}
     });
     assert_eq!(house.get("/v1/quota").await, json!({"flights": new_lane, "hotels": new_lane}), "as a submit would make them");
     assert_eq!(house.count("select count(*) from tenants").await, 0, "asking makes nothing");

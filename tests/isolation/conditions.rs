@@ -55,7 +55,8 @@ impl Token<'_> {
 pub fn tokens(sql: &str) -> Vec<Token<'_>> {
     let bytes = sql.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$');
-    let to = |from: usize, end: &dyn Fn(&u8) -> bool| bytes[from..].iter().position(end).map_or(bytes.len(), |length| from + length);
+    let to =
+        |from: usize, end: &dyn Fn(&u8) -> bool| bytes[from..].iter().position(end).map_or(bytes.len(), |length| from + length);
     let (mut tokens, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let end = match bytes[at] {
@@ -182,7 +183,10 @@ fn what_is_no_condition_is_left_alone() {
     ] {
         assert_eq!((conditions(sql), unread(sql)), (vec![], vec![]), "{sql}");
     }
-    assert_eq!(conditions("select from a where a.tenant_id = any ($1::uuid[]) and true")[0].text, "a.tenant_id = any ($1::uuid[])");
+    assert_eq!(
+        conditions("select from a where a.tenant_id = any ($1::uuid[]) and true")[0].text,
+        "a.tenant_id = any ($1::uuid[])"
+    );
 }
 
 #[test]

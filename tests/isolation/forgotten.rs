@@ -24,16 +24,40 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     ("delete from workers", "scan_items", "a dead process that still holds claims is kept, whoever's they are"),
     ("select g.tenant_id, g.grant_id, s.scan_id", "key_grants", "the sweep finds what has expired; each is wiped by itself"),
     ("select g.tenant_id, g.grant_id, s.scan_id", "scans", "the sweep: bound to the grant's tenant"),
-    ("select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t", "scan_strategies", "the sweep finds second phases that are due; each is begun by itself"),
-    ("select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t", "scans", "the sweep: bound to the strategy's tenant"),
+    (
+        "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
+        "scan_strategies",
+        "the sweep finds second phases that are due; each is begun by itself",
+    ),
+    (
+        "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
+        "scans",
+        "the sweep: bound to the strategy's tenant",
+    ),
     ("delete from idempotency_keys where ctid = any", "idempotency_keys", "upkeep: what is too old, whoever's"),
-    ("select from (select tenant_id, scan_id from scans", "scans", "upkeep: scans that should have ended; each is ended by itself"),
+    (
+        "select from (select tenant_id, scan_id from scans",
+        "scans",
+        "upkeep: scans that should have ended; each is ended by itself",
+    ),
     ("function drop_old_events", "scans", "upkeep: events that are old enough, whoever's"),
     ("function drop_old_events", "scan_events", "upkeep: bound to their own scan"),
-    ("select tenant_id, passed_at, held_keys, lanes_resumed from passed_keys", "passed_keys", "finds the tenant of a key that has passed on"),
+    (
+        "select tenant_id, passed_at, held_keys, lanes_resumed from passed_keys",
+        "passed_keys",
+        "finds the tenant of a key that has passed on",
+    ),
     ("delete from passed_keys where passed_at", "passed_keys", "upkeep, and a key that is in use again"),
-    ("select key_id, count(distinct tenant_id)", "tenant_keys", "an operator's question: how many callers a master key still has"),
-    ("select tenant_id, grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants", "key_grants", "moving all keys to a new master key"),
+    (
+        "select key_id, count(distinct tenant_id)",
+        "tenant_keys",
+        "an operator's question: how many callers a master key still has",
+    ),
+    (
+        "select tenant_id, grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants",
+        "key_grants",
+        "moving all keys to a new master key",
+    ),
     ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),
     ("view shown_scans", "lanes", "bound to the view's own scan"),
     ("view shown_scans", "key_grants", "bound to the view's own scan"),
@@ -42,8 +66,33 @@ const UNBOUND: &[(&str, &str, &str)] = &[
 
 /// Words that end the name of a table instead of being its other name.
 const NO_ALIAS: [&str; 27] = [
-    "where", "on", "set", "join", "left", "inner", "cross", "using", "order", "group", "limit", "for", "select", "values", "and", "or",
-    "with", "returning", "union", "offset", "loop", "when", "then", "end", "default", "natural", "right",
+    "where",
+    "on",
+    "set",
+    "join",
+    "left",
+    "inner",
+    "cross",
+    "using",
+    "order",
+    "group",
+    "limit",
+    "for",
+    "select",
+    "values",
+    "and",
+    "or",
+    "with",
+    "returning",
+    "union",
+    "offset",
+    "loop",
+    "when",
+    "then",
+    "end",
+    "default",
+    "natural",
+    "right",
 ];
 
 /// A use of a table: its name, and what its columns are called by.
@@ -134,10 +183,10 @@ async fn every_statement_over_a_tenants_table_is_bound_to_one_tenant_or_says_why
         let tables: BTreeSet<_> = parts(statement).iter().flat_map(|part| unbound(part, &tables)).collect();
         found.extend(tables.into_iter().map(|table| (statement, table)));
     }
-    let is_allowed = |(statement, table): &(&Statement, String)| {
-        UNBOUND.iter().any(|(words, held, _)| statement.is(words) && held == table)
-    };
-    let forgotten: Vec<_> = found.iter().filter(|one| !is_allowed(one)).map(|(one, table)| (table, &one.name, one.words())).collect();
+    let is_allowed =
+        |(statement, table): &(&Statement, String)| UNBOUND.iter().any(|(words, held, _)| statement.is(words) && held == table);
+    let forgotten: Vec<_> =
+        found.iter().filter(|one| !is_allowed(one)).map(|(one, table)| (table, &one.name, one.words())).collect();
     assert!(forgotten.is_empty(), "no tenant condition binds these, and no reason is given: {forgotten:#?}");
     let is_gone = |(words, held, _): &&(&str, &str, &str)| !found.iter().any(|(one, table)| one.is(words) && table == held);
     let gone: Vec<_> = UNBOUND.iter().filter(is_gone).collect();
@@ -154,7 +203,10 @@ fn what_is_bound_and_what_is_not() {
         ("select from scans s join scan_items i on i.scan_id = s.scan_id where s.tenant_id = $1", &["scan_items"]),
         ("select from scans s join scan_items i on i.tenant_id = s.tenant_id where s.tenant_id = $1", &[]),
         ("select from scans s join scan_items i on i.tenant_id = s.tenant_id where s.scan_id = $1", &["scans", "scan_items"]),
-        ("update scan_items i set a = 1 from unnest($1::uuid[]) x, scans s where i.tenant_id = $1 and s.scan_id = $2", &["scans"]),
+        (
+            "update scan_items i set a = 1 from unnest($1::uuid[]) x, scans s where i.tenant_id = $1 and s.scan_id = $2",
+            &["scans"],
+        ),
         ("update lanes set a = 1", &["lanes"]),
         ("delete from scans as s where s.scan_id = $1", &["scans"]),
         ("insert into scans (tenant_id, scan_id) values ($1, $2)", &[]),

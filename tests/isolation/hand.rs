@@ -5,7 +5,8 @@ use farescan::history::{self, Observation, SeenPrice, Subject};
 use farescan::ids::{AttemptId, ScanId};
 use farescan::queue::Claim;
 use farescan::queue::hold::{Cause, hold_scan};
-use farescan::queue::store::{self, Claimed, FinishedCall, LaneClaims, LaneNews, StoredAnswer, StoredOffer, Visit};
+use farescan::queue::lanes::{self, LaneNews};
+use farescan::queue::store::{self, Claimed, FinishedCall, LaneClaims, StoredAnswer, StoredOffer, Visit};
 use farescan::scans::two_phase;
 use farescan::search::PlanQuota;
 use jiff::Timestamp;
@@ -89,11 +90,12 @@ impl World {
         let mut news: Vec<LaneNews> = Vec::new();
         for (claimed, _) in &all {
             if news.iter().all(|lane| lane.tenant != claimed.claim.tenant) {
-                news.push(LaneNews { tenant: claimed.claim.tenant, api: claimed.lane, plan: if news.is_empty() { plan } else { PlanQuota::default() } });
+                let told = if news.is_empty() { plan } else { PlanQuota::default() };
+                news.push(LaneNews::answered(claimed.claim.tenant, claimed.lane, told));
             }
         }
         let pool = self.pool.clone();
-        let tell = async { store::tell_lanes(&pool, &news, Timestamp::now()).await.map(drop) };
+        let tell = async { lanes::tell(&pool, &news).await.map(drop) };
         self.work_on(Business::All, "tell lanes beside the twin", tell).await
     }
 
@@ -118,7 +120,8 @@ impl World {
         let pool = self.pool.clone();
         let grant = claimed.grant.ok_or_else(|| Noticed("a claim without a grant".to_owned()))?;
         let opened = async {
-            let key = farescan::tenants::store::open_grant(&pool, &crate::support::app::ring(), claimed.claim.tenant, grant).await;
+            let key =
+                farescan::tenants::store::open_grant(&pool, &crate::support::app::ring(), claimed.claim.tenant, grant).await;
             key.map(|key| key.expose() == crate::support::app::KEY)
         };
         self.work("open the key", opened).await
@@ -137,9 +140,9 @@ impl World {
         };
         self.work("record", record).await?;
         let Some((first, _)) = calls.first() else { return Ok(()) };
-        let news = [LaneNews { tenant: first.claim.tenant, api: first.lane, plan }];
+        let news = [LaneNews::answered(first.claim.tenant, first.lane, plan)];
         let pool = self.pool.clone();
-        self.work("tell lanes", async { store::tell_lanes(&pool, &news, Timestamp::now()).await }).await.map(drop)
+        self.work("tell lanes", async { lanes::tell(&pool, &news).await }).await.map(drop)
     }
 
     /// Records a call that ended long ago, at the time that the twin's done items tell.
@@ -235,7 +238,8 @@ async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)], ended: Timestamp) ->
     }
     let mut tx = pool.begin().await?;
     let fresh = store::record_calls(&mut tx, &finished.iter().collect::<Vec<_>>(), now).await?;
-    let is_fresh = |at: &usize| fresh.iter().any(|(item, number)| (*item, *number) == (calls[*at].0.claim.item, calls[*at].0.claim.number));
+    let is_fresh =
+        |at: &usize| fresh.iter().any(|(item, number)| (*item, *number) == (calls[*at].0.claim.item, calls[*at].0.claim.number));
     let kept: Vec<usize> = (0..calls.len()).filter(is_fresh).collect();
     let claim = |at: usize| calls[at].0.claim;
     let answers: Vec<_> = kept

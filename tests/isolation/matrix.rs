@@ -74,8 +74,10 @@ fn described(description: &Value) -> BTreeMap<String, Vec<String>> {
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let good = operation["responses"].as_object().unwrap().iter().filter(|(status, _)| status.starts_with('2'));
-            let media: BTreeSet<String> =
-                good.filter_map(|(_, answer)| answer["content"].as_object()).flat_map(|content| content.keys().cloned()).collect();
+            let media: BTreeSet<String> = good
+                .filter_map(|(_, answer)| answer["content"].as_object())
+                .flat_map(|content| content.keys().cloned())
+                .collect();
             if path.contains('{') {
                 found.insert(format!("{} {path}", method.to_uppercase()), media.into_iter().collect());
             }
@@ -268,7 +270,8 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
 
     let body = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "CDG"}, "sweep": {"departure_date": ["2030-02-01"]}});
     let once = |key: &'static str, body: Value| {
-        let request = office.app.request("POST", "/v1/scans").header("x-api-key", key).header("idempotency-key", "the-same").json(&body);
+        let request =
+            office.app.request("POST", "/v1/scans").header("x-api-key", key).header("idempotency-key", "the-same").json(&body);
         office.app.send(request)
     };
     let his = once(OTHER, body.clone()).await;
@@ -277,7 +280,11 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     assert_ne!(his.json()["id"], mine.json()["id"], "an order of one's own");
     // Nor does it stand in the way of another order.
     office.work(|_| Comes::Empty).await;
-    let third = office.app.request("POST", "/v1/scans").header("x-api-key", "a-third-key-0123456789").header("idempotency-key", "the-same");
+    let third = office
+        .app
+        .request("POST", "/v1/scans")
+        .header("x-api-key", "a-third-key-0123456789")
+        .header("idempotency-key", "the-same");
     assert_eq!(office.app.send(third.json(&fares(1))).await.status, 202);
 }
 

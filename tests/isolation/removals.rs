@@ -58,10 +58,13 @@ async fn all_statements() -> Vec<Statement> {
 fn removals(statements: &[Statement]) -> Vec<Removal> {
     let of = |statement: &Statement| {
         let conditions = conditions(&statement.sql);
-        conditions.into_iter().map(|condition| Removal {
-            without: Without { statement: statement.clone(), text: condition.taken_out(&statement.sql) },
-            condition: condition.text,
-        }).collect::<Vec<_>>()
+        conditions
+            .into_iter()
+            .map(|condition| Removal {
+                without: Without { statement: statement.clone(), text: condition.taken_out(&statement.sql) },
+                condition: condition.text,
+            })
+            .collect::<Vec<_>>()
     };
     statements.iter().flat_map(of).collect()
 }
@@ -145,10 +148,13 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
         };
         let name = &removal.without.statement.name;
         writeln!(table, "{number:4} {name:28} {:44} {told}", removal.condition).unwrap();
-        let excused = EQUIVALENT.iter().any(|(words, condition, _)| removal.without.statement.is(words) && *condition == removal.condition);
+        let excused =
+            EQUIVALENT.iter().any(|(words, condition, _)| removal.without.statement.is(words) && *condition == removal.condition);
         match result {
             Err(why) if !excused => survived.push(format!("{number} {name} {}: {why}", removal.condition)),
-            Ok(_) if excused => survived.push(format!("{number} {name} {}: it is noticed, and is called equivalent", removal.condition)),
+            Ok(_) if excused => {
+                survived.push(format!("{number} {name} {}: it is noticed, and is called equivalent", removal.condition))
+            }
             _ => {}
         }
     }

@@ -49,11 +49,7 @@ pub fn queries() -> Vec<Statement> {
             let path = entry.unwrap().path();
             let digest = path.file_stem().unwrap().to_str().unwrap().trim_start_matches("query-")[..8].to_owned();
             let described: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-            Statement {
-                name: format!("query {digest}"),
-                sql: described["query"].as_str().unwrap().to_owned(),
-                kind: Kind::Query,
-            }
+            Statement { name: format!("query {digest}"), sql: described["query"].as_str().unwrap().to_owned(), kind: Kind::Query }
         })
         .collect();
     found.sort_by(|one, other| one.name.cmp(&other.name));

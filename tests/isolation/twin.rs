@@ -83,7 +83,10 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
                 "status",
                 "case when p_kind <> 'stopped' or t.finished_at is not null then t.status when t.status = 'paused' then 'running' else 'paused' end",
             ),
-            ("status_reason", "case when p_kind = 'stopped' and t.finished_at is null and t.status <> 'paused' then 'twin' else t.status_reason end"),
+            (
+                "status_reason",
+                "case when p_kind = 'stopped' and t.finished_at is null and t.status <> 'paused' then 'twin' else t.status_reason end",
+            ),
             ("priority", "case t.priority when 'scheduled' then 'interactive' else 'scheduled' end"),
             ("upstream_limit", "7"),
             ("max_attempts", "t.max_attempts + 3"),
@@ -91,8 +94,11 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ("requests_spent", "t.requests_spent + 900"),
             ("max_requests", "case when t.max_requests is not null then t.max_requests + 1000 end"),
             ("best_price", "round(10000 / t.best_price, 2)"),
-            ("grant_id", "coalesce((select o.grant_id from scans o where o.tenant_id = t.tenant_id and o.scan_id <> t.scan_id and o.finished_at is null \
-                          order by o.scan_id desc limit 1), t.grant_id)"),
+            (
+                "grant_id",
+                "coalesce((select o.grant_id from scans o where o.tenant_id = t.tenant_id and o.scan_id <> t.scan_id and o.finished_at is null \
+                          order by o.scan_id desc limit 1), t.grant_id)",
+            ),
         ],
     ),
     (
@@ -104,10 +110,7 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
                      (select o.scan_id from scans o where o.tenant_id = t.tenant_id and o.scan_id > t.scan_id order by 1 limit 1), \
                      (select o.scan_id from scans o where o.tenant_id = t.tenant_id order by 1 limit 1)) end",
             ),
-            (
-                "body",
-                r#"t.body || case t.api when 'flights' then '{"passengers": [1, 1]}' else '{"adults": 4}' end::jsonb"#,
-            ),
+            ("body", r#"t.body || case t.api when 'flights' then '{"passengers": [1, 1]}' else '{"adults": 4}' end::jsonb"#),
             ("first_date", "t.first_date - 9000"),
             ("state", "case when t.state = 'cancelled' then 'done' else t.state end"),
             ("observed_at", "case when t.state = 'cancelled' then '2026-01-01' else t.observed_at end"),
@@ -188,7 +191,10 @@ pub async fn install(conn: &mut PgConnection) {
         let differs = DIFFERS.iter().find(|(table, _)| table == name).map_or(&[][..], |(_, differs)| *differs);
         assert!(differs.iter().all(|(column, _)| columns.iter().any(|held| held == column)), "{name} has other columns now");
         let begins = key.first().map(String::as_str);
-        assert!(begins == Some("tenant_id") || DIRECTORY.contains(&name.as_str()), "{name}: its key does not begin with the tenant");
+        assert!(
+            begins == Some("tenant_id") || DIRECTORY.contains(&name.as_str()),
+            "{name}: its key does not begin with the tenant"
+        );
         if !DIRECTORY.contains(&name.as_str()) {
             let value = |column: &String| match differs.iter().find(|(differing, _)| differing == column) {
                 _ if column == "tenant_id" => "p_twin".to_owned(),

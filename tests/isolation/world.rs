@@ -107,7 +107,12 @@ impl Beginnings {
 
 impl World {
     /// A world of its own; `expected` is what its steps are compared with.
-    pub async fn open(from: &Beginnings, twin: Option<Twin>, without: Option<&Without>, expected: Option<Arc<Vec<Note>>>) -> Self {
+    pub async fn open(
+        from: &Beginnings,
+        twin: Option<Twin>,
+        without: Option<&Without>,
+        expected: Option<Arc<Vec<Note>>>,
+    ) -> Self {
         Self::of(from.of(twin).copy().await, twin, without, expected).await
     }
 
@@ -125,14 +130,28 @@ impl World {
         };
         let wire = Wire::start(&db.connect_options(), swap);
         // Nobody waits for a lock here but for one on the twin's rows.
-        let options = wire.options(&db.connect_options()).options(twin.unwrap_or(Twin::First).ways()).options([("lock_timeout", "1s")]);
+        let options =
+            wire.options(&db.connect_options()).options(twin.unwrap_or(Twin::First).ways()).options([("lock_timeout", "1s")]);
         let pool = PgPoolOptions::new().max_connections(6).connect_lazy_with(options.clone());
         let app = TestApp::builder().orders(pool.clone(), options).start().await;
         // So that its number is the same in every world.
         sqlx::raw_sql("truncate workers restart identity").execute(&mut own).await.unwrap();
         let worker = sqlx::query_scalar("insert into workers (lease_until) values ('infinity') returning worker_id");
         let worker = WorkerId(worker.fetch_one(&mut own).await.unwrap());
-        Self { app, pool, worker, wire, twin, own, ids: Ids::default(), notes: Vec::new(), looked: Default::default(), is_stale: true, expected, db }
+        Self {
+            app,
+            pool,
+            worker,
+            wire,
+            twin,
+            own,
+            ids: Ids::default(),
+            notes: Vec::new(),
+            looked: Default::default(),
+            is_stale: true,
+            expected,
+            db,
+        }
     }
 
     /// Who stands beside the first tenant.
@@ -163,7 +182,9 @@ impl World {
     /// The id of something that only the twin has; where there is no twin, one that nothing has.
     pub async fn foreign(&mut self, sql: &'static str, prefix: &str) -> Seen<String> {
         let found = match self.twin {
-            Some(_) => sqlx::query_scalar(sql).fetch_one(&mut self.own).await.map_err(|error| Noticed(format!("{sql}: {error}")))?,
+            Some(_) => {
+                sqlx::query_scalar(sql).fetch_one(&mut self.own).await.map_err(|error| Noticed(format!("{sql}: {error}")))?
+            }
             None => Uuid::now_v7(),
         };
         Ok(format!("{prefix}_{}", found.simple()))
@@ -283,7 +304,8 @@ impl World {
         let [rows, twin] = if is_reading { Default::default() } else { self.look().await };
         let note = Note { step, answer, rows, twin };
         if let Some(expected) = &self.expected {
-            let told = expected.get(self.notes.len()).map_or_else(|| Some("one step more".to_owned()), |noted| note.differs(noted));
+            let told =
+                expected.get(self.notes.len()).map_or_else(|| Some("one step more".to_owned()), |noted| note.differs(noted));
             if let Some(told) = told {
                 return Err(Noticed(format!("{}: {told}", note.step)));
             }

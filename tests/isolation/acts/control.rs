@@ -80,7 +80,11 @@ pub async fn pace(world: &mut World) -> Seen {
     world.post(&format!("/v1/scans/{scan}/retry"), json!({"search_status": ["degraded"]})).await?;
     world.ask("POST", &format!("/v1/scans/{scan}/resume"), None).await?;
     // A claimer comes to a lane that is paused.
-    world.arrange("update lanes set next_at = now(), paused_until = '2998-01-01', pause_reason = 'rate_limited' where tenant_id = $1").await?;
+    world
+        .arrange(
+            "update lanes set next_at = now(), paused_until = '2998-01-01', pause_reason = 'rate_limited' where tenant_id = $1",
+        )
+        .await?;
     world.claim(1).await?;
     world.arrange("update lanes set next_at = now(), paused_until = null, pause_reason = null where tenant_id = $1").await?;
     world.finish(|_| Comes::Empty).await?;

@@ -20,7 +20,11 @@ pub async fn play(world: &mut World) -> Seen {
     world.record(&[(&claims[0], Comes::Price(170))]).await?;
     world.arrange("update scan_items set not_before = now() where tenant_id = $1 and state = 'delayed'").await?;
     world.ask("POST", &format!("/v1/scans/{scan}/pause"), None).await?;
-    world.arrange("update scan_items set state = 'delayed', not_before = now() where tenant_id = $1 and state = 'held' and calls > 0").await?;
+    world
+        .arrange(
+            "update scan_items set state = 'delayed', not_before = now() where tenant_id = $1 and state = 'held' and calls > 0",
+        )
+        .await?;
     world.release(Api::Flights).await?;
     world.ask("POST", &format!("/v1/scans/{scan}/resume"), None).await?;
     let again = world.claim(9).await?;

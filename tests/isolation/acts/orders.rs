@@ -54,7 +54,9 @@ pub async fn reading(world: &mut World) -> Seen {
     for query in ["status=incomplete", "endpoint=flights/oneway", "endpoint=flights/roundtrip", "tag=x", "tag=twin"] {
         world.get(&format!("/v1/scans?{query}")).await?;
     }
-    for query in ["", "?limit=2", "?state=failed", "?search_status=ok", "?reason=upstream_timeout", "?sort=price", "?expand=answer"] {
+    for query in
+        ["", "?limit=2", "?state=failed", "?search_status=ok", "?reason=upstream_timeout", "?sort=price", "?expand=answer"]
+    {
         world.get(&format!("/v1/scans/{scan}/items{query}")).await?;
     }
     for sort in ["position", "price"] {

@@ -41,7 +41,11 @@ impl Finder {
                 let digest: Vec<u8> = sqlx::query_scalar(call).bind(whole.as_bytes()).fetch_one(db.pool()).await.unwrap();
                 hashed(&db, &mut forms, hash, digest).await;
             }
-            let digest: Vec<u8> = sqlx::query_scalar("select decode(md5($1::bytea), 'hex')").bind(whole.as_bytes()).fetch_one(db.pool()).await.unwrap();
+            let digest: Vec<u8> = sqlx::query_scalar("select decode(md5($1::bytea), 'hex')")
+                .bind(whole.as_bytes())
+                .fetch_one(db.pool())
+                .await
+                .unwrap();
             hashed(&db, &mut forms, "md5", digest).await;
         }
         Self::new(forms.into_iter().map(|(form, bytes)| (form.to_owned(), bytes)).collect())
@@ -84,8 +88,7 @@ async fn hashed(db: &TestDb, forms: &mut Vec<(&'static str, Vec<u8>)>, hash: &'s
 }
 
 async fn encoded(db: &TestDb, bytes: &[u8], form: &str) -> String {
-    let text: String =
-        sqlx::query_scalar("select encode($1, $2)").bind(bytes).bind(form).fetch_one(db.pool()).await.unwrap();
+    let text: String = sqlx::query_scalar("select encode($1, $2)").bind(bytes).bind(form).fetch_one(db.pool()).await.unwrap();
     text.replace('\n', "")
 }
 

@@ -24,8 +24,21 @@ use crate::support::upstream::{Call, Upstream, fare};
 
 /// How the marketplace answers; each has a key of its own, so that each caller has lanes of his own.
 const MANNERS: [&str; 15] = [
-    "good", "echo", "partial", "refused", "unprocessable", "rejected", "unsubscribed", "limited", "broken", "incomplete", "missing", "moved",
-    "garbage", "reset", "hang",
+    "good",
+    "echo",
+    "partial",
+    "refused",
+    "unprocessable",
+    "rejected",
+    "unsubscribed",
+    "limited",
+    "broken",
+    "incomplete",
+    "missing",
+    "moved",
+    "garbage",
+    "reset",
+    "hang",
 ];
 
 /// A key for each manner. Their core is random; what follows has characters that are written otherwise in JSON and in URLs.
@@ -61,7 +74,8 @@ fn answer(manner: &str, call: &Call) -> Reply {
         "reset" => return Reply::reset(),
         _ => return Reply::hang(),
     };
-    let echoes = ["x-search-reason", "x-search-fallback", "x-plan-echo", "x-ratelimit-requests-limit", "x-request-id", "set-cookie"];
+    let echoes =
+        ["x-search-reason", "x-search-fallback", "x-plan-echo", "x-ratelimit-requests-limit", "x-request-id", "set-cookie"];
     echoes.iter().fold(reply, |reply, name| reply.header(name, key))
 }
 

@@ -141,7 +141,12 @@ impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for kind in ["answers", "log", "admin", "table", "stored answers", "data", "process"] {
             let of_kind = || self.0.iter().filter(|(place, _)| place.starts_with(kind));
-            writeln!(f, "  {kind:16} {:5} {:10} bytes", of_kind().count(), of_kind().map(|(_, bytes)| bytes.len()).sum::<usize>())?;
+            writeln!(
+                f,
+                "  {kind:16} {:5} {:10} bytes",
+                of_kind().count(),
+                of_kind().map(|(_, bytes)| bytes.len()).sum::<usize>()
+            )?;
         }
         Ok(())
     }

@@ -46,11 +46,18 @@ const CARRIERS: [Carrier; 16] = [
 ];
 
 fn clients() -> [reqwest::Client; 2] {
-    let client = || reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(30));
+    let client =
+        || reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(30));
     [client().build().unwrap(), client().http2_prior_knowledge().build().unwrap()]
 }
 
-fn request(client: &reqwest::Client, service: &Service, (method, path): (&str, &str), carrier: Carrier, key: &str) -> reqwest::RequestBuilder {
+fn request(
+    client: &reqwest::Client,
+    service: &Service,
+    (method, path): (&str, &str),
+    carrier: Carrier,
+    key: &str,
+) -> reqwest::RequestBuilder {
     let url = format!("{}{path}", service.url);
     let method = method.parse().unwrap();
     match carrier {
@@ -153,7 +160,15 @@ fn body(method: &str, path: &str) -> Option<Value> {
 /// Bodies that no route takes.
 fn bad_bodies() -> Vec<Vec<u8>> {
     let deep = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
-    vec![b"{".to_vec(), b"[]".to_vec(), b"\"".to_vec(), vec![0xff, 0xfe, 0], deep.into_bytes(), vec![b' '; 2 << 20], b"{\"unknown\": 1}".to_vec()]
+    vec![
+        b"{".to_vec(),
+        b"[]".to_vec(),
+        b"\"".to_vec(),
+        vec![0xff, 0xfe, 0],
+        deep.into_bytes(),
+        vec![b' '; 2 << 20],
+        b"{\"unknown\": 1}".to_vec(),
+    ]
 }
 
 /// Methods and paths that are not served.
@@ -217,7 +232,8 @@ pub async fn every_manner(service: &Service, named: &[String; 2], keys: &[String
     let routes = routes(service, named).await;
     let [client, _] = clients();
     let mut requests = Vec::new();
-    let asks = |path: &str| path == "/v1/verify" || endpoints::bodies().iter().any(|(endpoint, ..)| path == format!("/v1/{endpoint}"));
+    let asks =
+        |path: &str| path == "/v1/verify" || endpoints::bodies().iter().any(|(endpoint, ..)| path == format!("/v1/{endpoint}"));
     for key in keys {
         for (method, path) in routes.iter().filter(|(_, path)| asks(path)) {
             for strict in [false, true] {
