@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, PaceConfig, UpstreamConfig, WorkerConfig};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
+use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::Watch;
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
@@ -55,6 +56,8 @@ pub enum ServiceError {
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
@@ -82,6 +85,10 @@ impl Service {
         let database = Database::open(&settings.database).await?;
         let ring = keyring(&settings.keys, database.data_dir())?;
         let ring = ring.map(Arc::new);
+        let worker = match settings.worker {
+            Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
+            _ => None,
+        };
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()));
         if let Some(ring) = &ring {
             let watch = Watch::start(database.connect_options().clone(), &stop);
@@ -99,7 +106,7 @@ impl Service {
             if !prepared && !prepare(&pool, ring.as_deref(), &stopped).await? {
                 return Ok(());
             }
-            match (settings.worker, ring) {
+            match (worker, ring) {
                 (Some(config), Some(ring)) => Ok(worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await?),
                 _ => {
                     stopped.cancelled().await;
@@ -143,6 +150,18 @@ fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyrin
         (None, None, Some(folder)) => Keyring::read_or_make(&folder.join("master.key")).map(Some),
         (None, None, None) => Ok(None),
     }
+}
+
+/// The worker's settings with the folder of its spool: as set, or in the data folder.
+fn with_spool(mut config: WorkerConfig, database: &DatabaseConfig, data_dir: Option<&Path>) -> Result<WorkerConfig, ServiceError> {
+    let folder = match (config.spool_dir, data_dir.or(database.data_dir.as_deref())) {
+        (Some(folder), _) => folder,
+        (None, Some(data)) => data.join("spool"),
+        (None, None) => db::embedded::default_home().map_err(DbError::from)?.join("spool"),
+    };
+    spool::make_folder(&folder)?;
+    config.spool_dir = Some(folder);
+    Ok(config)
 }
 
 /// Brings the database up to date, however long it takes to answer; `false`: told to stop before that.

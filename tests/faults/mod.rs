@@ -1,6 +1,22 @@
-//! Real processes and real faults: `farescan serve` killed, stopped and told to end in the middle of calls, Postgres crashed under load.
-//! Afterwards the marketplace's ledger is compared with what is on record.
+//! Real processes and real faults: a test for each row of the engine's table of faults, but for those of pacing and monitors, which stand
+//! beside their parts. `farescan` is killed, stopped and told to end in the middle of calls; Postgres is crashed, taken away and filled;
+//! the marketplace misbehaves. Afterwards the marketplace's ledger is compared with what is on record ([`books`]).
+//!
+//! Leases and time limits are shortened, so that all of it takes a minute; `FARESCAN_SOAK=1` has the real ones, and the long run ([`soak`]).
 
+mod away;
+mod books;
+mod disk;
 mod kill;
+mod marketplace;
+mod orders;
 mod postgres;
 mod process;
+mod soak;
+mod spooled;
+mod stop;
+
+/// Whether the long form is wanted.
+fn is_soak() -> bool {
+    std::env::var_os("FARESCAN_SOAK").is_some()
+}
