@@ -153,7 +153,11 @@ fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyrin
 }
 
 /// The worker's settings with the folder of its spool: as set, or in the data folder.
-fn with_spool(mut config: WorkerConfig, database: &DatabaseConfig, data_dir: Option<&Path>) -> Result<WorkerConfig, ServiceError> {
+fn with_spool(
+    mut config: WorkerConfig,
+    database: &DatabaseConfig,
+    data_dir: Option<&Path>,
+) -> Result<WorkerConfig, ServiceError> {
     let folder = match (config.spool_dir, data_dir.or(database.data_dir.as_deref())) {
         (Some(folder), _) => folder,
         (None, Some(data)) => data.join("spool"),

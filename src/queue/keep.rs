@@ -115,31 +115,28 @@ impl Keeper {
         }
     }
 
-    /// Puts calls into the spool and frees their places; `false`: it would not have them.
+    /// Puts calls into the spool and frees their places; `false`: some are left, which it would not have.
     async fn park(&mut self, batch: &mut Vec<Handed>) -> bool {
+        if self.spool.is_none() {
+            return false;
+        }
         let payloads: Result<Vec<_>, _> =
             batch.iter().map(|handed| entry::write(&handed.finished, &handed.ticket.claimed)).collect();
         let parked = match payloads {
-            Ok(payloads) => self.on_disk(move |spool| spool.append(&payloads).map(|()| spool.has_room())).await,
+            Ok(payloads) => self.on_disk(move |spool| Ok((spool.append_most(&payloads), spool.has_room()))).await,
             Err(error) => Err(error.into()),
         };
-        match parked {
-            Ok(has_room) => {
-                if !self.away {
-                    tracing::warn!("the database is away: answers are kept in the spool");
-                    (self.away, self.next_drain) = (true, Instant::now() + RETRY);
-                }
-                self.room.set(has_room);
-                batch.drain(..).for_each(Handed::parked);
-                true
-            }
-            Err(_) if self.spool.is_none() => false,
-            Err(error) => {
-                tracing::error!(%error, calls = batch.len(), "answers cannot be spooled: they wait in memory");
-                self.room.set(false);
-                false
-            }
+        let ((count, ended), has_room) = parked.unwrap_or_else(|error| ((0, Err(error)), false));
+        batch.drain(..count).for_each(Handed::parked);
+        if count > 0 && !self.away {
+            tracing::warn!("the database is away: answers are kept in the spool");
+            (self.away, self.next_drain) = (true, Instant::now() + RETRY);
         }
+        self.room.set(has_room && ended.is_ok());
+        if let Err(error) = ended {
+            tracing::error!(%error, calls = batch.len(), "answers cannot be spooled: they wait in memory");
+        }
+        batch.is_empty()
     }
 
     /// Returns when it is time for [`drain`](Self::drain).
@@ -153,10 +150,11 @@ impl Keeper {
     /// Stores some of what is in the spool, and looks for spools of dead processes.
     pub(super) async fn drain(&mut self) {
         let drained = self.drain_some().await;
-        self.next_drain = Instant::now() + drained.unwrap_or_else(|error| {
-            tracing::error!(%error, "the spool cannot be read");
-            LOOK
-        });
+        self.next_drain = Instant::now()
+            + drained.unwrap_or_else(|error| {
+                tracing::error!(%error, "the spool cannot be read");
+                LOOK
+            });
     }
 
     /// Gives how long the next look at the spool is of no use.

@@ -94,7 +94,13 @@ pub struct Queue {
 impl Queue {
     /// Starts claiming, and storing what is in the spool. Calls that are yielded through the inbox are to be carried out by the caller.
     #[must_use]
-    pub fn start(pool: PgPool, ring: Arc<Keyring>, upstream: upstream::Client, config: &WorkerConfig, spool: Option<Spool>) -> Self {
+    pub fn start(
+        pool: PgPool,
+        ring: Arc<Keyring>,
+        upstream: upstream::Client,
+        config: &WorkerConfig,
+        spool: Option<Spool>,
+    ) -> Self {
         let (work_stops, upkeep_stops, failed) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let lease = Arc::new(Lease::new(config.lease()));
@@ -120,7 +126,8 @@ impl Queue {
         let room = keeper.room.clone();
         vital(record::serve(keeper, handed).boxed());
         vital(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()).boxed());
-        let claimer = claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone(), room };
+        let claimer =
+            claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone(), room };
         vital(claimer.run(wake, work_stops.clone()).boxed());
 
         let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), begin, record });

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use farescan::contract::scans::ScanStatus;
 use farescan::ids::ScanId;
+use rand::RngExt as _;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::books::Books;
 use super::process::Serve;
@@ -29,11 +30,16 @@ struct Outage {
 
 impl Outage {
     async fn begin(items: i64) -> Self {
+        Self::with(items, json!([fare(120, &json!({}))]), &[]).await
+    }
+
+    /// With this answer to every call.
+    async fn with(items: i64, answer: Value, settings: &[(&str, &str)]) -> Self {
         let mut server = PrivatePg::start().await;
         let stage = Stage::on(&server.url()).await;
         let gate = Gate::closed();
-        stage.upstream.on_any().reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
-        let service = Serve::start(&stage, IN_FLIGHT);
+        stage.upstream.on_any().reply(Reply::json(answer).held_by(&gate));
+        let service = Serve::with(&stage, IN_FLIGHT, settings);
         service.url().await;
         let scan = stage.submit(items, &json!({})).await;
         stage.upstream.wait_for_in_flight(IN_FLIGHT.into()).await;
@@ -146,4 +152,47 @@ async fn a_scan_that_was_deleted_meanwhile_leaves_nothing_to_drain() {
     let other = stage.submit(3, &json!({})).await;
     assert_eq!(stage.ended(other).await.items.ok, 3, "it works on");
     service.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_database_refuses_is_set_aside_and_keeps_nobody_else_waiting() {
+    let outage = Outage::begin(i64::from(IN_FLIGHT)).await;
+    outage.answers_are_spooled().await;
+    let Outage { mut server, stage, service, scan, .. } = outage;
+    service.kill();
+    server.restart().await;
+    sqlx::raw_sql(
+        "create function refuse() returns trigger language plpgsql as $$ begin
+             if new.item_id = (select i.item_id from scan_items i where i.position = 3) then
+                 raise exception 'never' using errcode = '22000';
+             end if;
+             return new;
+         end $$;
+         create trigger refuse before insert on answers for each row execute function refuse()",
+    )
+    .execute(stage.pool())
+    .await
+    .unwrap();
+    let service = Serve::start(&stage, 4);
+    service.says("an answer was set aside").await;
+    let seen = stage.ended_within(scan, Duration::from_secs(60)).await;
+    assert_eq!((seen.status, seen.items.ok, seen.items.degraded), (ScanStatus::Incomplete, u32::from(IN_FLIGHT) - 1, 1));
+    assert_eq!(spooled::files(&stage, "spool").len(), 0, "it is not tried again");
+    assert_eq!(spooled::files(&stage, "refused").len(), 1, "and not thrown away");
+    println!("{}", Books::compare(&stage).await);
+    service.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_disk_will_not_have_waits_in_memory() {
+    let filler: String = (0..200_000).map(|_| char::from(rand::rng().random_range(b' '..b'~'))).collect();
+    let mut row = fare(120, &json!({}));
+    row["filler"] = json!(filler);
+    // Sixteen such answers are three times what the spool may hold.
+    let outage = Outage::with(40, json!([row]), &[("FARESCAN_SPOOL_MIB", "1")]).await;
+    outage.gate.open();
+    outage.service.says("answers cannot be spooled").await;
+    let spooled = spooled::count(&outage.stage);
+    assert!((1..usize::from(IN_FLIGHT)).contains(&spooled), "{spooled}");
+    outage.ends_complete(40).await;
 }

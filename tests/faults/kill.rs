@@ -14,13 +14,6 @@ use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use crate::worker::stage::Stage;
 
-/// Random moments from a seed that is printed; `FARESCAN_SEED` repeats them.
-pub fn seed() -> u64 {
-    let seed = std::env::var("FARESCAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random::<u64>);
-    println!("FARESCAN_SEED={seed}");
-    seed
-}
-
 /// The newest process, and how many calls of it are on record and not ended.
 async fn in_flight(stage: &Stage) -> (i64, i64) {
     let newest = "select coalesce(max(w.worker_id), 0), count(a.item_id)
@@ -44,7 +37,7 @@ async fn newest_with_calls(stage: &Stage, previous: i64, calls: i64) -> i64 {
 /// `FARESCAN_SOAK=1`: the long form.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_again_and_again_in_the_middle_of_calls_it_loses_nothing_and_repeats_nothing() {
-    let seed = seed();
+    let seed = super::seed();
     let kills = if super::is_soak() { 20 } else { 5 };
     let mut dice = StdRng::seed_from_u64(seed);
     let concurrency = 12;

@@ -52,14 +52,25 @@ async fn whatever_it_sends_a_call_ends_in_its_time_frees_its_place_and_holds_lit
         let seen = stage.ended_within(scan, Duration::from_secs(if super::is_soak() { 240 } else { 60 })).await;
         assert_eq!(seen.items.degraded, u32::from(CALLS), "{reason}: {seen:#?}");
         let items = stage.items(scan).await;
-        assert!(items.iter().all(|item| item.state == ItemState::Done && item.reason.as_deref() == Some(reason)), "{reason}: {items:#?}");
+        assert!(
+            items.iter().all(|item| item.state == ItemState::Done && item.reason.as_deref() == Some(reason)),
+            "{reason}: {items:#?}"
+        );
         reasons.push(format!("{reason} {:.1} s", begun.elapsed().as_secs_f64()));
         // Each kind by itself: forty failures in a row would open the circuit.
-        sqlx::query("update circuits set tally = default, opened_at = null, probe_at = null").execute(stage.pool()).await.unwrap();
+        sqlx::query("update circuits set tally = default, opened_at = null, probe_at = null")
+            .execute(stage.pool())
+            .await
+            .unwrap();
     }
     let held = service.peak_memory() - before;
     assert!(held <= u64::from(CALLS) * MEMORY_OF_A_CALL, "{CALLS} calls held {} MiB", held / 1024 / 1024);
-    println!("{}; at most {} MiB for {CALLS} calls; {}", reasons.join(", "), held / 1024 / 1024, Books::compare(&stage).await.complete());
+    println!(
+        "{}; at most {} MiB for {CALLS} calls; {}",
+        reasons.join(", "),
+        held / 1024 / 1024,
+        Books::compare(&stage).await.complete()
+    );
     service.kill();
 }
 
@@ -91,6 +102,11 @@ async fn a_storm_of_server_errors_opens_the_circuit_and_the_scan_goes_on_by_itse
     stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let seen = stage.ended_within(scan, Duration::from_secs(60)).await;
     assert_eq!((seen.items.pending, seen.items.ok + seen.items.degraded), (0, 200));
-    println!("{} calls failed, {} were not asked until it was up; {}", seen.items.degraded, seen.items.ok, Books::compare(&stage).await.complete());
+    println!(
+        "{} calls failed, {} were not asked until it was up; {}",
+        seen.items.degraded,
+        seen.items.ok,
+        Books::compare(&stage).await.complete()
+    );
     drop(services);
 }

@@ -12,7 +12,6 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::books::Books;
-use super::kill::seed;
 use super::process::{LEASE_SECONDS, Serve};
 use super::spooled;
 use crate::support::db::PrivatePg;
@@ -180,7 +179,7 @@ async fn for_half_an_hour_of_everything_at_random_nothing_is_lost_and_nothing_as
         return println!("set FARESCAN_SOAK=1 for the long run");
     }
     let minutes = std::env::var("FARESCAN_SOAK_MINUTES").ok().map_or(30, |minutes| minutes.parse().unwrap());
-    let mut soak = Soak::begin(seed()).await;
+    let mut soak = Soak::begin(super::seed()).await;
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     while Instant::now() < end {
         soak.man().await;

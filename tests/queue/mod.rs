@@ -4,6 +4,7 @@ mod begin;
 mod claim;
 mod hold;
 mod lost;
+mod model;
 mod races;
 mod record;
 mod yard;

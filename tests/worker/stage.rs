@@ -135,7 +135,8 @@ impl Stage {
         Running::start(deps)
     }
 
-    fn desk(&self) -> Desk<'_> {
+    /// The caller, as the parts of the job API know him.
+    pub fn desk(&self) -> Desk<'_> {
         Desk { pool: self.pool(), ring: &self.ring, key: &self.key, now: Timestamp::now() }
     }
 

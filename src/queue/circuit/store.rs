@@ -51,8 +51,7 @@ impl Reporter {
     pub(in crate::queue) async fn tell(&mut self, pool: &PgPool) {
         self.last = Some(Instant::now());
         for api in Api::ALL {
-            let calls: Vec<_> =
-                self.waiting.iter().filter(|(of, ..)| of == api).map(|(_, item, sign)| (*item, *sign)).collect();
+            let calls: Vec<_> = self.waiting.iter().filter(|(of, ..)| of == api).map(|(_, item, sign)| (*item, *sign)).collect();
             if calls.is_empty() {
                 continue;
             }

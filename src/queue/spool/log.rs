@@ -157,7 +157,11 @@ impl Log {
 
     /// Away with a file that is drained; what could not be read stays under another name.
     pub(super) fn remove(self) -> io::Result<()> {
-        if self.damaged { std::fs::rename(&self.path, self.path.with_extension(DAMAGED)) } else { std::fs::remove_file(&self.path) }
+        if self.damaged {
+            std::fs::rename(&self.path, self.path.with_extension(DAMAGED))
+        } else {
+            std::fs::remove_file(&self.path)
+        }
     }
 }
 

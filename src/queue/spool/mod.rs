@@ -122,6 +122,19 @@ impl Spool {
         own.append(&records)
     }
 
+    /// Appends as many of the first answers as there is room for; gives how many, and why not all.
+    pub(super) fn append_most(&mut self, payloads: &[Vec<u8>]) -> (usize, io::Result<()>) {
+        if self.append(payloads).is_ok() {
+            return (payloads.len(), Ok(()));
+        }
+        for (count, payload) in payloads.iter().enumerate() {
+            if let Err(error) = self.append(std::slice::from_ref(payload)) {
+                return (count, Err(error));
+            }
+        }
+        (payloads.len(), Ok(()))
+    }
+
     /// Takes over the files of dead processes; gives how many.
     pub(super) fn adopt(&mut self) -> io::Result<usize> {
         let mut found = 0;

@@ -2,10 +2,18 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use bytes::Bytes;
 use proptest::prelude::*;
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::contract::{Api, Endpoint, Request, SearchStatus};
+use crate::ids::{ItemId, ScanId, TenantId};
+use crate::queue::finished::Finished;
+use crate::queue::store::Claimed;
+use crate::queue::{Claim, WorkerId};
+use crate::search::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, Search};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -111,7 +119,7 @@ fn an_heir_that_dies_halfway_leaves_everything_to_the_next() {
 fn it_is_full_at_its_bound_and_asks_for_no_more_at_four_fifths() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
-    let tenth = vec![7; usize::try_from(MIB / 10).unwrap() - 100];
+    let tenth = vec![7; usize::try_from(MIB / 10).unwrap() - 10];
     for tenths in 1..=9 {
         spool.append(std::slice::from_ref(&tenth)).unwrap();
         assert_eq!(spool.has_room(), tenths < 8, "{tenths}");
@@ -148,6 +156,59 @@ fn a_folder_that_cannot_be_made_names_the_setting() {
     std::fs::write(&occupied, "").unwrap();
     let error = make_folder(&occupied.join("spool")).unwrap_err().to_string();
     assert!(error.contains("FARESCAN_SPOOL_DIR") && error.contains("file/spool"), "{error}");
+}
+
+#[test]
+fn of_what_does_not_fit_the_first_are_kept() {
+    let folder = TempDir::new().unwrap();
+    let mut spool = spool(&folder);
+    let third = vec![7; usize::try_from(MIB / 3).unwrap() - 100];
+    let (count, ended) = spool.append_most(&[third.clone(), third.clone(), third.clone(), third.clone()]);
+    assert_eq!((count, ended.unwrap_err().kind()), (3, io::ErrorKind::QuotaExceeded));
+    assert_eq!(drained(&mut spool).len(), 3);
+}
+
+#[test]
+fn a_finished_call_comes_back_as_it_was() {
+    let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14", "currency": "EUR"});
+    let body = body.as_object().unwrap().clone();
+    let claimed = Claimed {
+        claim: Claim { worker: WorkerId(7), tenant: TenantId::new(), item: ItemId::new(), number: 3 },
+        lane: Api::Flights,
+        scan: ScanId::new(),
+        endpoint: "flights/oneway".to_owned(),
+        body: body.clone(),
+        upstream_filters: false,
+        upstream_limit: None,
+        grant: None,
+    };
+    let search = Search::of_item(Request::check(Endpoint::FlightsOneway, &body).unwrap().request, 50, false);
+    let row = json!({"airline": "Example Air", "price_as_number": 120.55, "buy_link": "https://x.example/?curr=EUR",
+                     "price_insights_low": 100.1, "price_insights_high": 200, "stops": 1});
+    let answer = Answer { body: json!([row]), results: 1, stated: Some(SearchStatus::Ok), reason: Some("why".to_owned()) };
+    let outcome = |finding| Outcome {
+        finding,
+        http_status: Some(200),
+        search_headers: vec![("x-search-status".to_owned(), "ok".to_owned())],
+        plan_headers: Vec::new(),
+        plan: PlanQuota::default(),
+        billed_requests: 2,
+        latency: std::time::Duration::from_millis(1_600),
+    };
+    let now = jiff::Timestamp::now();
+    let limit = RateLimit { body: Bytes::new(), content_type: None, retry_after: Some("30".to_owned()) };
+    for finding in [
+        Finding::Answer(answer),
+        Finding::Incomplete(Incomplete::Timeout),
+        Finding::RateLimited(limit),
+        Finding::Refused { message: "no".to_owned() },
+    ] {
+        let before = Finished::of(&claimed, &search, &outcome(finding), now);
+        let after = entry::read(&entry::write(&before, &claimed).unwrap()).unwrap();
+        assert_eq!(after.call, before.call);
+        assert_eq!((after.lane, &after.answer, &after.best), (before.lane, &before.answer, &before.best));
+        assert_eq!(after.observation, before.observation);
+    }
 }
 
 /// A file of a dead process that holds these payloads, as bytes, and where each record ends.
