@@ -47,13 +47,15 @@ impl Sign {
     /// The sign of an outcome; `None`: it says nothing.
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         match &outcome.finding {
-            Finding::Answer(_) | Finding::Nothing { .. } | Finding::Refused { .. } => Some(Self::Good),
-            Finding::Incomplete(Incomplete::Stated { .. }) => Some(Self::Good),
-            Finding::Incomplete(Incomplete::Status(400..=499)) => None,
-            Finding::Incomplete(
-                Incomplete::Timeout | Incomplete::Status(_) | Incomplete::Connection | Incomplete::Unreadable,
-            ) => Some(Self::Bad),
-            Finding::RateLimited(_) | Finding::KeyRejected { .. } | Finding::NotSubscribed { .. } => None,
+            Finding::Answer(_)
+            | Finding::Nothing { .. }
+            | Finding::Refused { .. }
+            | Finding::Incomplete(Incomplete::Stated { .. }) => Some(Self::Good),
+            Finding::RateLimited(_)
+            | Finding::KeyRejected { .. }
+            | Finding::NotSubscribed { .. }
+            | Finding::Incomplete(Incomplete::Status(400..=499)) => None,
+            Finding::Incomplete(_) => Some(Self::Bad),
         }
     }
 }

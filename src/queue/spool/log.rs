@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::frame::{self, HEAD, Head, MAGIC};
 
 /// The first bytes of a file that are no record.
-pub(super) const FRONT: u64 = MAGIC.len() as u64;
+const FRONT: u64 = MAGIC.len() as u64;
 /// A file that is being made: it gets its name once it is locked, so that nobody takes it for a dead process's.
 pub(super) const DRAFT: &str = "new";
 /// A file with records.

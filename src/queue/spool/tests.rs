@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::frame::MAGIC;
 use super::*;
 use crate::contract::{Api, Endpoint, Request, SearchStatus};
 use crate::ids::{ItemId, ScanId, TenantId};
@@ -242,7 +243,7 @@ proptest! {
     #[test]
     fn cut_at_any_byte_it_gives_back_the_whole_records_before_the_cut(payloads in payloads(), at in any::<prop::sample::Index>()) {
         let (bytes, ends) = written(&payloads);
-        let cut = log::FRONT as usize + at.index(bytes.len() + 1 - log::FRONT as usize);
+        let cut = MAGIC.len() + at.index(bytes.len() + 1 - MAGIC.len());
         let whole = ends.iter().filter(|end| **end <= cut).count();
         let (found, folder) = found(&bytes[..cut]);
         prop_assert_eq!(&found, &payloads[..whole]);
@@ -254,7 +255,7 @@ proptest! {
         payloads in payloads(), at in any::<prop::sample::Index>(), flip in 1_u8..,
     ) {
         let (mut bytes, ends) = written(&payloads);
-        let front = log::FRONT as usize;
+        let front = MAGIC.len();
         let at = front + at.index(bytes.len() - front);
         bytes[at] ^= flip;
         let hit = ends.iter().position(|end| at < *end).unwrap();

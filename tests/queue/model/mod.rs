@@ -102,7 +102,9 @@ impl Trial {
                 if self.dice.random_bool(0.2) { self.record(claim, End::Ok, 1).await + " twice" } else { said }
             }
             72..79 => {
-                let claims: Vec<_> = (0..2).filter_map(|_| self.recent()).collect();
+                let mut claims: Vec<_> = (0..2).filter_map(|_| self.recent()).collect();
+                // A process drops a claim once.
+                claims.dedup();
                 self.give_up(&claims).await
             }
             79..82 => self.bury().await,
@@ -238,7 +240,8 @@ impl Trial {
 
     async fn bury(&mut self) -> String {
         let place = self.dice.random_range(0..2);
-        let dead = std::mem::replace(&mut self.workers[place], self.worker().await);
+        let fresh = self.worker().await;
+        let dead = std::mem::replace(&mut self.workers[place], fresh);
         sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s' where worker_id = $1")
             .bind(dead.0)
             .execute(self.stage.pool())
