@@ -2,7 +2,8 @@
 //!
 //! Here is only the reading; the module that a setting belongs to decides what it means.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,10 +18,46 @@ pub struct HttpConfig {
     /// Address of the API, its description and its docs page
     #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
+}
 
-    /// Address of health and readiness, for operators only
-    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
-    pub admin_listen: SocketAddr,
+/// Where health, readiness and metrics are; every process has them.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Listening")]
+pub struct AdminConfig {
+    /// Address of health, readiness and metrics, for operators only [default: 127.0.0.1:9090, or a free port where that is taken]
+    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS")]
+    pub admin_listen: Option<SocketAddr>,
+}
+
+impl AdminConfig {
+    /// Where it listens when nothing is set. The port is given up to another process that has it, so that a second one starts too.
+    pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
+}
+
+/// How fast one caller may send requests to our own routes (`crate::http`).
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitConfig {
+    /// Requests a second that one caller may send to scans, history and account, in the long run
+    #[arg(long, env = "FARESCAN_REQUESTS_PER_SECOND", value_name = "COUNT", default_value_t = Self::PER_SECOND)]
+    pub requests_per_second: NonZeroU32,
+
+    /// Requests that one caller may send at once
+    #[arg(long, env = "FARESCAN_REQUEST_BURST", value_name = "COUNT", default_value_t = Self::BURST)]
+    pub request_burst: NonZeroU32,
+}
+
+impl LimitConfig {
+    /// Far above what a client sends that waits for its answers.
+    pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
+    /// Five hundred that watch one scan may all begin at once, twice.
+    pub const BURST: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+}
+
+impl Default for LimitConfig {
+    fn default() -> Self {
+        Self { requests_per_second: Self::PER_SECOND, request_burst: Self::BURST }
+    }
 }
 
 /// What is logged, and how.
@@ -53,6 +90,10 @@ pub struct DatabaseConfig {
     #[arg(id = "database_url", long = "database-url", env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub url: Option<SecretString>,
 
+    /// File with the password for the URL, which then holds none: a container's secret
+    #[arg(long, env = "FARESCAN_DATABASE_PASSWORD_FILE", value_name = "FILE")]
+    pub database_password_file: Option<PathBuf>,
+
     /// Folder of the embedded Postgres [default: /var/lib/farescan for root, else the user's data folder]
     #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -80,7 +121,7 @@ impl DatabaseConfig {
 
 impl Default for DatabaseConfig {
     fn default() -> Self {
-        Self { url: None, data_dir: None, pg_bin: None, max_connections: Self::DEFAULT_CONNECTIONS }
+        Self { url: None, database_password_file: None, data_dir: None, pg_bin: None, max_connections: Self::DEFAULT_CONNECTIONS }
     }
 }
 

@@ -59,6 +59,7 @@ pub mod upstream;
 
 pub mod config;
 pub mod db;
+pub mod measure;
 pub mod paging;
 pub mod tenants;
 

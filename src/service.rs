@@ -13,12 +13,13 @@ use secrecy::ExposeSecret;
 use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WorkerConfig};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
+use crate::measure;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::Watch;
 use crate::tenants::store::{RingCheckError, check_ring};
@@ -28,12 +29,16 @@ use crate::worker::{self, WorkerDeps, WorkerError};
 
 /// How long after a failure the database is tried again.
 const DATABASE_RETRY: Duration = Duration::from_secs(2);
+/// How often what was measured is folded into its buckets.
+const FOLD: Duration = Duration::from_secs(5);
 
 /// Everything that an operator may set.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `None`: no listener, for a worker alone.
     pub http: Option<HttpConfig>,
+    pub admin: AdminConfig,
+    pub limits: LimitConfig,
     pub upstream: UpstreamConfig,
     pub database: DatabaseConfig,
     pub keys: KeysConfig,
@@ -53,6 +58,10 @@ pub enum ServiceError {
     Keys(#[from] KeyringError),
     #[error(transparent)]
     Ring(#[from] RingCheckError),
+    #[error(
+        "a worker opens its callers' keys, so it needs the master key: set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY)"
+    )]
+    WorkerWithoutKeys,
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
@@ -72,6 +81,15 @@ pub struct Service {
     database: Database,
     stop: CancellationToken,
     parts: JoinSet<Result<(), ServiceError>>,
+    admin: Admin,
+}
+
+/// The admin listener. It outlives the other parts, so that health and metrics are there while they end.
+#[derive(Debug)]
+struct Admin {
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
 }
 
 impl Service {
@@ -85,21 +103,29 @@ impl Service {
         let database = Database::open(&settings.database).await?;
         let ring = keyring(&settings.keys, database.data_dir())?;
         let ring = ring.map(Arc::new);
+        if ring.is_none() && settings.http.is_none() {
+            return Err(ServiceError::WorkerWithoutKeys);
+        }
         let worker = match settings.worker {
             Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
             _ => None,
         };
-        let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()));
+        let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
+            .with_limits(&settings.limits)
+            .ending_with(stop.clone());
         if let Some(ring) = &ring {
             let watch = Watch::start(database.connect_options().clone(), &stop);
             app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch });
         }
+        // Before the migrations, which may take long: a process that is at them lives.
+        let admin = Admin::listen(&settings.admin, &app).await?;
         let prepared = prepared(database.pool(), ring.as_deref()).await?;
         let mut parts = JoinSet::new();
         let address = match &settings.http {
-            Some(http) => Some(listen(&mut parts, http, &app, &stop).await?),
+            Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
             None => None,
         };
+        tracing::info!(address = address.map(tracing::field::display), admin = %admin.address, "listening");
         let pool = database.pool().clone();
         let stopped = stop.clone();
         parts.spawn(async move {
@@ -114,7 +140,7 @@ impl Service {
                 }
             }
         });
-        Ok(Self { address, database, stop, parts })
+        Ok(Self { address, database, stop, parts, admin })
     }
 
     /// Where the API listens; `None` for a worker alone.
@@ -138,12 +164,56 @@ impl Service {
             self.stop.cancel();
         }
         self.database.close().await;
+        self.admin.end().await;
         result
     }
 }
 
+impl Admin {
+    async fn listen(config: &AdminConfig, app: &AppState) -> Result<Self, ServiceError> {
+        let listener = match config.admin_listen {
+            Some(address) => bind(address).await?,
+            None => bind_default().await?,
+        };
+        let (address, stop) = (listener.local_addr()?, CancellationToken::new());
+        let serving = http::serve(listener, http::admin_router(app.clone()), stop.clone());
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = serving => {}
+                () = fold_metrics() => {}
+            }
+        });
+        Ok(Self { address, stop, task })
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        // Only a panic ends it otherwise, and that was logged.
+        drop(self.task.await);
+    }
+}
+
+/// The default address, or a free port where another process of this machine has it: nobody asked for that very port.
+async fn bind_default() -> Result<TcpListener, ServiceError> {
+    let wanted = AdminConfig::DEFAULT;
+    match bind(wanted).await {
+        Err(ServiceError::Listen { error, .. }) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            tracing::info!(%wanted, "another process has the admin address, so this one takes a free port");
+            bind(SocketAddr::new(wanted.ip(), 0)).await
+        }
+        bound => bound,
+    }
+}
+
+async fn fold_metrics() {
+    loop {
+        tokio::time::sleep(FOLD).await;
+        measure::fold();
+    }
+}
+
 /// The ring of master keys: as set, or beside the embedded data. `None`: this service holds no keys, so it takes no scans.
-fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyring>, KeyringError> {
+pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyring>, KeyringError> {
     match (&config.master_key_file, &config.master_key, data_dir) {
         (Some(file), _, _) => Keyring::read(file).map(Some),
         (None, Some(text), _) => Keyring::parse(text.expose_secret()).map(Some),
@@ -161,7 +231,7 @@ fn with_spool(
     let folder = match (config.spool_dir, data_dir.or(database.data_dir.as_deref())) {
         (Some(folder), _) => folder,
         (None, Some(data)) => data.join("spool"),
-        (None, None) => db::embedded::default_home().map_err(DbError::from)?.join("spool"),
+        (None, None) => db::embedded::default_home().map_err(|_| SpoolError::NoFolder)?.join("spool"),
     };
     spool::make_folder(&folder)?;
     config.spool_dir = Some(folder);
@@ -214,15 +284,12 @@ fn is_passing(failure: &ServiceError) -> bool {
 async fn listen(
     parts: &mut JoinSet<Result<(), ServiceError>>,
     config: &HttpConfig,
-    app: &AppState,
+    app: AppState,
     stop: &CancellationToken,
 ) -> Result<SocketAddr, ServiceError> {
-    let public = bind(config.listen).await?;
-    let admin = bind(config.admin_listen).await?;
-    let (address, admin_address) = (public.local_addr()?, admin.local_addr()?);
-    parts.spawn(serve(public, http::router(app.clone()), stop.clone()));
-    parts.spawn(serve(admin, http::admin_router(app.clone()), stop.clone()));
-    tracing::info!(%address, admin = %admin_address, "listening");
+    let listener = bind(config.listen).await?;
+    let address = listener.local_addr()?;
+    parts.spawn(serve(listener, http::router(app), stop.clone()));
     Ok(address)
 }
 

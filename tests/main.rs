@@ -8,6 +8,7 @@ mod faults;
 mod gateway;
 mod history;
 mod house;
+mod operation;
 mod queue;
 mod scans;
 mod support;

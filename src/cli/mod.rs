@@ -2,7 +2,10 @@
 //! decided here.
 
 mod client;
+mod config;
 mod demo;
+mod healthcheck;
+mod keys;
 mod migrate;
 mod progress;
 mod render;
@@ -34,6 +37,14 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Bring the database's tables up to date and end
     Migrate(migrate::Args),
+    /// Make and renew the master key
+    #[command(subcommand)]
+    Keys(keys::Keys),
+    /// Look at the settings
+    #[command(subcommand)]
+    Config(config::Config),
+    /// Ask a process of this machine whether it is ready; ends with 0 or 1
+    Healthcheck(healthcheck::Args),
 }
 
 /// What a command ends with when it fails: a sentence for the person at the terminal.
@@ -48,6 +59,9 @@ impl Cli {
             Command::Worker(args) => worker::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Migrate(args) => migrate::run(args).await,
+            Command::Keys(keys) => keys::run(keys).await,
+            Command::Config(config) => config::run(&config),
+            Command::Healthcheck(args) => healthcheck::run(args).await,
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

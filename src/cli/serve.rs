@@ -8,7 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
-use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig,
+};
 use crate::sandbox::{self, SandboxOptions};
 use crate::service::{Service, Settings};
 use crate::telemetry;
@@ -25,9 +27,13 @@ pub struct Args {
     #[command(flatten)]
     http: HttpConfig,
     #[command(flatten)]
+    admin: AdminConfig,
+    #[command(flatten)]
+    limits: LimitConfig,
+    #[command(flatten)]
     upstream: UpstreamConfig,
     #[command(flatten)]
-    database: DatabaseConfig,
+    pub(super) database: DatabaseConfig,
     #[command(flatten)]
     keys: KeysConfig,
     #[command(flatten)]
@@ -48,6 +54,8 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
     }
     let settings = Settings {
         http: Some(args.http),
+        admin: args.admin,
+        limits: args.limits,
         upstream: args.upstream,
         database: args.database,
         keys: args.keys,

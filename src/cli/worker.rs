@@ -4,13 +4,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use super::serve::end_signal;
-use crate::config::{DatabaseConfig, KeysConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
 use crate::service::{Service, Settings};
 use crate::telemetry;
 
 /// Settings of `worker`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    admin: AdminConfig,
     #[command(flatten)]
     upstream: UpstreamConfig,
     #[command(flatten)]
@@ -28,6 +30,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     telemetry::start(&args.log)?;
     let settings = Settings {
         http: None,
+        admin: args.admin,
+        limits: LimitConfig::default(),
         upstream: args.upstream,
         database: args.database,
         keys: args.keys,

@@ -4,7 +4,7 @@
 
 pub mod embedded;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -43,6 +43,14 @@ pub enum DbError {
     /// Mend the setting.
     #[error("DATABASE_URL is not a Postgres URL ({0}); it reads like postgres://user:password@host:5432/farescan")]
     Url(#[source] sqlx::Error),
+    /// The file with the database's password.
+    #[error("FARESCAN_DATABASE_PASSWORD_FILE: {path}: {source}")]
+    Password {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Its text says what mends it.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
@@ -73,7 +81,7 @@ impl Database {
     pub async fn open(config: &DatabaseConfig) -> Result<Self, DbError> {
         let url = config.url.as_ref().filter(|url| !url.expose_secret().trim().is_empty());
         let (options, server) = match url {
-            Some(url) => (external(url)?, None),
+            Some(url) => (with_password(external(url)?, config.database_password_file.as_deref())?, None),
             None => open_embedded(config).await?,
         };
         let options = with_session(options);
@@ -179,6 +187,14 @@ fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
     PgConnectOptions::from_str(url).map_err(DbError::Url)
 }
 
+/// Adds the password of a file, whose last line may end. It wins over one in the URL.
+fn with_password(options: PgConnectOptions, file: Option<&Path>) -> Result<PgConnectOptions, DbError> {
+    let Some(path) = file else { return Ok(options) };
+    let text = std::fs::read_to_string(path).map_err(|source| DbError::Password { path: path.to_owned(), source })?;
+    let text = SecretString::from(text);
+    Ok(options.password(text.expose_secret().trim_end_matches(['\n', '\r'])))
+}
+
 async fn open_embedded(config: &DatabaseConfig) -> Result<(PgConnectOptions, Option<Server>), DbError> {
     let options = ServerOptions {
         home: match &config.data_dir {
@@ -258,6 +274,18 @@ mod tests {
             assert!(error.to_string().contains("DATABASE_URL"));
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_password_comes_from_a_file_without_its_line_end() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("password");
+        std::fs::write(&file, "pass word\n").unwrap();
+        let options = || PgConnectOptions::from_str("postgres://me@localhost/x").unwrap();
+        let given = with_password(options(), Some(&file)).unwrap();
+        assert!(given.to_url_lossy().as_str().contains("me:pass%20word@"));
+        let missing = with_password(options(), Some(&place.path().join("none"))).unwrap_err().to_string();
+        assert!(missing.starts_with("FARESCAN_DATABASE_PASSWORD_FILE: ") && missing.contains("none"), "{missing}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! 13).
 //!
 //! [`lift_key`] runs before everything else: it takes every key out of headers and query and leaves what it found as an extension of
-//! the request. [`Caller`] is how a handler asks for it.
+//! the request. [`Caller`] is how a handler of our own routes asks for it, and is counted against its caller's rate (`limits`); the
+//! specified seven, which the marketplace limits, take it uncounted.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::AppState;
 use super::error::ApiError;
 use crate::search::CallerKey;
 
@@ -111,11 +113,24 @@ impl Caller {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl FromRequestParts<AppState> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let caller = Self::of(parts)?;
+        app.admit(&caller.key)?;
+        Ok(caller)
+    }
+}
+
+/// The caller of one of the specified seven, whose rate is the marketplace's to limit.
+pub(super) struct Uncounted(pub(super) Caller);
+
+impl<S: Sync> FromRequestParts<S> for Uncounted {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Self::of(parts)
+        Caller::of(parts).map(Self)
     }
 }
 

@@ -1,15 +1,15 @@
 //! The description of the whole service: `/openapi.json` (OpenAPI 3.1, specification 9) and `/docs`, which shows it from this service's
 //! own files (contract 21). Routes describe themselves; here is what they share.
 
+mod headers;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::Json;
-use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr};
-use utoipa::openapi::{Object, schema::Type};
 use utoipa::{IntoResponses, Modify, OpenApi as _};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
@@ -43,8 +43,9 @@ pub(super) fn shared() -> OpenApi {
     Description::openapi()
 }
 
-/// Names every operation by its method and path (`post_flights_oneway`): unique, and it stays when a handler is renamed.
-pub(super) fn named(mut openapi: OpenApi) -> OpenApi {
+/// Names every operation by its method and path (`post_flights_oneway`): unique, and it stays when a handler is renamed. Completes its
+/// answers by what they have in common.
+pub(super) fn completed(mut openapi: OpenApi) -> OpenApi {
     for (path, item) in &mut openapi.paths.paths {
         let words = path.trim_start_matches("/v1").split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let name = words.collect::<Vec<_>>().join("_");
@@ -56,6 +57,7 @@ pub(super) fn named(mut openapi: OpenApi) -> OpenApi {
             }
         }
     }
+    headers::describe(&mut openapi);
     openapi
 }
 
@@ -117,7 +119,7 @@ impl IntoResponses for OrderErrors {
             (ErrorType::InvalidState, "The scan was cancelled, or has ended and cannot be resumed"),
             (ErrorType::PayloadTooLarge, "The body is too large"),
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
-            (ErrorType::TooManyRequests, "The caller has as much underway as one may have"),
+            (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
             DEFECT,
             AWAY,
         ])
@@ -202,11 +204,7 @@ impl IntoResponses for VerifyErrors {
 pub(super) fn described(rows: &[(ErrorType, &str)]) -> BTreeMap<String, RefOr<Response>> {
     let response = |description: &str| {
         let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-        let id = HeaderBuilder::new()
-            .schema(Some(Object::with_type(Type::String)))
-            .description(Some("The id of this request"))
-            .build();
-        ResponseBuilder::new().description(description).content("application/json", body).header("X-Request-Id", id).build()
+        ResponseBuilder::new().description(description).content("application/json", body).build()
     };
     rows.iter().map(|(error, description)| (error.status().to_string(), response(description).into())).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{Extensions, HeaderName, HeaderValue, Method, Uri};
 use axum::middleware::Next;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::error::ApiError;
 use crate::contract::ErrorType;
+use crate::measure;
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -35,6 +36,15 @@ pub(super) fn request_id(extensions: &Extensions) -> &str {
 pub(super) async fn forget_request_id(mut request: Request, next: Next) -> Response {
     request.headers_mut().remove(REQUEST_ID);
     next.run(request).await
+}
+
+/// Counts and times a request by its route's template.
+pub(super) async fn measured(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let mut passage = measure::request(route.map(MatchedPath::as_str), request.method().as_str());
+    let response = next.run(request).await;
+    passage.answered(response.status().as_u16());
+    response
 }
 
 /// The span of a request. Its path only: the query may say whom a caller looks for.

@@ -4,6 +4,7 @@
 //! search (`gateway`), the only table of errors (`error`), one file for each resource. Not here: what an answer means (`upstream`),
 //! SQL (`store.rs` files).
 
+mod admin;
 pub mod auth;
 mod docs;
 pub mod error;
@@ -16,6 +17,7 @@ mod history;
 mod hotels;
 mod items;
 mod layers;
+mod limits;
 mod scans;
 mod serve;
 mod verify;
@@ -26,6 +28,7 @@ use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::get;
 use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
@@ -36,9 +39,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::error::ApiError;
+use self::limits::Limits;
 pub use self::serve::serve;
-use crate::config::PaceConfig;
+use crate::config::{LimitConfig, PaceConfig};
+use crate::measure;
 use crate::scans::watch::Watch;
+use crate::search::CallerKey;
 use crate::tenants::Keyring;
 use crate::upstream::Client;
 
@@ -49,6 +55,10 @@ pub struct AppState {
     /// Absent in a gateway that keeps nothing. A pool connects when it is used, so a database that is away stops no search.
     pool: Option<PgPool>,
     custody: Option<Custody>,
+    /// Absent where nobody limits: in tests.
+    limits: Option<Arc<Limits>>,
+    /// Cancelled when the process was told to end.
+    pub(crate) stop: CancellationToken,
 }
 
 /// What the companion routes need beside the database. A service that may not hold keys has none and takes no orders.
@@ -66,13 +76,36 @@ impl AppState {
     /// The state of a service that asks `upstream` and keeps its work in `pool`.
     #[must_use]
     pub fn new(upstream: Client, pool: Option<PgPool>) -> Self {
-        Self { upstream, pool, custody: None }
+        Self { upstream, pool, custody: None, limits: None, stop: CancellationToken::new() }
     }
 
     /// The same state of a service that takes orders.
     #[must_use]
     pub fn with_custody(self, custody: Custody) -> Self {
         Self { custody: Some(custody), ..self }
+    }
+
+    /// The same state of a service whose callers have so many requests a second on our own routes.
+    #[must_use]
+    pub fn with_limits(self, config: &LimitConfig) -> Self {
+        Self { limits: Some(Arc::new(Limits::new(config))), ..self }
+    }
+
+    /// The same state of a service that ends with `stop`.
+    #[must_use]
+    pub fn ending_with(self, stop: CancellationToken) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Counts a request to our own routes against its caller.
+    ///
+    /// # Errors
+    /// 429 `too_many_requests`, with the time to wait.
+    fn admit(&self, key: &CallerKey) -> Result<(), ApiError> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        limits
+            .admit(key)
+            .map_err(|wait| ApiError::too_many_requests("too many requests with this key; wait as Retry-After says", wait))
     }
 
     /// What orders need.
@@ -129,23 +162,28 @@ fn routes() -> OpenApiRouter<AppState> {
 /// OpenAPI 3.1 of every route, as `/openapi.json` shows it.
 #[must_use]
 pub fn description() -> OpenApi {
-    docs::named(routes().into_openapi())
+    docs::completed(routes().into_openapi())
 }
 
 /// The service on its public listener.
 pub fn router(app: AppState) -> Router {
     let (router, _) = routes().split_for_parts();
-    surrounded(router.merge(docs::page()), app)
+    surrounded(router.merge(docs::page()), app, Level::INFO).layer(from_fn(layers::measured))
 }
 
-/// Health and readiness, on the admin listener.
+/// Health, readiness and metrics, on the admin listener. Metrics are kept from here on.
 pub fn admin_router(app: AppState) -> Router {
-    surrounded(Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz)), app)
+    measure::start();
+    let router = Router::new()
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(admin::readyz))
+        .route("/metrics", get(admin::metrics));
+    surrounded(router, app, Level::DEBUG)
 }
 
-/// The layers, outer first. Keys are lifted off before the first line is logged.
-fn surrounded(router: Router<AppState>, app: AppState) -> Router {
-    let trace = TraceLayer::new_for_http().make_span_with(layers::span).on_response(DefaultOnResponse::new().level(Level::INFO));
+/// The layers, outer first. Keys are lifted off before the first line is logged; `level` is that of an answer's line.
+fn surrounded(router: Router<AppState>, app: AppState, level: Level) -> Router {
+    let trace = TraceLayer::new_for_http().make_span_with(layers::span).on_response(DefaultOnResponse::new().level(level));
     router
         .method_not_allowed_fallback(layers::no_such_method)
         .fallback(layers::no_such_path)
@@ -180,7 +218,7 @@ mod tests {
         }
         let nowhere: reqwest::Url = "http://127.0.0.1:9".parse().unwrap();
         let app = AppState::new(Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(), None);
-        let router = surrounded(Router::new().route("/", get(broken)), app);
+        let router = surrounded(Router::new().route("/", get(broken)), app, Level::INFO);
         let response = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(response.status(), 500);
         assert!(response.headers().contains_key("x-request-id"));

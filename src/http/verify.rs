@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::AppState;
-use super::auth::Caller;
+use super::auth::Uncounted;
 use super::docs::VerifyErrors;
 use super::error::ApiError;
 use super::gateway::{forward, upstream_failed};
@@ -32,7 +32,7 @@ pub(super) struct VerifyQuery {
 )]
 pub(super) async fn verify(
     State(app): State<AppState>,
-    caller: Caller,
+    Uncounted(caller): Uncounted,
     Query(query): Query<VerifyQuery>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {

@@ -12,6 +12,7 @@ use super::Claim;
 use super::retry::{Failed, Until, retry};
 use super::store::{self, Verdict};
 use crate::ids::AttemptId;
+use crate::measure;
 
 /// The most calls in one transaction.
 const LARGEST_BATCH: usize = 100;
@@ -61,9 +62,11 @@ pub(super) async fn serve(pool: PgPool, mut asked: mpsc::Receiver<Waiting>, stop
             continue;
         }
         let claims: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
-        let round = Until::Deadline(Instant::now() + ROUND);
+        let begun_at = Instant::now();
+        let round = Until::Deadline(begun_at + ROUND);
         match retry("begin", &round, || store::begin(&pool, &claims, Timestamp::now())).await {
             Ok(verdicts) => {
+                measure::batch("begin", claims.len(), begun_at.elapsed());
                 for (one, verdict) in batch.drain(..).zip(verdicts) {
                     // A caller that is gone has dropped its ticket, which ends the claim.
                     let _ = one.answer.send(verdict);

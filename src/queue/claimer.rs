@@ -15,6 +15,7 @@ use super::lease::Lease;
 use super::retry::MOVE_TIMEOUT;
 use super::store::{self, Visit};
 use super::ticket::Slots;
+use crate::measure;
 
 /// The most that one visit takes: beyond it one transaction would hold its lanes too long.
 const LARGEST_VISIT: u32 = 100;
@@ -69,6 +70,7 @@ impl Claimer {
             }
         };
         let got = claims.len();
+        measure::batch("claim", got, asked_at.elapsed());
         self.inbox.put(claims.into_iter().filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))));
         if got == asked_for { Duration::ZERO } else { Duration::from_millis(wait_ms).max(SHORTEST_WAIT) }
     }

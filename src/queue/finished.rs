@@ -49,6 +49,16 @@ impl Finished {
         Self { call, lane: claimed.lane, answer, observation, best, plan: outcome.plan, sign: Sign::of(outcome) }
     }
 
+    /// How its item ended, in one word of a fixed few: for metrics.
+    pub(super) fn end(&self) -> &'static str {
+        match (self.call.ending, self.call.search_status) {
+            (Ending::Done, Some(status)) => status.as_str(),
+            (Ending::Done, None) => "done",
+            (Ending::Failed, _) => "failed",
+            (Ending::Returned, _) => "returned",
+        }
+    }
+
     /// The stored search is none that its endpoint takes: it was checked by another version of this program. Nothing was sent.
     pub(super) fn unaskable(claimed: &Claimed, why: &str, now: Timestamp) -> Self {
         let ending = (Ending::Failed, None, Some("invalid_request".to_owned()), Some(why.to_owned()));

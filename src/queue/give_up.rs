@@ -6,6 +6,7 @@ use sqlx::{Connection as _, PgConnection};
 use super::store::{self, LaneClaims, LostCall};
 use crate::contract::{Endpoint, Request, SearchStatus};
 use crate::history::{self, Observation, Subject};
+use crate::measure;
 
 /// Gives up claims of one lane in a transaction of its own. A lost call leaves an observation too, so that the gap is visible
 /// (jobs-api, "History"). Gives how many were lost.
@@ -16,6 +17,7 @@ pub(super) async fn give_up(connection: &mut PgConnection, lane: &LaneClaims) ->
     let gaps: Vec<_> = lost.iter().filter_map(|call| gap(lane, call, now)).collect();
     history::record(&mut tx, &gaps).await?;
     tx.commit().await?;
+    measure::items_ended(measure::LOST, lost.len() as u64);
     Ok(lost.len())
 }
 

@@ -22,6 +22,7 @@ use super::spool::{Chunk, Spool, entry};
 use super::ticket::Slots;
 use crate::db;
 use crate::ids::ItemId;
+use crate::measure;
 
 /// How long the database may fail before an answer goes to the spool: a restart is over by then, mostly.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -89,9 +90,12 @@ impl Keeper {
                 Some(_) => Until::Deadline(Instant::now() + PATIENCE),
                 None => Until::Stop(self.stop.clone()),
             };
+            let begun_at = Instant::now();
             let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
             match retry("record", &until, || transact(&self.pool, &calls)).await {
                 Ok(()) => {
+                    measure::batch("record", calls.len(), begun_at.elapsed());
+                    calls.iter().for_each(|finished| measure::items_ended(finished.end(), 1));
                     tell_lanes(&self.pool, &calls, &self.wake).await;
                     self.health.saw(&self.pool, &calls).await;
                     return batch.into_iter().for_each(Handed::stored);
@@ -172,6 +176,7 @@ impl Keeper {
             }
         }
         let count = calls.len();
+        let ends: Vec<_> = calls.iter().map(|(finished, _)| finished.end()).collect();
         for calls in one_of_each_item(calls, |(finished, _)| finished.call.item_id) {
             if let Err(error) = self.store_spooled(calls).await {
                 tracing::debug!(%error, "the spool is not drained yet");
@@ -181,6 +186,7 @@ impl Keeper {
         }
         self.away = false;
         self.took(chunk).await?;
+        ends.into_iter().for_each(|end| measure::items_ended(end, 1));
         tracing::info!(answers = count, "stored from the spool");
         self.wake.notify_one();
         Ok(Duration::ZERO)

@@ -15,6 +15,7 @@ use super::give_up::give_up;
 use super::retry::MOVE_TIMEOUT;
 use super::store;
 use super::ticket::Slots;
+use crate::measure;
 
 /// Renewals in the time of a lease.
 const RENEWALS: u32 = 6;
@@ -77,6 +78,7 @@ impl Lease {
     fn renewed(&self, worker: WorkerId, asked_at: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let unbroken = state.filter(|held| held.worker == worker && asked_at.duration_since(held.renewed_at) < self.length);
+        measure::lease_renewed();
         *state = Some(Held { worker, since: unbroken.map_or(asked_at, |held| held.since), renewed_at: asked_at });
     }
 }

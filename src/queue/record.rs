@@ -17,6 +17,7 @@ use super::keep::Keeper;
 use super::store::{self, LaneNews, StoredAnswer, StoredOffer};
 use crate::history;
 use crate::ids::{ItemId, TenantId};
+use crate::measure;
 use crate::search::PlanQuota;
 
 /// The most calls in one transaction.
@@ -62,6 +63,7 @@ impl Writer {
     /// dropped ticket ends the claim as lost.
     pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
         let (kept, done) = oneshot::channel();
+        let _waiting = measure::answer_waiting();
         if self.0.send(Handed { finished, ticket, kept }).await.is_ok() {
             // An error says that it was dropped.
             let _ = done.await;

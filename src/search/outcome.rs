@@ -45,6 +45,29 @@ pub enum Finding {
     Refused { message: String },
 }
 
+impl Finding {
+    /// One word for it, of a fixed few: for metrics. A status is never guessed, so an answer that states none is `unstated`.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Answer(answer) => match answer.stated {
+                Some(status) => status.as_str(),
+                None => "unstated",
+            },
+            Self::Nothing { .. } => "nothing",
+            Self::Incomplete(Incomplete::Timeout) => "upstream_timeout",
+            Self::Incomplete(Incomplete::Status(_)) => "upstream_status",
+            Self::Incomplete(Incomplete::Connection) => "upstream_connection",
+            Self::Incomplete(Incomplete::Unreadable) => "unreadable_response",
+            Self::Incomplete(Incomplete::Stated { .. }) => "search_incomplete",
+            Self::RateLimited(_) => "rate_limited",
+            Self::KeyRejected { .. } => "key_rejected",
+            Self::NotSubscribed { .. } => "not_subscribed",
+            Self::Refused { .. } => "refused",
+        }
+    }
+}
+
 /// A usable answer: an array of objects for flights, an object for hotels (contract 14).
 #[derive(Debug, Clone)]
 pub struct Answer {

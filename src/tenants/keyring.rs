@@ -12,7 +12,6 @@
 //! To renew it, put a new entry on top and keep the old ones until nothing names them. From every key of the ring HKDF-SHA256 derives
 //! one key per use, so that a fingerprint can tell nothing of a sealed key. Not here: sealing (`grant`), fingerprints (`fingerprint`).
 
-use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -52,6 +51,12 @@ pub enum KeyringError {
     Form {
         /// Counted from 1.
         number: usize,
+    },
+    /// What was to be the id of a new entry.
+    #[error("`{held}` cannot be the id of an entry: it takes 1 to 32 letters, digits, `.`, `_` or `-`")]
+    Id {
+        /// The beginning of what was given.
+        held: String,
     },
     /// An id or a key that stands there twice.
     #[error("entry {number} of the master key repeats the id or the key of an earlier one")]
@@ -110,11 +115,39 @@ impl Keyring {
     pub fn read_or_make(path: &Path) -> Result<Self, KeyringError> {
         match Self::read(path) {
             Err(KeyringError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                make_file(path).map_err(|source| KeyringError::File { path: path.to_owned(), source })?;
+                Self::make(path, "1")?;
                 Self::read(path)
             }
             read => read,
         }
+    }
+
+    /// Makes a file with a ring of one new key (mode 0600); `false`: a file is there already, and is left as it is.
+    ///
+    /// # Errors
+    /// When `id` cannot be an entry's, or the file cannot be made.
+    pub fn make(path: &Path, id: &str) -> Result<bool, KeyringError> {
+        make_file(path, &Self::new_entry(id)?).map_err(|source| KeyringError::File { path: path.to_owned(), source })
+    }
+
+    /// A new entry, `id:key`.
+    ///
+    /// # Errors
+    /// When `id` cannot be an entry's.
+    pub fn new_entry(id: &str) -> Result<Zeroizing<String>, KeyringError> {
+        if !is_id(id) {
+            return Err(KeyringError::Id { held: id.chars().take(2 * MAX_ID_CHARS).collect() });
+        }
+        let mut random = Zeroizing::new([0_u8; 32]);
+        rand::rng().fill_bytes(random.as_mut());
+        // As large as it gets, so that no half of it stays behind in memory that was given back.
+        let mut entry = Zeroizing::new(String::with_capacity(MAX_ID_CHARS + 1 + 64));
+        entry.push_str(id);
+        entry.push(':');
+        for nibble in random.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+            entry.extend(char::from_digit(nibble.into(), 16));
+        }
+        Ok(entry)
     }
 
     /// The keys, the primary first.
@@ -168,27 +201,20 @@ fn bytes_of(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
     Some(bytes)
 }
 
-/// Writes a new ring to `path` unless another process was faster. The file appears whole or not at all: it is written and synced under
-/// a name of its own and then linked.
-fn make_file(path: &Path) -> io::Result<()> {
-    let mut random = Zeroizing::new([0_u8; 32]);
-    rand::rng().fill_bytes(random.as_mut());
-    let mut text = Zeroizing::new(String::with_capacity(128));
-    text.push_str(
-        "# Opens the keys that this database holds for its callers. Lost, they are lost: keep it with every backup.\n1:",
-    );
-    for byte in random.iter() {
-        write!(text, "{byte:02x}").map_err(io::Error::other)?;
-    }
-    text.push('\n');
+/// Writes a ring of one entry to `path`; `false`: another process was faster, or it was there before. The file appears whole or not at
+/// all: it is written and synced under a name of its own and then linked.
+fn make_file(path: &Path, entry: &str) -> io::Result<bool> {
+    const HEAD: &str =
+        "# Opens the keys that this database holds for its callers. Lost, they are lost: keep it with every backup.\n";
+    let text = Zeroizing::new([HEAD, entry, "\n"].concat());
 
     let draft = path.with_extension(format!("{}.draft", uuid::Uuid::now_v7().simple()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     let linked = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
     fs::remove_file(&draft)?;
     match linked {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        linked => linked.map(|()| true),
     }
 }
 

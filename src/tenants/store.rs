@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
 
 use super::fingerprint::Fingerprint;
 use super::grant::{GrantTerms, NotOpened, Purpose, SealedKey};
@@ -192,6 +193,95 @@ pub async fn wipe_expired(conn: &mut PgConnection, tenant: TenantId, grant: Gran
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Grants that are held under another key than `primary`, after one of them in the order of their ids; `None` begins.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn grants_beside(
+    conn: &mut PgConnection,
+    primary: &str,
+    after: Option<(TenantId, GrantId)>,
+    most: i64,
+) -> sqlx::Result<Vec<HeldGrant>> {
+    let (tenant, grant) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, grant)| (tenant.uuid(), grant.uuid()));
+    let rows = sqlx::query!(
+        "select tenant_id, grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants
+         where wiped_at is null and key_id <> $1 and (tenant_id, grant_id) > ($2, $3)
+         order by tenant_id, grant_id limit $4",
+        primary,
+        tenant,
+        grant,
+        most,
+    )
+    .fetch_all(conn)
+    .await?;
+    let held = rows.into_iter().map(|row| HeldGrant {
+        id: (row.tenant_id.into(), row.grant_id.into()),
+        purpose: Purpose::parse(&row.purpose),
+        expires_at: row.expires_at.to_jiff(),
+        sealed: SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext },
+    });
+    Ok(held.collect())
+}
+
+/// A grant as it stands in its row.
+#[derive(Debug)]
+pub struct HeldGrant {
+    /// Whose, and which.
+    pub id: (TenantId, GrantId),
+    /// `None`: one that this program does not know.
+    pub purpose: Option<Purpose>,
+    /// When it is wiped at the latest.
+    pub expires_at: Timestamp,
+    /// The key.
+    pub sealed: SealedKey,
+}
+
+/// Puts keys that were sealed anew in place of what was read. A row that was wiped or sealed by another since then is left alone: its
+/// nonce, drawn anew for each seal, is another. Gives how many were put.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn swap_sealed(conn: &mut PgConnection, swaps: &[(HeldGrant, SealedKey)]) -> sqlx::Result<u64> {
+    let tenants: Vec<_> = swaps.iter().map(|(held, _)| held.id.0.uuid()).collect();
+    let grants: Vec<_> = swaps.iter().map(|(held, _)| held.id.1.uuid()).collect();
+    let old: Vec<_> = swaps.iter().map(|(held, _)| held.sealed.nonce.clone()).collect();
+    let key_ids: Vec<_> = swaps.iter().map(|(_, sealed)| sealed.key_id.clone()).collect();
+    let nonces: Vec<_> = swaps.iter().map(|(_, sealed)| sealed.nonce.clone()).collect();
+    let ciphertexts: Vec<_> = swaps.iter().map(|(_, sealed)| sealed.ciphertext.clone()).collect();
+    let swapped = sqlx::query!(
+        "update key_grants g set key_id = x.key_id, nonce = x.nonce, ciphertext = x.ciphertext
+         from unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::text[], $5::bytea[], $6::bytea[])
+              as x (tenant_id, grant_id, old, key_id, nonce, ciphertext)
+         where g.tenant_id = x.tenant_id and g.grant_id = x.grant_id and g.nonce = x.old and g.wiped_at is null",
+        &tenants,
+        &grants,
+        &old,
+        &key_ids,
+        &nonces,
+        &ciphertexts,
+    )
+    .execute(conn)
+    .await?;
+    Ok(swapped.rows_affected())
+}
+
+/// How many callers are known under an entry and not under `primary`: those that have not called since it is the primary.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn strangers_to(conn: &mut PgConnection, primary: &str) -> sqlx::Result<Vec<(String, i64)>> {
+    let rows = sqlx::query!(
+        r#"select key_id, count(distinct tenant_id) as "callers!" from tenant_keys k
+           where not exists (select from tenant_keys p where p.tenant_id = k.tenant_id and p.key_id = $1)
+           group by key_id order by key_id"#,
+        primary,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.key_id, row.callers)).collect())
 }
 
 /// The check at start: every grant that is still live can be opened by this ring.

@@ -16,6 +16,7 @@ use super::reply::{BodyFault, NoReply, Reply};
 use super::wire::{self, Asked};
 use super::{lightest, quota};
 use crate::contract::{Api, Endpoint};
+use crate::measure;
 use crate::search::{CallerKey, Finding, Outcome, Search};
 
 /// The largest answer after decompression (security, "Limits").
@@ -80,8 +81,10 @@ impl Client {
             |_| (Vec::new(), Vec::new()),
             |reply| (wire::search_headers(&reply.headers), quota::forwarded(&reply.headers)),
         );
+        let finding = without_key(wire::find(asked, &exchange.reply), key);
+        measure::search(asked.endpoint.as_str(), finding.word(), exchange.latency, exchange.billed);
         Outcome {
-            finding: without_key(wire::find(asked, &exchange.reply), key),
+            finding,
             http_status: exchange.reply.as_ref().ok().map(|reply| reply.status),
             search_headers,
             plan: quota::read(&plan_headers),
@@ -95,6 +98,7 @@ impl Client {
     pub async fn probe(&self, api: Api, key: &CallerKey, request_id: &str) -> Probe {
         let exchange = self.exchange(lightest(api), &Map::new(), key, request_id, || async { true }).await;
         let plan_headers = exchange.reply.as_ref().map_or_else(|_| Vec::new(), |reply| quota::forwarded(&reply.headers));
+        measure::billed_requests("verify", exchange.billed);
         Probe {
             verdict: probe::judge(&exchange.reply),
             plan: quota::read(&plan_headers),
@@ -115,6 +119,7 @@ impl Client {
     where
         F: Future<Output = bool>,
     {
+        let _open = measure::call(endpoint.api().as_str());
         let begin = Instant::now();
         let deadline = begin + self.budget;
         let request = || self.request(endpoint, body, key, request_id);

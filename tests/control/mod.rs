@@ -4,7 +4,7 @@
 mod budget;
 mod delete;
 mod filters;
-mod house;
+pub mod house;
 mod pause;
 mod preview;
 mod races;

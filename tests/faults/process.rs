@@ -41,7 +41,7 @@ impl Serve {
 
     /// A worker without an API.
     pub fn worker(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
-        Self::spawn(stage, &["worker"], concurrency, settings)
+        Self::spawn(stage, &["worker", "--admin-listen", "127.0.0.1:0"], concurrency, settings)
     }
 
     fn spawn(stage: &Stage, command: &[&str], concurrency: u16, settings: &[(&str, &str)]) -> Self {

@@ -98,6 +98,41 @@ async fn contract_21_every_operation_is_complete() {
     unresolved(&description, &description);
 }
 
+#[tokio::test]
+async fn contract_21_answers_name_their_headers() {
+    let app = TestApp::start().await;
+    let description = plain(&app, "GET", "/openapi.json").await.json();
+    let headers = |method: &str, path: &str, status: &str| -> BTreeSet<String> {
+        let answer = &description["paths"][path][method]["responses"][status];
+        assert!(answer.is_object(), "{method} {path} {status}");
+        answer["headers"].as_object().map(|headers| headers.keys().cloned().collect()).unwrap_or_default()
+    };
+    let all = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let plan = [
+        "X-Plan-Requests-Limit",
+        "X-Plan-Requests-Remaining",
+        "X-Plan-Requests-Reset",
+        "X-Plan-Limit",
+        "X-Plan-Remaining",
+        "X-Plan-Reset",
+        "X-Upstream-Requests",
+        "X-Request-Id",
+    ];
+    let search: Vec<_> = plan.into_iter().chain(["X-Search-Status", "X-Search-Reason", "X-Search-Results"]).collect();
+    let with = |name| search.iter().copied().chain([name]).collect::<Vec<_>>();
+    assert_eq!(headers("post", "/v1/flights/oneway", "200"), all(&search));
+    assert_eq!(headers("post", "/v1/flights/roundtrip", "200"), all(&with("X-Field-Aliased")));
+    assert_eq!(headers("post", "/v1/hotels/rooms", "429"), all(&with("Retry-After")));
+    assert_eq!(headers("post", "/v1/flights/oneway", "413"), all(&["X-Request-Id"]));
+    assert_eq!(headers("get", "/v1/verify", "200"), all(&plan));
+    assert_eq!(headers("get", "/v1/scans", "200"), all(&["X-Request-Id"]));
+    assert_eq!(headers("get", "/v1/scans", "429"), all(&["X-Request-Id", "Retry-After"]));
+    assert_eq!(headers("get", "/v1/scans", "503"), all(&["X-Request-Id", "Retry-After"]));
+    let defined = description["components"]["headers"].as_object().unwrap();
+    assert!(defined.values().all(|header| header["description"].is_string() && header["schema"]["type"].is_string()));
+    assert_eq!(description["paths"]["/healthz"]["get"]["responses"]["200"]["headers"].as_object().unwrap().len(), 1);
+}
+
 /// Every reference leads somewhere.
 fn unresolved(whole: &Value, part: &Value) {
     match part {

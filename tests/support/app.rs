@@ -40,6 +40,7 @@ impl Drop for TestApp {
 }
 
 type Change = Box<dyn FnOnce(&mut UpstreamConfig)>;
+type StateChange = Box<dyn FnOnce(AppState) -> AppState>;
 
 /// What differs from the usual service.
 #[derive(Default)]
@@ -47,6 +48,7 @@ pub struct TestAppBuilder {
     pool: Option<PgPool>,
     config: Option<Change>,
     custody: Option<Custody>,
+    state: Option<StateChange>,
 }
 
 /// The ring of every test.
@@ -81,6 +83,12 @@ impl TestAppBuilder {
         Self { config: Some(Box::new(change)), ..self }
     }
 
+    /// Has something else in its state.
+    #[must_use]
+    pub fn state(self, change: impl FnOnce(AppState) -> AppState + 'static) -> Self {
+        Self { state: Some(Box::new(change)), ..self }
+    }
+
     /// Gives a search this much time instead of 180 s.
     #[must_use]
     pub fn budget(self, budget: Duration) -> Self {
@@ -96,6 +104,9 @@ impl TestAppBuilder {
         let mut app = AppState::new(Client::new(&config).unwrap(), self.pool);
         if let Some(custody) = self.custody {
             app = app.with_custody(custody);
+        }
+        if let Some(change) = self.state {
+            app = change(app);
         }
         let (url, server) = serve(router(app.clone())).await;
         let (admin_url, admin) = serve(admin_router(app)).await;

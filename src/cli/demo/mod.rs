@@ -14,7 +14,9 @@ use self::story::{Story, Told};
 use super::Failure;
 use super::client::ApiClient;
 use super::serve::{end_signal, sandbox_upstream, start_sandbox};
-use crate::config::{DatabaseConfig, HttpConfig, KeysConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig,
+};
 use crate::db::embedded::default_home;
 use crate::sandbox::SandboxOptions;
 use crate::service::{Service, Settings};
@@ -35,6 +37,8 @@ pub struct Args {
     exit: bool,
     #[command(flatten)]
     http: HttpConfig,
+    #[command(flatten)]
+    admin: AdminConfig,
     #[command(flatten)]
     upstream: UpstreamConfig,
     #[command(flatten)]
@@ -81,9 +85,10 @@ async fn start(mut args: Args, stop: &CancellationToken) -> Result<Service, Fail
         args.database.data_dir = Some(default_home()?.join("demo"));
     }
     args.http.listen = free(args.http.listen).await;
-    args.http.admin_listen = free(args.http.admin_listen).await;
     let settings = Settings {
         http: Some(args.http),
+        admin: args.admin,
+        limits: LimitConfig::default(),
         upstream: args.upstream,
         database: args.database,
         keys: args.keys,

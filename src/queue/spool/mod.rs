@@ -67,6 +67,8 @@ impl Chunk {
 pub enum SpoolError {
     #[error("answers cannot be kept in {folder}: {error}; set FARESCAN_SPOOL_DIR to a folder that this process may write to")]
     Folder { folder: PathBuf, error: io::Error },
+    #[error("there is no data folder for answers that the database cannot take: set FARESCAN_SPOOL_DIR")]
+    NoFolder,
     #[error("the database does not know its installation: {0}")]
     Database(#[from] sqlx::Error),
 }

@@ -1,0 +1,84 @@
+//! `farescan config show`: the settings that `serve` would run with here, and where each comes from. Secrets are not shown.
+
+use std::io::Write;
+use std::str::FromStr as _;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, CommandFactory as _};
+use secrecy::ExposeSecret as _;
+use sqlx::postgres::PgConnectOptions;
+
+use super::{Cli, Failure, serve};
+use crate::config::DatabaseConfig;
+
+/// What to do with the settings.
+#[derive(Debug, clap::Subcommand)]
+pub enum Config {
+    /// Show the settings that `serve` would run with, and where each comes from
+    Show(Box<serve::Args>),
+}
+
+const HIDDEN: &str = "(hidden)";
+
+/// Shows them.
+pub fn run(config: &Config) -> Result<(), Failure> {
+    let Config::Show(args) = config;
+    let database = database(&args.database);
+    // Parsed as they were before, because only clap's own matches know where a value comes from.
+    let matches = Cli::command().get_matches();
+    let show = ["config", "show"];
+    let (mut command, mut given) = (&Cli::command(), &matches);
+    for name in show {
+        let found = command.find_subcommand(name).zip(given.subcommand_matches(name));
+        (command, given) = found.ok_or("these are not the arguments of `config show`")?;
+    }
+    let mut out = anstream::stdout();
+    let mut heading = None;
+    for arg in command.get_arguments().filter(|arg| arg.get_env().is_some()) {
+        if heading != arg.get_help_heading() {
+            heading = arg.get_help_heading();
+            writeln!(out, "{}# {}", if arg.get_id() == "listen" { "" } else { "\n" }, heading.unwrap_or_default())?;
+        }
+        line(&mut out, arg, given, &database)?;
+    }
+    Ok(())
+}
+
+fn line(out: &mut impl Write, arg: &Arg, given: &ArgMatches, database: &str) -> std::io::Result<()> {
+    let id = arg.get_id().as_str();
+    let variable = arg.get_env().unwrap_or_default().to_string_lossy();
+    let (value, source) = match given.value_source(id) {
+        None => (String::new(), "unset"),
+        Some(source) => (value(arg, given, database), named(source)),
+    };
+    writeln!(out, "{variable:<34} {value:<44} {source}")
+}
+
+fn value(arg: &Arg, given: &ArgMatches, database: &str) -> String {
+    match arg.get_id().as_str() {
+        "database_url" => database.to_owned(),
+        _ if arg.is_hide_env_values_set() => HIDDEN.to_owned(),
+        id => given.get_raw(id).into_iter().flatten().map(|raw| raw.to_string_lossy()).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn named(source: ValueSource) -> &'static str {
+    match source {
+        ValueSource::CommandLine => "flag",
+        ValueSource::EnvVariable => "environment",
+        _ => "default",
+    }
+}
+
+/// Where the database is, without its password; put together from its parts, so that nothing else of the URL is shown either.
+fn database(config: &DatabaseConfig) -> String {
+    let Some(url) = &config.url else { return String::new() };
+    match PgConnectOptions::from_str(url.expose_secret().trim()) {
+        Ok(options) => {
+            let place = options.get_socket().map_or_else(|| options.get_host().to_owned(), |folder| folder.display().to_string());
+            let name = options.get_database().unwrap_or_else(|| options.get_username());
+            format!("{} as {} on {place} port {}", name, options.get_username(), options.get_port())
+        }
+        Err(_) => format!("{HIDDEN}, and not a Postgres URL"),
+    }
+}

@@ -1,0 +1,41 @@
+//! The admin listener: health, readiness and metrics, for operators only (security.md). It is not part of the described interface, needs
+//! no key, and never asks the marketplace.
+//!
+//! It stays up while the process drains, so that whoever watches sees a process that ends, not one that hangs.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+
+use super::AppState;
+use super::error::ApiError;
+use super::health::Health;
+use crate::contract::ErrorType;
+use crate::{db, measure};
+
+/// The text format of Prometheus.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// `GET /readyz`: it can take stored work. The database answers, its schema is this program's, and the process was not told to end. The
+/// gateway's searches work without any of that but the last.
+pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, ApiError> {
+    if app.stop.is_cancelled() {
+        return Err(ApiError::new(ErrorType::Unavailable, "this process is ending: it takes no new work"));
+    }
+    if db::is_migrated(app.pool()?).await? {
+        return Ok(Json(Health::ok()));
+    }
+    Err(ApiError::new(
+        ErrorType::Unavailable,
+        "the database's tables are not this version's yet: `farescan migrate` makes them so",
+    ))
+}
+
+/// `GET /metrics`: what `crate::measure` holds, and the pool as it is now.
+pub(super) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
+    if let Ok(pool) = app.pool() {
+        measure::pool(pool.size(), pool.num_idle(), pool.options().get_max_connections());
+    }
+    ([(CONTENT_TYPE, PROMETHEUS)], measure::text())
+}

@@ -1,0 +1,202 @@
+//! The container's files, read as Docker would read them: every command is one of ours, every variable one that the settings know, and
+//! nothing runs with more rights than it needs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use clap::{CommandFactory as _, Parser as _};
+use farescan::cli::Cli;
+use serde_json::Value;
+
+/// A file of the repository.
+pub fn file(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// The compose file, anchors and merges resolved.
+pub fn compose() -> Value {
+    serde_saphyr::from_str(&file("docker-compose.yml")).unwrap()
+}
+
+/// The words of a list.
+pub fn words(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
+}
+
+/// A value without its `${NAME:-default}`: the default, as nothing is set.
+pub fn interpolated(text: &str) -> String {
+    match text.split_once("${") {
+        Some((before, rest)) => {
+            let (inner, after) = rest.split_once('}').unwrap();
+            let default = inner.split_once(":-").map_or("", |(_, default)| default);
+            format!("{before}{default}{}", interpolated(after))
+        }
+        None => text.to_owned(),
+    }
+}
+
+fn services(compose: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    compose["services"].as_object().unwrap().iter()
+}
+
+fn is_ours(service: &Value) -> bool {
+    service["image"] == "farescan:local"
+}
+
+/// Every variable that some command reads.
+fn known_variables() -> BTreeSet<String> {
+    fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
+        known.extend(command.get_arguments().filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned)));
+        command.get_subcommands().for_each(|command| collect(command, known));
+    }
+    let mut known = BTreeSet::new();
+    collect(&Cli::command(), &mut known);
+    known
+}
+
+#[test]
+fn every_command_of_ours_is_one_that_the_program_takes() {
+    let compose = compose();
+    let mut seen = Vec::new();
+    for (name, service) in services(&compose).filter(|(_, service)| is_ours(service)) {
+        let line = words(&service["command"]);
+        let parsed = Cli::try_parse_from([&["farescan"], line.as_slice()].concat());
+        assert!(parsed.is_ok(), "{name}: {}", parsed.unwrap_err());
+        assert!(service["entrypoint"].is_null(), "{name}: the image's own");
+        seen.push(line.join(" "));
+    }
+    seen.sort();
+    assert_eq!(
+        seen,
+        [
+            "keys new --out /farescan/keys/master.key --if-absent",
+            "migrate",
+            "sandbox --listen 0.0.0.0:8090 --latency 0.2",
+            "serve --no-worker",
+            "worker"
+        ]
+    );
+    let dockerfile = file("Dockerfile");
+    for instruction in ["HEALTHCHECK", "CMD"] {
+        let line = dockerfile.lines().find(|line| line.starts_with(instruction)).unwrap();
+        let words: Vec<String> = serde_json::from_str(&line[line.find('[').unwrap()..]).unwrap();
+        let arguments: Vec<_> = words.iter().map(String::as_str).filter(|word| !word.starts_with('/')).collect();
+        assert!(Cli::try_parse_from([&["farescan"], arguments.as_slice()].concat()).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn every_variable_is_one_that_the_settings_know() {
+    let known = known_variables();
+    assert!(known.contains("FARESCAN_ADMIN_LISTEN") && known.contains("DATABASE_URL"), "{known:?}");
+    let compose = compose();
+    let mut named = BTreeSet::new();
+    for (_, service) in services(&compose).filter(|(_, service)| is_ours(service)) {
+        named.extend(service["environment"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+    }
+    let example = file(".env.example");
+    let settings = example.lines().filter_map(|line| line.trim_start_matches('#').split_once('='));
+    let settings = settings.filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'));
+    // Compose's own, for the published port.
+    named.extend(settings.map(|(name, _)| name.to_owned()).filter(|name| name != "FARESCAN_PORT"));
+    let dockerfile = file("Dockerfile");
+    let set = dockerfile.split_whitespace().filter_map(|word| word.split_once('=')).map(|(name, _)| name);
+    named.extend(set.filter(|name| name.starts_with("FARESCAN_")).map(str::to_owned));
+    assert!(named.len() > 15, "{named:?}");
+    let unknown: Vec<_> = named.difference(&known).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn nothing_runs_with_more_rights_than_it_needs() {
+    let compose = compose();
+    for (name, service) in services(&compose) {
+        assert_eq!(service["read_only"], true, "{name}");
+        assert_eq!(words(&service["cap_drop"]), ["ALL"], "{name}");
+        assert_eq!(words(&service["security_opt"]), ["no-new-privileges:true"], "{name}");
+        for grant in ["privileged", "cap_add", "pid", "ipc", "devices"] {
+            assert!(service[grant].is_null(), "{name}: {grant}");
+        }
+        let root = service["user"].as_str().is_none_or(|user| user.starts_with('0') || user == "root");
+        assert_eq!(root, name == "password", "{name} runs as {}", service["user"]);
+        assert!(!root || service["network_mode"] == "none", "{name}: who is root is nowhere");
+        let published = words(&service["ports"]);
+        assert!(published.iter().all(|port| port.starts_with("127.0.0.1:")), "{name}: {published:?}");
+        assert!(published.is_empty() || name == "serve", "a second worker could not have the same port");
+    }
+    assert_eq!(compose["networks"]["database"]["internal"], true);
+    assert_eq!(words(&compose["services"]["postgres"]["networks"]), ["database"]);
+    assert!(file("Dockerfile").lines().any(|line| line == "USER 65532:65532"));
+}
+
+#[test]
+fn no_password_is_written_down() {
+    let compose = compose();
+    for (name, service) in services(&compose) {
+        for (variable, value) in service["environment"].as_object().into_iter().flatten() {
+            assert!(
+                !matches!(variable.as_str(), "POSTGRES_PASSWORD" | "FARESCAN_MASTER_KEY" | "PGPASSWORD"),
+                "{name}: {variable}"
+            );
+            let url = value.as_str().and_then(|value| value.parse::<reqwest::Url>().ok());
+            assert!(url.is_none_or(|url| url.password().is_none()), "{name}: {variable}");
+        }
+        for volume in words(&service["volumes"]) {
+            let writes = !volume.ends_with(":ro");
+            let makes = matches!(
+                (name.as_str(), volume.split(':').next().unwrap()),
+                ("password" | "keys", _) | ("postgres", "data") | ("worker", "spool")
+            );
+            assert_eq!(writes, makes, "{name}: {volume}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_what_is_there_and_calls_in_flight_may_end() {
+    let compose = compose();
+    for (name, service) in services(&compose) {
+        for (needed, how) in service["depends_on"].as_object().into_iter().flatten() {
+            let condition = how["condition"].as_str().unwrap();
+            let needed = &compose["services"][needed];
+            assert!(needed.is_object(), "{name}");
+            let once = needed["restart"] == "no";
+            assert_eq!(condition, if once { "service_completed_successfully" } else { "service_healthy" }, "{name}");
+        }
+        let works = matches!(name.as_str(), "serve" | "worker");
+        assert!(!works || service["stop_grace_period"] == "240s", "{name}: less would cut calls that are paid for");
+        let checked = service["healthcheck"]["disable"] != true;
+        assert_eq!(checked, works || name == "postgres", "{name}");
+    }
+}
+
+/// Docker is not needed: what the Dockerfile copies must hold every file that the manifest names.
+#[test]
+fn what_the_dockerfile_copies_is_a_whole_package() {
+    let place = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ignored = file(".dockerignore");
+    let build = file("Dockerfile");
+    let (build, _) = build.rsplit_once("\nFROM ").unwrap();
+    for line in build.lines().filter_map(|line| line.strip_prefix("COPY ")) {
+        let names: Vec<_> = line.split_whitespace().collect();
+        let (_, sources) = names.split_last().unwrap();
+        for source in sources {
+            assert!(ignored.lines().any(|line| line.strip_prefix('!') == Some(source)), "{source} does not reach the builder");
+            let to = place.path().join(source);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(root.join(source), to).unwrap();
+        }
+    }
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    for needed in ["build.rs", "src/main.rs", "migrations", ".sqlx", ".cargo/config.toml", "sqlx.toml", "Cargo.lock"] {
+        assert!(place.path().join(needed).exists(), "{needed}");
+    }
+}

@@ -1,0 +1,9 @@
+//! What operators have: the admin listener, the limits, the commands for keys and settings, the container's files.
+
+mod admin;
+mod commands;
+mod compose;
+mod limits;
+mod process;
+mod rewrap;
+mod stack;
