@@ -26,12 +26,22 @@ create table circuits (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 insert into circuits (api) values ('flights'), ('hotels');
 
+-- Whoever watches a live scan of the API looks at it again.
+create function tell_scans_of_api(p_api text) returns void
+language plpgsql as $$
+begin
+    perform pg_notify('farescan_scan', s.scan_id::text)
+    from scans s where s.api = p_api and s.finished_at is null limit 10000;
+end $$;
+
 create function open_circuit(p_api text) returns void
-language sql as $$
+language plpgsql as $$
+begin
     update circuits
     set opened_at = clock_timestamp(), probe_at = clock_timestamp() + probe_every, probes = '{}', tally = default
-    where api = p_api and opened_at is null
-$$;
+    where api = p_api and opened_at is null;
+    perform tell_scans_of_api(p_api);
+end $$;
 
 -- Closes a circuit. Lanes that waited for it look again, at their own pace.
 create function close_circuit(p_api text) returns void
@@ -44,6 +54,7 @@ begin
           for no key update skip locked) waiting
     where l.tenant_id = waiting.tenant_id and l.api = waiting.api;
     perform pg_notify('farescan_lane', '');
+    perform tell_scans_of_api(p_api);
 end $$;
 
 -- claim, but lanes that are due while their circuit is open wait for its next probe. When that is due, one of them is let through: which,

@@ -1,7 +1,12 @@
 //! Cursors: where a page of a list begins, opaque to the caller.
 //!
 //! A cursor names the last row of the page before by its sort key (keyset), so pages neither skip nor repeat a row while rows come and
-//! go. It carries the word of its list: a cursor of another list is refused. Not here: the lists.
+//! go. It carries the word of its list: a cursor of another list is refused. Here too: whole lists, read page by page (`walk`). Not here:
+//! the lists.
+
+mod walk;
+
+pub use walk::{Page, walk};
 
 use crate::contract::primitives::Cursor;
 use crate::contract::{Fault, Faults, FieldValue as _};
@@ -12,6 +17,9 @@ pub enum PageError {
     /// The cursor is none of this list's.
     #[error(transparent)]
     Faults(#[from] Faults),
+    /// What is listed was deleted while it was read.
+    #[error("it was deleted while it was read")]
+    Gone,
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),

@@ -21,7 +21,7 @@ use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
 use crate::queue::spool::{self, SpoolError};
-use crate::scans::watch::Watch;
+use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, ConfigFault};
@@ -114,7 +114,8 @@ impl Service {
             .with_limits(&settings.limits)
             .ending_with(stop.clone());
         if let Some(ring) = &ring {
-            let watch = Watch::start(database.connect_options().clone(), &stop);
+            let (pool, options) = (database.pool().clone(), database.connect_options().clone());
+            let watch = Watch::start(pool, options, WatchSettings::default(), &stop);
             app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch });
         }
         // Before the migrations, which may take long: a process that is at them lives.

@@ -4,6 +4,8 @@
 
 mod control;
 mod embedded;
+mod events;
+mod exports;
 mod faults;
 mod gateway;
 mod history;

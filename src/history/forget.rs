@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::series::{SeriesKey, Subject};
-use super::store;
+use super::store::keep;
 use crate::contract::{Endpoint, Request};
 use crate::ids::{ItemId, TenantId};
 
@@ -35,6 +35,6 @@ impl SeenBy {
 /// # Errors
 /// When the database does not answer.
 pub async fn forget(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
-    store::delete_observations(conn, tenant, seen).await?;
-    store::fall_back(conn, tenant, seen).await
+    keep::delete_observations(conn, tenant, seen).await?;
+    keep::fall_back(conn, tenant, seen).await
 }

@@ -1,30 +1,40 @@
 //! The last known prices by date, from `latest_prices`: a calendar that costs no request.
 
+use futures::{Stream, TryStreamExt as _};
 use jiff::Timestamp;
-use jiff_sqlx::Date;
-use rust_decimal::Decimal;
-use serde_json::Value;
+use jiff::civil::Date;
 use sqlx::PgPool;
-use uuid::Uuid;
 
-use super::query::{hotel_subject, other_fields};
-use super::store;
+use super::filter::Filter;
+use super::query::{FARE_SHOWS, RATE_SHOWS, other_fields};
+use super::store::find::{self, LatestRow};
 use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
 use crate::contract::{Endpoint, Verdict};
 use crate::ids::TenantId;
+use crate::paging::{self, PageError};
 
 /// The most rows of a calendar: twelve products over the longest range.
 const MAX_ROWS: usize = 5_000;
+
+/// How many prices an export reads at a time: some hundred kilobytes.
+const EXPORT_ROWS: usize = 500;
+
+/// The last price of the page before.
+#[derive(Debug, Clone)]
+pub(super) struct Day {
+    pub(super) first_date: Date,
+    pub(super) stay: Date,
+    pub(super) endpoint: String,
+    pub(super) series: Vec<u8>,
+}
 
 /// The last known lowest fare of each day of departure.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn flights(pool: &PgPool, tenant: TenantId, query: &FlightLatestQuery, now: Timestamp) -> sqlx::Result<FlightCalendar> {
-    let mut rows = store::latest_flights(pool, tenant, query, crate::paging::one_more_than(MAX_ROWS)).await?;
-    let truncated = rows.len() > MAX_ROWS;
-    rows.truncate(MAX_ROWS);
-    Ok(FlightCalendar { data: rows.into_iter().map(|row| fare(row, now)).collect(), truncated })
+    let (rows, next) = page(pool, tenant, &query.into(), None, MAX_ROWS).await?;
+    Ok(FlightCalendar { data: rows.into_iter().map(|row| fare(row, now)).collect(), truncated: next.is_some() })
 }
 
 /// The last known lowest rate of each day of check-in and length of stay.
@@ -32,32 +42,58 @@ pub async fn flights(pool: &PgPool, tenant: TenantId, query: &FlightLatestQuery,
 /// # Errors
 /// When the database does not answer.
 pub async fn hotels(pool: &PgPool, tenant: TenantId, query: &HotelLatestQuery, now: Timestamp) -> sqlx::Result<HotelCalendar> {
-    let subject = hotel_subject(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref());
-    let Some(subject) = subject else { return Ok(HotelCalendar { data: Vec::new(), truncated: false }) };
-    let mut rows = store::latest_hotels(pool, tenant, subject, query, crate::paging::one_more_than(MAX_ROWS)).await?;
-    let truncated = rows.len() > MAX_ROWS;
-    rows.truncate(MAX_ROWS);
-    Ok(HotelCalendar { data: rows.into_iter().map(|row| rate(row, now)).collect(), truncated })
+    let (rows, next) = page(pool, tenant, &query.into(), None, MAX_ROWS).await?;
+    Ok(HotelCalendar { data: rows.into_iter().map(|row| rate(row, now)).collect(), truncated: next.is_some() })
 }
 
-/// A latest price with its series.
-pub(super) struct LatestRow {
-    pub(super) endpoint: String,
-    pub(super) origin: Option<String>,
-    pub(super) place: String,
-    pub(super) product: Value,
-    pub(super) currency: String,
-    pub(super) market: Option<String>,
-    pub(super) first_date: Date,
-    /// The first date where there is no second.
-    pub(super) last_date: Date,
-    pub(super) observed_at: jiff_sqlx::Timestamp,
-    pub(super) price: Decimal,
-    pub(super) seller: Option<String>,
-    pub(super) band_low: Option<Decimal>,
-    pub(super) band_high: Option<Decimal>,
-    pub(super) verdict: Option<String>,
-    pub(super) item_id: Uuid,
+/// The last known lowest fares, row by row, without the bound of a calendar.
+pub fn all_flights(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &FlightLatestQuery,
+    now: Timestamp,
+) -> impl Stream<Item = Result<FlightLatest, PageError>> + Send + use<> {
+    all(pool.clone(), tenant, query.into()).map_ok(move |row| fare(row, now))
+}
+
+/// The last known lowest rates, row by row, without the bound of a calendar.
+pub fn all_hotels(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &HotelLatestQuery,
+    now: Timestamp,
+) -> impl Stream<Item = Result<HotelLatest, PageError>> + Send + use<> {
+    all(pool.clone(), tenant, query.into()).map_ok(move |row| rate(row, now))
+}
+
+fn all(pool: PgPool, tenant: TenantId, filter: Filter) -> impl Stream<Item = Result<LatestRow, PageError>> + Send {
+    paging::walk(None, move |after: Option<Day>| {
+        let (pool, filter) = (pool.clone(), filter.clone());
+        async move {
+            let (rows, next) = page(&pool, tenant, &filter, after.as_ref(), EXPORT_ROWS).await?;
+            Ok((rows, next.map(Some)))
+        }
+    })
+}
+
+/// At most `limit` prices, and the last of them if there are more.
+async fn page(
+    pool: &PgPool,
+    tenant: TenantId,
+    filter: &Filter,
+    after: Option<&Day>,
+    limit: usize,
+) -> sqlx::Result<(Vec<LatestRow>, Option<Day>)> {
+    let mut rows = find::latest(pool, tenant, filter, after, paging::one_more_than(limit)).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(|last| Day {
+        first_date: last.first_date.to_jiff(),
+        stay: last.stay.to_jiff(),
+        endpoint: last.endpoint.clone(),
+        series: last.series.clone(),
+    });
+    Ok((rows, next))
 }
 
 /// Whole seconds since; none for a price from another machine's future.
@@ -74,7 +110,7 @@ fn fare(row: LatestRow, now: Timestamp) -> FlightLatest {
         to_airport: row.place,
         departure_date: row.first_date.to_jiff(),
         return_date: (endpoint == Endpoint::FlightsRoundtrip).then(|| row.last_date.to_jiff()),
-        product: other_fields(endpoint, &row.product, &["from_airport", "to_airport", "currency"]),
+        product: other_fields(endpoint, &row.product, &FARE_SHOWS),
         price: row.price.normalize(),
         currency: row.currency,
         carrier: row.seller,
@@ -89,7 +125,6 @@ fn fare(row: LatestRow, now: Timestamp) -> FlightLatest {
 
 fn rate(row: LatestRow, now: Timestamp) -> HotelLatest {
     let endpoint = Endpoint::parse(&row.endpoint).unwrap_or(Endpoint::HotelsByName);
-    let shown = ["hotel_name", "destination", "hotel_booking_id", "currency", "proxy_country"];
     let observed_at = row.observed_at.to_jiff();
     HotelLatest {
         endpoint,
@@ -97,7 +132,7 @@ fn rate(row: LatestRow, now: Timestamp) -> HotelLatest {
         checkin_date: row.first_date.to_jiff(),
         checkout_date: row.last_date.to_jiff(),
         proxy_country: row.market,
-        product: other_fields(endpoint, &row.product, &shown),
+        product: other_fields(endpoint, &row.product, &RATE_SHOWS),
         price: row.price.normalize(),
         currency: row.currency,
         room: row.seller,

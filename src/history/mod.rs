@@ -4,6 +4,7 @@
 //! reads them back, [`latest`] the last price of each date; [`mod@forget`] takes out what a scan saw. Not here: what an answer means
 //! (`search`, `upstream`), the whole answers (`queue`).
 
+mod filter;
 pub mod forget;
 pub mod latest;
 pub mod query;

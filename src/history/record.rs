@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
 use super::series::{Series, Subject};
-use super::store;
+use super::store::keep;
 use crate::contract::{SearchStatus, Verdict};
 use crate::ids::{ItemId, TenantId};
 
@@ -64,9 +64,9 @@ pub async fn record(conn: &mut PgConnection, observations: &[Observation]) -> sq
     if observations.is_empty() {
         return Ok(());
     }
-    store::insert_series(conn, &distinct_series(observations)).await?;
-    store::insert_observations(conn, observations).await?;
-    store::upsert_latest(conn, &newest_prices(observations)).await
+    keep::insert_series(conn, &distinct_series(observations)).await?;
+    keep::insert_observations(conn, observations).await?;
+    keep::upsert_latest(conn, &newest_prices(observations)).await
 }
 
 fn distinct_series(observations: &[Observation]) -> Vec<(TenantId, &Series)> {

@@ -91,11 +91,16 @@ impl SeriesKey {
     }
 }
 
-/// The canonical product, its fields in the order of their names: a field that the contract gains later moves no other.
-fn product(endpoint: Endpoint, body: &Map<String, Value>) -> Map<String, Value> {
+/// The fields of an endpoint that name a product, in the contract's order.
+pub(super) fn product_fields(endpoint: Endpoint) -> impl Iterator<Item = &'static FieldSpec> {
     let names_product =
         |field: &&FieldSpec| field.kind != FieldKind::Date && field.alias_of.is_empty() && !FLAGS.contains(&field.name);
-    let mut fields: Vec<_> = endpoint.fields().iter().filter(names_product).collect();
+    endpoint.fields().iter().filter(names_product)
+}
+
+/// The canonical product, its fields in the order of their names: a field that the contract gains later moves no other.
+fn product(endpoint: Endpoint, body: &Map<String, Value>) -> Map<String, Value> {
+    let mut fields: Vec<_> = product_fields(endpoint).collect();
     fields.sort_unstable_by_key(|field| field.name);
     let value = |field: &FieldSpec| body.get(field.name).cloned().or_else(|| field.default_value());
     let named = fields.into_iter().filter_map(|field| Some((field.name.to_owned(), canonical(field.name, value(field)?)?)));

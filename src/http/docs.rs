@@ -14,6 +14,7 @@ use utoipa::{IntoResponses, Modify, OpenApi as _};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::contract::account::{VerifyResponse, VerifyScope};
+use crate::contract::scans::EventsReset;
 use crate::contract::{ErrorBody, ErrorType};
 
 const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dates and markets.\n\n\
@@ -32,7 +33,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Account", description = "The caller's key and plan"),
         (name = "Service", description = "This service itself")
     ),
-    components(schemas(ErrorBody, VerifyResponse, VerifyScope)),
+    components(schemas(ErrorBody, EventsReset, VerifyResponse, VerifyScope)),
     security(("x-api-key" = []), ("x-marketplace-key" = []), ("x-marketplace-token" = []), ("authorization" = []), ("api_key" = [])),
     modifiers(&Carriers)
 )]
@@ -98,8 +99,13 @@ pub(super) struct DeleteErrors;
 pub(super) struct PreviewErrors;
 /// Error answers of reading one thing.
 pub(super) struct ReadErrors;
+/// Error answers of watching one thing.
+pub(super) struct WatchErrors;
 /// Error answers of lists.
 pub(super) struct ListErrors;
+
+/// The error answer of lists that can be had in more forms than one.
+pub(super) struct NotAcceptable;
 
 const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
 const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
@@ -150,9 +156,23 @@ impl IntoResponses for ReadErrors {
     }
 }
 
+impl IntoResponses for WatchErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let too_many = (ErrorType::TooManyRequests, "The caller watches as many scans as one may, or sends requests too fast");
+        described(&[FAULTS, BAD_KEY, UNKNOWN, too_many, DEFECT, AWAY])
+    }
+}
+
 impl IntoResponses for ListErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[FAULTS, BAD_KEY, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for NotAcceptable {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let response = error_response("`Accept` names no form of this list; the type is `invalid_request`");
+        BTreeMap::from([("406".to_owned(), response.into())])
     }
 }
 
@@ -200,13 +220,14 @@ impl IntoResponses for VerifyErrors {
     }
 }
 
-/// One body type for every error (specification 2.14).
 pub(super) fn described(rows: &[(ErrorType, &str)]) -> BTreeMap<String, RefOr<Response>> {
-    let response = |description: &str| {
-        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-        ResponseBuilder::new().description(description).content("application/json", body).build()
-    };
-    rows.iter().map(|(error, description)| (error.status().to_string(), response(description).into())).collect()
+    rows.iter().map(|(error, description)| (error.status().to_string(), error_response(description).into())).collect()
+}
+
+/// One body type for every error (specification 2.14).
+fn error_response(description: &str) -> Response {
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+    ResponseBuilder::new().description(description).content("application/json", body).build()
 }
 
 /// This description

@@ -19,15 +19,18 @@ use crate::contract::{Api, ErrorBody, ErrorType, Faults};
 use crate::db;
 use crate::paging::PageError;
 use crate::scans::ScanError;
+use crate::scans::watch::WatchError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
+/// What a client hears that cannot watch now: places come free as scans end.
+const WATCH_RETRY: Duration = Duration::from_secs(5);
 
 /// One error answer.
 #[derive(Debug)]
 pub struct ApiError {
     body: ErrorBody,
-    /// Another status than its type's: a hotel search keeps the marketplace's own 5xx.
+    /// Another status than its type's: a hotel search keeps the marketplace's own 5xx, and there is no type for 406 alone.
     status: Option<StatusCode>,
     retry_after: Option<Duration>,
 }
@@ -72,6 +75,12 @@ impl ApiError {
         Self::new(ErrorType::NotFound, message)
     }
 
+    /// 406: none of the forms that this answer can have. The specified types are a closed list, so its type is `invalid_request`.
+    #[must_use]
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::invalid_request(message).with_status(StatusCode::NOT_ACCEPTABLE)
+    }
+
     /// 409: the resource is not in a state that allows this; `message` says which it is in.
     #[must_use]
     pub fn invalid_state(message: impl Into<String>) -> Self {
@@ -110,6 +119,15 @@ impl ApiError {
         let message = "the database is away, so stored work is not available; try again soon (searches under /v1/flights and /v1/hotels \
                        work without it)";
         Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
+    }
+
+    /// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+    fn database(error: &sqlx::Error) -> Self {
+        if db::is_away(error) {
+            tracing::warn!(%error, "the database is away");
+            return Self::unavailable();
+        }
+        Self::internal(error)
     }
 
     /// 503: there is no master key, so no caller's key can be held for ordered work.
@@ -187,19 +205,28 @@ impl From<PageError> for ApiError {
     fn from(error: PageError) -> Self {
         match error {
             PageError::Faults(faults) => faults.into(),
+            PageError::Gone => Self::not_found("it was deleted while it was read"),
             PageError::Database(error) => error.into(),
         }
     }
 }
 
-/// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+impl From<WatchError> for ApiError {
+    fn from(error: WatchError) -> Self {
+        match &error {
+            WatchError::NotFound => ScanError::NotFound.into(),
+            WatchError::TooMany(_) => Self::too_many_requests(error.to_string(), WATCH_RETRY),
+            WatchError::Full | WatchError::Stopping => {
+                Self::new(ErrorType::Unavailable, error.to_string()).retry_after(WATCH_RETRY)
+            }
+            WatchError::Database(error) => Self::database(error),
+        }
+    }
+}
+
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
-        if db::is_away(&error) {
-            tracing::warn!(%error, "the database is away");
-            return Self::unavailable();
-        }
-        Self::internal(error)
+        Self::database(&error)
     }
 }
 

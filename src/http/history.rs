@@ -1,92 +1,173 @@
-//! `/v1/history`: what scans have seen (jobs-api, "History").
+//! `/v1/history`: what scans have seen (jobs-api, "History"), as pages of JSON or whole as CSV and NDJSON.
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use futures::{Stream, StreamExt as _, stream};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::ListErrors;
+use super::docs::{ListErrors, NotAcceptable};
 use super::error::ApiError;
+use super::export::{Columns, Wanted, export, varied};
 use super::extract::Pairs;
 use super::scans::{desk, next_page, tenant};
-use crate::contract::history::{FlightHistoryPage, FlightHistoryQuery, HotelHistoryPage, HotelHistoryQuery};
-use crate::contract::latest::{FlightCalendar, FlightLatestQuery, HotelCalendar, HotelLatestQuery};
+use crate::contract::history::{
+    FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery, HotelObservation,
+};
+use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
 use crate::history::{latest, query};
+
+/// What a caller who never ordered anything has seen: nothing.
+fn rows_or_none<Rows: Stream>(rows: Option<Rows>) -> impl Stream<Item = Rows::Item> {
+    stream::iter(rows).flatten()
+}
 
 /// List what was seen of a route
 ///
 /// Newest first. A degraded search leaves an observation without a price, so that gaps are visible.
+///
+/// As CSV or NDJSON (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the fields of an
+/// observation, with one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/flights", tag = "History", params(FlightHistoryQuery),
-    responses((status = 200, description = "A page; `Link` names the next one", body = FlightHistoryPage), ListErrors)
+    responses(
+        (
+            status = 200, description = "A page, `Link` names the next one; or a file",
+            content((FlightHistoryPage = "application/json"), (String = "text/csv"), (FlightObservation = "application/x-ndjson"))
+        ),
+        ListErrors, NotAcceptable
+    )
 )]
-pub(super) async fn flights(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn flights(
+    State(app): State<AppState>,
+    caller: Caller,
+    wanted: Wanted,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = FlightHistoryQuery::from_query(pairs.iter())?;
-    let page = match tenant(desk).await? {
+    wanted.check(&pairs)?;
+    let tenant = tenant(desk).await?;
+    if let Some(form) = wanted.0 {
+        let rows = rows_or_none(tenant.map(|tenant| query::all_flights(desk.pool, tenant, &asked)));
+        let columns = Columns::of::<FlightObservation>().flattened("product", &query::fare_products());
+        return export(form, "flights", columns, rows).await;
+    }
+    let page = match tenant {
         Some(tenant) => query::flights(desk.pool, tenant, &asked).await?,
         None => FlightHistoryPage { data: Vec::new(), next_cursor: None },
     };
-    Ok((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok(varied((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page))))
 }
 
 /// List what was seen of a hotel, or of a place's hotels
 ///
 /// Newest first; exactly one of `hotel_name`, `destination` and `hotel_booking_id`.
+///
+/// As CSV or NDJSON (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the fields of an
+/// observation, with one for each field of the product (`product.adults`). A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels", tag = "History", params(HotelHistoryQuery),
-    responses((status = 200, description = "A page; `Link` names the next one", body = HotelHistoryPage), ListErrors)
+    responses(
+        (
+            status = 200, description = "A page, `Link` names the next one; or a file",
+            content((HotelHistoryPage = "application/json"), (String = "text/csv"), (HotelObservation = "application/x-ndjson"))
+        ),
+        ListErrors, NotAcceptable
+    )
 )]
-pub(super) async fn hotels(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn hotels(
+    State(app): State<AppState>,
+    caller: Caller,
+    wanted: Wanted,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = HotelHistoryQuery::from_query(pairs.iter())?;
-    let page = match tenant(desk).await? {
+    wanted.check(&pairs)?;
+    let tenant = tenant(desk).await?;
+    if let Some(form) = wanted.0 {
+        let rows = rows_or_none(tenant.map(|tenant| query::all_hotels(desk.pool, tenant, &asked)));
+        let columns = Columns::of::<HotelObservation>().flattened("product", &query::rate_products());
+        return export(form, "hotels", columns, rows).await;
+    }
+    let page = match tenant {
         Some(tenant) => query::hotels(desk.pool, tenant, &asked).await?,
         None => HotelHistoryPage { data: Vec::new(), next_cursor: None },
     };
-    Ok((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok(varied((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page))))
 }
 
 /// Read the last known fares of a route by date
 ///
 /// From what scans have seen, with the age of each: a calendar that costs no request.
+///
+/// As CSV or NDJSON (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/flights/latest", tag = "History", params(FlightLatestQuery),
-    responses((status = 200, description = "The calendar", body = FlightCalendar), ListErrors)
+    responses(
+        (
+            status = 200, description = "The calendar, or a file of its rows",
+            content((FlightCalendar = "application/json"), (String = "text/csv"), (FlightLatest = "application/x-ndjson"))
+        ),
+        ListErrors, NotAcceptable
+    )
 )]
 pub(super) async fn latest_flights(
     State(app): State<AppState>,
     caller: Caller,
+    wanted: Wanted,
     pairs: Pairs,
-) -> Result<Json<FlightCalendar>, ApiError> {
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = FlightLatestQuery::from_query(pairs.iter())?;
-    let calendar = match tenant(desk).await? {
+    let tenant = tenant(desk).await?;
+    if let Some(form) = wanted.0 {
+        let rows = rows_or_none(tenant.map(|tenant| latest::all_flights(desk.pool, tenant, &asked, desk.now)));
+        let columns = Columns::of::<FlightLatest>().flattened("product", &query::fare_products());
+        return export(form, "flights-latest", columns, rows).await;
+    }
+    let calendar = match tenant {
         Some(tenant) => latest::flights(desk.pool, tenant, &asked, desk.now).await?,
         None => FlightCalendar { data: Vec::new(), truncated: false },
     };
-    Ok(Json(calendar))
+    Ok(varied(Json(calendar)))
 }
 
 /// Read the last known rates of a hotel or place by date
 ///
 /// From what scans have seen, with the age of each: a calendar that costs no request. Exactly one of `hotel_name`, `destination` and
 /// `hotel_booking_id`.
+///
+/// As CSV or NDJSON (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels/latest", tag = "History", params(HotelLatestQuery),
-    responses((status = 200, description = "The calendar", body = HotelCalendar), ListErrors)
+    responses(
+        (
+            status = 200, description = "The calendar, or a file of its rows",
+            content((HotelCalendar = "application/json"), (String = "text/csv"), (HotelLatest = "application/x-ndjson"))
+        ),
+        ListErrors, NotAcceptable
+    )
 )]
 pub(super) async fn latest_hotels(
     State(app): State<AppState>,
     caller: Caller,
+    wanted: Wanted,
     pairs: Pairs,
-) -> Result<Json<HotelCalendar>, ApiError> {
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = HotelLatestQuery::from_query(pairs.iter())?;
-    let calendar = match tenant(desk).await? {
+    let tenant = tenant(desk).await?;
+    if let Some(form) = wanted.0 {
+        let rows = rows_or_none(tenant.map(|tenant| latest::all_hotels(desk.pool, tenant, &asked, desk.now)));
+        let columns = Columns::of::<HotelLatest>().flattened("product", &query::rate_products());
+        return export(form, "hotels-latest", columns, rows).await;
+    }
+    let calendar = match tenant {
         Some(tenant) => latest::hotels(desk.pool, tenant, &asked, desk.now).await?,
         None => HotelCalendar { data: Vec::new(), truncated: false },
     };
-    Ok(Json(calendar))
+    Ok(varied(Json(calendar)))
 }

@@ -2,15 +2,17 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::ReadErrors;
+use super::docs::{NotAcceptable, ReadErrors};
 use super::error::ApiError;
+use super::export::{Columns, Wanted, export, varied};
 use super::extract::Pairs;
 use super::scans::{desk, next_page, no_such_scan, scan_id, tenant};
-use crate::contract::scans::{AttemptPage, Item, ItemPage, ItemQuery, ItemsQuery};
+use crate::contract::Endpoint;
+use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
 use crate::ids::{ItemId, ScanId};
 use crate::scans::read;
 
@@ -25,24 +27,48 @@ fn no_such_item() -> ApiError {
 
 /// List the items of a scan
 ///
-/// Readable while it runs. With `expand=answer` a page has at most 50 items.
+/// Readable while it runs. As JSON by pages; with `expand=answer` a page has at most 50 items.
+///
+/// As CSV or NDJSON (by `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and `cursor`
+/// are refused. A line of NDJSON is the item of a page. The columns of CSV are the item's fields, with one for each field of the endpoint
+/// instead of `search` (`search.departure_date`); a list or an answer is JSON text, null an empty cell; a text that begins like a formula
+/// has a `'` before it. A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/scans/{id}/items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
-    responses((status = 200, description = "A page; `Link` names the next one", body = ItemPage), ReadErrors)
+    responses(
+        (
+            status = 200, description = "A page, `Link` names the next one; or a file",
+            content((ItemPage = "application/json"), (String = "text/csv"), (Item = "application/x-ndjson"))
+        ),
+        ReadErrors, NotAcceptable
+    )
 )]
 pub(super) async fn list(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    wanted: Wanted,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = ItemsQuery::from_query(pairs.iter())?;
+    wanted.check(&pairs)?;
     let id = scan_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
+    if let Some(form) = wanted.0 {
+        let (endpoint, items) = read::all_items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
+        return export(form, &id.to_string(), columns(endpoint, &query), items).await;
+    }
     let page = read::items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
     let next = next_page(&format!("/v1/scans/{id}/items"), &pairs, page.next_cursor.as_deref());
-    Ok((next, Json(page)).into_response())
+    Ok(varied((next, Json(page))))
+}
+
+/// Every field that a body of the endpoint can have, so that the columns of all its scans are the same.
+fn columns(endpoint: Endpoint, query: &ItemsQuery) -> Columns {
+    let fields: Vec<_> = endpoint.fields().iter().filter(|field| field.alias_of.is_empty()).map(|field| field.name).collect();
+    let columns = Columns::of::<Item>().flattened("search", &fields);
+    if query.expand == Some(Expand::Answer) { columns } else { columns.without("answer") }
 }
 
 /// Read an item

@@ -8,6 +8,8 @@ mod admin;
 pub mod auth;
 mod docs;
 pub mod error;
+mod events;
+mod export;
 pub mod extract;
 mod flights;
 mod gateway;
@@ -68,7 +70,7 @@ pub struct Custody {
     pub ring: Arc<Keyring>,
     /// The pace of new lanes.
     pub pace: PaceConfig,
-    /// Hears of scans that end.
+    /// Hears of what becomes of scans.
     pub watch: Watch,
 }
 
@@ -146,6 +148,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(scans::control::cancel))
         .routes(routes!(grid::grid))
         .routes(routes!(grid::compare))
+        .routes(routes!(events::events))
         .routes(routes!(items::list))
         .routes(routes!(items::read))
         .routes(routes!(items::attempts))

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{ListErrors, OrderErrors, ReadErrors};
+use super::docs::{ListErrors, OrderErrors, WatchErrors};
 use super::error::ApiError;
 use super::extract::{JsonObject, Pairs, SCAN_BODY};
 use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
@@ -117,7 +117,7 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 /// With `wait` the answer comes when the scan has ended, or after that many seconds.
 #[utoipa::path(
     get, path = "/v1/scans/{id}", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ScanQuery),
-    responses((status = 200, description = "The scan", body = Scan), ReadErrors)
+    responses((status = 200, description = "The scan", body = Scan), WatchErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
@@ -130,6 +130,5 @@ pub(super) async fn read(
     let id = scan_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     let wait = Duration::from_secs(u64::from(query.wait_or_default().get()));
-    let scan = app.custody()?.watch.wait(desk.pool, tenant, id, wait).await?;
-    scan.map(Json).ok_or_else(no_such_scan)
+    Ok(Json(app.custody()?.watch.wait(tenant, id, wait).await?))
 }

@@ -1,5 +1,5 @@
-//! From a listener to requests: connections, with a bound on how long a request's head may take, and an end that waits for the
-//! requests in flight.
+//! From a listener to requests: connections, with bounds on how long a request's head may take and how long a client may read nothing,
+//! and an end that waits for the requests in flight.
 
 use std::time::Duration;
 
@@ -9,27 +9,42 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
 /// How long the head of a request may take to arrive, and how long an idle connection is kept (security, "Limits").
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may leave an answer unread: a download that nobody takes, or a client that has gone without a word. Far above what a
+/// slow line needs for the next bytes.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the end waits for requests in flight: as long as a search may take (engine, "Shutdown"). A download that takes longer breaks
+/// off.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(200);
 /// What a listener waits when the system has no more files for it.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// Serves until it is told to stop; ends when the requests in flight have been answered.
+/// Serves until it is told to stop; ends when the requests in flight have been answered, or have had their time.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    serve_within(listener, router, stop, HEAD_TIMEOUT).await;
+    serve_within(listener, router, stop, HEAD_TIMEOUT, STALL_TIMEOUT).await;
 }
 
-async fn serve_within(listener: TcpListener, router: Router, stop: CancellationToken, head_timeout: Duration) {
+async fn serve_within(
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+    head_timeout: Duration,
+    stall_timeout: Duration,
+) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(head_timeout);
-    builder.http2().timer(TokioTimer::new());
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(stall_timeout);
     let connections = GracefulShutdown::new();
     while let Some(stream) = stop.run_until_cancelled(accept(&listener)).await {
         let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(stall_timeout));
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(Box::pin(stream)), service).into_owned();
         let connection = connections.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -38,7 +53,9 @@ async fn serve_within(listener: TcpListener, router: Router, stop: CancellationT
         });
     }
     drop(listener);
-    connections.shutdown().await;
+    if timeout(DRAIN_TIMEOUT, connections.shutdown()).await.is_err() {
+        tracing::warn!("some requests were still in flight at the end");
+    }
 }
 
 async fn accept(listener: &TcpListener) -> TcpStream {
@@ -59,7 +76,9 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use axum::routing::get;
+    use futures::stream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::oneshot;
 
@@ -71,7 +90,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let server = tokio::spawn(serve_within(listener, router, stop.clone(), head_timeout));
+        let server = tokio::spawn(serve_within(listener, router, stop.clone(), head_timeout, Duration::from_millis(200)));
         (TcpStream::connect(address).await.unwrap(), stop, server)
     }
 
@@ -82,6 +101,25 @@ mod tests {
         let mut rest = Vec::new();
         client.read_to_end(&mut rest).await.unwrap();
         assert!(!rest.starts_with(b"HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_let_go() {
+        let (held, released) = oneshot::channel::<()>();
+        let held = std::sync::Arc::new(std::sync::Mutex::new(Some(held)));
+        let endless = get(move || {
+            let held = held.lock().unwrap().take();
+            async move {
+                Body::from_stream(stream::repeat_with(move || {
+                    _ = &held;
+                    Ok::<_, std::io::Error>(vec![0_u8; 64 * 1024])
+                }))
+            }
+        });
+        let (mut client, _stop, _server) = start(Router::new().route("/", endless), HEAD_TIMEOUT).await;
+        client.write_all(REQUEST).await.unwrap();
+        assert!(released.await.is_err(), "the body is dropped while the client is still there");
+        drop(client);
     }
 
     #[tokio::test]

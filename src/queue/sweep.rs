@@ -23,12 +23,16 @@ use crate::tenants;
 const TICK: Duration = Duration::from_secs(1);
 /// Looks for dead processes in the time of a lease.
 const LOOKS: u32 = 6;
-/// How often there is upkeep: partitions, old answers to repeated orders, keys that have expired.
+/// How often there is upkeep: partitions, old answers to repeated orders and events, keys that have expired.
 const UPKEEP: Duration = Duration::from_secs(60);
 /// The most items, lanes, scans or rows of one pass.
 const PASS: i32 = 1000;
 /// How long the answer to an order is kept for its repetition (jobs-api, "Idempotency-Key").
 const ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(48);
+/// How long the events of a scan are kept after its end (jobs-api, "Scans").
+const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// The most rows of events of one pass: a minute's worth of the busiest service, in some tenths of a second.
+const EVENTS_PASS: i64 = 50_000;
 /// How long the row of a dead process is kept, for whoever wants to know what happened.
 const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
@@ -127,6 +131,9 @@ impl Sweep {
         )
         .execute(&self.pool)
         .await?;
+        sqlx::query!("select from drop_old_events($1, $2)", (now - EVENTS_KEPT).to_sqlx() as _, EVENTS_PASS)
+            .execute(&self.pool)
+            .await?;
         let ended = store::end_finished_scans(&self.pool, PASS.into(), now).await?;
         if ended > 0 {
             tracing::error!(ended, "scans had not ended with their last item");

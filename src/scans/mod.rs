@@ -4,7 +4,7 @@
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
 //!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
 //!  preview ─► what a submit would make, without making it
-//!  read, watch ─► the scan as its caller sees it
+//!  read ─► the scan as its caller sees it; watch ─► the same as it changes
 //! ```
 //!
 //! Locks are taken in one order everywhere: the lane, then items, then the scan; so nobody waits for ever, and after a cancel is

@@ -9,7 +9,7 @@ use farescan::upstream::Client;
 use farescan::worker::WorkerDeps;
 use serde_json::{Value, json};
 
-use crate::support::app::{Answer, KEY, TestApp, ring};
+use crate::support::app::{Answer, KEY, TestApp, TestAppBuilder, ring};
 use crate::support::db::TestDb;
 use crate::worker::stage::Running;
 
@@ -58,8 +58,13 @@ impl Dice {
 
 impl House {
     pub async fn open() -> Self {
+        Self::with(TestApp::builder()).await
+    }
+
+    /// With a service that differs from the usual one.
+    pub async fn with(service: TestAppBuilder) -> Self {
         let db = TestDb::new().await;
-        let app = TestApp::builder().database(&db).start().await;
+        let app = service.database(&db).start().await;
         Self { db, app }
     }
 

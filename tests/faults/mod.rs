@@ -11,7 +11,7 @@ mod kill;
 mod marketplace;
 mod orders;
 mod postgres;
-mod process;
+pub mod process;
 mod soak;
 mod spooled;
 mod stop;

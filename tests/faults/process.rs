@@ -1,6 +1,7 @@
 //! `farescan` as processes of their own, on a test's database and marketplace.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -39,6 +40,13 @@ impl Serve {
         Self::spawn(stage, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], concurrency, settings)
     }
 
+    /// A service that is asked over HTTP; with the address of its API.
+    pub async fn listening(stage: &Stage) -> (Self, SocketAddr) {
+        let service = Self::start(stage, 1);
+        let address = service.says("listening").await["address"].as_str().unwrap().parse().unwrap();
+        (service, address)
+    }
+
     /// A worker without an API.
     pub fn worker(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
         Self::spawn(stage, &["worker", "--admin-listen", "127.0.0.1:0"], concurrency, settings)
@@ -74,11 +82,12 @@ impl Serve {
     }
 
     pub fn signal(&self, signal: Signal) {
-        rustix::process::kill_process(self.pid(), signal).unwrap();
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// How it ended, once it has.
@@ -117,7 +126,7 @@ impl Serve {
 
     /// The most memory that it has ever held, in bytes.
     pub fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }

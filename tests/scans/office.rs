@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sqlx::AssertSqlSafe;
 
-use crate::support::app::{Answer, KEY, TestApp};
+use crate::support::app::{Answer, KEY, TestApp, TestAppBuilder};
 use crate::support::db::TestDb;
 
 pub struct Office {
@@ -47,8 +47,13 @@ pub fn day(number: usize) -> String {
 
 impl Office {
     pub async fn open() -> Self {
+        Self::with(TestApp::builder()).await
+    }
+
+    /// With a service that differs from the usual one.
+    pub async fn with(service: TestAppBuilder) -> Self {
         let db = TestDb::new().await;
-        let app = TestApp::builder().database(&db).start().await;
+        let app = service.database(&db).start().await;
         let worker = sqlx::query_scalar(
             "insert into workers (lease_until) values (clock_timestamp() + interval '1 hour') returning worker_id",
         );

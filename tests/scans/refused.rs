@@ -90,6 +90,8 @@ async fn anothers_scan_is_as_unknown_as_none() {
     for (method, path) in [
         ("GET", "/v1/scans/SCAN"),
         ("GET", "/v1/scans/SCAN?wait=1"),
+        ("GET", "/v1/scans/SCAN/events"),
+        ("GET", "/v1/scans/SCAN/events?last_event_id=0"),
         ("GET", "/v1/scans/SCAN/items"),
         ("GET", "/v1/items/ITEM"),
         ("GET", "/v1/items/ITEM/attempts"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use farescan::config::PaceConfig;
 use farescan::http::{self, AppState, Custody, admin_router, router};
-use farescan::scans::watch::Watch;
+use farescan::scans::watch::{Watch, WatchSettings};
 use farescan::tenants::Keyring;
 use farescan::upstream::{Client, UpstreamConfig};
 use serde_json::Value;
@@ -48,6 +48,7 @@ pub struct TestAppBuilder {
     pool: Option<PgPool>,
     config: Option<Change>,
     custody: Option<Custody>,
+    watch: WatchSettings,
     state: Option<StateChange>,
 }
 
@@ -57,6 +58,12 @@ pub fn ring() -> Keyring {
 }
 
 impl TestAppBuilder {
+    /// Watches scans by other clocks and bounds; to be said before the database.
+    #[must_use]
+    pub fn watch(self, watch: WatchSettings) -> Self {
+        Self { watch, ..self }
+    }
+
     /// Keeps its work here.
     #[must_use]
     pub fn pool(self, pool: PgPool) -> Self {
@@ -73,7 +80,7 @@ impl TestAppBuilder {
     #[must_use]
     pub fn orders(self, pool: PgPool, options: PgConnectOptions) -> Self {
         let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
-        let watch = Watch::start(options, &CancellationToken::new());
+        let watch = Watch::start(pool.clone(), options, self.watch, &CancellationToken::new());
         Self { pool: Some(pool), custody: Some(Custody { ring: Arc::new(ring()), pace, watch }), ..self }
     }
 

@@ -112,6 +112,11 @@ impl PrivatePg {
         options.database("farescan").to_url_lossy().to_string()
     }
 
+    /// What the server has written to its log.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.options.home.join("postgres.log")).unwrap()).into_owned()
+    }
+
     /// As `pg_ctl stop -m immediate`: sessions are cut, nothing is flushed. Returns when nobody answers any more.
     pub async fn stop_immediate(&mut self) {
         let server = self.server.as_ref().unwrap();

@@ -4,6 +4,7 @@
 //! which stands on these types.
 
 mod compare;
+mod event;
 mod grid;
 mod item;
 mod list;
@@ -15,6 +16,7 @@ mod strategy;
 mod sweep;
 
 pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
+pub use event::{EventId, EventKind, EventsQuery, EventsReset};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
 pub use list::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};

@@ -8,8 +8,8 @@ use crate::contract::primitives::{
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
 use crate::contract::scans::{
-    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery, ScanRequest,
-    ScansQuery, Sweep, Tag,
+    DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery,
+    ScanRequest, ScansQuery, Sweep, Tag,
 };
 use crate::contract::{FieldSpec, FieldValue};
 use jiff::Timestamp;
@@ -122,6 +122,7 @@ fn every_body_is_described_by_its_table() {
         DateRange,
         ScanQuery,
         ScansQuery,
+        EventsQuery,
         ItemsQuery,
         FlightHistoryQuery,
         HotelHistoryQuery,
@@ -180,6 +181,7 @@ fn the_examples_of_answers_are_answers() {
         account::VerifyResponse,
         crate::contract::ErrorBody,
         scans::Scan,
+        scans::EventsReset,
         scans::ScanPreview,
         scans::Item,
         scans::Attempt,

@@ -1,13 +1,17 @@
 //! Scans, items and attempts as their caller sees them.
 //!
-//! Here: looking up and listing, page by page. An id of another caller is the same as one that never was: `None`. Not here: waiting
+//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`. Not here: waiting
 //! for a scan (`watch`).
 
+mod changes;
+mod export;
 mod rows;
 mod store;
 
 use sqlx::{PgConnection, PgPool};
 
+pub use self::changes::{Changes, MOST_EVENTS, changes};
+pub use self::export::all_items;
 pub(super) use self::rows::shown_state;
 
 use crate::contract::Faults;
@@ -65,7 +69,7 @@ pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQ
     let asked = i64::from(query.limit_or_default().get());
     let limit = usize::try_from(if expand { asked.min(MAX_EXPANDED) } else { asked }).unwrap_or(usize::MAX);
     let after = place(query)?;
-    if !store::has_scan(pool, tenant, scan).await? {
+    if store::endpoint_of(pool, tenant, scan).await?.is_none() {
         return Ok(None);
     }
     let mut rows = match query.sort_or_default() {

@@ -1,10 +1,11 @@
 //! From stored rows to what the wire shows.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
-use jiff_sqlx::Timestamp;
+use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -15,6 +16,9 @@ use crate::contract::scans::{
 };
 use crate::contract::{Endpoint, SearchStatus};
 use crate::scans::seconds_at;
+
+/// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
+const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
@@ -55,7 +59,8 @@ pub(super) struct StrategyRow {
     skipped: Option<u32>,
 }
 
-/// A row of `scan_items` with its scan's endpoint.
+/// A row of `scan_items` with its scan's endpoint; from JSON where it stands in another row.
+#[derive(Debug, Deserialize)]
 pub(super) struct ItemRow {
     pub(super) item_id: Uuid,
     pub(super) scan_id: Uuid,
@@ -70,9 +75,22 @@ pub(super) struct ItemRow {
     pub(super) results: Option<i32>,
     pub(super) best_price: Option<Decimal>,
     pub(super) currency: Option<String>,
+    #[serde(deserialize_with = "time")]
     pub(super) observed_at: Option<Timestamp>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
+}
+
+/// An item that an export was to show, and its answer as it is stored.
+pub(super) struct FoundItem {
+    /// Whether it still fits what was asked for.
+    pub(super) fits: bool,
+    pub(super) item: ItemRow,
+    pub(super) answer: Option<Vec<u8>>,
+}
+
+fn time<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Timestamp>, D::Error> {
+    Ok(Option::<jiff::Timestamp>::deserialize(json)?.map(ToSqlx::to_sqlx))
 }
 
 /// A row of `attempts`.
@@ -205,6 +223,16 @@ impl From<ItemRow> for Item {
     }
 }
 
+/// Fails for an answer that cannot be unpacked.
+impl TryFrom<FoundItem> for Item {
+    type Error = sqlx::Error;
+
+    fn try_from(found: FoundItem) -> sqlx::Result<Self> {
+        let answer = found.answer.as_deref().map(unpacked).transpose()?;
+        Ok(Self { answer, ..found.item.into() })
+    }
+}
+
 impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
         let headers = row.search_headers.map(object).unwrap_or_default();
@@ -231,8 +259,14 @@ fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
 }
 
+/// Answers are stored as they came, zstd.
+pub(super) fn unpacked(packed: &[u8]) -> sqlx::Result<Value> {
+    let body = zstd::Decoder::new(packed).map(|body| body.take(MAX_ANSWER_BYTES)).map_err(serde_json::Error::io);
+    body.and_then(serde_json::from_reader).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
 /// A scan is stored for an endpoint that it was checked for.
-fn endpoint(word: &str) -> Endpoint {
+pub(super) fn endpoint(word: &str) -> Endpoint {
     Endpoint::parse(word).unwrap_or(Endpoint::FlightsOneway)
 }
 

@@ -1,7 +1,8 @@
 //! What lists and look-ups read. Every statement begins with the tenant.
 
+pub(super) mod export;
+
 use std::collections::HashMap;
-use std::io::{self, Read as _};
 
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -9,12 +10,11 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::Place;
-use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, stored_states};
+use super::changes::ChangesRow;
+use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, endpoint, stored_states, unpacked};
+use crate::contract::Endpoint;
 use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
-
-/// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
-const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
 pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<ScanRow>> {
     sqlx::query_as!(
@@ -63,6 +63,86 @@ pub(super) async fn scans(
     )
     .fetch_all(pool)
     .await
+}
+
+/// Which endpoint a scan asks; `None`: there is no such scan.
+pub(super) async fn endpoint_of(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Endpoint>> {
+    let word = sqlx::query_scalar!("select endpoint from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid());
+    Ok(word.fetch_optional(pool).await?.map(|word| endpoint(&word)))
+}
+
+/// A scan, the events after a place in it with their items, and the bounds of its events: one statement, so all of one moment.
+pub(super) async fn changes(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ScanId,
+    after: i64,
+    limit: i64,
+) -> sqlx::Result<Option<ChangesRow>> {
+    let row = sqlx::query!(
+        r#"select s.scan_id as "scan_id!", s.endpoint as "endpoint!", s.request as "request!", s.sweep as "sweep!", s.label, s.tags as "tags!",
+                  s.status as "status!", s.status_reason, s.total as "total!", s.ok as "ok!", s.empty as "empty!", s.partial as "partial!",
+                  s.degraded as "degraded!", s.failed as "failed!", s.cancelled as "cancelled!", s.running as "running!",
+                  s.requests_spent as "requests_spent!", s.max_requests, s.best_price, s.best_currency, s.best_item_id,
+                  s.seconds_per_search, s.key_held_until, s.created_at as "created_at!", s.started_at, s.finished_at,
+                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
+                   where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as "strategy: Json<StrategyRow>",
+                  n.event_count, n.events_from,
+                  (select coalesce(json_agg(json_build_array(e.id, json_build_object(
+                              'item_id', i.item_id, 'scan_id', i.scan_id, 'endpoint', n.endpoint, 'position', i.position, 'body', i.body,
+                              'state', i.state, 'search_status', i.search_status, 'reason', i.reason, 'calls', i.calls,
+                              'requests_spent', i.requests_spent, 'results', i.results, 'best_price', i.best_price::text,
+                              'currency', i.currency, 'observed_at', i.observed_at, 'latency_ms', i.latency_ms, 'error', i.error
+                          )) order by e.id), '[]')
+                   from (select v.last_id - cardinality(v.items) + x.place as id, x.item_id
+                         from scan_events v cross join lateral unnest(v.items) with ordinality as x (item_id, place)
+                         where v.tenant_id = $1 and v.scan_id = $2 and v.last_id > $3
+                           and v.last_id - cardinality(v.items) + x.place > $3
+                         order by v.last_id, x.place limit $4) e
+                   join scan_items i on i.tenant_id = $1 and i.item_id = e.item_id) as "items!: Json<Vec<(u64, ItemRow)>>"
+           from shown_scans s join scans n on n.tenant_id = s.tenant_id and n.scan_id = s.scan_id
+           where s.tenant_id = $1 and s.scan_id = $2"#,
+        tenant.uuid(),
+        id.uuid(),
+        after,
+        limit,
+    )
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|row| ChangesRow {
+        scan: ScanRow {
+            scan_id: row.scan_id,
+            endpoint: row.endpoint,
+            request: row.request,
+            sweep: row.sweep,
+            label: row.label,
+            tags: row.tags,
+            status: row.status,
+            status_reason: row.status_reason,
+            total: row.total,
+            ok: row.ok,
+            empty: row.empty,
+            partial: row.partial,
+            degraded: row.degraded,
+            failed: row.failed,
+            cancelled: row.cancelled,
+            running: row.running,
+            requests_spent: row.requests_spent,
+            max_requests: row.max_requests,
+            best_price: row.best_price,
+            best_currency: row.best_currency,
+            best_item_id: row.best_item_id,
+            seconds_per_search: row.seconds_per_search,
+            key_held_until: row.key_held_until,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            strategy: row.strategy,
+        },
+        items: row.items.0,
+        event_count: row.event_count,
+        events_from: row.events_from,
+    }))
 }
 
 pub(super) async fn has_scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<bool> {
@@ -175,13 +255,5 @@ pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -
     )
     .fetch_all(pool)
     .await?;
-    rows.into_iter()
-        .map(|row| Ok((row.item_id.into(), unpacked(&row.body).map_err(|error| sqlx::Error::Decode(error.into()))?)))
-        .collect()
-}
-
-/// Answers are stored as they came, zstd.
-fn unpacked(packed: &[u8]) -> io::Result<Value> {
-    let body = zstd::Decoder::new(packed)?.take(MAX_ANSWER_BYTES);
-    Ok(serde_json::from_reader(body)?)
+    rows.into_iter().map(|row| Ok((row.item_id.into(), unpacked(&row.body)?))).collect()
 }

@@ -1,0 +1,116 @@
+//! What a question to the history narrows by: one form for routes and hotels, whichever route of the API asks.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use crate::contract::Endpoint;
+use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
+use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
+use crate::contract::primitives::{Airport, FreeText, HotelBookingId};
+
+/// The products and the dates that are asked for; `None`: any.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// The endpoints whose searches are looked at; none where nothing can match.
+    pub(super) endpoints: Vec<Endpoint>,
+    /// Where a flight ends, or the hotel's or the place's name or id.
+    pub(super) place: String,
+    /// Where a flight begins.
+    pub(super) origin: Option<String>,
+    pub(super) currency: Option<String>,
+    pub(super) market: Option<String>,
+    pub(super) adults: Option<i64>,
+    pub(super) children: Option<i64>,
+    /// The range of departures or check-ins, both ends included.
+    pub(super) first_from: Option<Date>,
+    pub(super) first_to: Option<Date>,
+    /// The day of return or check-out.
+    pub(super) last_date: Option<Date>,
+    /// When it was seen: from the first time on, before the second.
+    pub(super) since: Option<Timestamp>,
+    pub(super) until: Option<Timestamp>,
+}
+
+impl Filter {
+    /// The endpoints by their names.
+    pub(super) fn endpoints(&self) -> Vec<String> {
+        self.endpoints.iter().map(|endpoint| endpoint.as_str().to_owned()).collect()
+    }
+
+    /// Journeys of a route. One with a return is a round trip.
+    fn route(from: &Airport, to: &Airport, return_date: Option<Date>) -> Self {
+        let endpoints = match return_date {
+            None => vec![Endpoint::FlightsOneway, Endpoint::FlightsRoundtrip],
+            Some(_) => vec![Endpoint::FlightsRoundtrip],
+        };
+        let (origin, place) = (Some(from.as_str().to_owned()), to.as_str().to_owned());
+        Self { endpoints, origin, place, last_date: return_date, ..Self::default() }
+    }
+
+    /// Stays: a query names exactly one subject.
+    fn stays(name: Option<&FreeText>, destination: Option<&FreeText>, id: Option<&HotelBookingId>) -> Self {
+        let (endpoint, place) = match (name, destination, id) {
+            (Some(name), ..) => (Endpoint::HotelsByName, name.as_str()),
+            (None, Some(destination), _) => (Endpoint::HotelsSearch, destination.as_str()),
+            (None, None, Some(id)) => (Endpoint::HotelsRooms, id.as_str()),
+            (None, None, None) => return Self::default(),
+        };
+        Self { endpoints: vec![endpoint], place: place.to_owned(), ..Self::default() }
+    }
+}
+
+impl From<&FlightHistoryQuery> for Filter {
+    fn from(query: &FlightHistoryQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            first_from: query.departure_date.or(query.departure_from),
+            first_to: query.departure_date.or(query.departure_to),
+            since: query.since,
+            until: query.until,
+            ..Self::route(&query.from_airport, &query.to_airport, query.return_date)
+        }
+    }
+}
+
+impl From<&FlightLatestQuery> for Filter {
+    fn from(query: &FlightLatestQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            first_from: Some(query.departure_from),
+            first_to: Some(query.departure_to),
+            ..Self::route(&query.from_airport, &query.to_airport, query.return_date)
+        }
+    }
+}
+
+impl From<&HotelHistoryQuery> for Filter {
+    fn from(query: &HotelHistoryQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            adults: query.adults.map(|adults| adults.get().into()),
+            children: query.children.map(|children| children.get().into()),
+            first_from: query.checkin_date.or(query.checkin_from),
+            first_to: query.checkin_date.or(query.checkin_to),
+            last_date: query.checkout_date,
+            since: query.since,
+            until: query.until,
+            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+        }
+    }
+}
+
+impl From<&HotelLatestQuery> for Filter {
+    fn from(query: &HotelLatestQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            adults: query.adults.map(|adults| adults.get().into()),
+            children: query.children.map(|children| children.get().into()),
+            first_from: Some(query.checkin_from),
+            first_to: Some(query.checkin_to),
+            last_date: query.checkout_date,
+            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Looking up what was seen. Routes and hotels are asked for by the same statements; what is not asked for is null.
+
+use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
+use rust_decimal::Decimal;
+use serde_json::Value;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::history::filter::Filter;
+use crate::history::latest::Day;
+use crate::history::query::Place;
+use crate::ids::TenantId;
+
+/// An observation with its series.
+pub(in crate::history) struct ObservationRow {
+    pub(in crate::history) endpoint: String,
+    pub(in crate::history) origin: Option<String>,
+    pub(in crate::history) place: String,
+    pub(in crate::history) product: Value,
+    pub(in crate::history) currency: String,
+    pub(in crate::history) market: Option<String>,
+    pub(in crate::history) first_date: Date,
+    pub(in crate::history) last_date: Option<Date>,
+    pub(in crate::history) observed_at: Timestamp,
+    pub(in crate::history) price: Option<Decimal>,
+    pub(in crate::history) seller: Option<String>,
+    pub(in crate::history) results: Option<i32>,
+    pub(in crate::history) band_low: Option<Decimal>,
+    pub(in crate::history) band_high: Option<Decimal>,
+    pub(in crate::history) verdict: Option<String>,
+    pub(in crate::history) search_status: String,
+    pub(in crate::history) reason: Option<String>,
+    pub(in crate::history) item_id: Uuid,
+    pub(in crate::history) number: i32,
+}
+
+/// A latest price with its series.
+pub(in crate::history) struct LatestRow {
+    pub(in crate::history) series: Vec<u8>,
+    pub(in crate::history) endpoint: String,
+    pub(in crate::history) origin: Option<String>,
+    pub(in crate::history) place: String,
+    pub(in crate::history) product: Value,
+    pub(in crate::history) currency: String,
+    pub(in crate::history) market: Option<String>,
+    pub(in crate::history) first_date: Date,
+    /// The first date where there is no second.
+    pub(in crate::history) last_date: Date,
+    /// Which lengths of stay are prices of their own: the last date of a stay, the first date of any journey.
+    pub(in crate::history) stay: Date,
+    pub(in crate::history) observed_at: Timestamp,
+    pub(in crate::history) price: Decimal,
+    pub(in crate::history) seller: Option<String>,
+    pub(in crate::history) band_low: Option<Decimal>,
+    pub(in crate::history) band_high: Option<Decimal>,
+    pub(in crate::history) verdict: Option<String>,
+    pub(in crate::history) item_id: Uuid,
+}
+
+/// Newest first.
+pub(in crate::history) async fn observations(
+    pool: &PgPool,
+    tenant: TenantId,
+    filter: &Filter,
+    before: Option<Place>,
+    limit: i64,
+) -> sqlx::Result<Vec<ObservationRow>> {
+    sqlx::query_as!(
+        ObservationRow,
+        "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date, o.last_date, o.observed_at, o.price, o.seller,
+                o.results, o.band_low, o.band_high, o.verdict, o.search_status, o.reason, o.item_id, o.number
+         from series s
+         join observations o on o.tenant_id = s.tenant_id and o.series = s.series
+         where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+           and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
+           and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
+           and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
+           and ($9::date is null or o.first_date >= $9) and ($10::date is null or o.first_date <= $10)
+           and ($11::date is null or o.last_date = $11)
+           and ($12::timestamptz is null or o.observed_at >= $12) and ($13::timestamptz is null or o.observed_at < $13)
+           and ($14::timestamptz is null or (o.observed_at, o.item_id, o.number) < ($14, $15::uuid, $16::int))
+         order by o.observed_at desc, o.item_id desc, o.number desc limit $17",
+        tenant.uuid(),
+        &filter.endpoints(),
+        filter.place,
+        filter.origin,
+        filter.currency,
+        filter.market,
+        filter.adults,
+        filter.children,
+        filter.first_from.map(|date| date.to_sqlx()) as _,
+        filter.first_to.map(|date| date.to_sqlx()) as _,
+        filter.last_date.map(|date| date.to_sqlx()) as _,
+        filter.since.map(|time| time.to_sqlx()) as _,
+        filter.until.map(|time| time.to_sqlx()) as _,
+        before.map(|place| place.observed_at.to_sqlx()) as _,
+        before.map(|place| place.item),
+        before.map(|place| place.number),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// By day. Of the returns from one day's journey the cheapest; a stay of another length is another price. One range of the primary key's
+/// index for each product.
+pub(in crate::history) async fn latest(
+    pool: &PgPool,
+    tenant: TenantId,
+    filter: &Filter,
+    after: Option<&Day>,
+    limit: i64,
+) -> sqlx::Result<Vec<LatestRow>> {
+    sqlx::query_as!(
+        LatestRow,
+        r#"select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date as "first_date!",
+                  l.last_date as "last_date!", l.stay as "stay!: Date", l.observed_at as "observed_at!", l.price as "price!", l.seller,
+                  l.band_low, l.band_high, l.verdict, l.item_id as "item_id!"
+           from series s
+           cross join lateral (
+               select distinct on (p.first_date, p.stay) p.* from (
+                   select *, case when s.endpoint like 'flights/%' then first_date else last_date end as stay from latest_prices
+                   where tenant_id = s.tenant_id and series = s.series and first_date between greatest($9::date, $12::date) and $10::date
+                     and ($11::date is null or last_date = $11)) p
+               order by p.first_date, p.stay, p.price, p.last_date
+           ) l
+           where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+             and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
+             and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
+             and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
+             and ($12::date is null or (l.first_date, l.stay, s.endpoint, s.series) > ($12, $13::date, $14::text, $15::bytea))
+           order by l.first_date, l.stay, s.endpoint, s.series limit $16"#,
+        tenant.uuid(),
+        &filter.endpoints(),
+        filter.place,
+        filter.origin,
+        filter.currency,
+        filter.market,
+        filter.adults,
+        filter.children,
+        filter.first_from.map(|date| date.to_sqlx()) as _,
+        filter.first_to.map(|date| date.to_sqlx()) as _,
+        filter.last_date.map(|date| date.to_sqlx()) as _,
+        after.map(|day| day.first_date.to_sqlx()) as _,
+        after.map(|day| day.stay.to_sqlx()) as _,
+        after.map(|day| day.endpoint.as_str()),
+        after.map(|day| day.series.as_slice()),
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}

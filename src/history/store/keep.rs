@@ -1,0 +1,169 @@
+//! Keeping and forgetting.
+
+use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
+use sqlx::PgConnection;
+
+use crate::history::forget::SeenBy;
+use crate::history::record::{Observation, SeenPrice};
+use crate::history::series::Series;
+use crate::ids::TenantId;
+
+/// The columns of a batch: one vector for each, because UNNEST takes them so.
+macro_rules! column {
+    ($rows:expr, |$row:pat_param| $value:expr) => {
+        &$rows.iter().map(|$row| $value).collect::<Vec<_>>()
+    };
+}
+
+/// Series that are known already are left alone.
+pub(in crate::history) async fn insert_series(conn: &mut PgConnection, series: &[(TenantId, &Series)]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into series (tenant_id, series, endpoint, product, origin, place, currency, market)
+         select * from unnest($1::uuid[], $2::bytea[], $3::text[], $4::jsonb[], $5::text[], $6::text[], $7::text[], $8::text[])
+         on conflict do nothing",
+        column!(series, |(tenant, _)| tenant.uuid()),
+        column!(series, |(_, series)| series.key.0.to_vec()),
+        column!(series, |(_, series)| series.endpoint.as_str().to_owned()),
+        column!(series, |(_, series)| series.product.clone().into()),
+        column!(series, |(_, series)| series.origin.clone()) as _,
+        column!(series, |(_, series)| series.place.clone()),
+        column!(series, |(_, series)| series.currency.clone()),
+        column!(series, |(_, series)| series.market.clone()) as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// An observation that is there already is left alone.
+pub(in crate::history) async fn insert_observations(conn: &mut PgConnection, rows: &[Observation]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into observations (tenant_id, series, first_date, last_date, observed_at, price, seller, results, band_low, band_high,
+                                   verdict, search_status, reason, item_id, number)
+         select * from unnest($1::uuid[], $2::bytea[], $3::date[], $4::date[], $5::timestamptz[], $6::numeric[], $7::text[], $8::int[],
+                              $9::numeric[], $10::numeric[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::int[])
+         on conflict do nothing",
+        column!(rows, |seen| seen.tenant.uuid()),
+        column!(rows, |seen| seen.subject.series.key.0.to_vec()),
+        column!(rows, |seen| seen.subject.first_date.to_sqlx()) as &[Date],
+        column!(rows, |seen| seen.subject.last_date.map(|date| date.to_sqlx())) as _,
+        column!(rows, |seen| seen.observed_at.to_sqlx()) as &[Timestamp],
+        column!(rows, |seen| seen.best.as_ref().map(|best| best.price)) as _,
+        column!(rows, |seen| seen.best.as_ref().and_then(|best| best.seller.clone())) as _,
+        column!(rows, |seen| seen.results) as _,
+        column!(rows, |seen| seen.best.as_ref().and_then(|best| best.band_low)) as _,
+        column!(rows, |seen| seen.best.as_ref().and_then(|best| best.band_high)) as _,
+        column!(rows, |seen| seen.best.as_ref().and_then(|best| best.verdict.map(|verdict| verdict.as_str().to_owned()))) as _,
+        column!(rows, |seen| seen.status.as_str().to_owned()),
+        column!(rows, |seen| seen.reason.clone()) as _,
+        column!(rows, |seen| seen.item.uuid()),
+        column!(rows, |seen| seen.number),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// An older price never takes the place of a newer one.
+pub(in crate::history) async fn upsert_latest(conn: &mut PgConnection, rows: &[(&Observation, &SeenPrice)]) -> sqlx::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
+                                    item_id)
+         select * from unnest($1::uuid[], $2::bytea[], $3::date[], $4::date[], $5::timestamptz[], $6::numeric[], $7::text[],
+                              $8::numeric[], $9::numeric[], $10::text[], $11::uuid[])
+         on conflict (tenant_id, series, first_date, last_date) do update
+            set observed_at = excluded.observed_at, price = excluded.price, seller = excluded.seller, band_low = excluded.band_low,
+                band_high = excluded.band_high, verdict = excluded.verdict, item_id = excluded.item_id
+          where latest_prices.observed_at < excluded.observed_at",
+        column!(rows, |(seen, _)| seen.tenant.uuid()),
+        column!(rows, |(seen, _)| seen.subject.series.key.0.to_vec()),
+        column!(rows, |(seen, _)| seen.subject.first_date.to_sqlx()) as &[Date],
+        column!(rows, |(seen, _)| seen.subject.last_date.unwrap_or(seen.subject.first_date).to_sqlx()) as &[Date],
+        column!(rows, |(seen, _)| seen.observed_at.to_sqlx()) as &[Timestamp],
+        column!(rows, |(_, best)| best.price),
+        column!(rows, |(_, best)| best.seller.clone()) as _,
+        column!(rows, |(_, best)| best.band_low) as _,
+        column!(rows, |(_, best)| best.band_high) as _,
+        column!(rows, |(_, best)| best.verdict.map(|verdict| verdict.as_str().to_owned())) as _,
+        column!(rows, |(seen, _)| seen.item.uuid()),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes observations out.
+pub(in crate::history) async fn delete_observations(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    seen: &[SeenBy],
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from observations o using unnest($2::bytea[], $3::date[], $4::uuid[]) as x (series, first_date, item_id)
+         where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date and o.item_id = x.item_id",
+        tenant.uuid(),
+        column!(seen, |seen| seen.series.0.to_vec()),
+        column!(seen, |seen| seen.first_date.to_sqlx()) as &[Date],
+        column!(seen, |seen| seen.item.uuid()),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Latest prices that came from these items become the newest price that is left, or go. Their rows are locked in the order in which
+/// recorders write them.
+pub(in crate::history) async fn fall_back(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
+    let series: &Vec<_> = column!(seen, |seen| seen.series.0.to_vec());
+    let first: &Vec<_> = column!(seen, |seen| seen.first_date.to_sqlx());
+    let last: &Vec<_> = column!(seen, |seen| seen.last_date.to_sqlx());
+    let items: &Vec<_> = column!(seen, |seen| seen.item.uuid());
+    sqlx::query!(
+        "select from latest_prices
+         where tenant_id = $1 and (series, first_date, last_date) in (select * from unnest($2::bytea[], $3::date[], $4::date[]))
+         order by series, first_date, last_date for no key update",
+        tenant.uuid(),
+        series,
+        first as &[Date],
+        last as &[Date],
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update latest_prices l
+         set observed_at = o.observed_at, price = o.price, seller = o.seller, band_low = o.band_low, band_high = o.band_high,
+             verdict = o.verdict, item_id = o.item_id
+         from unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as x (series, first_date, last_date, item_id)
+         cross join lateral (
+             select * from observations o
+             where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
+               and coalesce(o.last_date, o.first_date) = x.last_date and o.price is not null and o.search_status in ('ok', 'partial')
+             order by o.observed_at desc limit 1) o
+         where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
+           and l.item_id = x.item_id",
+        tenant.uuid(),
+        series,
+        first as &[Date],
+        last as &[Date],
+        items,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "delete from latest_prices l
+         using unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as x (series, first_date, last_date, item_id)
+         where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
+           and l.item_id = x.item_id",
+        tenant.uuid(),
+        series,
+        first as &[Date],
+        last as &[Date],
+        items,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! Observations and latest prices in the database.
+
+pub(super) mod find;
+pub(super) mod keep;

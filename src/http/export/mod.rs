@@ -1,0 +1,132 @@
+//! Lists as files: every row of a list as CSV or NDJSON, written while it is read.
+//!
+//! Here: which form a request wants ([`Wanted`]), and the answer that streams it. A row is written when the client has room for it, so
+//! what is held is a chunk and the rest of a page, whatever the length of the list. Not here: how rows are read (`paging`, the lists).
+
+mod cells;
+mod wanted;
+
+use std::pin::Pin;
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream::{BoxStream, Peekable};
+use futures::{Stream, StreamExt as _, stream};
+use serde::Serialize;
+
+pub(super) use self::cells::Columns;
+pub(super) use self::wanted::Wanted;
+use super::error::ApiError;
+use crate::paging::PageError;
+
+/// How large a chunk of the body grows before it is sent.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// A form that is streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// RFC 4180, UTF-8, with a header row.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+impl Form {
+    const fn media_type(self) -> &'static str {
+        match self {
+            Self::Csv => "text/csv",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    const fn content_type(self) -> HeaderValue {
+        match self {
+            Self::Csv => HeaderValue::from_static("text/csv; charset=utf-8; header=present"),
+            Self::Ndjson => HeaderValue::from_static("application/x-ndjson"),
+        }
+    }
+
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        }
+    }
+}
+
+/// An answer in the form that `Accept` asked for, so that caches do not give it to others.
+pub(super) fn varied(answer: impl IntoResponse) -> Response {
+    ([(VARY, HeaderValue::from_static("accept"))], answer).into_response()
+}
+
+/// Streams rows into a file `name` with the extension of its form. `columns` are those of CSV.
+///
+/// # Errors
+/// What the first rows say: after that an error breaks the body off, so that what is not whole never looks so.
+pub(super) async fn export<Row: Serialize + Send + 'static>(
+    form: Form,
+    name: &str,
+    columns: Columns,
+    rows: impl Stream<Item = Result<Row, PageError>> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let mut rows = rows.boxed().peekable();
+    if let Some(Err(error)) = Pin::new(&mut rows).next_if(Result::is_err).await {
+        return Err(error.into());
+    }
+    let file = File { rows, columns: (form == Form::Csv).then_some(columns), begun: false };
+    let body = stream::try_unfold(file, |mut file| async {
+        let chunk = file.chunk().await.inspect_err(|error| tracing::warn!(%error, "an export breaks off"))?;
+        Ok::<_, WriteError>(chunk.map(|chunk| (chunk, file)))
+    });
+    // Ids and words of ours: a header takes them.
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.{}\"", form.extension())).ok();
+    let mut answer = varied(Body::from_stream(body));
+    answer.headers_mut().insert(CONTENT_TYPE, form.content_type());
+    answer.headers_mut().extend(disposition.map(|disposition| (CONTENT_DISPOSITION, disposition)));
+    Ok(answer)
+}
+
+/// Why a file is not written to its end. Its reader sees the connection break, the log the reason.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Read(#[from] PageError),
+    #[error(transparent)]
+    Csv(#[from] csv::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// A file that is being written.
+struct File<Row> {
+    rows: Peekable<BoxStream<'static, Result<Row, PageError>>>,
+    /// CSV has some.
+    columns: Option<Columns>,
+    /// Whether the header row is written.
+    begun: bool,
+}
+
+impl<Row: Serialize> File<Row> {
+    /// The next bytes; `None` at the end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, WriteError> {
+        let mut chunk = Vec::new();
+        if let Some(columns) = self.columns.as_ref().filter(|_| !self.begun) {
+            columns.write_names(&mut chunk)?;
+        }
+        self.begun = true;
+        while chunk.len() < CHUNK_BYTES {
+            let Some(row) = self.rows.next().await.transpose()? else { break };
+            match &self.columns {
+                Some(columns) => columns.write(&row, &mut chunk)?,
+                None => {
+                    serde_json::to_writer(&mut chunk, &row)?;
+                    chunk.push(b'\n');
+                }
+            }
+        }
+        Ok((!chunk.is_empty()).then(|| chunk.into()))
+    }
+}

@@ -1,0 +1,124 @@
+//! A client of server-sent events. The parser is not ours, so that a mistake in the form shows.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use farescan::scans::watch::WatchSettings;
+use futures::{Stream, StreamExt as _, stream};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+
+use crate::support::app::{KEY, TestApp, TestAppBuilder};
+
+/// How long a test waits for an event.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A service that looks again soon, so that tests need not wait for it.
+pub fn quick() -> TestAppBuilder {
+    TestApp::builder().watch(WatchSettings { gap: Duration::from_millis(20), ..WatchSettings::default() })
+}
+
+/// One event as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub id: Option<u64>,
+    pub kind: String,
+    pub data: Value,
+}
+
+impl Event {
+    fn of(sse: Sse) -> Self {
+        let data = sse.data.unwrap_or_default();
+        Self {
+            id: sse.id.map(|id| id.parse().unwrap()),
+            kind: sse.event.unwrap_or_default(),
+            data: serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {data}")),
+        }
+    }
+
+    /// An item's id.
+    pub fn item(&self) -> String {
+        self.data["id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// An open stream.
+pub struct Events(Pin<Box<dyn Stream<Item = Event> + Send>>);
+
+/// Asks for the events of a scan, after one of them.
+pub async fn ask(app: &TestApp, key: &str, id: &str, after: Option<u64>) -> reqwest::Response {
+    let request = app.request("GET", &format!("/v1/scans/{id}/events")).header("x-api-key", key);
+    let request = match after {
+        Some(after) => request.header("last-event-id", after.to_string()),
+        None => request,
+    };
+    request.send().await.unwrap()
+}
+
+impl Events {
+    /// The stream of a scan, after one of its events.
+    pub async fn open(app: &TestApp, id: &str, after: Option<u64>) -> Self {
+        Self::of(ask(app, KEY, id, after).await)
+    }
+
+    pub fn of(response: reqwest::Response) -> Self {
+        assert_eq!(response.status(), 200);
+        for (name, value) in [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")] {
+            assert_eq!(response.headers()[name], value, "{name}");
+        }
+        let chunks = stream::try_unfold(response, async |mut response| {
+            let chunk = response.chunk().await?;
+            Ok::<_, reqwest::Error>(chunk.map(|chunk| (chunk, response)))
+        });
+        Self(Box::pin(SseStream::from_bytes_stream(Box::pin(chunks)).map(|sse| Event::of(sse.unwrap()))))
+    }
+
+    /// The next event; `None`: the stream has ended.
+    pub async fn next(&mut self) -> Option<Event> {
+        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("waited in vain for an event")
+    }
+
+    /// Events up to the first that is so.
+    pub async fn until(&mut self, what: &str, so: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let mut seen = Vec::new();
+        while let Some(event) = self.next().await {
+            seen.push(event);
+            if seen.last().is_some_and(&so) {
+                return seen;
+            }
+        }
+        panic!("the stream ended before {what}: {seen:#?}");
+    }
+
+    /// Up to the scan in this status.
+    pub async fn until_scan(&mut self, status: &str) -> Vec<Event> {
+        self.until(status, |event| event.kind == "scan" && event.data["status"] == status).await
+    }
+
+    /// Events to the end of the stream.
+    pub async fn rest(mut self) -> Vec<Event> {
+        let mut seen = Vec::new();
+        while let Some(event) = self.next().await {
+            seen.push(event);
+        }
+        seen
+    }
+}
+
+/// The events of one piece of a stream.
+pub async fn parsed(text: Bytes) -> Vec<Event> {
+    let piece = stream::iter([Ok::<_, std::io::Error>(text)]);
+    SseStream::from_bytes_stream(piece).map(|sse| Event::of(sse.unwrap())).collect().await
+}
+
+/// What a client knows that keeps the last it heard of each item.
+pub fn mirror(events: &[Event]) -> BTreeMap<String, Value> {
+    events.iter().filter(|event| event.kind == "item").map(|event| (event.item(), event.data.clone())).collect()
+}
+
+/// Items by id.
+pub fn by_id(items: &[Value]) -> BTreeMap<String, Value> {
+    items.iter().map(|item| (item["id"].as_str().unwrap().to_owned(), item.clone())).collect()
+}

@@ -1,0 +1,7 @@
+//! The events of scans, over real HTTP: seen live, resumed anywhere, by many at once.
+
+mod client;
+mod ends;
+mod live;
+mod many;
+mod resume;

@@ -1,0 +1,107 @@
+//! What 10,000 items cost a service in memory, measured at the process itself.
+
+#![cfg(target_os = "linux")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use farescan::ids::ScanId;
+use farescan::search::CallerKey;
+use farescan::tenants::store;
+use jiff::Timestamp;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
+
+use super::seed;
+use crate::faults::process::Serve;
+use crate::support::app::KEY;
+use crate::worker::stage::Stage;
+
+const ITEMS: i32 = 10_000;
+/// The most that an export may add to what the service holds.
+const MOST_KB: u64 = 40_000;
+
+/// Kilobytes of a process: `VmRSS`, or the highest there was of it, `VmHWM`.
+fn memory_kb(pid: u32, what: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// From now on, the highest is what there is now.
+fn forget_highest(pid: u32) {
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+}
+
+/// Reads an answer to its end, pausing after each so many bytes; its lines and bytes. HTTP/1.0, so the body is all that follows the head,
+/// and a small window, so that the service meets the client's pace.
+async fn read(address: SocketAddr, path: &str, accept: &str, pause: Option<Duration>) -> (usize, usize) {
+    let socket = TcpSocket::new_v4().unwrap();
+    if pause.is_some() {
+        socket.set_recv_buffer_size(16 * 1024).unwrap();
+    }
+    let mut stream = socket.connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.0\r\nhost: h\r\nx-api-key: {KEY}\r\naccept: {accept}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut buffer = vec![0; 64 * 1024];
+    let (mut lines, mut bytes, mut head) = (0, 0, Vec::new());
+    loop {
+        let read = stream.read(&mut buffer).await.unwrap();
+        if read == 0 {
+            break;
+        }
+        if bytes == 0 {
+            head = buffer[..read].to_vec();
+        }
+        bytes += read;
+        lines += buffer[..read].split(|byte| *byte == b'\n').count() - 1;
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let (head, _) = head.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"), "{head}");
+    (lines - head.lines().count() - 1, bytes)
+}
+
+async fn seeded(stage: &Stage) -> ScanId {
+    let mut conn = stage.pool().acquire().await.unwrap();
+    let tenant = store::find_or_make(&mut conn, &stage.ring, &CallerKey::new(KEY), Timestamp::now()).await.unwrap();
+    let scan = seed::scan(stage.pool(), tenant, ITEMS).await;
+    seed::answer(stage.pool(), scan, &seed::answers()).await;
+    scan
+}
+
+/// `cargo nextest run exports::memory --no-capture` shows the figures.
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_items_take_less_than_40_mb() {
+    let stage = Stage::new().await;
+    let scan = seeded(&stage).await;
+    let path = format!("/v1/scans/{scan}/items");
+    let pause = Some(Duration::from_millis(2));
+    for (what, accept, query, pause, header) in [
+        ("csv, by price", "text/csv", "?sort=price", None, 1),
+        ("ndjson", "application/x-ndjson", "", None, 0),
+        ("csv with answers", "text/csv", "?expand=answer", None, 1),
+        ("ndjson with answers, read slowly", "application/x-ndjson", "?expand=answer", pause, 0),
+    ] {
+        // A process for each: none finds room that another one's export left.
+        let (service, address) = Serve::listening(&stage).await;
+        read(address, &format!("{path}?limit=1&expand=answer"), "application/json", None).await;
+        forget_highest(service.pid());
+        let before = memory_kb(service.pid(), "VmRSS");
+        let begun = std::time::Instant::now();
+        let (lines, bytes) = read(address, &format!("{path}{query}"), accept, pause).await;
+        let highest = memory_kb(service.pid(), "VmHWM");
+        let grown = highest.saturating_sub(before);
+        println!(
+            "{what}: {lines} lines, {} KB in {:.1?}; {before} kB before, {highest} kB at most: {grown} kB more",
+            bytes / 1000,
+            begun.elapsed()
+        );
+        service.kill();
+        assert_eq!(lines, usize::try_from(ITEMS).unwrap() + header, "{what}");
+        assert!(grown < MOST_KB, "{what}: {grown} kB");
+    }
+}
