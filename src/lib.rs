@@ -63,6 +63,7 @@ pub mod measure;
 pub mod paging;
 pub mod tenants;
 
+pub mod account;
 pub mod history;
 pub mod scans;
 

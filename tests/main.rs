@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod account;
 mod control;
 mod embedded;
 mod events;
@@ -11,6 +12,7 @@ mod gateway;
 mod history;
 mod house;
 mod operation;
+mod prefer;
 mod queue;
 mod scans;
 mod support;

@@ -29,6 +29,10 @@ pub struct Faults {
 
 /// The longest echo of a caller's value or field name, in characters.
 pub const MAX_HELD_CHARS: usize = 80;
+/// What a message says in the place of a secret.
+const NOT_SHOWN: &str = "a value that is not shown";
+/// And in the place of a name.
+const NAME_NOT_SHOWN: &str = "(a name that is not shown)";
 /// The most faults that one message lists.
 pub const MAX_LISTED: usize = 100;
 
@@ -36,6 +40,11 @@ impl Fault {
     /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there.
     pub fn new(path: impl AsRef<str>, value: &Value, allowed: impl Into<String>) -> Self {
         Self { path: shorten(path.as_ref()), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
+    }
+
+    /// A fault about a value that must not be shown: a secret.
+    pub fn secret(path: impl AsRef<str>, allowed: impl Into<String>) -> Self {
+        Self { path: shorten(path.as_ref()), held: Some(NOT_SHOWN.to_owned()), allowed: allowed.into() }
     }
 
     /// A required field that is not there (or is null, which is the same: contract 7).
@@ -87,6 +96,19 @@ impl Faults {
                 Some(_) => ".",
             };
             fault.path = format!("{path}{dot}{}", fault.path);
+        }
+        self
+    }
+
+    /// The same faults of a body that holds a secret: values are not shown, nor names other than `known`, because what was meant as
+    /// a value may stand in the place of a name.
+    #[must_use]
+    pub fn hidden(mut self, known: &[&str]) -> Self {
+        for fault in &mut self.listed {
+            fault.held = fault.held.take().map(|_| NOT_SHOWN.to_owned());
+            if !known.contains(&fault.path.as_str()) {
+                NAME_NOT_SHOWN.clone_into(&mut fault.path);
+            }
         }
         self
     }

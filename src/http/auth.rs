@@ -17,6 +17,7 @@ use axum::response::Response;
 
 use super::AppState;
 use super::error::ApiError;
+use crate::contract::{MAX_KEY_BYTES, NotAKey, read_key};
 use crate::search::CallerKey;
 
 /// Who calls: the key, and how it came.
@@ -54,37 +55,6 @@ const QUERY: [(&str, &str); 4] = [
     ("marketplace_key", "query:marketplace_key"),
     ("key", "query:key"),
 ];
-/// The longest key (contract 12).
-const MAX_KEY_BYTES: usize = 512;
-
-/// What examples write where the key belongs; only a string of this list is ever echoed (contract 12).
-const PLACEHOLDERS: &[&str] = &[
-    "YOUR_API_KEY",
-    "<API_KEY>",
-    "API_KEY",
-    "your-api-key",
-    "<YOUR_API_KEY>",
-    "<your-api-key>",
-    "{API_KEY}",
-    "{{API_KEY}}",
-    "$API_KEY",
-    "${API_KEY}",
-    "YOUR_KEY",
-    "your-key",
-    "<KEY>",
-    "YOUR_API_KEY_HERE",
-    "INSERT_API_KEY_HERE",
-    "YOUR_MARKETPLACE_KEY",
-    "<MARKETPLACE_KEY>",
-    "MARKETPLACE_KEY",
-    "YOUR_RAPIDAPI_KEY",
-    "RAPIDAPI_KEY",
-    "REPLACE_ME",
-    "CHANGE_ME",
-    "CHANGEME",
-    "SIGN-UP-FOR-KEY",
-];
-
 /// What [`lift_key`] found, for the extractor.
 #[derive(Clone)]
 struct Lifted(Arc<Result<Caller, KeyFault>>);
@@ -190,14 +160,10 @@ fn is_blank(bytes: &[u8]) -> bool {
 }
 
 fn read(bytes: &[u8], source: &'static str) -> Result<Caller, KeyFault> {
-    let bytes = bytes.trim_ascii();
-    if bytes.len() > MAX_KEY_BYTES || !bytes.iter().all(u8::is_ascii_graphic) {
-        return Err(KeyFault::Malformed(source));
-    }
-    let key = std::str::from_utf8(bytes).map_err(|_| KeyFault::Malformed(source))?;
-    match PLACEHOLDERS.iter().find(|placeholder| placeholder.eq_ignore_ascii_case(key)) {
-        Some(placeholder) => Err(KeyFault::Placeholder(placeholder)),
-        None => Ok(Caller { key: CallerKey::new(key), key_source: source }),
+    match read_key(bytes.trim_ascii()) {
+        Ok(key) => Ok(Caller { key: CallerKey::new(key), key_source: source }),
+        Err(NotAKey::Malformed) => Err(KeyFault::Malformed(source)),
+        Err(NotAKey::Placeholder(placeholder)) => Err(KeyFault::Placeholder(placeholder)),
     }
 }
 

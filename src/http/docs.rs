@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::Json;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{Object, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr};
-use utoipa::{IntoResponses, Modify, OpenApi as _};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Required};
+use utoipa::{IntoParams, IntoResponses, Modify, OpenApi as _};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::contract::account::{VerifyResponse, VerifyScope};
@@ -82,6 +84,47 @@ impl Modify for Carriers {
     }
 }
 
+/// The headers by which a search may become a scan.
+pub(super) struct SearchHeaders;
+/// Its answers then.
+pub(super) struct SearchAccepted;
+
+impl IntoParams for SearchHeaders {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let header = |name: &str, description: &str| {
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Header)
+                .required(Required::False)
+                .description(Some(description))
+                .schema(Some(Object::with_type(Type::String)))
+                .build()
+        };
+        vec![
+            header(
+                "Prefer",
+                "RFC 7240. `respond-async`: the search becomes a scan of one item, answered 202. With `wait=20` (at most 60) the answer \
+                 comes as usual if it is known within that many seconds. Ignored where it cannot be honoured; `Preference-Applied` says \
+                 what was.",
+            ),
+            header("Idempotency-Key", "With `Prefer`: the same key and body within 48 hours are the same search, asked once"),
+        ]
+    }
+}
+
+impl IntoResponses for SearchAccepted {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let scan = ContentBuilder::new().schema(Some(Ref::from_schema_name("Scan"))).build();
+        let accepted = ResponseBuilder::new()
+            .description("With `Prefer`: the search is a scan of one item; `Location` names it")
+            .content("application/json", scan);
+        let mut responses =
+            described(&[(ErrorType::IdempotencyMismatch, "With `Prefer`: the `Idempotency-Key` was used with another body")]);
+        responses.insert("202".to_owned(), accepted.build().into());
+        responses
+    }
+}
+
 /// Error answers of flight searches.
 pub(super) struct FlightErrors;
 /// Error answers of hotel searches.
@@ -103,6 +146,10 @@ pub(super) struct ReadErrors;
 pub(super) struct WatchErrors;
 /// Error answers of lists.
 pub(super) struct ListErrors;
+/// Error answers of a rotation.
+pub(super) struct RotationErrors;
+/// Error answers of what takes no parameter.
+pub(super) struct AccountErrors;
 
 /// The error answer of lists that can be had in more forms than one.
 pub(super) struct NotAcceptable;
@@ -176,6 +223,29 @@ impl IntoResponses for NotAcceptable {
     }
 }
 
+impl IntoResponses for RotationErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            (
+                ErrorType::InvalidRequest,
+                "`new_key` can be no key, or is the key of the request; the message shows nothing of the body",
+            ),
+            BAD_KEY,
+            (ErrorType::NotFound, "The key of the request owns nothing"),
+            (ErrorType::InvalidState, "The new key owns something already"),
+            (ErrorType::PayloadTooLarge, "The body is too large"),
+            DEFECT,
+            AWAY,
+        ])
+    }
+}
+
+impl IntoResponses for AccountErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[BAD_KEY, DEFECT, AWAY])
+    }
+}
+
 impl IntoResponses for FlightErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[
@@ -183,9 +253,15 @@ impl IntoResponses for FlightErrors {
             (ErrorType::InvalidApiKey, "No key, or one that cannot be used"),
             (ErrorType::NotSubscribed, "The key is not subscribed to the flights API"),
             (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
-            (ErrorType::TooManyRequests, "Plan quota or rate limit exhausted; the marketplace's answer, unchanged"),
+            (
+                ErrorType::TooManyRequests,
+                "Plan quota or rate limit exhausted; the marketplace's answer, unchanged. Ours, if `Prefer` and `Idempotency-Key` meet a bound",
+            ),
             (ErrorType::Internal, "A defect of this service"),
-            (ErrorType::SearchIncomplete, "The search did not complete and `strict` is true"),
+            (
+                ErrorType::SearchIncomplete,
+                "The search did not complete and `strict` is true; or, with `Prefer` and `Idempotency-Key`, the database is away",
+            ),
         ])
     }
 }
@@ -198,10 +274,13 @@ impl IntoResponses for HotelErrors {
             (ErrorType::NotSubscribed, "The key is not subscribed to the hotels API"),
             (ErrorType::NotFound, "Nothing matched; a normal outcome"),
             (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
-            (ErrorType::TooManyRequests, "Plan quota or rate limit exhausted; the marketplace's answer, unchanged"),
+            (
+                ErrorType::TooManyRequests,
+                "Plan quota or rate limit exhausted; the marketplace's answer, unchanged. Ours, if `Prefer` and `Idempotency-Key` meet a bound",
+            ),
             (ErrorType::Internal, "A defect of this service, or the marketplace's own 500"),
             (ErrorType::UpstreamError, "The marketplace failed, cannot be reached, or its answer cannot be read"),
-            (ErrorType::Unavailable, "The marketplace's own 503"),
+            (ErrorType::Unavailable, "The marketplace's own 503; or, with `Prefer` and `Idempotency-Key`, the database is away"),
             (ErrorType::UpstreamTimeout, "The marketplace did not answer in the time budget"),
         ])
     }

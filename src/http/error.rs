@@ -20,6 +20,7 @@ use crate::db;
 use crate::paging::PageError;
 use crate::scans::ScanError;
 use crate::scans::watch::WatchError;
+use crate::tenants::rotate::RotateError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
@@ -197,6 +198,20 @@ impl From<ScanError> for ApiError {
             ScanError::IdempotencyMismatch => Self::idempotency_mismatch(),
             ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
             ScanError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<RotateError> for ApiError {
+    fn from(error: RotateError) -> Self {
+        match error {
+            RotateError::NothingOwned => Self::not_found(
+                "the key of this request owns nothing here: nothing was ever ordered with it, or all of it has passed to another key",
+            ),
+            RotateError::Taken => Self::invalid_state(
+                "the new key owns something here already, and two callers are not made one: use a key of its own",
+            ),
+            RotateError::Database(error) => error.into(),
         }
     }
 }

@@ -76,6 +76,11 @@ pub(super) async fn object(body: Body, limit: usize) -> Result<Result<Map<String
     Ok(read_object(&whole(body, limit, BODY_TIMEOUT).await?, MAX_DEPTH))
 }
 
+/// Reads a body whose text must not be shown, whatever is wrong with it.
+pub(super) async fn bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    whole(body, limit, BODY_TIMEOUT).await
+}
+
 async fn whole(body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
     match timeout(patience, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),

@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde_json::json;
 
 use super::AppState;
-use super::docs::FlightErrors;
+use super::docs::{FlightErrors, SearchAccepted, SearchHeaders};
 use super::error::ApiError;
 use super::gateway::{Found, search};
 use crate::contract::Endpoint;
@@ -18,7 +18,8 @@ use crate::search::{Finding, Search};
 /// Ordered by `sort_type`, at most `limit`. The array may be empty: read `X-Search-Status` first.
 #[utoipa::path(
     post, path = "/v1/flights/oneway", tag = "Flights", request_body = OnewayRequest,
-    responses((status = 200, description = "One object per itinerary", body = Vec<OnewayFlight>), FlightErrors)
+    params(SearchHeaders),
+    responses((status = 200, description = "One object per itinerary", body = Vec<OnewayFlight>), SearchAccepted, FlightErrors)
 )]
 pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Response {
     search(&app, Endpoint::FlightsOneway, request, column).await
@@ -29,9 +30,10 @@ pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Res
 /// `max_stops` sets each per-leg stop limit that is not given; `X-Field-Aliased` says which.
 #[utoipa::path(
     post, path = "/v1/flights/roundtrip", tag = "Flights", request_body = RoundtripRequest,
+    params(SearchHeaders),
     responses(
         (status = 200, description = "One object per outbound and return pair, priced together", body = Vec<RoundtripItinerary>),
-        FlightErrors
+        SearchAccepted, FlightErrors
     )
 )]
 pub(super) async fn roundtrip(State(app): State<AppState>, request: Request) -> Response {

@@ -15,6 +15,7 @@ use super::auth::Caller;
 use super::error::ApiError;
 use super::extract::{SEARCH_BODY, object};
 use super::layers::request_id;
+use super::prefer;
 use crate::contract::{Alias, Endpoint, ErrorType, Faults, Request as Checked, SearchStatus};
 use crate::search::{Finding, Incomplete, Outcome, RateLimit, Search};
 
@@ -33,7 +34,7 @@ pub(super) struct Found {
 /// How an endpoint answers what was found. `Finding`s that are answered alike everywhere never get here.
 pub(super) type Column = fn(&Search, Finding) -> Result<Found, ApiError>;
 
-/// Body and alias, then the key, then validation, then upstream (contract 4).
+/// Body and alias, then the key, then validation, then upstream (contract 4), unless the caller prefers a scan.
 pub(super) async fn search(app: &AppState, endpoint: Endpoint, request: Request, column: Column) -> Response {
     let (parts, body) = request.into_parts();
     let body = match object(body, SEARCH_BODY).await {
@@ -45,6 +46,7 @@ pub(super) async fn search(app: &AppState, endpoint: Endpoint, request: Request,
     if let Some(value) = alias.and_then(|alias| HeaderValue::from_str(&alias.header_value()).ok()) {
         response.headers_mut().insert(ALIASED, value);
     }
+    prefer::vary(endpoint, &mut response);
     response
 }
 
@@ -57,11 +59,15 @@ async fn ask(
 ) -> Result<Response, ApiError> {
     let caller = Caller::of(parts)?;
     let search = Search::of_caller(Checked::check(endpoint, &body?)?.request);
+    if let Some(response) = prefer::deferred(app, parts, &caller, &search, column).await? {
+        return Ok(response);
+    }
     let outcome = app.upstream.ask(&search, &caller.key, request_id(&parts.extensions), || async { true }).await;
     Ok(answer(&search, outcome, column))
 }
 
-fn answer(search: &Search, outcome: Outcome, column: Column) -> Response {
+/// What an outcome is for who asked, whether just now or through a scan.
+pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Response {
     let Outcome { finding, search_headers, plan_headers, billed_requests, .. } = outcome;
     let mut headers = HeaderMap::new();
     forward(&mut headers, &search_headers);

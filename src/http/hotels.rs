@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use super::AppState;
-use super::docs::HotelErrors;
+use super::docs::{HotelErrors, SearchAccepted, SearchHeaders};
 use super::error::ApiError;
 use super::gateway::{Found, search, upstream_failed};
 use crate::contract::Endpoint;
@@ -20,7 +20,8 @@ use crate::search::{Finding, Search};
 /// At most 50 properties; narrow with `filters` and `budget_per_night`. No property is 404.
 #[utoipa::path(
     post, path = "/v1/hotels/search", tag = "Hotels", request_body = HotelSearchRequest,
-    responses((status = 200, description = "The properties; prices are for the whole stay", body = HotelSearchResponse), HotelErrors)
+    params(SearchHeaders),
+    responses((status = 200, description = "The properties; prices are for the whole stay", body = HotelSearchResponse), SearchAccepted, HotelErrors)
 )]
 pub(super) async fn by_place(State(app): State<AppState>, request: Request) -> Response {
     search(&app, Endpoint::HotelsSearch, request, column).await
@@ -31,7 +32,8 @@ pub(super) async fn by_place(State(app): State<AppState>, request: Request) -> R
 /// The same hotel over several `proxy_country` shows what each market pays. No such hotel is 200 with `available: false`.
 #[utoipa::path(
     post, path = "/v1/hotels/by-name", tag = "Hotels", request_body = HotelByNameRequest,
-    responses((status = 200, description = "Availability and price", body = HotelByNameResponse), HotelErrors)
+    params(SearchHeaders),
+    responses((status = 200, description = "Availability and price", body = HotelByNameResponse), SearchAccepted, HotelErrors)
 )]
 pub(super) async fn by_name(State(app): State<AppState>, request: Request) -> Response {
     search(&app, Endpoint::HotelsByName, request, column).await
@@ -42,7 +44,8 @@ pub(super) async fn by_name(State(app): State<AppState>, request: Request) -> Re
 /// Every bookable room type with price and board; none is 200 with an empty list.
 #[utoipa::path(
     post, path = "/v1/hotels/rooms", tag = "Hotels", request_body = HotelRoomsRequest,
-    responses((status = 200, description = "The rooms", body = HotelRoomsResponse), HotelErrors)
+    params(SearchHeaders),
+    responses((status = 200, description = "The rooms", body = HotelRoomsResponse), SearchAccepted, HotelErrors)
 )]
 pub(super) async fn rooms(State(app): State<AppState>, request: Request) -> Response {
     search(&app, Endpoint::HotelsRooms, request, column).await

@@ -4,6 +4,7 @@
 //! search (`gateway`), the only table of errors (`error`), one file for each resource. Not here: what an answer means (`upstream`),
 //! SQL (`store.rs` files).
 
+mod account;
 mod admin;
 pub mod auth;
 mod docs;
@@ -20,6 +21,8 @@ mod hotels;
 mod items;
 mod layers;
 mod limits;
+mod prefer;
+mod quota;
 mod scans;
 mod serve;
 mod verify;
@@ -157,6 +160,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(history::hotels))
         .routes(routes!(history::latest_flights))
         .routes(routes!(history::latest_hotels))
+        // The account.
+        .routes(routes!(account::usage))
+        .routes(routes!(quota::read))
+        .routes(routes!(account::rotate_key))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))

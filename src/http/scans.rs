@@ -59,7 +59,7 @@ pub(super) fn next_page(path: &str, pairs: &Pairs, cursor: Option<&str>) -> Head
     headers
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
     Ok(headers.get(IDEMPOTENCY_KEY).map(|value| IdempotencyKey::parse(value.as_bytes())).transpose()?)
 }
 
@@ -70,8 +70,12 @@ fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Respon
 
 /// The answer, marked where it was given before.
 fn once<T: serde::Serialize>(answered: &Answered<T>) -> impl IntoResponse {
-    let replayed = answered.replayed.then_some((REPLAYED, HeaderValue::from_static("true")));
-    (HeaderMap::from_iter(replayed), Json(&answered.answer)).into_response()
+    (mark_replayed(answered.replayed), Json(&answered.answer)).into_response()
+}
+
+/// The mark of an answer that was given before.
+pub(super) fn mark_replayed(replayed: bool) -> HeaderMap {
+    replayed.then_some((REPLAYED, HeaderValue::from_static("true"))).into_iter().collect()
 }
 
 /// Order a scan

@@ -17,7 +17,7 @@ use super::store::{self, Claimed, Verdict};
 use super::{Claim, Ticket};
 use crate::contract::{Endpoint, Request};
 use crate::ids::AttemptId;
-use crate::search::{CallerKey, Search};
+use crate::search::{CallerKey, Finding, Search};
 use crate::tenants::{self, GrantError, Keyring};
 use crate::upstream;
 
@@ -25,6 +25,9 @@ use crate::upstream;
 const ROWS: u32 = 50;
 /// A second place that is not taken by then is none: the call's own time budget runs.
 const SECOND_PLACE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a look at the key that is held now may take: without an answer the lane stops, as for any refused key.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Carries out calls.
 #[derive(Debug)]
@@ -61,7 +64,22 @@ impl Caller {
     async fn ask(&self, ticket: &Ticket, search: &Search, key: &CallerKey, attempt: AttemptId) -> Finished {
         let claim = ticket.claim();
         let outcome = self.upstream.ask(search, key, &attempt.to_string(), || self.second_place(claim)).await;
-        Finished::of(&ticket.claimed, search, &outcome, Timestamp::now())
+        let refused = matches!(outcome.finding, Finding::KeyRejected { .. } | Finding::NotSubscribed { .. });
+        let mut finished = Finished::of(&ticket.claimed, search, &outcome, Timestamp::now());
+        if ticket.claimed.is_as_written() {
+            finished = finished.keeping(&outcome, key);
+        }
+        if refused && self.has_passed_on(&ticket.claimed, key).await {
+            finished = finished.without_pause();
+        }
+        finished
+    }
+
+    /// Whether the caller has another key by now: that this one was refused says nothing of it, and must not stop its lane.
+    async fn has_passed_on(&self, claimed: &Claimed, used: &CallerKey) -> bool {
+        let Some(grant) = claimed.grant else { return false };
+        let held = tenants::store::open_grant(&self.pool, &self.ring, claimed.claim.tenant, grant);
+        matches!(timeout(LOOK_TIMEOUT, held).await, Ok(Ok(held)) if held.expose() != used.expose())
     }
 
     /// Takes the second place of a call, before its second try is sent; without an answer there is none.
@@ -108,5 +126,8 @@ impl Caller {
 fn search_of(claimed: &Claimed) -> Result<Search, String> {
     let endpoint = Endpoint::parse(&claimed.endpoint).ok_or_else(|| format!("there is no endpoint {}", claimed.endpoint))?;
     let checked = Request::check(endpoint, &claimed.body).map_err(|faults| faults.to_string())?;
+    if claimed.is_as_written() {
+        return Ok(Search::of_caller(checked.request));
+    }
     Ok(Search::of_item(checked.request, claimed.upstream_limit.unwrap_or(ROWS), claimed.upstream_filters))
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::circuit::Sign;
@@ -9,7 +10,7 @@ use super::store::{Claimed, Ending, FinishedCall};
 use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, SeenPrice, Subject};
 use crate::search::fate::{self, Fate, ItemFate};
-use crate::search::{Answer, Finding, Outcome, PlanQuota, Search, Sight};
+use crate::search::{CallerKey, Finding, Outcome, PlanQuota, Search, Sight};
 
 /// zstd's level: three times smaller than JSON, at a fraction of a millisecond (store.md).
 const COMPRESSION: i32 = 3;
@@ -25,6 +26,8 @@ pub(super) struct Finished {
     pub(super) lane: Api,
     /// The whole answer, zstd.
     pub(super) answer: Option<Bytes>,
+    /// The outcome without its answer, zstd; of a search that went upstream as its caller wrote it.
+    pub(super) kept: Option<Bytes>,
     pub(super) observation: Option<Observation>,
     /// The offer that has the item's price.
     pub(super) best: Option<Offer>,
@@ -36,17 +39,36 @@ pub(super) struct Finished {
 impl Finished {
     /// What became of the call of `claimed`, whose answer came at `now`.
     pub(super) fn of(claimed: &Claimed, search: &Search, outcome: &Outcome, now: Timestamp) -> Self {
-        let fate = fate::of(search.endpoint(), outcome);
+        let mut fate = fate::of(search, outcome);
+        if claimed.is_as_written() {
+            fate.item = fate.item.settled();
+        }
         let answer = match &outcome.finding {
             Finding::Answer(answer) => Some(answer),
             _ => None,
         };
-        let sight = answer.map(|answer| Sight::of(search, answer));
+        let mut sight = answer.map(|answer| Sight::of(search, answer));
+        if let (Some(sight), ItemFate::Done { status: SearchStatus::Degraded, .. }) = (&mut sight, &fate.item) {
+            // Rows of a search that did not complete are no price.
+            sight.best = None;
+        }
         let call = call(claimed, outcome, &fate, sight.as_ref(), now);
         let best = sight.and_then(|sight| sight.best).map(|(offer, _)| offer);
         let observation = observation(search.request(), &call, best.as_ref());
-        let answer = answer.and_then(compressed);
-        Self { call, lane: claimed.lane, answer, observation, best, plan: outcome.plan, sign: Sign::of(outcome) }
+        let answer = answer.and_then(|answer| compressed(&answer.body));
+        let sign = Sign::of(outcome);
+        Self { call, lane: claimed.lane, answer, kept: None, observation, best, plan: outcome.plan, sign }
+    }
+
+    /// The same with its outcome kept.
+    pub(super) fn keeping(self, outcome: &Outcome, key: &CallerKey) -> Self {
+        Self { kept: compressed(&outcome.to_keep(key)), ..self }
+    }
+
+    /// The same without a stop of the lane: the key that was refused is not the caller's any more.
+    pub(super) fn without_pause(mut self) -> Self {
+        (self.call.pause_reason, self.call.pause_seconds) = (None, None);
+        self
     }
 
     /// How its item ended, in one word of a fixed few: for metrics.
@@ -66,6 +88,7 @@ impl Finished {
             call: blank(claimed, ending, now),
             lane: claimed.lane,
             answer: None,
+            kept: None,
             observation: None,
             best: None,
             plan: PlanQuota::default(),
@@ -155,9 +178,9 @@ pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&
     })
 }
 
-fn compressed(answer: &Answer) -> Option<Bytes> {
-    let body = serde_json::to_vec(&answer.body).ok()?;
-    zstd::encode_all(&body[..], COMPRESSION).ok().map(Bytes::from)
+fn compressed(value: &impl Serialize) -> Option<Bytes> {
+    let text = serde_json::to_vec(value).ok()?;
+    zstd::encode_all(&text[..], COMPRESSION).ok().map(Bytes::from)
 }
 
 /// A deep link that can be kept whole; half a link leads nowhere.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::Ticket;
 use super::finished::Finished;
 use super::keep::Keeper;
-use super::store::{self, LaneNews, StoredAnswer, StoredOffer};
+use super::store::{self, LaneNews, StoredAnswer, StoredOffer, StoredOutcome};
 use crate::history;
 use crate::ids::{ItemId, TenantId};
 use crate::measure;
@@ -139,6 +139,16 @@ pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result
         .collect();
     if !answers.is_empty() {
         store::insert_answers(&mut tx, &answers).await?;
+    }
+    let outcomes: Vec<_> = fresh
+        .iter()
+        .filter_map(|finished| {
+            let (call, outcome) = (&finished.call, finished.kept.as_deref()?);
+            Some(StoredOutcome { tenant: call.tenant_id.into(), item: call.item_id.into(), number: call.number, outcome })
+        })
+        .collect();
+    if !outcomes.is_empty() {
+        store::insert_outcomes(&mut tx, &outcomes).await?;
     }
     let offers: Vec<_> = fresh
         .iter()

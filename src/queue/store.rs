@@ -17,6 +17,7 @@ use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
+use crate::scans::single::AS_WRITTEN;
 use crate::search::PlanQuota;
 
 /// What a claim's visit brought.
@@ -41,10 +42,18 @@ pub struct Claimed {
     pub body: Map<String, Value>,
     /// The price filters go upstream instead of being applied here.
     pub upstream_filters: bool,
-    /// The rows to ask for, where the scan says.
+    /// The rows to ask for, where the scan says; [`AS_WRITTEN`]: what the body says.
     pub upstream_limit: Option<u32>,
     /// The key; none once it was wiped.
     pub grant: Option<GrantId>,
+}
+
+impl Claimed {
+    /// Whether its search goes upstream as its caller wrote it, and its outcome is kept.
+    #[must_use]
+    pub fn is_as_written(&self) -> bool {
+        self.upstream_limit == Some(AS_WRITTEN)
+    }
 }
 
 /// Claims up to `slots` items for `worker`.
@@ -276,6 +285,40 @@ pub async fn insert_offers(conn: &mut PgConnection, offers: &[StoredOffer<'_>]) 
         &amount(|offer| offer.band_low) as _,
         &amount(|offer| offer.band_high) as _,
         &verdicts as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The outcome of a call whose search went upstream as its caller wrote it.
+#[derive(Debug)]
+pub struct StoredOutcome<'a> {
+    pub tenant: TenantId,
+    pub item: ItemId,
+    pub number: i32,
+    /// JSON, zstd.
+    pub outcome: &'a [u8],
+}
+
+/// Keeps outcomes, each in the place of an earlier call's.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn insert_outcomes(conn: &mut PgConnection, outcomes: &[StoredOutcome<'_>]) -> sqlx::Result<()> {
+    let tenants: Vec<_> = outcomes.iter().map(|kept| kept.tenant.uuid()).collect();
+    let items: Vec<_> = outcomes.iter().map(|kept| kept.item.uuid()).collect();
+    let numbers: Vec<_> = outcomes.iter().map(|kept| kept.number).collect();
+    let bodies: Vec<_> = outcomes.iter().map(|kept| kept.outcome.to_vec()).collect();
+    sqlx::query!(
+        "insert into search_outcomes (tenant_id, item_id, number, outcome)
+         select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bytea[])
+         on conflict (tenant_id, item_id) do update set number = excluded.number, outcome = excluded.outcome
+          where search_outcomes.number < excluded.number",
+        &tenants,
+        &items,
+        &numbers,
+        &bodies,
     )
     .execute(conn)
     .await?;

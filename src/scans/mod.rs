@@ -4,6 +4,7 @@
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
 //!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
 //!  preview ─► what a submit would make, without making it
+//!  single ─► a synchronous search as a scan of one item, and what came of it
 //!  read ─► the scan as its caller sees it; watch ─► the same as it changes
 //! ```
 //!
@@ -20,6 +21,7 @@ pub mod plan;
 pub mod preview;
 pub mod read;
 pub mod retry;
+pub mod single;
 mod store;
 pub mod submit;
 pub mod two_phase;
@@ -38,7 +40,7 @@ use crate::tenants::Keyring;
 pub use idempotency::IdempotencyKey;
 
 /// The pace of a new lane.
-fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
+pub(crate) fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
     match api {
         Api::Flights => pace.flights_per_minute,
         Api::Hotels => pace.hotels_per_minute,

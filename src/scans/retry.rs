@@ -30,7 +30,7 @@ pub async fn retry(
     let wanted = RetryRequest::from_body(body)?;
 
     let mut tx = desk.pool.begin().await?;
-    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
+    let tenant = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
     let api = store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });

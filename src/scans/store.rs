@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::per_minute;
 use super::plan::Plan;
+use super::single::AS_WRITTEN;
 use super::submit::stride;
 use crate::config::PaceConfig;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
@@ -77,6 +78,11 @@ pub(super) async fn insert_scan(
     let max_attempts = retry.as_ref().map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
     let delay = retry.as_ref().map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
     let flights = endpoint.get().api() == Api::Flights;
+    let upstream_limit = match (plan.as_written, flights) {
+        (true, _) => Some(AS_WRITTEN),
+        (false, true) => Some(plan.order.upstream_limit_or_default().get()),
+        (false, false) => None,
+    };
     sqlx::query!(
         "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_filters, upstream_limit,
                             max_attempts, retry_delay, status, total, max_requests, grant_id, created_at)
@@ -91,7 +97,7 @@ pub(super) async fn insert_scan(
         &tags,
         plan.order.priority_or_default().as_str(),
         plan.order.upstream_filters_or_default(),
-        flights.then(|| i32::try_from(plan.order.upstream_limit_or_default().get()).unwrap_or(i32::MAX)),
+        upstream_limit.and_then(|limit| i32::try_from(limit).ok()),
         i16::from(max_attempts.get()),
         f64::from(delay.get()),
         i32::try_from(plan.items.len()).unwrap_or(i32::MAX),

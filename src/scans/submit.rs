@@ -58,24 +58,34 @@ pub async fn submit(
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    store::lock_orders(&mut tx, tenant).await?;
-    refuse_too_much(&store::load(&mut tx, tenant).await?, plan.items.len())?;
-
-    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: held_until(desk.now) };
-    tenants::store::insert_grant(&mut tx, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
-    let start = store::open_lane(&mut tx, tenant, plan.order.endpoint.get().api(), pace).await?;
-    let id = ScanId::new();
-    store::insert_scan(&mut tx, tenant, id, terms.grant, &plan, desk.now).await?;
-    store::insert_items(&mut tx, tenant, id, &plan, start).await?;
-    if let Some(phases) = &plan.two_phase {
-        let deferred = (0..plan.items.len()).filter(|position| !phases.is_coarse(*position)).count();
-        two_phase::store::insert(&mut tx, tenant, id, phases, deferred).await?;
-    }
-
-    let answer = stored(&mut tx, tenant, id).await?;
+    let answer = place(&mut tx, desk, pace, tenant, &plan).await?;
     post.keep(&mut tx, tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
+}
+
+/// Stores a plan in the transaction that found its caller: the sealed key, the lane, the scan, its items.
+pub(super) async fn place(
+    conn: &mut sqlx::PgConnection,
+    desk: Desk<'_>,
+    pace: &PaceConfig,
+    tenant: TenantId,
+    plan: &Plan,
+) -> Result<Scan, ScanError> {
+    store::lock_orders(conn, tenant).await?;
+    refuse_too_much(&store::load(conn, tenant).await?, plan.items.len())?;
+
+    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: held_until(desk.now) };
+    tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
+    let start = store::open_lane(conn, tenant, plan.order.endpoint.get().api(), pace).await?;
+    let id = ScanId::new();
+    store::insert_scan(conn, tenant, id, terms.grant, plan, desk.now).await?;
+    store::insert_items(conn, tenant, id, plan, start).await?;
+    if let Some(phases) = &plan.two_phase {
+        let deferred = (0..plan.items.len()).filter(|position| !phases.is_coarse(*position)).count();
+        two_phase::store::insert(conn, tenant, id, phases, deferred).await?;
+    }
+    stored(conn, tenant, id).await
 }
 
 /// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for.

@@ -13,8 +13,8 @@
 
 use std::time::Duration;
 
-use super::{Answer, Finding, Outcome};
-use crate::contract::{Endpoint, SearchStatus};
+use super::{Answer, Finding, Outcome, Search};
+use crate::contract::{Api, Endpoint, SearchStatus};
 
 /// What becomes of the item and its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,12 +76,24 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 /// The longest pause that a marketplace's header can order: a plan's month.
 const LONGEST_PAUSE: Duration = Duration::from_secs(31 * 24 * 3600);
 
+impl ItemFate {
+    /// The same for a search that somebody waits for and that is asked once: a key that was refused is its end too.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        match self {
+            Self::Returned { reason, error, .. } => Self::Failed { reason, error },
+            ended => ended,
+        }
+    }
+}
+
 /// The fate of an item whose search came to `outcome`.
 #[must_use]
-pub fn of(endpoint: Endpoint, outcome: &Outcome) -> Fate {
+pub fn of(search: &Search, outcome: &Outcome) -> Fate {
+    let endpoint = search.endpoint();
     let degraded = |reason: &str| ItemFate::Done { status: SearchStatus::Degraded, reason: Some(reason.to_owned()) };
     match &outcome.finding {
-        Finding::Answer(answer) => done(of_answer(endpoint, answer)),
+        Finding::Answer(answer) => done(of_answer(search, answer)),
         Finding::Nothing { .. } => {
             let reason = if endpoint == Endpoint::HotelsSearch { "no_property" } else { "no_match" };
             done(ItemFate::Done { status: SearchStatus::Empty, reason: Some(reason.to_owned()) })
@@ -115,12 +127,17 @@ fn bounded(seconds: u64) -> Duration {
     Duration::from_secs(seconds).clamp(Duration::from_secs(1), LONGEST_PAUSE)
 }
 
-/// Only the stated status decides where there is one; scans ask flights `strict`, so an empty array without one is known to be empty.
-fn of_answer(endpoint: Endpoint, answer: &Answer) -> ItemFate {
+/// Only the stated status decides where there is one. Where there is none, an empty array is known to be empty if flights were asked
+/// `strict`, as scans do; asked otherwise it says nothing (specification 4.3).
+fn of_answer(search: &Search, answer: &Answer) -> ItemFate {
     let nothing = answer.results == 0;
+    let says_nothing = nothing && answer.stated.is_none() && search.endpoint().api() == Api::Flights && !search.is_strict();
+    if says_nothing {
+        return ItemFate::Done { status: SearchStatus::Degraded, reason: Some("not_stated".to_owned()) };
+    }
     let status = answer.stated.unwrap_or(if nothing { SearchStatus::Empty } else { SearchStatus::Ok });
-    let reason = answer.reason.clone().or_else(|| nothing.then(|| why_empty(endpoint, answer)).flatten().map(str::to_owned));
-    ItemFate::Done { status, reason }
+    let why = || nothing.then(|| why_empty(search.endpoint(), answer)).flatten().map(str::to_owned);
+    ItemFate::Done { status, reason: answer.reason.clone().or_else(why) }
 }
 
 fn why_empty(endpoint: Endpoint, answer: &Answer) -> Option<&'static str> {

@@ -4,6 +4,7 @@
 //! answer, the scanner, by [`fate`], into a stored attempt. Nothing here does I/O, knows HTTP routes or the database.
 
 pub mod fate;
+mod kept;
 mod key;
 mod outcome;
 mod question;

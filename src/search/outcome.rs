@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::{Api, SearchStatus};
 
 /// One answer of the marketplace, or the lack of one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// What was found.
     pub finding: Finding,
@@ -27,7 +28,7 @@ pub struct Outcome {
 }
 
 /// What was found. The variants are the rows of contract.md's outcome table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Finding {
     /// A usable answer, which may hold nothing.
     Answer(Answer),
@@ -69,7 +70,7 @@ impl Finding {
 }
 
 /// A usable answer: an array of objects for flights, an object for hotels (contract 14).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Answer {
     /// The body, capped and cleaned as contract 14 says.
     pub body: Value,
@@ -82,7 +83,7 @@ pub struct Answer {
 }
 
 /// Why there is no usable answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Incomplete {
     /// No answer within the time budget.
     Timeout,
@@ -111,9 +112,10 @@ impl Incomplete {
 }
 
 /// A 429, kept whole so that the gateway can pass it on unchanged.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RateLimit {
-    /// The body as it came.
+    /// The body as it came. Kept as text: what is no UTF-8 is replaced in it.
+    #[serde(with = "text")]
     pub body: Bytes,
     /// Its content type as it came.
     pub content_type: Option<String>,
@@ -130,7 +132,7 @@ impl RateLimit {
 }
 
 /// What the quota headers say of the caller's plan; each `None` where the marketplace did not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanQuota {
     /// Requests a month.
     pub limit: Option<u64>,
@@ -143,7 +145,7 @@ pub struct PlanQuota {
 }
 
 /// A rate window: `limit` requests in each 60 seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateWindow {
     pub limit: u64,
     pub remaining: Option<u64>,
@@ -155,5 +157,19 @@ impl PlanQuota {
     #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.remaining == Some(0)
+    }
+}
+
+/// Bytes that are kept as text.
+mod text {
+    use bytes::Bytes;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&String::from_utf8_lossy(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        String::deserialize(deserializer).map(Bytes::from)
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Acquire as _, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::fingerprint::Fingerprint;
@@ -49,38 +49,40 @@ pub async fn find(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now:
     look_up(conn, &Fingerprint::all(ring, key), now).await
 }
 
-/// The tenant that a key belongs to, made now if there is none. To be called inside a transaction: first requests of one caller wait for
-/// each other, so that they make one tenant, also between processes whose rings differ while a new primary is rolled out.
+/// The same for a transaction that seals the key: until its end the tenant stays the key's, a rotation waits for it. To be called before
+/// any lane is locked.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_and_hold(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    key: &CallerKey,
+    now: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
+    look_up_and_hold(conn, &Fingerprint::all(ring, key), now).await
+}
+
+/// The tenant that a key belongs to, made now if there is none, and held as by [`find_and_hold`]. To be called inside a transaction: first
+/// requests of one caller wait for each other, so that they make one tenant, also between processes whose rings differ while a new primary
+/// is rolled out.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn find_or_make(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<TenantId> {
     let prints = Fingerprint::all(ring, key);
-    if let Some(tenant) = look_up(conn, &prints, now).await? {
+    if let Some(tenant) = look_up_and_hold(conn, &prints, now).await? {
         return Ok(tenant);
     }
-    let mut locks: Vec<_> = prints.iter().map(Fingerprint::lock).collect();
-    locks.sort_unstable();
-    for lock in locks {
-        sqlx::query!("select pg_advisory_xact_lock($1)", lock).execute(&mut *conn).await?;
-    }
-    if let Some(tenant) = look_up(conn, &prints, now).await? {
+    lock(conn, &prints).await?;
+    if let Some(tenant) = look_up_and_hold(conn, &prints, now).await? {
         return Ok(tenant);
     }
     let tenant = TenantId::new();
-    // Under every key of the ring: a process that does not have the new primary yet must find this tenant too.
-    let (key_ids, digests) = columns(&prints);
-    sqlx::query!(
-        "with made as (insert into tenants (tenant_id, created_at) values ($1, $2) returning tenant_id)
-         insert into tenant_keys (key_id, fingerprint, tenant_id, created_at)
-         select x.key_id, x.fingerprint, made.tenant_id, $2 from made, unnest($3::text[], $4::bytea[]) as x (key_id, fingerprint)",
-        tenant.uuid(),
-        now.to_sqlx(),
-        &key_ids,
-        &digests,
-    )
-    .execute(conn)
-    .await?;
+    sqlx::query!("insert into tenants (tenant_id, created_at) values ($1, $2)", tenant.uuid(), now.to_sqlx())
+        .execute(&mut *conn)
+        .await?;
+    give_fingerprints(conn, tenant, &prints, now).await?;
     Ok(tenant)
 }
 
@@ -88,7 +90,18 @@ fn columns(prints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {
     prints.iter().map(|print| (print.key_id.clone(), print.digest.to_vec())).unzip()
 }
 
-async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+/// Until the transaction ends, nobody else makes a tenant of these fingerprints, renews them or passes them on.
+pub(super) async fn lock(conn: &mut PgConnection, prints: impl IntoIterator<Item = &Fingerprint>) -> sqlx::Result<()> {
+    let mut locks: Vec<_> = prints.into_iter().map(Fingerprint::lock).collect();
+    locks.sort_unstable();
+    for lock in locks {
+        sqlx::query!("select pg_advisory_xact_lock($1)", lock).execute(&mut *conn).await?;
+    }
+    Ok(())
+}
+
+/// Whose fingerprints these are; and whether the primary's is among those that are known.
+async fn rows_of(conn: &mut PgConnection, prints: &[Fingerprint]) -> sqlx::Result<Option<(TenantId, bool)>> {
     let (key_ids, digests) = columns(prints);
     let found = sqlx::query!(
         "select key_id, tenant_id from tenant_keys
@@ -96,22 +109,73 @@ async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp
         &key_ids,
         &digests,
     )
-    .fetch_all(&mut *conn)
+    .fetch_all(conn)
     .await?;
-    let Some(tenant) = found.first().map(|row| row.tenant_id) else { return Ok(None) };
-    let primary = &prints[0];
-    if found.iter().all(|row| row.key_id != primary.key_id) {
-        sqlx::query!(
-            "insert into tenant_keys (key_id, fingerprint, tenant_id, created_at) values ($1, $2, $3, $4) on conflict do nothing",
-            primary.key_id,
-            &primary.digest[..],
-            tenant,
-            now.to_sqlx(),
-        )
-        .execute(conn)
-        .await?;
+    let Some(first) = found.first() else { return Ok(None) };
+    Ok(Some((first.tenant_id.into(), found.iter().any(|row| row.key_id == prints[0].key_id))))
+}
+
+/// Whose fingerprints these are.
+pub(super) async fn owner(conn: &mut PgConnection, prints: &[Fingerprint]) -> sqlx::Result<Option<TenantId>> {
+    Ok(rows_of(conn, prints).await?.map(|(tenant, _)| tenant))
+}
+
+async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+    match rows_of(conn, prints).await? {
+        Some((_, false)) => renew(conn, prints, now).await,
+        found => Ok(found.map(|(tenant, _)| tenant)),
     }
-    Ok(Some(tenant.into()))
+}
+
+/// Adds the fingerprint under the primary. Looks again under the lock: a key that has passed on meanwhile must not come back.
+async fn renew(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+    let mut tx = conn.begin().await?;
+    lock(&mut tx, prints).await?;
+    let found = rows_of(&mut tx, prints).await?;
+    if let Some((tenant, false)) = found {
+        give_fingerprints(&mut tx, tenant, &prints[..1], now).await?;
+    }
+    tx.commit().await?;
+    Ok(found.map(|(tenant, _)| tenant))
+}
+
+/// After the look-up, because a renewal takes its lock before any row, as a rotation does.
+async fn look_up_and_hold(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+    let Some(tenant) = look_up(conn, prints, now).await? else { return Ok(None) };
+    let (key_ids, digests) = columns(prints);
+    let held = sqlx::query!(
+        "select from tenant_keys
+         where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) and tenant_id = $3
+         order by key_id for key share",
+        &key_ids,
+        &digests,
+        tenant.uuid(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(Some(tenant).filter(|_| held.rows_affected() > 0))
+}
+
+/// Makes a tenant known by these fingerprints: for a new tenant under every key of the ring, because a process that does not have the new
+/// primary yet must find it too.
+pub(super) async fn give_fingerprints(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    prints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let (key_ids, digests) = columns(prints);
+    sqlx::query!(
+        "insert into tenant_keys (key_id, fingerprint, tenant_id, created_at)
+         select x.key_id, x.fingerprint, $1, $2 from unnest($3::text[], $4::bytea[]) as x (key_id, fingerprint)",
+        tenant.uuid(),
+        now.to_sqlx(),
+        &key_ids,
+        &digests,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Stores a key, sealed under its terms.

@@ -118,12 +118,14 @@ async fn contract_21_answers_name_their_headers() {
         "X-Upstream-Requests",
         "X-Request-Id",
     ];
-    let search: Vec<_> = plan.into_iter().chain(["X-Search-Status", "X-Search-Reason", "X-Search-Results"]).collect();
+    let search: Vec<_> =
+        plan.into_iter().chain(["X-Search-Status", "X-Search-Reason", "X-Search-Results", "Preference-Applied"]).collect();
     let with = |name| search.iter().copied().chain([name]).collect::<Vec<_>>();
     assert_eq!(headers("post", "/v1/flights/oneway", "200"), all(&search));
     assert_eq!(headers("post", "/v1/flights/roundtrip", "200"), all(&with("X-Field-Aliased")));
     assert_eq!(headers("post", "/v1/hotels/rooms", "429"), all(&with("Retry-After")));
     assert_eq!(headers("post", "/v1/flights/oneway", "413"), all(&["X-Request-Id"]));
+    assert_eq!(headers("post", "/v1/flights/oneway", "202"), all(&["X-Request-Id", "Location", "Preference-Applied"]));
     assert_eq!(headers("get", "/v1/verify", "200"), all(&plan));
     assert_eq!(headers("get", "/v1/scans", "200"), all(&["X-Request-Id"]));
     assert_eq!(headers("get", "/v1/scans", "429"), all(&["X-Request-Id", "Retry-After"]));

@@ -103,7 +103,26 @@ async fn verify(app: &TestApp, (headers, query): Carrier<'_>) -> Answer {
 
 /// What is logged while a test runs on its one thread, at the finest level.
 #[derive(Clone, Default)]
-struct Logs(Arc<Mutex<Vec<u8>>>);
+pub struct Logs(Arc<Mutex<Vec<u8>>>);
+
+impl Logs {
+    /// Takes what is logged on this thread until it is dropped.
+    pub fn take(&self) -> (tracing::Dispatch, tracing::subscriber::DefaultGuard) {
+        let writer = self.clone();
+        let lines = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        // Where one subscriber is all there is, a test on another thread, which has none, switches log points off for every thread.
+        let second = tracing::Dispatch::new(tracing_subscriber::registry());
+        (second, tracing::subscriber::set_default(lines))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl std::io::Write for Logs {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -119,15 +138,7 @@ impl std::io::Write for Logs {
 #[tokio::test]
 async fn contract_13_no_log_line_holds_a_key() {
     let logs = Logs::default();
-    let writer = logs.clone();
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    // Where one subscriber is all there is, a test on another thread, which has none, switches log points off for every thread.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _guard = tracing::subscriber::set_default(lines);
+    let _guard = logs.take();
     let app = TestApp::start().await;
     let headers: [&[(&str, &str)]; 5] = [
         &[("x-api-key", "canary-8f3a")],
@@ -147,7 +158,7 @@ async fn contract_13_no_log_line_holds_a_key() {
             verify(&app, carrier).await;
         }
     }
-    let text = String::from_utf8(logs.0.lock().unwrap().clone()).unwrap();
+    let text = logs.text();
     assert!(text.contains("/v1/flights/oneway") && text.contains("TRACE"), "logs were taken");
     let leaks: Vec<_> = text.lines().filter(|line| line.contains("canary")).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");

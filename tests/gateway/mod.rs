@@ -2,9 +2,9 @@
 
 mod clauses;
 mod description;
-mod endpoints;
+pub mod endpoints;
 mod errors;
-mod keys;
+pub mod keys;
 mod outcomes;
 mod requests;
 mod verify;

@@ -7,10 +7,12 @@ use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
+use crate::contract::rotation::RotateKeyRequest;
 use crate::contract::scans::{
     DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery,
     ScanRequest, ScansQuery, Sweep, Tag,
 };
+use crate::contract::usage::UsageQuery;
 use crate::contract::{FieldSpec, FieldValue};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -126,6 +128,8 @@ fn every_body_is_described_by_its_table() {
         ItemsQuery,
         FlightHistoryQuery,
         HotelHistoryQuery,
+        UsageQuery,
+        RotateKeyRequest,
     );
 }
 
@@ -170,7 +174,7 @@ fn the_examples_of_answers_are_answers() {
             }
         } )+ };
     }
-    use crate::contract::{account, flights, history, hotels, scans};
+    use crate::contract::{account, flights, history, hotels, quota, rotation, scans, usage};
     answers!(
         flights::OnewayFlight,
         flights::RoundtripItinerary,
@@ -179,6 +183,9 @@ fn the_examples_of_answers_are_answers() {
         hotels::HotelRoomsResponse,
         hotels::ResolveResponse,
         account::VerifyResponse,
+        quota::Quota,
+        rotation::KeyRotation,
+        usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,
         scans::EventsReset,

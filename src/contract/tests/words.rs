@@ -3,6 +3,7 @@
 use crate::contract::account::{VerifyReason, VerifyScope};
 use crate::contract::primitives::SortType;
 use crate::contract::scans::{Expand, ItemSort, ItemState, PauseReason, Priority, RetryStatus, ScanStatus, Weekday};
+use crate::contract::usage::UsageGroup;
 use crate::contract::{Api, Endpoint, ErrorBody, ErrorType, SearchStatus, Verdict};
 use serde_json::json;
 
@@ -38,6 +39,7 @@ fn the_words_of_the_wire() {
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";
+        UsageGroup: "day" "endpoint" "scan";
         RetryStatus: "partial" "degraded" "failed";
         Weekday: "mon" "tue" "wed" "thu" "fri" "sat" "sun";
     }

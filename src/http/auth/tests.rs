@@ -1,6 +1,7 @@
 //! Contract 11 to 13, on the pure parts: which carrier decides, what a key is, what is left of the URI.
 
 use super::*;
+use crate::contract::PLACEHOLDERS;
 
 fn headers(rows: &[(&'static str, &[u8])]) -> HeaderMap {
     let mut headers = HeaderMap::new();

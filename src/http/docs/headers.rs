@@ -13,6 +13,8 @@ const REQUEST_ID: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";
 const ALIASED: &str = "X-Field-Aliased";
 const BILLED: &str = "X-Upstream-Requests";
+const LOCATION: &str = "Location";
+const APPLIED: &str = "Preference-Applied";
 
 const TEXT: Type = Type::String;
 const COUNT: Type = Type::Integer;
@@ -34,11 +36,13 @@ const PLAN: [(&str, Type, &str); 6] = [
     ("X-Plan-Reset", COUNT, "Seconds until the next window"),
 ];
 
-const OTHERS: [(&str, Type, &str); 4] = [
+const OTHERS: [(&str, Type, &str); 6] = [
     (REQUEST_ID, TEXT, "The id of this request: name it when you report a problem"),
     (RETRY_AFTER, COUNT, "Seconds to wait before trying again"),
     (ALIASED, TEXT, "Which field of the body was read as which: `max_stops -> max_departure_stops, max_return_stops`"),
     (BILLED, COUNT, "Requests that the marketplace bills for this answer"),
+    (LOCATION, TEXT, "Where the scan is that the search became"),
+    (APPLIED, TEXT, "What of `Prefer` was honoured, and how: `respond-async, wait=20`"),
 ];
 
 /// Completes every answer.
@@ -68,13 +72,16 @@ fn complete(path: &str, operation: &mut Operation) {
     }
     for (status, answer) in answers {
         let RefOr::T(answer) = answer else { continue };
-        // A body that is too large was not read, so nobody was asked.
-        let from_upstream = asks && status != "413";
+        // A body that is too large was not read, so nobody was asked; a search that became a scan has not been, for all its answer knows.
+        let from_upstream = asks && !matches!(status.as_str(), "202" | "413" | "422");
+        let deferred = searches && status == "202";
         let named = [
             (REQUEST_ID, true),
             (RETRY_AFTER, matches!(status.as_str(), "429" | "503")),
             (ALIASED, path == "/v1/flights/roundtrip" && status != "413"),
             (BILLED, from_upstream),
+            (LOCATION, deferred),
+            (APPLIED, deferred || searches && from_upstream && path != "/v1/hotels/resolve"),
         ];
         let search = SEARCH.iter().map(|(name, ..)| (*name, searches && from_upstream));
         let plan = PLAN.iter().map(|(name, ..)| (*name, from_upstream));

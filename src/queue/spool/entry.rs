@@ -2,7 +2,7 @@
 //! what an older program wrote.
 //!
 //! ```text
-//!  length of the facts u32 · facts (JSON) · the answer as it is stored (zstd), or nothing
+//!  length of the facts u32 · facts (JSON) · the answer as it is stored (zstd), or nothing · the outcome, the same
 //! ```
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use crate::queue::finished::{Finished, observation};
 use crate::queue::store::{Claimed, FinishedCall};
 use crate::search::PlanQuota;
 
-/// Everything but the answer.
+/// Everything but the answer and the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 struct Facts {
     lane: Api,
@@ -23,6 +23,8 @@ struct Facts {
     endpoint: String,
     search: Map<String, Value>,
     call: FinishedCall,
+    /// Bytes of the answer.
+    answer: usize,
     best: Option<Best>,
 }
 
@@ -59,25 +61,30 @@ pub(in crate::queue) fn write(finished: &Finished, claimed: &Claimed) -> serde_j
         endpoint: claimed.endpoint.clone(),
         search: claimed.body.clone(),
         call: finished.call.clone(),
+        answer: finished.answer.as_ref().map_or(0, Bytes::len),
         best: finished.best.as_ref().map(Best::of),
     };
     let facts = serde_json::to_vec(&facts)?;
     let length = u32::try_from(facts.len()).unwrap_or(u32::MAX);
-    Ok([&length.to_le_bytes(), &facts[..], finished.answer.as_deref().unwrap_or_default()].concat())
+    let [answer, kept] = [&finished.answer, &finished.kept].map(|bytes| bytes.as_deref().unwrap_or_default());
+    Ok([&length.to_le_bytes(), &facts[..], answer, kept].concat())
 }
 
 /// The finished call of a payload.
 pub(in crate::queue) fn read(payload: &[u8]) -> Result<Finished, Unreadable> {
     let (length, rest) = payload.split_first_chunk::<4>().ok_or(Unreadable::Cut)?;
-    let (facts, answer) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Unreadable::Cut)?;
+    let (facts, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Unreadable::Cut)?;
     let facts: Facts = serde_json::from_slice(facts)?;
+    let (answer, kept) = rest.split_at_checked(facts.answer).ok_or(Unreadable::Cut)?;
+    let bytes = |bytes: &[u8]| (!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes));
     let best = facts.best.map(Best::offer).transpose()?;
     // A search that this program would refuse has left no observation: there is no product to file it under.
     let asked = Endpoint::parse(&facts.endpoint).and_then(|endpoint| Request::check(endpoint, &facts.search).ok());
     let observation = asked.and_then(|checked| observation(&checked.request, &facts.call, best.as_ref()));
     Ok(Finished {
         lane: facts.lane,
-        answer: (!answer.is_empty()).then(|| Bytes::copy_from_slice(answer)),
+        answer: bytes(answer),
+        kept: bytes(kept),
         observation,
         best,
         // What the plan headers said then is old.

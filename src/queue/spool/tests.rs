@@ -14,7 +14,7 @@ use crate::ids::{ItemId, ScanId, TenantId};
 use crate::queue::finished::Finished;
 use crate::queue::store::Claimed;
 use crate::queue::{Claim, WorkerId};
-use crate::search::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, Search};
+use crate::search::{Answer, CallerKey, Finding, Incomplete, Outcome, PlanQuota, RateLimit, Search};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -204,10 +204,12 @@ fn a_finished_call_comes_back_as_it_was() {
         Finding::RateLimited(limit),
         Finding::Refused { message: "no".to_owned() },
     ] {
-        let before = Finished::of(&claimed, &search, &outcome(finding), now);
+        let outcome = outcome(finding);
+        let before = Finished::of(&claimed, &search, &outcome, now).keeping(&outcome, &CallerKey::new("key"));
         let after = entry::read(&entry::write(&before, &claimed).unwrap()).unwrap();
         assert_eq!(after.call, before.call);
-        assert_eq!((after.lane, &after.answer, &after.best), (before.lane, &before.answer, &before.best));
+        assert!(before.kept.is_some());
+        assert_eq!((after.lane, &after.answer, &after.kept, &after.best), (before.lane, &before.answer, &before.kept, &before.best));
         assert_eq!(after.observation, before.observation);
     }
 }

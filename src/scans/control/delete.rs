@@ -10,7 +10,7 @@ use crate::tenants;
 
 /// Deletes a scan with its items, attempts, answers, its sealed key's row, and the answers kept for repeated POSTs on it. What it saw
 /// stays in the history unless `with_history`: then its observations go too, and latest prices that came from them fall back to the
-/// newest price that is left. A repetition of the POST that ordered it is still answered as before, so that it cannot spend twice.
+/// newest price that is left. What it had cost stays in the usage: it was billed. A repetition of the POST that ordered it is still answered as before, so that it cannot spend twice.
 ///
 /// # Errors
 /// `NotFound`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls of it are in flight; `Database`.
@@ -25,6 +25,7 @@ pub async fn delete(desk: Desk<'_>, id: ScanId, with_history: bool) -> Result<()
         forget(&mut tx, tenant, &items).await?;
     }
     let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
+    store::keep_usage(&mut tx, tenant, id, &ids).await?;
     store::delete(&mut tx, tenant, id, &ids, scan.grant_id.map(GrantId::from)).await?;
     tx.commit().await?;
     Ok(())

@@ -107,6 +107,30 @@ pub(super) async fn lock_items(conn: &mut PgConnection, tenant: TenantId, id: Sc
     .await
 }
 
+/// Adds what a scan has cost to what deleted scans had cost, by the days of its attempts. Days in their order, so that two deletions at
+/// once do not wait for each other in a circle.
+pub(super) async fn keep_usage(conn: &mut PgConnection, tenant: TenantId, id: ScanId, items: &[Uuid]) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into deleted_usage (tenant_id, day, endpoint, attempts, requests, ok, empty, partial, degraded)
+         select $1, (a.started_at at time zone 'UTC')::date, s.endpoint, count(*), sum(a.requests_spent),
+                count(*) filter (where a.search_status = 'ok'), count(*) filter (where a.search_status = 'empty'),
+                count(*) filter (where a.search_status = 'partial'), count(*) filter (where a.search_status = 'degraded')
+         from scans s join attempts a on a.tenant_id = s.tenant_id and a.item_id = any ($3)
+         where s.tenant_id = $1 and s.scan_id = $2
+         group by 2, 3 order by 2
+         on conflict (tenant_id, day, endpoint) do update
+            set attempts = deleted_usage.attempts + excluded.attempts, requests = deleted_usage.requests + excluded.requests,
+                ok = deleted_usage.ok + excluded.ok, empty = deleted_usage.empty + excluded.empty,
+                partial = deleted_usage.partial + excluded.partial, degraded = deleted_usage.degraded + excluded.degraded",
+        tenant.uuid(),
+        id.uuid(),
+        items,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Deletes a scan and what belongs to it; items and attempts go with the scan by their foreign keys.
 pub(super) async fn delete(
     conn: &mut PgConnection,

@@ -48,6 +48,8 @@ pub struct Plan {
     pub items: Vec<Request>,
     /// How it goes about them, where it was ordered in two phases.
     pub two_phase: Option<TwoPhase>,
+    /// Its searches go upstream as their caller wrote them: a synchronous search that became a scan.
+    pub as_written: bool,
 }
 
 impl Plan {
@@ -86,7 +88,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
         let items = if two_phase.is_some() { "the items that both phases may search" } else { "the number of items" };
         faults.push(Fault::new("max_requests", &max.to_value(), format!("at least {items}, {searches}: one request each")));
     }
-    faults.or_else_build(|| Some(Plan { order: order?, items, two_phase }))
+    faults.or_else_build(|| Some(Plan { order: order?, items, two_phase, as_written: false }))
 }
 
 /// The words of a sweep whose shape is right, and the fields that the others were to set.

@@ -5,6 +5,7 @@ use std::io::Read as _;
 
 use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
@@ -260,7 +261,7 @@ fn count(number: i32) -> u32 {
 }
 
 /// Answers are stored as they came, zstd.
-pub(super) fn unpacked(packed: &[u8]) -> sqlx::Result<Value> {
+pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
     let body = zstd::Decoder::new(packed).map(|body| body.take(MAX_ANSWER_BYTES)).map_err(serde_json::Error::io);
     body.and_then(serde_json::from_reader).map_err(|error| sqlx::Error::Decode(error.into()))
 }

@@ -145,16 +145,6 @@ pub(super) async fn changes(
     }))
 }
 
-pub(super) async fn has_scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(
-        r#"select exists (select from scans where tenant_id = $1 and scan_id = $2) as "found!""#,
-        tenant.uuid(),
-        id.uuid(),
-    )
-    .fetch_one(pool)
-    .await
-}
-
 pub(super) async fn items_by_position(
     pool: &PgPool,
     tenant: TenantId,

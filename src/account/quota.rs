@@ -1,0 +1,61 @@
+//! What a caller's lanes allow, as they stand now.
+
+use sqlx::PgPool;
+
+use super::store::{self, LaneRow};
+use crate::config::PaceConfig;
+use crate::contract::Api;
+use crate::contract::quota::{LanePaused, LaneQuota, Quota};
+use crate::contract::scans::PauseReason;
+use crate::ids::TenantId;
+use crate::scans::per_minute;
+
+/// Both lanes; one that the caller never used, and those of a caller who never ordered anything, are shown as a submit would make them.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn quota(pool: &PgPool, tenant: Option<TenantId>, pace: &PaceConfig) -> sqlx::Result<Quota> {
+    let lanes = match tenant {
+        Some(tenant) => store::lanes(pool, tenant).await?,
+        None => Vec::new(),
+    };
+    let lane = |api: Api| {
+        let known = lanes.iter().find(|lane| lane.api == api.as_str());
+        known.map_or_else(|| new_lane(api, pace), LaneQuota::from)
+    };
+    Ok(Quota { flights: lane(Api::Flights), hotels: lane(Api::Hotels) })
+}
+
+/// The lane that the first submit makes.
+fn new_lane(api: Api, pace: &PaceConfig) -> LaneQuota {
+    let searches_per_minute = per_minute(pace, api);
+    LaneQuota {
+        searches_per_minute: searches_per_minute.into(),
+        burst: (searches_per_minute / 30).max(1),
+        max_in_flight: pace.max_in_flight,
+        in_flight: 0,
+        plan_requests_limit: None,
+        plan_requests_remaining: None,
+        plan_resets_at: None,
+        plan_seen_at: None,
+        paused: None,
+    }
+}
+
+impl From<&LaneRow> for LaneQuota {
+    fn from(lane: &LaneRow) -> Self {
+        let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        let reason = lane.paused.as_deref().and_then(PauseReason::parse);
+        Self {
+            searches_per_minute: (6_000.0 / lane.seconds_per_search).round() / 100.0,
+            burst: u32::try_from(lane.burst).unwrap_or(1),
+            max_in_flight: u32::try_from(lane.max_in_flight).unwrap_or(1),
+            in_flight: u32::try_from(lane.in_flight).unwrap_or_default(),
+            plan_requests_limit: count(lane.plan_limit),
+            plan_requests_remaining: count(lane.plan_remaining),
+            plan_resets_at: lane.plan_reset_at.map(jiff_sqlx::Timestamp::to_jiff),
+            plan_seen_at: lane.plan_seen_at.map(jiff_sqlx::Timestamp::to_jiff),
+            paused: reason.map(|reason| LanePaused { reason, until: lane.paused_until.map(jiff_sqlx::Timestamp::to_jiff) }),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Billed requests, added up from the ledger. The scans that were deleted count on: their days were kept.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use sqlx::PgPool;
+
+use super::store::{self, SpentRow};
+use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
+use crate::ids::{ScanId, TenantId};
+use crate::paging::{self, PageError, one_more_than};
+
+const SCANS: &str = "usage";
+
+/// From the beginning of one UTC day to the end of another.
+pub(super) struct Range {
+    pub(super) since: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+impl Range {
+    fn of((first, last): (Date, Date)) -> Self {
+        let begin =
+            |day: Date| TimeZone::UTC.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).unwrap_or(Timestamp::MAX);
+        Self { since: begin(first), until: begin(last.saturating_add(1.day())) }
+    }
+}
+
+/// What the query asks for; `None` for a tenant: a caller who never ordered anything has spent nothing.
+///
+/// # Errors
+/// A range that cannot be, a cursor that is none of this list's, or the database does not answer.
+pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, now: Timestamp) -> Result<Usage, PageError> {
+    let (since, until) = query.days(now.to_zoned(TimeZone::UTC).date())?;
+    let group = query.group_or_default();
+    let after = after(query)?;
+    let mut usage = Usage { since, until, group, totals: UsageTotals::default(), data: Vec::new(), next_cursor: None };
+    let Some(tenant) = tenant else { return Ok(usage) };
+    let range = Range::of((since, until));
+    // One sight of the ledger, so that the totals are those of the rows while scans run.
+    let mut tx = pool.begin_with("begin isolation level repeatable read, read only").await?;
+    let days = store::by_day(&mut tx, tenant, &range).await?;
+    usage.totals = days.iter().fold(UsageTotals::default(), |sum, row| plus(sum, row));
+    usage.data = match group {
+        UsageGroup::Day => days,
+        UsageGroup::Endpoint => store::by_endpoint(&mut tx, tenant, &range).await?,
+        UsageGroup::Scan => {
+            let limit = usize::from(query.limit_or_default().get());
+            let mut scans = store::by_scan(&mut tx, tenant, &range, after, one_more_than(limit)).await?;
+            let more = scans.len() > limit;
+            scans.truncate(limit);
+            // The row without an id is the last of all.
+            usage.next_cursor = scans.last().and_then(|last| last.scan.map(ScanId::from)).filter(|_| more).map(cursor);
+            scans
+        }
+    }
+    .into_iter()
+    .map(UsageRow::from)
+    .collect();
+    tx.commit().await?;
+    Ok(usage)
+}
+
+fn cursor(last: ScanId) -> String {
+    paging::after(SCANS, [last.to_string()])
+}
+
+fn after(query: &UsageQuery) -> Result<Option<ScanId>, PageError> {
+    let Some(cursor) = &query.cursor else { return Ok(None) };
+    let [id] = paging::read(SCANS, cursor)?;
+    Ok(Some(id.parse().map_err(|_| paging::refused(cursor))?))
+}
+
+fn plus(sum: UsageTotals, row: &SpentRow) -> UsageTotals {
+    let (more, counts) = (row.search_status(), sum.search_status);
+    UsageTotals {
+        requests: sum.requests + count(row.requests),
+        attempts: sum.attempts + count(row.attempts),
+        search_status: AttemptCounts {
+            ok: counts.ok + more.ok,
+            empty: counts.empty + more.empty,
+            partial: counts.partial + more.partial,
+            degraded: counts.degraded + more.degraded,
+            none: counts.none + more.none,
+        },
+    }
+}
+
+impl SpentRow {
+    fn search_status(&self) -> AttemptCounts {
+        let told = self.ok + self.empty + self.partial + self.degraded;
+        AttemptCounts {
+            ok: count(self.ok),
+            empty: count(self.empty),
+            partial: count(self.partial),
+            degraded: count(self.degraded),
+            none: count(self.attempts - told),
+        }
+    }
+}
+
+impl From<SpentRow> for UsageRow {
+    fn from(row: SpentRow) -> Self {
+        let search_status = row.search_status();
+        let key = row.word.or_else(|| row.scan.map(|scan| ScanId::from(scan).to_string()));
+        Self { key, requests: count(row.requests), attempts: count(row.attempts), search_status }
+    }
+}
+
+/// Counts are never below 0.
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

@@ -1,0 +1,59 @@
+//! `/v1/usage` and `/v1/account` (jobs-api, "Account").
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+
+use super::AppState;
+use super::auth::Caller;
+use super::docs::{ListErrors, RotationErrors};
+use super::error::ApiError;
+use super::extract::{Pairs, SEARCH_BODY, bytes};
+use super::scans::{desk, mark_replayed, next_page, tenant};
+use crate::account::usage;
+use crate::contract::rotation::{KeyRotation, NewKey, RotateKeyRequest};
+use crate::contract::usage::{Usage, UsageQuery};
+use crate::contract::{Api, Fault, FieldValue as _};
+use crate::search::CallerKey;
+use crate::tenants::rotate::{Rotation, rotate};
+
+/// Read what scans have cost
+///
+/// Billed requests from the attempts on record, by UTC day, endpoint or scan. What a deleted scan had cost stays: it was billed.
+#[utoipa::path(
+    get, path = "/v1/usage", tag = "Account", params(UsageQuery),
+    responses((status = 200, description = "The usage; `Link` names the next page of scans", body = Usage), ListErrors)
+)]
+pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let query = UsageQuery::from_query(pairs.iter())?;
+    let usage = usage::usage(desk.pool, tenant(desk).await?, &query, desk.now).await?;
+    Ok((next_page("/v1/usage", &pairs, usage.next_cursor.as_deref()), Json(usage)).into_response())
+}
+
+/// Pass everything to a new key
+///
+/// The old key is the one that the request comes with; what it owns, its lanes too, is the new key's from then on, and the old key is an
+/// unknown caller's. Keys held for live scans are sealed anew, and lanes that the old key's refusal had stopped go on. Sent again within
+/// two days because its answer was lost, it is answered the same (`Idempotent-Replayed: true`).
+#[utoipa::path(
+    post, path = "/v1/account/rotate-key", tag = "Account", request_body = RotateKeyRequest,
+    responses((status = 200, description = "What has passed", body = KeyRotation), RotationErrors)
+)]
+pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, request: Request) -> Result<Response, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let new_key = RotateKeyRequest::from_bytes(&bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
+    if new_key.expose() == caller.key.expose() {
+        let allowed = format!("{}, another than this request came with", NewKey::allowed());
+        return Err(ApiError::invalid_request(Fault::secret("new_key", allowed).to_string()));
+    }
+    let rotation = rotate(desk.pool, desk.ring, desk.key, &CallerKey::new(new_key.expose()), desk.now).await?;
+    Ok((mark_replayed(rotation.repeated), Json(KeyRotation::from(rotation))).into_response())
+}
+
+impl From<Rotation> for KeyRotation {
+    fn from(rotation: Rotation) -> Self {
+        let lanes_resumed = rotation.lanes_resumed.iter().filter_map(|lane| Api::parse(lane)).collect();
+        Self { rotated_at: rotation.at, held_keys: rotation.held_keys, lanes_resumed }
+    }
+}

@@ -1,0 +1,192 @@
+//! `Prefer: respond-async` and `Prefer: wait=20` (RFC 7240) on the five searches: a synchronous search that may become a scan of one item.
+//!
+//! ```text
+//!  respond-async            202 with the scan, at once
+//!  respond-async, wait=20   what the synchronous endpoint answers, if it is known within 20 s; else 202 with the scan
+//!  wait=20                  the same: RFC 7240 (4.3) lets a server answer 202 when it takes longer
+//! ```
+//!
+//! A preference is never an error: what cannot be honoured is ignored, and the search is asked at once. That is so where this service has
+//! no database or holds no keys, and where nothing was stored because the database is away, the caller has as much underway as one
+//! may have, or orders too fast. It is not so with an `Idempotency-Key`, which only a stored search can keep: then it is 503 or 429.
+//! Whatever happens, a request is asked once: what may have been stored is not asked here.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::{LOCATION, VARY};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::AppState;
+use super::auth::Caller;
+use super::error::ApiError;
+use super::gateway::{Column, answer};
+use super::scans::{desk, idempotency_key, mark_replayed};
+use crate::contract::Endpoint;
+use crate::scans::single::{self, Accepted, Declined};
+use crate::scans::watch::MAX_WAIT;
+use crate::search::Search;
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// How a caller wants to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Preference {
+    respond_async: bool,
+    /// At most [`MAX_WAIT`].
+    wait: Option<Duration>,
+}
+
+impl Preference {
+    /// What the headers prefer of what is known here; `None`: nothing. Of a preference that is given twice the first counts (RFC 7240, 2).
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let (mut respond_async, mut wait) = (None, None);
+        for value in headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok()) {
+            for preference in split(value, ',') {
+                // What follows a semicolon are parameters, of which none is known.
+                let word = split(preference, ';').into_iter().next().unwrap_or_default();
+                let (name, given) = word.split_once('=').map_or((word, None), |(name, given)| (name, Some(given)));
+                match name.trim().to_ascii_lowercase().as_str() {
+                    "respond-async" => _ = respond_async.get_or_insert(given.is_none()),
+                    "wait" => _ = wait.get_or_insert_with(|| given.and_then(seconds)),
+                    _ => {}
+                }
+            }
+        }
+        let known = Self { respond_async: respond_async.unwrap_or(false), wait: wait.flatten() };
+        Some(known).filter(|known| known.respond_async || known.wait.is_some())
+    }
+
+    /// What was honoured, as it was honoured.
+    fn applied(self) -> HeaderMap {
+        let words =
+            [self.respond_async.then(|| "respond-async".to_owned()), self.wait.map(|wait| format!("wait={}", wait.as_secs()))];
+        let text = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        HeaderValue::try_from(text).ok().map(|text| (APPLIED, text)).into_iter().collect()
+    }
+}
+
+/// The parts of a list, where a separator inside quotes is none.
+fn split(text: &str, separator: char) -> Vec<&str> {
+    let (mut quoted, mut escaped) = (false, false);
+    text.split(|c| {
+        let bare = !quoted && c == separator;
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            _ => {}
+        }
+        escaped = quoted && c == '\\' && !escaped;
+        bare
+    })
+    .map(str::trim)
+    .collect()
+}
+
+/// Digits, which may be quoted; more than is waited for at most is lowered to that.
+fn seconds(text: &str) -> Option<Duration> {
+    let digits = text.trim().trim_matches('"');
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(digits.parse().map_or(MAX_WAIT, Duration::from_secs).min(MAX_WAIT))
+}
+
+/// The answer depends on what is preferred.
+pub(super) fn vary(endpoint: Endpoint, response: &mut Response) {
+    if Endpoint::SEARCHES.contains(&endpoint) {
+        response.headers_mut().append(VARY, HeaderValue::from_static("Prefer"));
+    }
+}
+
+/// The answer of a search that became a scan; `None`: it did not, and is to be asked at once.
+pub(super) async fn deferred(
+    app: &AppState,
+    parts: &Parts,
+    caller: &Caller,
+    search: &Search,
+    column: Column,
+) -> Result<Option<Response>, ApiError> {
+    let Some(preference) = Preference::of(&parts.headers).filter(|_| Endpoint::SEARCHES.contains(&search.endpoint())) else {
+        return Ok(None);
+    };
+    // A service that keeps nothing.
+    let (Ok(desk), Ok(custody)) = (desk(app, caller), app.custody()) else { return Ok(None) };
+    let key = idempotency_key(&parts.headers)?;
+    // What is stored is an order, and counts as one.
+    match app.admit(&caller.key) {
+        Err(too_fast) if key.is_some() => return Err(too_fast),
+        Err(_) => return Ok(None),
+        Ok(()) => {}
+    }
+    let Accepted { tenant, scan: accepted } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
+        Ok(accepted) => accepted,
+        Err(Declined::NotStored(why)) if key.is_none() => {
+            tracing::info!(%why, "the search cannot become a scan, so it is asked at once");
+            return Ok(None);
+        }
+        Err(Declined::NotStored(why)) => return Err(why.into()),
+        Err(Declined::MayBeStored(why)) => return Err(why.into()),
+    };
+    let headers = (preference.applied(), mark_replayed(accepted.replayed));
+    let mut scan = accepted.answer;
+    if let Some(wait) = preference.wait {
+        // The scan is stored: whatever fails from here on, the caller is told where it is.
+        scan = custody.watch.wait(tenant, scan.id, wait).await.unwrap_or(scan);
+        if scan.finished_at.is_some()
+            && let Ok(Some(outcome)) = single::outcome(desk.pool, tenant, scan.id).await
+        {
+            return Ok(Some((headers, answer(search, outcome, column)).into_response()));
+        }
+    }
+    let location = [(LOCATION, format!("/v1/scans/{}", scan.id))];
+    Ok(Some((StatusCode::ACCEPTED, location, headers.0, headers.1, Json(scan)).into_response()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preference(values: &[&'static str]) -> Option<(bool, Option<u64>)> {
+        let headers = values.iter().map(|value| (PREFER, HeaderValue::from_static(value))).collect();
+        Preference::of(&headers).map(|known| (known.respond_async, known.wait.map(|wait| wait.as_secs())))
+    }
+
+    #[test]
+    fn rfc_7240_what_is_known_of_the_header() {
+        for (values, expected) in [
+            (&["respond-async"][..], Some((true, None))),
+            (&["Respond-Async, WAIT = 20"], Some((true, Some(20)))),
+            (&["wait=20"], Some((false, Some(20)))),
+            (&["wait=\"7\"; foo=\"a, wait=9\"", "respond-async;x"], Some((true, Some(7)))),
+            (&["return=\"a, respond-async\", wait=5"], Some((false, Some(5)))),
+            (&["return=\"a\\\", respond-async\""], None),
+            (&["wait=1, wait=2"], Some((false, Some(1)))),
+            (&["wait=soon, wait=2"], None),
+            (&["wait=0"], Some((false, Some(0)))),
+            (&["wait=61"], Some((false, Some(60)))),
+            (&["wait=99999999999999999999999"], Some((false, Some(60)))),
+            (&["wait=-1"], None),
+            (&["wait"], None),
+            (&["wait=\"\""], None),
+            (&["respond-async=yes"], None),
+            (&["return=minimal", "handling=lenient"], None),
+            (&[""], None),
+            (&[], None),
+        ] {
+            assert_eq!(preference(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_honoured_is_said_as_it_was() {
+        let applied = |respond_async, wait: Option<u64>| {
+            let headers = Preference { respond_async, wait: wait.map(Duration::from_secs) }.applied();
+            headers[APPLIED].to_str().unwrap().to_owned()
+        };
+        assert_eq!(applied(true, Some(60)), "respond-async, wait=60");
+        assert_eq!((applied(true, None), applied(false, Some(0))), ("respond-async".into(), "wait=0".into()));
+    }
+}

@@ -1,0 +1,26 @@
+//! The kept outcome of a search. Written by the queue, with the answer that it belongs to.
+
+use serde_json::Value;
+use sqlx::PgPool;
+
+use crate::ids::{ScanId, TenantId};
+use crate::scans::read::unpacked;
+use crate::search::Outcome;
+
+/// The outcome of the scan's last call, and the body of its answer where there is one.
+pub(super) async fn outcome(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sqlx::Result<Option<(Outcome, Option<Value>)>> {
+    let row = sqlx::query!(
+        r#"select o.outcome, a.body as "body?"
+           from scan_items i
+           -- Of its last call: what an earlier one came to says nothing any more.
+           join search_outcomes o on o.tenant_id = i.tenant_id and o.item_id = i.item_id and o.number = i.attempt
+           left join answers a on a.tenant_id = i.tenant_id and a.item_id = i.item_id and a.number = o.number
+           where i.tenant_id = $1 and i.scan_id = $2 and i.state in ('done', 'failed')"#,
+        tenant.uuid(),
+        scan.uuid(),
+    )
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some((unpacked(&row.outcome)?, row.body.as_deref().map(unpacked).transpose()?)))
+}
