@@ -125,7 +125,8 @@ impl Default for DatabaseConfig {
     }
 }
 
-/// The pace of a caller's lanes until its plan is known, used when a lane is made (engine, "Learning the pace").
+/// The pace of a caller's lanes until its plan is known, used when a lane is made; from then on the lane learns (engine, "Learning the
+/// pace").
 ///
 /// The burst is the thirtieth part of the rate, and at least 1.
 #[derive(Clone, Debug, clap::Args)]
@@ -141,7 +142,7 @@ pub struct PaceConfig {
           value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub hotels_per_minute: u32,
 
-    /// Searches of one caller and API at the same time
+    /// Searches of one caller and API at the same time, to begin with
     #[arg(long, env = "FARESCAN_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = Self::MAX_IN_FLIGHT,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub max_in_flight: u32,

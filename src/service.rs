@@ -20,6 +20,7 @@ use crate::config::{AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitCo
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
+use crate::queue::charge::Charges;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
@@ -115,8 +116,9 @@ impl Service {
             .ending_with(stop.clone());
         if let Some(ring) = &ring {
             let (pool, options) = (database.pool().clone(), database.connect_options().clone());
-            let watch = Watch::start(pool, options, WatchSettings::default(), &stop);
-            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch });
+            let watch = Watch::start(pool.clone(), options, WatchSettings::default(), &stop);
+            let charges = Charges::start(pool, Arc::clone(ring), &stop);
+            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch, charges });
         }
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;

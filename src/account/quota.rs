@@ -5,7 +5,8 @@ use sqlx::PgPool;
 use super::store::{self, LaneRow};
 use crate::config::PaceConfig;
 use crate::contract::Api;
-use crate::contract::quota::{LanePaused, LaneQuota, Quota};
+use crate::contract::plans::PlanName;
+use crate::contract::quota::{LanePaused, LaneQuota, OwnBounds, PaceSource, Quota};
 use crate::contract::scans::PauseReason;
 use crate::ids::TenantId;
 use crate::scans::per_minute;
@@ -15,15 +16,28 @@ use crate::scans::per_minute;
 /// # Errors
 /// When the database does not answer.
 pub async fn quota(pool: &PgPool, tenant: Option<TenantId>, pace: &PaceConfig) -> sqlx::Result<Quota> {
-    let lanes = match tenant {
-        Some(tenant) => store::lanes(pool, tenant).await?,
-        None => Vec::new(),
-    };
-    let lane = |api: Api| {
-        let known = lanes.iter().find(|lane| lane.api == api.as_str());
-        known.map_or_else(|| new_lane(api, pace), LaneQuota::from)
-    };
-    Ok(Quota { flights: lane(Api::Flights), hotels: lane(Api::Hotels) })
+    let lanes = stored(pool, tenant).await?;
+    Ok(Quota { flights: shown(&lanes, Api::Flights, pace), hotels: shown(&lanes, Api::Hotels, pace) })
+}
+
+/// One lane, likewise.
+///
+/// # Errors
+/// When the database does not answer.
+pub(super) async fn lane(pool: &PgPool, tenant: Option<TenantId>, api: Api, pace: &PaceConfig) -> sqlx::Result<LaneQuota> {
+    Ok(shown(&stored(pool, tenant).await?, api, pace))
+}
+
+async fn stored(pool: &PgPool, tenant: Option<TenantId>) -> sqlx::Result<Vec<LaneRow>> {
+    match tenant {
+        Some(tenant) => store::lanes(pool, tenant).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+fn shown(lanes: &[LaneRow], api: Api, pace: &PaceConfig) -> LaneQuota {
+    let known = lanes.iter().find(|lane| lane.api == api.as_str());
+    known.map_or_else(|| new_lane(api, pace), LaneQuota::from)
 }
 
 /// The lane that the first submit makes.
@@ -31,6 +45,7 @@ fn new_lane(api: Api, pace: &PaceConfig) -> LaneQuota {
     let searches_per_minute = per_minute(pace, api);
     LaneQuota {
         searches_per_minute: searches_per_minute.into(),
+        pace_source: PaceSource::Start,
         burst: (searches_per_minute / 30).max(1),
         max_in_flight: pace.max_in_flight,
         in_flight: 0,
@@ -39,6 +54,7 @@ fn new_lane(api: Api, pace: &PaceConfig) -> LaneQuota {
         plan_resets_at: None,
         plan_seen_at: None,
         paused: None,
+        bounds: OwnBounds::default(),
     }
 }
 
@@ -48,6 +64,7 @@ impl From<&LaneRow> for LaneQuota {
         let reason = lane.paused.as_deref().and_then(PauseReason::parse);
         Self {
             searches_per_minute: (6_000.0 / lane.seconds_per_search).round() / 100.0,
+            pace_source: PaceSource::parse(&lane.pace_source).unwrap_or(PaceSource::Start),
             burst: u32::try_from(lane.burst).unwrap_or(1),
             max_in_flight: u32::try_from(lane.max_in_flight).unwrap_or(1),
             in_flight: u32::try_from(lane.in_flight).unwrap_or_default(),
@@ -56,6 +73,12 @@ impl From<&LaneRow> for LaneQuota {
             plan_resets_at: lane.plan_reset_at.map(jiff_sqlx::Timestamp::to_jiff),
             plan_seen_at: lane.plan_seen_at.map(jiff_sqlx::Timestamp::to_jiff),
             paused: reason.map(|reason| LanePaused { reason, until: lane.paused_until.map(jiff_sqlx::Timestamp::to_jiff) }),
+            bounds: OwnBounds {
+                plan: lane.own_plan.as_deref().and_then(PlanName::parse),
+                requests_per_minute: lane.own_per_minute.and_then(|number| u32::try_from(number).ok()),
+                max_in_flight: lane.own_in_flight.and_then(|number| u32::try_from(number).ok()),
+                keep_in_reserve: u64::try_from(lane.keep_in_reserve).unwrap_or_default(),
+            },
         }
     }
 }

@@ -5,7 +5,12 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::usage::Range;
+use crate::config::PaceConfig;
+use crate::contract::Api;
+use crate::contract::plans::Plan;
+use crate::contract::quota::LaneBounds;
 use crate::ids::{ScanId, TenantId};
+use crate::scans::per_minute;
 
 /// What one day, endpoint or scan has cost.
 pub(super) struct SpentRow {
@@ -81,6 +86,7 @@ pub(super) async fn by_scan(
 pub(super) struct LaneRow {
     pub(super) api: String,
     pub(super) seconds_per_search: f64,
+    pub(super) pace_source: String,
     pub(super) burst: i32,
     pub(super) max_in_flight: i32,
     pub(super) in_flight: i64,
@@ -92,22 +98,70 @@ pub(super) struct LaneRow {
     pub(super) paused: Option<String>,
     /// None: until a resume.
     pub(super) paused_until: Option<Timestamp>,
+    pub(super) own_plan: Option<String>,
+    pub(super) own_per_minute: Option<i32>,
+    pub(super) own_in_flight: Option<i32>,
+    pub(super) keep_in_reserve: i64,
 }
 
 pub(super) async fn lanes(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<LaneRow>> {
     sqlx::query_as!(
         LaneRow,
-        r#"select l.api, extract(epoch from l.emission)::double precision as "seconds_per_search!", l.burst, l.max_in_flight,
+        r#"-- The pace that holds now: after a 429 it grows by itself.
+           select l.api, extract(epoch from p.emission)::double precision as "seconds_per_search!", p.pace_source as "pace_source!",
+                  p.burst as "burst!", p.max_in_flight as "max_in_flight!",
                   -- By the index of what is in flight; what was only claimed has not been sent.
                   (select count(*) from scan_items i
                    where i.tenant_id = l.tenant_id and i.api = l.api and i.state in ('claimed', 'calling') and i.state = 'calling')
                       as "in_flight!",
                   l.plan_limit, l.plan_remaining, l.plan_reset_at as "plan_reset_at: Timestamp", l.plan_seen_at as "plan_seen_at: Timestamp",
                   case when l.paused_until > clock_timestamp() then l.pause_reason end as paused,
-                  nullif(l.paused_until, 'infinity') as "paused_until: Timestamp"
-           from lanes l where l.tenant_id = $1"#,
+                  nullif(l.paused_until, 'infinity') as "paused_until: Timestamp", l.own_plan, l.own_per_minute, l.own_in_flight,
+                  l.keep_in_reserve
+           from lanes l cross join lateral paced(l, clock_timestamp()) p
+           where l.tenant_id = $1"#,
         tenant.uuid(),
     )
     .fetch_all(pool)
     .await
+}
+
+/// Makes the caller's lane as a submit would, if there is none.
+pub(super) async fn make_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<()> {
+    let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
+    sqlx::query!(
+        "select make_lane($1, $2, $3, $4)",
+        tenant.uuid(),
+        api.as_str(),
+        f64::from(per_minute(pace, api)),
+        max_in_flight
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Sets all of the caller's own bounds of a lane.
+pub(super) async fn bound_lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    bounds: &LaneBounds,
+    plan: Option<&Plan>,
+) -> sqlx::Result<()> {
+    let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    sqlx::query!(
+        "select bound_lane($1, $2, $3, $4, $5, $6, $7, $8)",
+        tenant.uuid(),
+        api.as_str(),
+        plan.map(|plan| plan.name.as_str()),
+        plan.and_then(|plan| plan.requests_per_minute).map(count),
+        plan.map(|plan| i64::try_from(plan.requests_per_month).unwrap_or(i64::MAX)),
+        bounds.requests_per_minute.map(|rate| count(rate.get())),
+        bounds.max_in_flight.map(|most| count(most.get())),
+        bounds.keep_in_reserve.map(|reserve| i64::try_from(reserve.get()).unwrap_or(i64::MAX)),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }

@@ -40,7 +40,7 @@ pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, 
     // One sight of the ledger, so that the totals are those of the rows while scans run.
     let mut tx = pool.begin_with("begin isolation level repeatable read, read only").await?;
     let days = store::by_day(&mut tx, tenant, &range).await?;
-    usage.totals = days.iter().fold(UsageTotals::default(), |sum, row| plus(sum, row));
+    usage.totals = days.iter().fold(UsageTotals::default(), plus);
     usage.data = match group {
         UsageGroup::Day => days,
         UsageGroup::Endpoint => store::by_endpoint(&mut tx, tenant, &range).await?,

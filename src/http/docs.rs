@@ -52,8 +52,13 @@ pub(super) fn completed(mut openapi: OpenApi) -> OpenApi {
     for (path, item) in &mut openapi.paths.paths {
         let words = path.trim_start_matches("/v1").split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let name = words.collect::<Vec<_>>().join("_");
-        let operations =
-            [("get", &mut item.get), ("post", &mut item.post), ("patch", &mut item.patch), ("delete", &mut item.delete)];
+        let operations = [
+            ("get", &mut item.get),
+            ("post", &mut item.post),
+            ("put", &mut item.put),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
         for (method, operation) in operations {
             if let Some(operation) = operation {
                 operation.operation_id = Some(format!("{method}_{name}"));
@@ -148,6 +153,8 @@ pub(super) struct WatchErrors;
 pub(super) struct ListErrors;
 /// Error answers of a rotation.
 pub(super) struct RotationErrors;
+/// Error answers of a lane's bounds.
+pub(super) struct BoundErrors;
 /// Error answers of what takes no parameter.
 pub(super) struct AccountErrors;
 
@@ -237,6 +244,13 @@ impl IntoResponses for RotationErrors {
             DEFECT,
             AWAY,
         ])
+    }
+}
+
+impl IntoResponses for BoundErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let no_lane = (ErrorType::NotFound, "There is no such lane");
+        described(&[FAULTS, BAD_KEY, no_lane, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
     }
 }
 

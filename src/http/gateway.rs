@@ -17,6 +17,7 @@ use super::extract::{SEARCH_BODY, object};
 use super::layers::request_id;
 use super::prefer;
 use crate::contract::{Alias, Endpoint, ErrorType, Faults, Request as Checked, SearchStatus};
+use crate::queue::charge::Spent;
 use crate::search::{Finding, Incomplete, Outcome, RateLimit, Search};
 
 const ALIASED: HeaderName = HeaderName::from_static("x-field-aliased");
@@ -63,6 +64,7 @@ async fn ask(
         return Ok(response);
     }
     let outcome = app.upstream.ask(&search, &caller.key, request_id(&parts.extensions), || async { true }).await;
+    app.charge(&caller.key, Spent::by_search(&search, &outcome));
     Ok(answer(&search, outcome, column))
 }
 

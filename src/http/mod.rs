@@ -48,6 +48,7 @@ use self::limits::Limits;
 pub use self::serve::serve;
 use crate::config::{LimitConfig, PaceConfig};
 use crate::measure;
+use crate::queue::charge::{Charges, Spent};
 use crate::scans::watch::Watch;
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
@@ -75,6 +76,8 @@ pub struct Custody {
     pub pace: PaceConfig,
     /// Hears of what becomes of scans.
     pub watch: Watch,
+    /// Counts synchronous calls against their caller's lane.
+    pub charges: Charges,
 }
 
 impl AppState {
@@ -121,6 +124,13 @@ impl AppState {
         self.custody.as_ref().ok_or_else(ApiError::key_custody_disabled)
     }
 
+    /// Counts a synchronous call against its caller's lane, if there is one, after the fact: its answer does not wait for it.
+    fn charge(&self, key: &CallerKey, spent: Spent) {
+        if let Some(custody) = &self.custody {
+            custody.charges.note(key, spent);
+        }
+    }
+
     /// The database.
     ///
     /// # Errors
@@ -164,6 +174,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))
         .routes(routes!(account::rotate_key))
+        .routes(routes!(quota::bound))
         // The service itself, without a key.
         .routes(routes!(docs::openapi))
         .routes(routes!(health::healthz))

@@ -14,6 +14,7 @@ use super::gateway::{forward, upstream_failed};
 use super::layers::request_id;
 use crate::contract::Api;
 use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
+use crate::queue::charge::Spent;
 use crate::search::PlanQuota;
 use crate::upstream::{Probe, lightest};
 
@@ -40,7 +41,9 @@ pub(super) async fn verify(
     let mut checked = Checked::default();
     for api in [Api::Flights, Api::Hotels] {
         if checked.is_due(api, scope) {
-            checked.add(api, app.upstream.probe(api, &caller.key, request_id(&extensions)).await);
+            let probe = app.upstream.probe(api, &caller.key, request_id(&extensions)).await;
+            app.charge(&caller.key, Spent::by_probe(api, &probe));
+            checked.add(api, probe);
         }
     }
     Ok(checked.answer(caller.key_source))

@@ -1,5 +1,6 @@
 //! Claiming: as many items as there are free places, whenever a lane is due.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::backend::Inbox;
 use super::keep::Room;
 use super::lease::Lease;
 use super::retry::MOVE_TIMEOUT;
-use super::store::{self, Visit};
+use super::store::{self, Claimed, Visit};
 use super::ticket::Slots;
 use crate::measure;
 
@@ -70,10 +71,27 @@ impl Claimer {
             }
         };
         let got = claims.len();
+        let claims = in_turn(claims);
         measure::batch("claim", got, asked_at.elapsed());
         self.inbox.put(claims.into_iter().filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))));
         if got == asked_for { Duration::ZERO } else { Duration::from_millis(wait_ms).max(SHORTEST_WAIT) }
     }
+}
+
+/// The claims of a visit, one of each lane after the other: who has five is not behind all that another has.
+fn in_turn(claims: Vec<Claimed>) -> Vec<Claimed> {
+    let mut taken = HashMap::new();
+    let mut placed: Vec<_> = claims
+        .into_iter()
+        .map(|claimed| {
+            let place = taken.entry((claimed.claim.tenant, claimed.lane)).or_insert(0_usize);
+            *place += 1;
+            (*place, claimed)
+        })
+        .collect();
+    // Stable: inside a lane they stay in the order of their turns.
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, claimed)| claimed).collect()
 }
 
 /// Wakes the claimer when a lane is armed, on a connection of its own. While it cannot listen, the claimer's own timer (a second at most) must do.

@@ -10,22 +10,26 @@
 //!  record    attempt, answer, observation, item, scan in one transaction  (record, finished)
 //!  keep      what the database cannot take now waits on disk              (keep, spool)
 //!  circuit   while the marketplace fails, one probe now and then          (circuit)
+//!  tell      the lane: places again, and what the headers said          (lanes; synchronous calls: charge)
 //!  lease     one row per process start; a lost one never aborts a call    (lease)
 //!  sweep     what dead processes left, retries that are due, upkeep       (sweep)
 //! ```
 //!
-//! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item.
+//! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item;
+//! those of a lane's pace are in the migration `pace`.
 //! Not here: what an outcome means for an item (`search::fate`), how scans are made, read and cancelled (`scans`).
 
 mod backend;
 mod begin;
 mod call;
+pub mod charge;
 mod circuit;
 mod claimer;
 mod finished;
 mod give_up;
 pub mod hold;
 mod keep;
+pub mod lanes;
 mod lease;
 mod record;
 mod retry;

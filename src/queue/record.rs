@@ -14,11 +14,11 @@ use uuid::Uuid;
 use super::Ticket;
 use super::finished::Finished;
 use super::keep::Keeper;
-use super::store::{self, LaneNews, StoredAnswer, StoredOffer, StoredOutcome};
+use super::lanes::{self, LaneNews};
+use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome};
 use crate::history;
 use crate::ids::{ItemId, TenantId};
 use crate::measure;
-use crate::search::PlanQuota;
 
 /// The most calls in one transaction.
 const LARGEST_BATCH: usize = 100;
@@ -169,16 +169,9 @@ pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result
 /// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a
 /// second, and the next answer brings the quota again.
 pub(super) async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
-    let mut news = Vec::<LaneNews>::new();
-    for finished in calls {
-        let (tenant, api) = (TenantId::from(finished.call.tenant_id), finished.lane);
-        match news.iter_mut().find(|lane| lane.tenant == tenant && lane.api == api) {
-            Some(lane) if finished.plan != PlanQuota::default() => lane.plan = finished.plan,
-            Some(_) => {}
-            None => news.push(LaneNews { tenant, api, plan: finished.plan }),
-        }
-    }
-    match timeout(super::retry::MOVE_TIMEOUT, store::tell_lanes(pool, &news, Timestamp::now())).await {
+    let ended =
+        calls.iter().map(|finished| LaneNews::answered(TenantId::from(finished.call.tenant_id), finished.lane, finished.plan));
+    match timeout(super::retry::MOVE_TIMEOUT, lanes::tell(pool, &lanes::by_lane(ended))).await {
         Ok(Ok(freed)) if freed > 0 => wake.notify_one(),
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "lanes were not told"),

@@ -18,7 +18,6 @@ use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
 use crate::scans::single::AS_WRITTEN;
-use crate::search::PlanQuota;
 
 /// What a claim's visit brought.
 #[derive(Debug)]
@@ -323,41 +322,6 @@ pub async fn insert_outcomes(conn: &mut PgConnection, outcomes: &[StoredOutcome<
     .execute(conn)
     .await?;
     Ok(())
-}
-
-/// What a lane is told after completions.
-#[derive(Debug)]
-pub struct LaneNews {
-    pub tenant: TenantId,
-    pub api: Api,
-    /// What the plan headers said last.
-    pub plan: PlanQuota,
-}
-
-/// Tells lanes that calls of theirs have ended; gives how many of them had been full. Each lane once.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn tell_lanes(conn: impl PgExecutor<'_>, news: &[LaneNews], now: Timestamp) -> sqlx::Result<i64> {
-    let count = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
-    // A plan's month: what is beyond it is no number of seconds that a header means.
-    let seconds = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok()).map(f64::from);
-    let tenants: Vec<_> = news.iter().map(|lane| lane.tenant.uuid()).collect();
-    let apis: Vec<_> = news.iter().map(|lane| lane.api.as_str().to_owned()).collect();
-    let limits: Vec<_> = news.iter().map(|lane| count(lane.plan.limit)).collect();
-    let remaining: Vec<_> = news.iter().map(|lane| count(lane.plan.remaining)).collect();
-    let resets: Vec<_> = news.iter().map(|lane| seconds(lane.plan.reset_seconds)).collect();
-    sqlx::query_scalar!(
-        r#"select tell_lanes($1, $2, $3, $4, $5, $6) as "freed!""#,
-        now.to_sqlx() as _,
-        &tenants,
-        &apis,
-        &limits as _,
-        &remaining as _,
-        &resets as _,
-    )
-    .fetch_one(conn)
-    .await
 }
 
 /// A call that was given up after it had begun.

@@ -331,7 +331,8 @@ pub(super) struct Turns {
 }
 
 /// Makes ended items pending again under all locks, or held where their scan is paused; takes them back out of the scan's counts and
-/// has it run on. With `resumes`, a paused scan goes on, and what it held is pending again.
+/// has it run on. With `resumes`, a paused scan goes on, and what it held is pending again behind them, closely: five items that are left
+/// wait as long as a scan of five.
 pub(super) async fn ask_again(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -384,12 +385,15 @@ pub(super) async fn ask_again(
     .await?;
     if resumes {
         sqlx::query!(
-            "update scan_items set state = 'pending', turn = $3::bigint + position * $4::bigint
-             where tenant_id = $1 and scan_id = $2 and state = 'held'",
+            "update scan_items i set state = 'pending', turn = $3::bigint + h.place * $4::bigint
+             from (select item_id, row_number() over (order by position) + $5 as place
+                   from scan_items where tenant_id = $1 and scan_id = $2 and state = 'held') h
+             where i.tenant_id = $1 and i.item_id = h.item_id",
             tenant.uuid(),
             id.uuid(),
             turns.start,
             turns.stride,
+            i64::try_from(ids.len()).unwrap_or(i64::MAX),
         )
         .execute(&mut *conn)
         .await?;

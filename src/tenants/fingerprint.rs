@@ -10,7 +10,7 @@ use super::keyring::{Keyring, RingKey};
 use crate::search::CallerKey;
 
 /// A caller's fingerprint under one key of the ring.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     /// The ring key that it was made with.
     pub key_id: String,

@@ -1,5 +1,7 @@
 //! Tenants, their fingerprints and their grants in the database.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{Acquire as _, PgConnection, PgPool};
@@ -84,6 +86,27 @@ pub async fn find_or_make(conn: &mut PgConnection, ring: &Keyring, key: &CallerK
         .await?;
     give_fingerprints(conn, tenant, &prints, now).await?;
     Ok(tenant)
+}
+
+/// The tenants that fingerprints lead to; of many callers at once.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_all(pool: &PgPool, prints: &[&Fingerprint]) -> sqlx::Result<HashMap<Fingerprint, TenantId>> {
+    let (key_ids, digests): (Vec<_>, Vec<_>) = prints.iter().map(|print| (print.key_id.clone(), print.digest.to_vec())).unzip();
+    let rows = sqlx::query!(
+        "select k.key_id, k.fingerprint, k.tenant_id
+         from (select distinct * from unnest($1::text[], $2::bytea[]) as x (key_id, fingerprint)) x
+         join tenant_keys k on k.key_id = x.key_id and k.fingerprint = x.fingerprint",
+        &key_ids,
+        &digests,
+    );
+    let rows = rows.fetch_all(pool).await?;
+    let known = rows.into_iter().filter_map(|row| {
+        let digest = row.fingerprint.try_into().ok()?;
+        Some((Fingerprint { key_id: row.key_id, digest }, TenantId::from(row.tenant_id)))
+    });
+    Ok(known.collect())
 }
 
 fn columns(prints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {

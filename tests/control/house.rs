@@ -80,7 +80,11 @@ impl House {
 
     /// Orders a scan; its id.
     pub async fn order(&self, body: &Value) -> String {
-        let answer = self.app.post("/v1/scans", body).await;
+        self.order_as(KEY, body).await
+    }
+
+    pub async fn order_as(&self, key: &str, body: &Value) -> String {
+        let answer = self.app.send(self.app.request("POST", "/v1/scans").header("x-api-key", key).json(body)).await;
         assert_eq!(answer.status, 202, "{}", answer.text());
         answer.json()["id"].as_str().unwrap().to_owned()
     }

@@ -144,7 +144,7 @@ async fn clients_that_do_not_read_hold_no_connection() {
     for _ in 0..2 {
         stalled.push(begun(&app, scan, "application/x-ndjson").await);
     }
-    for _ in 0..20 {
+    for _ in 0..8 {
         assert_eq!(app.get(&format!("/v1/scans/{scan}")).await.status, 200);
     }
     // Side by side: who waits for too long is let go.

@@ -10,6 +10,7 @@ mod disk;
 mod kill;
 mod marketplace;
 mod orders;
+mod pace;
 mod postgres;
 pub mod process;
 mod soak;

@@ -55,12 +55,8 @@ async fn both_ways(house: &House, reply: &Reply, endpoint: Endpoint, body: &Valu
     unpaused(house).await;
 }
 
-/// Every shape of body on every kind of answer.
-#[tokio::test(flavor = "multi_thread")]
-async fn every_outcome_is_answered_as_the_synchronous_endpoint_answers_it() {
-    let house = House::open().await;
-    let worker = house.worker(4);
-    house.warm().await;
+/// What the marketplace may do, for flights and for hotels; each endpoint is given all of it.
+fn replies() -> Vec<Reply> {
     let quota = |reply: Reply| {
         reply
             .header("x-ratelimit-requests-limit", "2500")
@@ -76,7 +72,7 @@ async fn every_outcome_is_answered_as_the_synchronous_endpoint_answers_it() {
             .header("x-search-reason", "search_truncated")
             .header("x-search-lost-combinations", "3")
     };
-    let replies = [
+    vec![
         quota(stated(Reply::json(rows()), "ok")),
         stated(Reply::json(rows()), "partial"),
         stated(Reply::json(rows()), "degraded"),
@@ -103,24 +99,46 @@ async fn every_outcome_is_answered_as_the_synchronous_endpoint_answers_it() {
         Reply::json(
             json!({"rooms": [{"room_type": "Double", "price_as_number": 420}], "name": "One", "available": true, "price": 3}),
         ),
-    ];
-    let flights = json!({"max_price": 200, "sort_type": "Price", "limit": 2, "max_stops": 1});
-    for reply in &replies {
-        both_ways(&house, reply, Endpoint::FlightsOneway, &with(Endpoint::FlightsOneway, flights.clone())).await;
-        both_ways(
-            &house,
-            reply,
-            Endpoint::FlightsRoundtrip,
-            &with(Endpoint::FlightsRoundtrip, json!({"strict": true, "max_stops": 0})),
-        )
-        .await;
-        for hotels in [Endpoint::HotelsSearch, Endpoint::HotelsByName, Endpoint::HotelsRooms] {
-            both_ways(&house, reply, hotels, &body(hotels)).await;
-        }
+    ]
+}
+
+async fn every_outcome(endpoint: Endpoint, body: Value) {
+    let house = House::open().await;
+    let worker = house.worker(4);
+    house.warm().await;
+    for reply in replies() {
+        both_ways(&house, &reply, endpoint, &body).await;
     }
     worker.stop().await;
     assert_eq!(house.count("select count(*) from scans where finished_at is null").await, 0, "none is left underway");
     assert_eq!(house.count("select count(*) from key_grants where wiped_at is null").await, 0, "nor a key held");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flights_are_answered_as_the_synchronous_endpoint_answers_them() {
+    let filters = json!({"max_price": 200, "sort_type": "Price", "limit": 2, "max_stops": 1});
+    every_outcome(Endpoint::FlightsOneway, with(Endpoint::FlightsOneway, filters)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_flights_are_answered_as_the_synchronous_endpoint_answers_them() {
+    let strict = json!({"strict": true, "max_stops": 0});
+    every_outcome(Endpoint::FlightsRoundtrip, with(Endpoint::FlightsRoundtrip, strict)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hotels_of_a_place_are_answered_as_the_synchronous_endpoint_answers_them() {
+    every_outcome(Endpoint::HotelsSearch, body(Endpoint::HotelsSearch)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hotel_by_name_is_answered_as_the_synchronous_endpoint_answers_it() {
+    every_outcome(Endpoint::HotelsByName, body(Endpoint::HotelsByName)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rooms_are_answered_as_the_synchronous_endpoint_answers_them() {
+    every_outcome(Endpoint::HotelsRooms, body(Endpoint::HotelsRooms)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,8 @@ mod claim;
 mod hold;
 mod lost;
 mod model;
+mod order;
+mod pace;
 mod races;
 mod record;
 mod yard;

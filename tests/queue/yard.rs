@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use farescan::contract::{Api, SearchStatus};
 use farescan::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
-use farescan::queue::store::{self, Claimed, Ending, FinishedCall, LaneClaims, LaneNews, Verdict, Visit};
+use farescan::queue::lanes::{self, LaneNews};
+use farescan::queue::store::{self, Claimed, Ending, FinishedCall, LaneClaims, Verdict, Visit};
 use farescan::queue::{Claim, WorkerId};
 use farescan::search::PlanQuota;
 use jiff::Timestamp;
@@ -161,8 +162,7 @@ impl Yard {
 
     /// Tells the lane that a call has ended; gives how many lanes were full.
     pub async fn tell(&self, plan: PlanQuota) -> i64 {
-        let news = [LaneNews { tenant: self.tenant, api: Api::Flights, plan }];
-        store::tell_lanes(&self.pool, &news, Timestamp::now()).await.unwrap()
+        lanes::tell(&self.pool, &[LaneNews::answered(self.tenant, Api::Flights, plan)]).await.unwrap()
     }
 
     pub async fn give_up(&self, claims: &[Claim]) -> usize {

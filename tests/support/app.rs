@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use farescan::config::PaceConfig;
 use farescan::http::{self, AppState, Custody, admin_router, router};
+use farescan::queue::charge::Charges;
 use farescan::scans::watch::{Watch, WatchSettings};
 use farescan::tenants::Keyring;
 use farescan::upstream::{Client, UpstreamConfig};
@@ -80,8 +81,22 @@ impl TestAppBuilder {
     #[must_use]
     pub fn orders(self, pool: PgPool, options: PgConnectOptions) -> Self {
         let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
-        let watch = Watch::start(pool.clone(), options, self.watch, &CancellationToken::new());
-        Self { pool: Some(pool), custody: Some(Custody { ring: Arc::new(ring()), pace, watch }), ..self }
+        let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
+        let watch = Watch::start(pool.clone(), options, self.watch, &stop);
+        let charges = Charges::start(pool.clone(), Arc::clone(&ring), &stop);
+        Self { pool: Some(pool), custody: Some(Custody { ring, pace, watch, charges }), ..self }
+    }
+
+    /// New lanes begin with this pace.
+    #[must_use]
+    pub fn pace(self, pace: PaceConfig) -> Self {
+        Self { custody: self.custody.map(|custody| Custody { pace, ..custody }), ..self }
+    }
+
+    /// Takes orders with this.
+    #[must_use]
+    pub fn custody(self, custody: Custody) -> Self {
+        Self { custody: Some(custody), ..self }
     }
 
     /// Reaches the marketplace by other settings.

@@ -7,6 +7,7 @@ use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
 };
+use crate::contract::quota::LaneBounds;
 use crate::contract::rotation::RotateKeyRequest;
 use crate::contract::scans::{
     DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery,
@@ -130,6 +131,7 @@ fn every_body_is_described_by_its_table() {
         HotelHistoryQuery,
         UsageQuery,
         RotateKeyRequest,
+        LaneBounds,
     );
 }
 

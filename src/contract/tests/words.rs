@@ -1,7 +1,9 @@
 //! Vocabularies: endpoints, states, error types.
 
 use crate::contract::account::{VerifyReason, VerifyScope};
+use crate::contract::plans::PlanName;
 use crate::contract::primitives::SortType;
+use crate::contract::quota::PaceSource;
 use crate::contract::scans::{Expand, ItemSort, ItemState, PauseReason, Priority, RetryStatus, ScanStatus, Weekday};
 use crate::contract::usage::UsageGroup;
 use crate::contract::{Api, Endpoint, ErrorBody, ErrorType, SearchStatus, Verdict};
@@ -39,6 +41,8 @@ fn the_words_of_the_wire() {
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";
+        PlanName: "basic" "pro" "ultra" "mega";
+        PaceSource: "start" "headers" "after_429" "caller";
         UsageGroup: "day" "endpoint" "scan";
         RetryStatus: "partial" "degraded" "failed";
         Weekday: "mon" "tue" "wed" "thu" "fri" "sat" "sun";

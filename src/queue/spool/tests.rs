@@ -209,7 +209,10 @@ fn a_finished_call_comes_back_as_it_was() {
         let after = entry::read(&entry::write(&before, &claimed).unwrap()).unwrap();
         assert_eq!(after.call, before.call);
         assert!(before.kept.is_some());
-        assert_eq!((after.lane, &after.answer, &after.kept, &after.best), (before.lane, &before.answer, &before.kept, &before.best));
+        assert_eq!(
+            (after.lane, &after.answer, &after.kept, &after.best),
+            (before.lane, &before.answer, &before.kept, &before.best)
+        );
         assert_eq!(after.observation, before.observation);
     }
 }

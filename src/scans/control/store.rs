@@ -28,10 +28,13 @@ pub(super) async fn pause(conn: &mut PgConnection, tenant: TenantId, id: ScanId)
     tell(conn, id).await
 }
 
-/// Ends a lane's pause that waits for its caller, and takes the lane's lock.
+/// Ends a lane's pause that waits for its caller, and takes the lane's lock. A quota that is used up is gone beyond from here until it
+/// begins anew: the caller says so by the resume.
 pub(super) async fn resume_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<()> {
     sqlx::query!(
-        "update lanes set paused_until = null, pause_reason = null
+        "update lanes
+         set paused_until = null, pause_reason = null,
+             beyond_quota_until = case when pause_reason = 'quota_exhausted' then coalesce(plan_reset_at, 'infinity') else beyond_quota_until end
          where tenant_id = $1 and api = $2 and pause_reason in ('key_rejected', 'not_subscribed', 'quota_exhausted')",
         tenant.uuid(),
         api,

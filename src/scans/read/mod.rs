@@ -1,7 +1,7 @@
 //! Scans, items and attempts as their caller sees them.
 //!
-//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`. Not here: waiting
-//! for a scan (`watch`).
+//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`.
+//! Not here: waiting for a scan (`watch`).
 
 mod changes;
 mod export;
