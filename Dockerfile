@@ -17,7 +17,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/build/target,sharing=locked \
     cargo build --release --locked --bin farescan \
     && install -D -m 0755 target/release/farescan /out/farescan \
-    && install -d -m 0700 /out/home/keys \
+    && install -d -m 0700 /out/home/keys /out/home/spool \
     && install -d -m 0755 /out/home/database
 
 FROM gcr.io/distroless/cc-debian12:nonroot

@@ -180,6 +180,15 @@ pub struct WorkerConfig {
     #[arg(long, env = "FARESCAN_LEASE_SECONDS", value_name = "SECONDS", default_value_t = Self::LEASE_SECONDS, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=600))]
     pub lease_seconds: u32,
+
+    /// Folder for answers that the database cannot take [default: `spool` in the data folder]
+    #[arg(long, env = "FARESCAN_SPOOL_DIR", value_name = "FOLDER")]
+    pub spool_dir: Option<PathBuf>,
+
+    /// The most MiB of such answers that a process keeps; from four fifths on it begins no new search
+    #[arg(long, env = "FARESCAN_SPOOL_MIB", value_name = "MIB", default_value_t = Self::SPOOL_MIB,
+          value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub spool_mib: u32,
 }
 
 impl WorkerConfig {
@@ -187,6 +196,14 @@ impl WorkerConfig {
     pub const CONCURRENCY: u16 = 64;
     /// Six renewals; lost calls are shown within one and a half of it.
     pub const LEASE_SECONDS: u32 = 30;
+    /// Half a million fares searches: no outage lasts as long.
+    pub const SPOOL_MIB: u32 = 1024;
+
+    /// How many bytes the spool may hold.
+    #[must_use]
+    pub fn spool_bytes(&self) -> u64 {
+        u64::from(self.spool_mib) * 1024 * 1024
+    }
 
     /// How long a lease is.
     #[must_use]
@@ -197,7 +214,12 @@ impl WorkerConfig {
 
 impl Default for WorkerConfig {
     fn default() -> Self {
-        Self { worker_concurrency: Self::CONCURRENCY, lease_seconds: Self::LEASE_SECONDS }
+        Self {
+            worker_concurrency: Self::CONCURRENCY,
+            lease_seconds: Self::LEASE_SECONDS,
+            spool_dir: None,
+            spool_mib: Self::SPOOL_MIB,
+        }
     }
 }
 

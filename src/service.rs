@@ -21,6 +21,7 @@ use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
 use crate::queue::charge::Charges;
+use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
@@ -65,6 +66,8 @@ pub enum ServiceError {
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
@@ -104,6 +107,10 @@ impl Service {
         if ring.is_none() && settings.http.is_none() {
             return Err(ServiceError::WorkerWithoutKeys);
         }
+        let worker = match settings.worker {
+            Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
+            _ => None,
+        };
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
             .with_limits(&settings.limits)
             .ending_with(stop.clone());
@@ -128,7 +135,7 @@ impl Service {
             if !prepared && !prepare(&pool, ring.as_deref(), &stopped).await? {
                 return Ok(());
             }
-            match (settings.worker, ring) {
+            match (worker, ring) {
                 (Some(config), Some(ring)) => Ok(worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await?),
                 _ => {
                     stopped.cancelled().await;
@@ -216,6 +223,22 @@ pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Op
         (None, None, Some(folder)) => Keyring::read_or_make(&folder.join("master.key")).map(Some),
         (None, None, None) => Ok(None),
     }
+}
+
+/// The worker's settings with the folder of its spool: as set, or in the data folder.
+fn with_spool(
+    mut config: WorkerConfig,
+    database: &DatabaseConfig,
+    data_dir: Option<&Path>,
+) -> Result<WorkerConfig, ServiceError> {
+    let folder = match (config.spool_dir, data_dir.or(database.data_dir.as_deref())) {
+        (Some(folder), _) => folder,
+        (None, Some(data)) => data.join("spool"),
+        (None, None) => db::embedded::default_home().map_err(|_| SpoolError::NoFolder)?.join("spool"),
+    };
+    spool::make_folder(&folder)?;
+    config.spool_dir = Some(folder);
+    Ok(config)
 }
 
 /// Brings the database up to date, however long it takes to answer; `false`: told to stop before that.

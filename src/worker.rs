@@ -13,6 +13,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::WorkerConfig;
+use crate::queue::spool::{Spool, SpoolError};
 use crate::queue::{Queue, ScanItems, Ticket};
 use crate::tenants::Keyring;
 use crate::upstream;
@@ -29,22 +30,33 @@ pub struct WorkerDeps {
     pub ring: Arc<Keyring>,
     /// Who is asked.
     pub upstream: upstream::Client,
-    /// How much at once.
+    /// How much at once, and where answers are kept while the database is away; without a folder they wait in memory then.
     pub config: WorkerConfig,
 }
 
-/// The worker ended although nobody told it to.
+/// Why a worker does not start, or ended although nobody told it to.
 #[derive(Debug, thiserror::Error)]
-#[error("the worker ended by itself: {0}")]
-pub struct WorkerError(String);
+pub enum WorkerError {
+    #[error("the worker ended by itself: {0}")]
+    Ended(String),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+}
 
 /// Claims and carries out items of scans until `shutdown`; then takes no more, lets calls in flight end, stores them and gives back its
 /// lease. An outage of the database does not end it.
 ///
 /// # Errors
-/// When it ends without having been told to.
+/// When its spool cannot be opened, or when it ends without having been told to.
 pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), WorkerError> {
-    let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config);
+    let spool = match &deps.config.spool_dir {
+        Some(folder) => match Spool::of_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown).await? {
+            None => return Ok(()),
+            opened => opened,
+        },
+        None => None,
+    };
+    let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config, spool);
     let (inbox, caller, failed) = (queue.inbox.clone(), queue.caller.clone(), queue.failed.clone());
     let ends = async || tokio::select! { () = shutdown.cancelled() => {}, () = failed.cancelled() => {} };
     let monitor = Monitor::new().register(move |_| {
@@ -68,7 +80,7 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
         tokio::time::sleep(DRAIN).await;
     };
     let ended = tokio::select! {
-        ended = monitored => ended.map_err(|error| WorkerError(error.to_string())),
+        ended = monitored => ended.map_err(|error| WorkerError::Ended(error.to_string())),
         () = drained => {
             tracing::error!("calls were still in flight at the end; they will read worker_lost");
             Ok(())
@@ -77,7 +89,7 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
     let (told, broken) = (shutdown.is_cancelled(), failed.is_cancelled());
     queue.finish().await;
     if broken {
-        return Err(WorkerError("a part of the queue panicked".to_owned()));
+        return Err(WorkerError::Ended("a part of the queue panicked".to_owned()));
     }
-    if told { ended } else { ended.and(Err(WorkerError("its stream ended".to_owned()))) }
+    if told { ended } else { ended.and(Err(WorkerError::Ended("its stream ended".to_owned()))) }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::backend::Inbox;
+use super::keep::Room;
 use super::lease::Lease;
 use super::retry::MOVE_TIMEOUT;
 use super::store::{self, Claimed, Visit};
@@ -29,6 +30,7 @@ pub(super) struct Claimer {
     pub(super) lease: Arc<Lease>,
     pub(super) slots: Slots,
     pub(super) inbox: Arc<Inbox>,
+    pub(super) room: Arc<Room>,
 }
 
 impl Claimer {
@@ -50,7 +52,7 @@ impl Claimer {
     /// Dropped halfway, its claim may stand in the database all the same: the lease's keeper or the sweep finds it.
     async fn visit(&self) -> Duration {
         let mut places = self.slots.take(LARGEST_VISIT).await;
-        let Some(worker) = self.lease.worker() else { return AWAY_PAUSE };
+        let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else { return AWAY_PAUSE };
         let (asked_at, asked_for) = (Instant::now(), places.num_permits());
         let claim = store::claim(&self.pool, worker, asked_for);
         let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, claim).await {

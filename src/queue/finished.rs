@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::circuit::Sign;
 use super::store::{Claimed, Ending, FinishedCall};
-use crate::contract::{Api, Offer, SearchStatus};
+use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, SeenPrice, Subject};
 use crate::search::fate::{self, Fate, ItemFate};
 use crate::search::{CallerKey, Finding, Outcome, PlanQuota, Search, Sight};
@@ -31,6 +32,8 @@ pub(super) struct Finished {
     /// The offer that has the item's price.
     pub(super) best: Option<Offer>,
     pub(super) plan: PlanQuota,
+    /// What it says of the marketplace's health.
+    pub(super) sign: Option<Sign>,
 }
 
 impl Finished {
@@ -50,10 +53,11 @@ impl Finished {
             sight.best = None;
         }
         let call = call(claimed, outcome, &fate, sight.as_ref(), now);
-        let observation = observation(claimed, search, &call, sight.as_ref());
         let best = sight.and_then(|sight| sight.best).map(|(offer, _)| offer);
+        let observation = observation(search.request(), &call, best.as_ref());
         let answer = answer.and_then(|answer| compressed(&answer.body));
-        Self { call, lane: claimed.lane, answer, kept: None, observation, best, plan: outcome.plan }
+        let sign = Sign::of(outcome);
+        Self { call, lane: claimed.lane, answer, kept: None, observation, best, plan: outcome.plan, sign }
     }
 
     /// The same with its outcome kept.
@@ -88,6 +92,7 @@ impl Finished {
             observation: None,
             best: None,
             plan: PlanQuota::default(),
+            sign: None,
         }
     }
 }
@@ -149,17 +154,18 @@ fn how_it_ended(item: &ItemFate, sight: Option<&Sight>) -> HowItEnded {
     }
 }
 
-/// Every finished attempt leaves one (jobs-api, "History"); a question that was refused asked nothing.
-fn observation(claimed: &Claimed, search: &Search, call: &FinishedCall, sight: Option<&Sight>) -> Option<Observation> {
-    let subject = Subject::of(search.request())?;
-    let best = sight.and_then(|sight| sight.best.as_ref()).filter(|(_, currency)| *currency == subject.series.currency);
+/// Every finished attempt leaves one (jobs-api, "History"); a question that was refused asked nothing. `best` is the offer that has the
+/// call's price.
+pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&Offer>) -> Option<Observation> {
+    let subject = Subject::of(request)?;
+    let best = best.filter(|_| call.currency.as_ref() == Some(&subject.series.currency));
     Some(Observation {
-        tenant: claimed.claim.tenant,
-        item: claimed.claim.item,
-        number: claimed.claim.number,
+        tenant: call.tenant_id.into(),
+        item: call.item_id.into(),
+        number: call.number,
         subject,
         observed_at: call.ended_at,
-        best: best.map(|(offer, _)| SeenPrice {
+        best: best.map(|offer| SeenPrice {
             price: offer.price,
             seller: offer.hotel.as_ref().or(offer.carrier_or_room.as_ref()).map(|text| storable(text)),
             band_low: offer.band_low,

@@ -8,6 +8,8 @@
 //!  begin     the ledger: on record, with its place in the budget, unsent  (begin)
 //!  call      the caller's key is opened, the marketplace is asked         (call)
 //!  record    attempt, answer, observation, item, scan in one transaction  (record, finished)
+//!  keep      what the database cannot take now waits on disk              (keep, spool)
+//!  circuit   while the marketplace fails, one probe now and then          (circuit)
 //!  tell      the lane: places again, and what the headers said          (lanes; synchronous calls: charge)
 //!  lease     one row per process start; a lost one never aborts a call    (lease)
 //!  sweep     what dead processes left, retries that are due, upkeep       (sweep)
@@ -15,21 +17,23 @@
 //!
 //! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item;
 //! those of a lane's pace are in the migration `pace`.
-//! Not here: what an outcome means for an item (`search::fate`), how scans are made, read and cancelled (`scans`). Answers that cannot
-//! be stored while the database is away wait in memory, at most one for each slot: they are lost with the process.
+//! Not here: what an outcome means for an item (`search::fate`), how scans are made, read and cancelled (`scans`).
 
 mod backend;
 mod begin;
 mod call;
 pub mod charge;
+mod circuit;
 mod claimer;
 mod finished;
 mod give_up;
 pub mod hold;
+mod keep;
 pub mod lanes;
 mod lease;
 mod record;
 mod retry;
+pub mod spool;
 pub mod store;
 mod sweep;
 mod ticket;
@@ -52,8 +56,10 @@ use crate::ids::{ItemId, TenantId};
 use crate::tenants::Keyring;
 use crate::upstream;
 use begin::Beginner;
+use keep::Keeper;
 use lease::Lease;
 use record::Writer;
+use spool::Spool;
 use ticket::Slots;
 
 /// A process start, as the database knows it: never a host's name, so that no restart inherits another's claims.
@@ -90,9 +96,15 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Starts claiming. Calls that are yielded through the inbox are to be carried out by the caller.
+    /// Starts claiming, and storing what is in the spool. Calls that are yielded through the inbox are to be carried out by the caller.
     #[must_use]
-    pub fn start(pool: PgPool, ring: Arc<Keyring>, upstream: upstream::Client, config: &WorkerConfig) -> Self {
+    pub fn start(
+        pool: PgPool,
+        ring: Arc<Keyring>,
+        upstream: upstream::Client,
+        config: &WorkerConfig,
+        spool: Option<Spool>,
+    ) -> Self {
         let (work_stops, upkeep_stops, failed) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let lease = Arc::new(Lease::new(config.lease()));
@@ -114,9 +126,12 @@ impl Queue {
         vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
         vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
         vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
-        vital(record::serve(pool.clone(), handed, wake.clone(), upkeep_stops.clone()).boxed());
+        let keeper = Keeper::new(pool.clone(), slots.clone(), wake.clone(), spool, upkeep_stops.clone());
+        let room = keeper.room.clone();
+        vital(record::serve(keeper, handed).boxed());
         vital(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()).boxed());
-        let claimer = claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone() };
+        let claimer =
+            claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone(), room };
         vital(claimer.run(wake, work_stops.clone()).boxed());
 
         let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), begin, record });
@@ -129,7 +144,7 @@ impl Queue {
         self.work_stops.cancel();
     }
 
-    /// After the last call: waits until everything is stored and given back, and hands back the lease.
+    /// After the last call: waits until everything is stored or spooled and given back, and hands back the lease.
     pub async fn finish(self) {
         self.work_stops.cancel();
         self.slots.wait_until_settled().await;

@@ -1,20 +1,20 @@
 //! The one writer of a process: what finished within a few milliseconds is stored in one transaction.
 //!
-//! One commit for each answer would be a fifth as fast, and would keep the disk busy for nothing (store.md, "Figures to hold").
+//! One commit for each answer would be a fifth as fast, and would keep the disk busy for nothing (store.md, "Figures to hold"). Not here:
+//! what is done while the database is away (`keep`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::Ticket;
 use super::finished::Finished;
+use super::keep::Keeper;
 use super::lanes::{self, LaneNews};
-use super::retry::{Failed, Until, retry};
 use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome};
 use crate::history;
 use crate::ids::{ItemId, TenantId};
@@ -29,11 +29,27 @@ const COLLECT: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub(super) struct Writer(mpsc::Sender<Handed>);
 
-/// A finished call, and who waits until it is stored.
+/// A finished call, its place, and who waits until it is kept.
 #[derive(Debug)]
 pub(super) struct Handed {
-    finished: Finished,
-    stored: oneshot::Sender<()>,
+    pub(super) finished: Finished,
+    pub(super) ticket: Ticket,
+    kept: oneshot::Sender<()>,
+}
+
+impl Handed {
+    /// It is in the database.
+    pub(super) fn stored(self) {
+        self.ticket.settle();
+        // Whoever handed it in may be gone.
+        let _ = self.kept.send(());
+    }
+
+    /// It is in the spool.
+    pub(super) fn parked(self) {
+        self.ticket.park();
+        let _ = self.kept.send(());
+    }
 }
 
 impl Writer {
@@ -43,28 +59,37 @@ impl Writer {
         (Self(hand), handed)
     }
 
-    /// Returns when the call is stored. The ticket keeps its place until then: while the database is away, no more calls are begun
-    /// than there are places, so what waits here is bounded. If it cannot be stored, the dropped ticket ends the claim as lost.
+    /// Returns when the call is kept. The ticket keeps its place until then, so what waits here is bounded. If it can never be kept, the
+    /// dropped ticket ends the claim as lost.
     pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
-        let (stored, done) = oneshot::channel();
+        let (kept, done) = oneshot::channel();
         let _waiting = measure::answer_waiting();
-        if self.0.send(Handed { finished, stored }).await.is_ok() && done.await.is_ok() {
-            ticket.settle();
+        if self.0.send(Handed { finished, ticket, kept }).await.is_ok() {
+            // An error says that it was dropped.
+            let _ = done.await;
         }
     }
 }
 
-/// Stores what is handed in, until `stop`; `wake` is told when a lane has a place again.
-pub(super) async fn serve(pool: PgPool, mut handed: mpsc::Receiver<Handed>, wake: Arc<Notify>, stop: CancellationToken) {
+/// Keeps what is handed in, until the keeper's `stop`.
+pub(super) async fn serve(mut keeper: Keeper, mut handed: mpsc::Receiver<Handed>) {
     let mut batch = Vec::new();
     loop {
         tokio::select! {
             count = handed.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
-            () = stop.cancelled() => return,
+            () = keeper.drain_due() => {
+                keeper.drain().await;
+                continue;
+            }
+            () = keeper.health.due() => {
+                keeper.health.tell(&keeper.pool).await;
+                continue;
+            }
+            () = keeper.stop.cancelled() => return,
         }
         collect(&mut handed, &mut batch).await;
-        for batch in one_of_each_item(std::mem::take(&mut batch)) {
-            store_batch(&pool, batch, &wake, &stop).await;
+        for batch in one_of_each_item(std::mem::take(&mut batch), |handed| handed.finished.call.item_id) {
+            keeper.keep(batch).await;
         }
     }
 }
@@ -81,11 +106,10 @@ async fn collect(handed: &mut mpsc::Receiver<Handed>, batch: &mut Vec<Handed>) {
 }
 
 /// Two calls of one item, a late one and its successor, are stored one after the other.
-fn one_of_each_item(calls: Vec<Handed>) -> Vec<Vec<Handed>> {
-    let mut batches = Vec::<Vec<Handed>>::new();
+pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> Vec<Vec<T>> {
+    let mut batches = Vec::<Vec<T>>::new();
     for call in calls {
-        let item = call.finished.call.item_id;
-        match batches.iter_mut().find(|batch| batch.iter().all(|other| other.finished.call.item_id != item)) {
+        match batches.iter_mut().find(|batch| batch.iter().all(|other| item(other) != item(&call))) {
             Some(batch) => batch.push(call),
             None => batches.push(vec![call]),
         }
@@ -93,38 +117,8 @@ fn one_of_each_item(calls: Vec<Handed>) -> Vec<Vec<Handed>> {
     batches
 }
 
-async fn store_batch(pool: &PgPool, batch: Vec<Handed>, wake: &Notify, stop: &CancellationToken) {
-    let until = Until::Stop(stop.clone());
-    let begun_at = Instant::now();
-    let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
-    match retry("record", &until, || transact(pool, &calls)).await {
-        Ok(()) => {}
-        Err(Failed::Stopped) => return,
-        // One call that the database refuses must not take the others with it.
-        Err(Failed::Refused(_)) if batch.len() > 1 => {
-            for handed in batch {
-                Box::pin(store_batch(pool, vec![handed], wake, stop)).await;
-            }
-            return;
-        }
-        Err(Failed::Refused(error)) => {
-            let item = ItemId::from(batch[0].finished.call.item_id);
-            tracing::error!(%item, %error, "a finished call cannot be stored: it will read worker_lost");
-            return;
-        }
-    }
-    measure::batch("record", calls.len(), begun_at.elapsed());
-    for finished in &calls {
-        measure::items_ended(finished.end(), 1);
-    }
-    tell_lanes(pool, &calls, wake).await;
-    for handed in batch {
-        // Whoever handed it in may be gone: the call is stored all the same.
-        let _ = handed.stored.send(());
-    }
-}
-
-async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
+/// Stores calls of different items in one transaction. Stored again, what is on record is left as it is.
+pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
     let mut tx = pool.begin().await?;
     let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
     let fresh = store::record_calls(&mut tx, &rows, Timestamp::now()).await?;
@@ -174,7 +168,7 @@ async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
 
 /// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a
 /// second, and the next answer brings the quota again.
-async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
+pub(super) async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
     let ended =
         calls.iter().map(|finished| LaneNews::answered(TenantId::from(finished.call.tenant_id), finished.lane, finished.plan));
     match timeout(super::retry::MOVE_TIMEOUT, lanes::tell(pool, &lanes::by_lane(ended))).await {

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use rust_decimal::Decimal;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::finished::{is_storable_link, storable};
 use super::{Claim, WorkerId};
+use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
 use crate::scans::single::AS_WRITTEN;
@@ -62,7 +63,7 @@ pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) ->
     let rows = sqlx::query!(
         r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
                   upstream_limit, grant_id, wait_ms
-           from claim($1, $2)"#,
+           from claim_within_circuits($1, $2)"#,
         worker.0,
         i32::try_from(slots).unwrap_or(i32::MAX),
     )
@@ -85,14 +86,14 @@ pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) ->
     Ok(Visit::Claims(claims.collect(), wait_ms))
 }
 
-/// What `begin_calls` says of one claim.
+/// What `begin_within_circuits` says of one claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// On record: send it.
     Begun,
     /// The scan's budget is spent.
     NoRoom,
-    /// The scan or the lane has stopped.
+    /// The scan or the lane has stopped, or the marketplace is down.
     Stopped,
     /// The claim is no longer the worker's.
     Gone,
@@ -109,7 +110,8 @@ pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now
     let numbers: Vec<_> = claims.iter().map(|(claim, _)| claim.number).collect();
     let attempts: Vec<_> = claims.iter().map(|(_, attempt)| attempt.uuid()).collect();
     let rows = sqlx::query!(
-        r#"select item_id as "item_id!", number as "number!", verdict as "verdict!" from begin_calls($1, $2, $3, $4, $5, $6)"#,
+        r#"select item_id as "item_id!", number as "number!", verdict as "verdict!" 
+           from begin_within_circuits($1, $2, $3, $4, $5, $6)"#,
         now.to_sqlx() as _,
         &workers,
         &tenants,
@@ -137,7 +139,7 @@ pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now
 /// When the database does not answer.
 pub async fn second_place(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Result<bool> {
     let taken = sqlx::query_scalar!(
-        r#"select second_place($1, $2, $3) as "taken!""#,
+        r#"select second_place_within_circuits($1, $2, $3) as "taken!""#,
         claim.tenant.uuid(),
         claim.item.uuid(),
         claim.number
@@ -145,8 +147,8 @@ pub async fn second_place(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Resu
     taken.fetch_one(conn).await
 }
 
-/// What became of a call, in the form of the type `finished_call`.
-#[derive(Debug, Clone, Serialize)]
+/// What became of a call, in the form of the type `finished_call`, and of the spool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FinishedCall {
     pub tenant_id: Uuid,
     pub item_id: Uuid,
@@ -165,12 +167,20 @@ pub struct FinishedCall {
     /// A number's text, so that no digit is lost on the way.
     pub best_price: Option<String>,
     pub currency: Option<String>,
-    pub pause_reason: Option<&'static str>,
+    #[serde(deserialize_with = "pause_reason")]
+    pub pause_reason: Option<Word>,
     pub pause_seconds: Option<f64>,
 }
 
+/// A word of [`PauseReason`]. An alias, because serde takes a plain `&'static str` for one that is borrowed from what it reads.
+type Word = &'static str;
+
+fn pause_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Word>, D::Error> {
+    Ok(Option::<PauseReason>::deserialize(deserializer)?.map(PauseReason::as_str))
+}
+
 /// How a call ends for its item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     Done,

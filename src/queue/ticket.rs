@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -19,6 +19,8 @@ use crate::contract::Api;
 
 /// How long the end of the process waits for calls to be stored.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long it waits for claims to be given back that were not begun.
+const GIVE_BACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The places for calls in this process, and which claims hold them. The backend of a worker cannot see how many of the worker's slots are
 /// free, so they are counted here: exactly what is free is claimed.
@@ -26,8 +28,17 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct Slots {
     free: Arc<Semaphore>,
     all: u32,
-    held: Arc<Mutex<HashSet<(Uuid, i32)>>>,
+    held: Arc<Mutex<Held>>,
     dropped: UnboundedSender<Dropped>,
+}
+
+/// The claims of this process, each an item and a number.
+#[derive(Debug, Default)]
+struct Held {
+    /// Being carried out, or on their way back.
+    live: HashSet<(Uuid, i32)>,
+    /// Answered, and the answer is in the spool: no place is taken, but nobody may take them for lost.
+    parked: HashSet<(Uuid, i32)>,
 }
 
 /// A claim that nobody carries on, on its way back to the database. It stays held until it is there.
@@ -59,32 +70,40 @@ impl Slots {
 
     /// A ticket for a claim, with a place of its own.
     pub(super) fn ticket(&self, claimed: Claimed, asked_at: Instant, place: OwnedSemaphorePermit) -> Ticket {
-        self.with_held(|held| held.insert((claimed.claim.item.uuid(), claimed.claim.number)));
+        self.with_held(|held| held.live.insert((claimed.claim.item.uuid(), claimed.claim.number)));
         Ticket { claimed, asked_at, slots: self.clone(), settled: false, _place: place }
     }
 
     /// The items whose claims this process has.
     pub(super) fn held_items(&self) -> Vec<Uuid> {
-        self.with_held(|held| held.iter().map(|(item, _)| *item).collect())
+        self.with_held(|held| held.live.iter().chain(&held.parked).map(|(item, _)| *item).collect())
     }
 
-    /// Waits until no claim is held any more; not for ever, because the database may be away.
+    /// Nothing of this process's own is in the spool any more.
+    pub(super) fn unpark_all(&self) {
+        self.with_held(|held| held.parked = HashSet::new());
+    }
+
+    /// Waits until every call is stored or in the spool, and then, for less long, until what was claimed and not begun is given back:
+    /// the sweep does that too. Not for ever, because the database and the disk may both be away.
     pub(super) async fn wait_until_settled(&self) {
-        let settled = async {
-            drop(self.free.clone().acquire_many_owned(self.all).await);
-            while self.with_held(|held| !held.is_empty()) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+        let calls = async { drop(self.free.clone().acquire_many_owned(self.all).await) };
+        if timeout(SETTLE_TIMEOUT, calls).await.is_err() {
+            let calls = self.all as usize - self.free.available_permits();
+            return tracing::error!(calls, "the process ends before these could be stored: they will read worker_lost");
+        }
+        let given_back = async {
+            while self.with_held(|held| !held.live.is_empty()) {
+                sleep(Duration::from_millis(5)).await;
             }
         };
-        if tokio::time::timeout(SETTLE_TIMEOUT, settled).await.is_err() {
-            tracing::error!(
-                claims = self.with_held(|held| held.len()),
-                "the process ends before these could be stored or given back"
-            );
+        if timeout(GIVE_BACK_TIMEOUT, given_back).await.is_err() {
+            let claims = self.with_held(|held| held.live.len());
+            tracing::warn!(claims, "the process ends before these could be given back: another gives them up");
         }
     }
 
-    fn with_held<T>(&self, look: impl FnOnce(&mut HashSet<(Uuid, i32)>) -> T) -> T {
+    fn with_held<T>(&self, look: impl FnOnce(&mut Held) -> T) -> T {
         // A set is whole between any two of its operations, whatever panicked.
         look(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -118,7 +137,17 @@ impl Ticket {
     pub(super) fn settle(mut self) {
         self.settled = true;
         let key = (self.claimed.claim.item.uuid(), self.claimed.claim.number);
-        self.slots.with_held(|held| held.remove(&key));
+        self.slots.with_held(|held| held.live.remove(&key));
+    }
+
+    /// The answer is in the spool: the place is free for another call, and the claim stands until the answer is stored.
+    pub(super) fn park(mut self) {
+        self.settled = true;
+        let key = (self.claimed.claim.item.uuid(), self.claimed.claim.number);
+        self.slots.with_held(|held| {
+            held.live.remove(&key);
+            held.parked.insert(key);
+        });
     }
 }
 
@@ -152,7 +181,7 @@ pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver
             }
         }
         for Dropped { claim, slots, .. } in batch.drain(..) {
-            slots.with_held(|held| held.remove(&(claim.item.uuid(), claim.number)));
+            slots.with_held(|held| held.live.remove(&(claim.item.uuid(), claim.number)));
         }
     }
 }

@@ -74,7 +74,7 @@ impl House {
             pool: self.db.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&self.app.upstream.config()).unwrap(),
-            config: WorkerConfig { worker_concurrency: concurrency, lease_seconds: 2 },
+            config: WorkerConfig { worker_concurrency: concurrency, lease_seconds: 2, ..WorkerConfig::default() },
         })
     }
 

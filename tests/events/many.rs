@@ -94,7 +94,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
             pool: database.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&app.upstream.config()).unwrap(),
-            config: WorkerConfig { worker_concurrency: 4, lease_seconds: 30 },
+            config: WorkerConfig { worker_concurrency: 4, lease_seconds: 30, ..WorkerConfig::default() },
         });
         (worker, before, began)
     };

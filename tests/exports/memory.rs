@@ -78,7 +78,7 @@ async fn stays_small(accept: &str, query: &str, pause: Option<Duration>) {
     let stage = Stage::new().await;
     let scan = seeded(&stage).await;
     let path = format!("/v1/scans/{scan}/items");
-    let (service, address) = Serve::listening(&stage);
+    let (service, address) = Serve::listening(&stage).await;
     read(address, &format!("{path}?limit=1&expand=answer"), "application/json", None).await;
     forget_highest(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");

@@ -131,7 +131,8 @@ fn serve(stage: &Stage, args: &[&str]) -> Command {
         .env("DATABASE_URL", stage.db.url())
         .env("FARESCAN_MASTER_KEY", ring_text())
         .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-        .env("FARESCAN_HOTELS_URL", stage.upstream.url());
+        .env("FARESCAN_HOTELS_URL", stage.upstream.url())
+        .env("FARESCAN_SPOOL_DIR", stage.spool.path());
     serve
 }
 
@@ -192,6 +193,7 @@ async fn a_worker_has_the_admin_listener_too_and_needs_the_master_key() {
             .env("DATABASE_URL", stage.db.url())
             .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
             .env("FARESCAN_HOTELS_URL", stage.upstream.url())
+            .env("FARESCAN_SPOOL_DIR", stage.spool.path())
             .envs(key.map(|key| ("FARESCAN_MASTER_KEY", key)));
         worker
     };

@@ -45,7 +45,7 @@ impl Stack {
         let program = place.path().join("farescan");
         fs::copy(self::program(), &program).unwrap();
         let mut here = BTreeMap::new();
-        for (volume, owner) in [("keys", Some(USER)), ("database", None)] {
+        for (volume, owner) in [("keys", Some(USER)), ("spool", Some(USER)), ("database", None)] {
             let folder = place.path().join(volume);
             fs::create_dir(&folder).unwrap();
             if is_root() {

@@ -4,6 +4,7 @@ mod begin;
 mod claim;
 mod hold;
 mod lost;
+mod model;
 mod order;
 mod pace;
 mod races;

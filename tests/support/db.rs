@@ -4,8 +4,8 @@
 //! without fsync in the temporary folder. Test processes come and go in parallel: they adopt it, and none stops it,
 //! so that the next run finds it warm. `script/test` stops it at the end.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -146,7 +146,26 @@ impl PrivatePg {
         until("the server is gone", || !pid_file.exists()).await;
     }
 
-    /// Recovers as after a crash; the URL stays.
+    /// As `pg_ctl stop -m fast`: sessions are cut, everything is flushed. Returns when nobody answers any more.
+    pub async fn stop_fast(&mut self) {
+        let server = self.server.as_ref().unwrap();
+        rustix::process::kill_process(Pid::from_raw(server.pid()).unwrap(), Signal::INT).unwrap();
+        let pid_file = self.data_dir().join("postmaster.pid");
+        until("the server is gone", || !pid_file.exists()).await;
+    }
+
+    /// The server's own folder.
+    pub fn data_dir(&self) -> PathBuf {
+        self.options.home.join("postgres/data")
+    }
+
+    /// Gives a file to the server's user.
+    pub fn give(&self, file: &Path) {
+        let owner = std::fs::metadata(self.data_dir()).unwrap();
+        std::os::unix::fs::chown(file, Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+
+    /// Starts it again; the URL stays.
     pub async fn restart(&mut self) {
         // The first guard goes when the second holds the lock: it does not stop the server then.
         self.server = Some(start(self.options.clone()).await);

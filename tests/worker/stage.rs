@@ -15,11 +15,15 @@ use farescan::worker::{self, WorkerDeps, WorkerError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sqlx::PgPool;
+use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::db::TestDb;
 use crate::support::upstream::Upstream;
+
+/// The key of the stage's caller.
+pub const KEY: &str = "test-key-0123456789";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,6 +33,8 @@ pub struct Stage {
     pub upstream: Upstream,
     pub ring: Arc<Keyring>,
     pub pace: PaceConfig,
+    /// Where processes of it keep what the database cannot take.
+    pub spool: TempDir,
     key: CallerKey,
 }
 
@@ -105,7 +111,8 @@ impl Stage {
             upstream: Upstream::start().await,
             ring: Arc::new(ring()),
             pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
-            key: CallerKey::new("test-key-0123456789"),
+            spool: TempDir::new().unwrap(),
+            key: CallerKey::new(KEY),
         }
     }
 
@@ -128,7 +135,8 @@ impl Stage {
         Running::start(deps)
     }
 
-    fn desk(&self) -> Desk<'_> {
+    /// The caller, as the parts of the job API know him.
+    pub fn desk(&self) -> Desk<'_> {
         Desk { pool: self.pool(), ring: &self.ring, key: &self.key, now: Timestamp::now() }
     }
 

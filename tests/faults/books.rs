@@ -1,0 +1,125 @@
+//! The marketplace's ledger against the database: what was sent, what is on record, and what is left of it.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use farescan::ids::AttemptId;
+use uuid::Uuid;
+
+use crate::worker::stage::Stage;
+
+/// What the comparison found, for one line of a report.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// Requests that the marketplace saw.
+    requests: usize,
+    attempts: usize,
+    lost: usize,
+    /// Attempts that were given up before anything was sent.
+    lost_unsent: usize,
+    answers: i64,
+    observations: i64,
+    scans: i64,
+    items: i64,
+}
+
+impl fmt::Display for Books {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { requests, attempts, lost, lost_unsent, answers, observations, scans, items } = self;
+        write!(
+            f,
+            "ledger: {requests} requests; database: {attempts} attempts ({lost} lost, {lost_unsent} of them unsent), {answers} answers, \
+             {observations} observations, {items} items of {scans} scans; they agree"
+        )
+    }
+}
+
+/// What must be nowhere in the database.
+const NOWHERE: [(&str, &str); 9] = [
+    ("an item was asked more often than its scan allows",
+     "select count(*) from (select a.item_id from attempts a join scans s using (tenant_id, scan_id)
+                            group by a.item_id, s.max_attempts having count(*) > s.max_attempts) x"),
+    ("an item's calls are not its attempts",
+     "select count(*) from scan_items i where i.calls <> (select count(*) from attempts a where (a.tenant_id, a.item_id) = (i.tenant_id, i.item_id))"),
+    ("requests of an item are not those of its attempts",
+     "select count(*) from scan_items i
+      where i.requests_spent <> (select coalesce(sum(a.requests_spent), 0) from attempts a where (a.tenant_id, a.item_id) = (i.tenant_id, i.item_id))"),
+    ("requests of a scan are not those of its items",
+     "select count(*) from scans s
+      where s.requests_spent <> (select sum(i.requests_spent) from scan_items i where (i.tenant_id, i.scan_id) = (s.tenant_id, s.scan_id))"),
+    ("the counters of a scan are not what its items say",
+     "select count(*) from scans s join lateral (
+          select count(*) filter (where i.state = 'done' and i.search_status = 'ok') as ok,
+                 count(*) filter (where i.state = 'done' and i.search_status = 'empty') as empty,
+                 count(*) filter (where i.state = 'done' and i.search_status = 'partial') as partial,
+                 count(*) filter (where i.state = 'done' and i.search_status = 'degraded') as degraded,
+                 count(*) filter (where i.state = 'failed') as failed,
+                 count(*) filter (where i.state = 'cancelled') as cancelled
+          from scan_items i where (i.tenant_id, i.scan_id) = (s.tenant_id, s.scan_id)) n on true
+      where (s.ok, s.empty, s.partial, s.degraded, s.failed, s.cancelled) <> (n.ok, n.empty, n.partial, n.degraded, n.failed, n.cancelled)"),
+    ("a scan's status is not what its counters say",
+     "select count(*) from scans s
+      where (s.finished_at is not null) <> (s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled = s.total)
+         or (s.status = 'completed' and s.partial + s.degraded + s.failed > 0)
+         or (s.status = 'incomplete' and s.partial + s.degraded + s.failed = 0)"),
+    ("a good attempt has no answer, or a lost one has",
+     "select count(*) from attempts a
+      left join (select item_id, number, count(*) as kept from answers group by 1, 2) w using (item_id, number)
+      where coalesce(w.kept, 0) <> case when a.search_status in ('ok', 'partial') then 1 when a.reason = 'worker_lost' then 0 else coalesce(w.kept, 0) end
+         or w.kept > 1"),
+    ("an ended attempt has not left one observation",
+     "select count(*) from attempts a
+      left join (select item_id, number, count(*) as seen from observations group by 1, 2) o using (item_id, number)
+      where a.ended_at is not null and a.search_status is not null and coalesce(o.seen, 0) <> 1"),
+    ("a finished scan's key is held",
+     "select count(*) from scans s join key_grants g using (tenant_id, grant_id) where s.finished_at is not null and g.wiped_at is null"),
+];
+
+impl Books {
+    /// Compares; panics with what differs. To be called when nothing is in flight.
+    pub async fn compare(stage: &Stage) -> Self {
+        for (what, sql) in NOWHERE {
+            assert_eq!(stage.count(sql).await, 0, "{what}");
+        }
+        let attempts: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(
+            "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false) from attempts",
+        )
+        .fetch_all(stage.pool())
+        .await
+        .unwrap();
+        let mut sent = HashMap::<String, usize>::new();
+        let calls = stage.upstream.calls();
+        for call in &calls {
+            // A search that came to a gateway has a request id of its own.
+            if call.header("x-request-id").starts_with("att_") {
+                *sent.entry(call.header("x-request-id").to_owned()).or_default() += 1;
+            }
+        }
+        let mut books = Self { requests: sent.values().sum(), attempts: attempts.len(), ..Self::default() };
+        for (attempt, spent, ended, lost) in attempts {
+            let name = AttemptId::from(attempt).to_string();
+            let requests = sent.remove(&name).unwrap_or_default();
+            let spent = usize::try_from(spent).unwrap();
+            assert!(ended, "{name} is on record as in flight, and nothing is");
+            if lost {
+                books.lost += 1;
+                books.lost_unsent += usize::from(requests == 0);
+                assert!(requests <= spent, "{name}, lost: {requests} requests were sent and {spent} are on record");
+            } else {
+                assert_eq!(requests, spent, "{name}: requests that were sent, and those on record");
+            }
+        }
+        assert!(sent.is_empty(), "sent without being on record: {sent:?}");
+        books.answers = stage.count("select count(*) from answers").await;
+        books.observations = stage.count("select count(*) from observations").await;
+        books.scans = stage.count("select count(*) from scans").await;
+        books.items = stage.count("select count(*) from scan_items").await;
+        books
+    }
+
+    /// No call was lost.
+    pub fn complete(self) -> Self {
+        assert_eq!(self.lost, 0, "{self}");
+        self
+    }
+}

@@ -1,0 +1,424 @@
+//! What the queue should do, in words of its own: no SQL, no time, no order beyond that of the moves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use farescan::ids::{ItemId, ScanId};
+use farescan::queue::store::Verdict;
+use farescan::queue::{Claim, WorkerId};
+
+/// How a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Ok,
+    Empty,
+    Degraded,
+    Failed,
+    /// The key was not taken.
+    Returned,
+}
+
+impl End {
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Empty, Self::Degraded, Self::Failed, Self::Returned];
+
+    fn status(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Empty => "empty",
+            Self::Degraded | Self::Returned => "degraded",
+            Self::Failed => "",
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Ok | Self::Empty => "",
+            Self::Degraded | Self::Failed => "upstream_timeout",
+            Self::Returned => "key_rejected",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Pending,
+    Claimed,
+    Calling,
+    Delayed,
+    Held,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug)]
+struct Item {
+    scan: ScanId,
+    position: i32,
+    state: State,
+    worker: Option<WorkerId>,
+    number: i32,
+    calls: i32,
+    counted: i32,
+    spent: i32,
+    status: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Debug)]
+struct Attempt {
+    spent: i32,
+    open: bool,
+    status: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Debug)]
+struct Scan {
+    status: &'static str,
+    reason: &'static str,
+    max_attempts: i32,
+    max: Option<i32>,
+    spent: i32,
+    started: bool,
+    finished: bool,
+}
+
+/// One lane and its scans.
+#[derive(Debug, Default)]
+pub struct Model {
+    scans: BTreeMap<ScanId, Scan>,
+    items: BTreeMap<ItemId, Item>,
+    attempts: BTreeMap<(ItemId, i32), Attempt>,
+    /// The lane waits for its caller.
+    stopped: bool,
+}
+
+const WAITING: [State; 4] = [State::Pending, State::Claimed, State::Delayed, State::Held];
+
+impl Model {
+    pub fn scans(&self) -> Vec<ScanId> {
+        self.scans.keys().copied().collect()
+    }
+
+    pub fn submit(&mut self, scan: ScanId, max_attempts: i32, max: Option<i32>, items: impl Iterator<Item = (ItemId, i32)>) {
+        let new = Scan { status: "queued", reason: "", max_attempts, max, spent: 0, started: false, finished: false };
+        self.scans.insert(scan, new);
+        for (item, position) in items {
+            let new = Item {
+                scan,
+                position,
+                state: State::Pending,
+                worker: None,
+                number: 0,
+                calls: 0,
+                counted: 0,
+                spent: 0,
+                status: "",
+                reason: "",
+            };
+            self.items.insert(item, new);
+        }
+    }
+
+    /// Something can be claimed.
+    pub fn has_work(&self) -> bool {
+        !self.stopped && self.items.values().any(|item| item.state == State::Pending)
+    }
+
+    /// The database says which.
+    pub fn claimed(&mut self, claim: Claim) {
+        assert!(!self.stopped, "a lane that is paused gave {claim:?}");
+        let item = self.items.get_mut(&claim.item).unwrap();
+        assert_eq!((item.state, item.number + 1), (State::Pending, claim.number), "{claim:?}");
+        (item.state, item.number, item.worker) = (State::Claimed, claim.number, Some(claim.worker));
+    }
+
+    pub fn begin(&mut self, claims: &[Claim]) -> Vec<Verdict> {
+        let mut verdicts: Vec<_> = claims.iter().map(|claim| (*claim, Verdict::Gone)).collect();
+        let mut order: Vec<_> = (0..claims.len()).collect();
+        order.sort_by_key(|at| self.items[&claims[*at].item].position);
+        for at in order {
+            let claim = claims[at];
+            let item = self.items.get_mut(&claim.item).unwrap();
+            if (item.state, item.number, item.worker) != (State::Claimed, claim.number, Some(claim.worker)) {
+                continue;
+            }
+            let scan = self.scans.get_mut(&item.scan).unwrap();
+            verdicts[at].1 = if !matches!(scan.status, "queued" | "running") || self.stopped {
+                Verdict::Stopped
+            } else if scan.max.is_some_and(|max| scan.spent >= max) {
+                Verdict::NoRoom
+            } else {
+                item.state = State::Calling;
+                (item.calls, item.counted, item.spent) = (item.calls + 1, item.counted + 1, item.spent + 1);
+                (scan.spent, scan.status, scan.started) = (scan.spent + 1, "running", true);
+                self.attempts.insert((claim.item, claim.number), Attempt { spent: 1, open: true, status: "", reason: "" });
+                Verdict::Begun
+            };
+        }
+        verdicts.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+
+    pub fn second_place(&mut self, claim: Claim) -> bool {
+        let item = self.items.get_mut(&claim.item).unwrap();
+        let scan = self.scans.get_mut(&item.scan).unwrap();
+        let is_live = (item.state, item.number) == (State::Calling, claim.number);
+        let taken = is_live && scan.status == "running" && scan.max.is_none_or(|max| scan.spent < max);
+        if taken {
+            (item.spent, scan.spent) = (item.spent + 1, scan.spent + 1);
+            self.attempts.get_mut(&(claim.item, claim.number)).unwrap().spent += 1;
+        }
+        taken
+    }
+
+    /// Whether it was news.
+    pub fn record(&mut self, claim: Claim, end: End, billed: i32) -> bool {
+        self.stopped |= end == End::Returned;
+        let outrun = self.attempts.range((claim.item, claim.number + 1)..=(claim.item, i32::MAX)).next().is_some();
+        let Some(attempt) = self.attempts.get_mut(&(claim.item, claim.number)) else { return false };
+        if !attempt.open && attempt.reason != "worker_lost" {
+            return false;
+        }
+        let item = self.items.get_mut(&claim.item).unwrap();
+        let scan = self.scans.get_mut(&item.scan).unwrap();
+        let unused = attempt.spent - billed.min(attempt.spent);
+        *attempt = Attempt { spent: attempt.spent - unused, open: false, status: end.status(), reason: end.reason() };
+        (item.spent, scan.spent) = (item.spent - unused, scan.spent - unused);
+
+        let is_live = (item.state, item.number) == (State::Calling, claim.number);
+        let is_given_up = item.state == State::Done && item.reason == "worker_lost";
+        let ended = if end == End::Failed { State::Failed } else { State::Done };
+        let next = match end {
+            End::Returned if is_live => Some(State::Pending),
+            End::Degraded if is_live && item.counted < scan.max_attempts => Some(State::Delayed),
+            _ if is_live => Some(ended),
+            End::Returned => None,
+            _ if outrun => None,
+            _ if is_given_up => Some(ended),
+            // A retry has not begun, and a better answer makes it needless.
+            End::Ok | End::Empty | End::Failed if WAITING.contains(&item.state) => Some(ended),
+            _ => None,
+        };
+        if let Some(next) = next {
+            item.counted -= i32::from(is_live && end == End::Returned);
+            (item.state, item.worker) = (next, None);
+            item.status = if next == State::Done { end.status() } else { "" };
+            item.reason = if matches!(next, State::Done | State::Failed) { end.reason() } else { "" };
+        }
+        let scan = item.scan;
+        self.settle(scan);
+        self.follow(scan);
+        true
+    }
+
+    /// How many were lost.
+    pub fn give_up(&mut self, claims: &[Claim]) -> usize {
+        let unique: BTreeSet<_> = claims.iter().map(|claim| (claim.item, claim.number)).collect();
+        let mut lost = 0;
+        for (id, number) in unique {
+            let item = self.items.get_mut(&id).unwrap();
+            let scan = item.scan;
+            match item.state {
+                State::Claimed if item.number == number => item.state = State::Pending,
+                State::Calling if item.number == number => {
+                    lost += 1;
+                    let attempt = self.attempts.get_mut(&(id, number)).unwrap();
+                    (attempt.open, attempt.status, attempt.reason) = (false, "degraded", "worker_lost");
+                    if item.counted < self.scans[&scan].max_attempts {
+                        item.state = State::Delayed;
+                    } else {
+                        (item.state, item.status, item.reason) = (State::Done, "degraded", "worker_lost");
+                    }
+                }
+                _ => continue,
+            }
+            item.worker = None;
+            self.settle(scan);
+            self.follow(scan);
+        }
+        lost
+    }
+
+    pub fn bury(&mut self, worker: WorkerId) {
+        let held = self.items.iter().filter(|(_, item)| item.worker == Some(worker));
+        let tenant = farescan::ids::TenantId::new();
+        let claims: Vec<_> = held.map(|(id, item)| Claim { worker, tenant, item: *id, number: item.number }).collect();
+        self.give_up(&claims);
+    }
+
+    /// How many became pending.
+    pub fn release(&mut self) -> usize {
+        let delayed: Vec<_> = self.items.values_mut().filter(|item| item.state == State::Delayed).collect();
+        let count = delayed.len();
+        delayed.into_iter().for_each(|item| item.state = State::Pending);
+        count
+    }
+
+    pub fn hold(&mut self, id: ScanId) -> bool {
+        let scan = self.scans.get_mut(&id).unwrap();
+        let holds = matches!(scan.status, "queued" | "running") && scan.max.is_some_and(|max| scan.spent >= max);
+        if holds {
+            (scan.status, scan.reason) = ("paused", "budget_spent");
+            self.all(id, &WAITING, State::Held);
+        }
+        holds
+    }
+
+    pub fn pause(&mut self, id: ScanId) -> bool {
+        let scan = self.scans.get_mut(&id).unwrap();
+        if !matches!(scan.status, "queued" | "running" | "paused") {
+            return false;
+        }
+        (scan.status, scan.reason) = ("paused", "by_caller");
+        self.all(id, &WAITING, State::Held);
+        true
+    }
+
+    pub fn resume(&mut self, id: ScanId) -> bool {
+        let waits = self.items.values().any(|item| item.scan == id && WAITING.contains(&item.state));
+        let scan = self.scans.get_mut(&id).unwrap();
+        let is_spent = scan.max.is_some_and(|max| max < scan.spent + i32::from(waits));
+        match scan.status {
+            "paused" if is_spent => return false,
+            "paused" => scan.status = if scan.started { "running" } else { "queued" },
+            "queued" | "running" => {}
+            _ => return false,
+        }
+        scan.reason = "";
+        self.stopped = false;
+        self.all(id, &[State::Held], State::Pending);
+        true
+    }
+
+    pub fn cancel(&mut self, id: ScanId) -> bool {
+        let scan = self.scans.get_mut(&id).unwrap();
+        match scan.status {
+            "cancelled" => {}
+            "completed" | "incomplete" => return false,
+            _ => {
+                (scan.status, scan.reason) = ("cancelled", "");
+                self.all(id, &WAITING, State::Cancelled);
+                self.settle(id);
+            }
+        }
+        true
+    }
+
+    pub fn retry(&mut self, id: ScanId) -> bool {
+        let scan = self.scans.get_mut(&id).unwrap();
+        if scan.status == "cancelled" {
+            return false;
+        }
+        let is_wanted = |item: &&mut Item| item.scan == id && (item.state == State::Failed || item.status == "degraded");
+        let again: Vec<_> = self.items.values_mut().filter(is_wanted).collect();
+        if again.is_empty() {
+            return true;
+        }
+        if scan.status != "paused" {
+            (scan.status, scan.reason) = ("running", "");
+        }
+        scan.finished = false;
+        for item in again {
+            item.state = if scan.status == "paused" { State::Held } else { State::Pending };
+            (item.counted, item.status, item.reason) = (0, "", "");
+        }
+        true
+    }
+
+    fn all(&mut self, scan: ScanId, from: &[State], to: State) {
+        for item in self.items.values_mut().filter(|item| item.scan == scan && from.contains(&item.state)) {
+            (item.state, item.worker) = (to, None);
+        }
+    }
+
+    /// A scan whose items have all ended has ended.
+    fn settle(&mut self, id: ScanId) {
+        let counts = self.counts(id);
+        let scan = self.scans.get_mut(&id).unwrap();
+        if counts.iter().sum::<usize>() < self.items.values().filter(|item| item.scan == id).count() {
+            return;
+        }
+        let [.., partial, degraded, failed, _] = counts;
+        let is_good = partial + degraded + failed == 0;
+        if !scan.finished {
+            (scan.finished, scan.reason) = (true, "");
+            if scan.status != "cancelled" {
+                scan.status = if is_good { "completed" } else { "incomplete" };
+            }
+        } else if scan.status == "incomplete" && is_good {
+            scan.status = "completed";
+        }
+    }
+
+    /// What was put back follows its scan.
+    fn follow(&mut self, id: ScanId) {
+        match self.scans[&id].status {
+            "paused" => self.all(id, &[State::Pending, State::Delayed], State::Held),
+            "cancelled" => {
+                self.all(id, &[State::Pending, State::Delayed], State::Cancelled);
+                self.settle(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ended items: ok, empty, partial, degraded, failed, cancelled.
+    fn counts(&self, scan: ScanId) -> [usize; 6] {
+        let count = |is: &dyn Fn(&Item) -> bool| self.items.values().filter(|item| item.scan == scan && is(item)).count();
+        let done = |status: &'static str| move |item: &Item| item.state == State::Done && item.status == status;
+        [
+            count(&done("ok")),
+            count(&done("empty")),
+            count(&done("partial")),
+            count(&done("degraded")),
+            count(&|item| item.state == State::Failed),
+            count(&|item| item.state == State::Cancelled),
+        ]
+    }
+
+    /// As the test reads the database.
+    pub fn rows(&self) -> Vec<String> {
+        let join = |words: &[String]| words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ");
+        let mut rows = Vec::new();
+        for (id, item) in &self.items {
+            let state = format!("{:?} {} {} {} {}", item.state, item.number, item.calls, item.counted, item.spent).to_lowercase();
+            let worker = item.worker.map_or(String::new(), |worker| format!("of {}", worker.0));
+            rows.push(format!("{id}: {}", join(&[state, item.status.into(), item.reason.into(), worker])));
+        }
+        for ((id, number), attempt) in &self.attempts {
+            let open = if attempt.open { "open" } else { "" };
+            let row = [attempt.spent.to_string(), open.into(), attempt.status.into(), attempt.reason.into()];
+            rows.push(format!("{id} {number}: {}", join(&row)));
+        }
+        for (id, scan) in &self.scans {
+            let counts = self.counts(*id).map(|count| count.to_string()).join(" ");
+            let finished = if scan.finished { "finished" } else { "" };
+            let row = [scan.status.into(), scan.reason.into(), counts, scan.spent.to_string(), finished.into()];
+            rows.push(format!("{id}: {}", join(&row)));
+        }
+        rows
+    }
+
+    /// What holds whatever was done.
+    pub fn check(&self) {
+        for (id, scan) in &self.scans {
+            let items = || self.items.iter().filter(|(_, item)| item.scan == *id);
+            assert!(scan.max.is_none_or(|max| scan.spent <= max), "{id} spent more than it may");
+            assert_eq!(scan.spent, items().map(|(_, item)| item.spent).sum::<i32>(), "{id}");
+            let may_wait = matches!(scan.status, "queued" | "running");
+            for (item, seen) in items() {
+                let attempts: Vec<_> = self.attempts.range((*item, 0)..=(*item, i32::MAX)).map(|(_, attempt)| attempt).collect();
+                assert_eq!(seen.spent, attempts.iter().map(|attempt| attempt.spent).sum::<i32>(), "{item}");
+                assert_eq!(usize::try_from(seen.calls).unwrap(), attempts.len(), "{item}: each call is one attempt");
+                assert!(seen.counted <= scan.max_attempts, "{item} was asked more often than its scan allows");
+                assert!(attempts.iter().filter(|attempt| attempt.open).count() <= 1, "{item} is asked twice at once");
+                assert!(
+                    may_wait || !matches!(seen.state, State::Pending | State::Claimed | State::Delayed),
+                    "{item} waits, {id} does not"
+                );
+                assert!(scan.status == "paused" || seen.state != State::Held, "{item} is held, {id} is not paused");
+                assert_eq!(seen.worker.is_some(), matches!(seen.state, State::Claimed | State::Calling), "{item}");
+            }
+        }
+    }
+}
