@@ -193,7 +193,7 @@ async fn many_callers_at_once_each_get_their_own_answer() {
     app.upstream
         .on(Endpoint::FlightsOneway)
         .when(|call| call.key != KEY)
-        .answer(move |call| Reply::json(json!([{"of": call.key}])).held_by(&held));
+        .answer(move |call| Reply::json(json!([{"of": call.key.replace("caller", "answer")}])).held_by(&held));
     let callers: Vec<_> = (0..20)
         .map(|caller| {
             let app = std::sync::Arc::clone(&app);
@@ -207,7 +207,7 @@ async fn many_callers_at_once_each_get_their_own_answer() {
     assert_eq!(app.upstream.in_flight(), 20);
     gate.open();
     for (caller, answer) in callers.into_iter().enumerate() {
-        assert_eq!(answer.await.unwrap().json(), json!([{"of": format!("caller-{caller}")}]));
+        assert_eq!(answer.await.unwrap().json(), json!([{"of": format!("answer-{caller}")}]));
     }
 }
 

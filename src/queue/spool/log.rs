@@ -13,6 +13,8 @@ use super::frame::{self, HEAD, Head, MAGIC};
 const FRONT: u64 = MAGIC.len() as u64;
 /// A file that is being made: it gets its name once it is locked, so that nobody takes it for a dead process's.
 pub(super) const DRAFT: &str = "new";
+/// How many drafts are made before it is an error that each is gone.
+const DRAFTS: u32 = 10;
 /// A file with records.
 pub(super) const NAME: &str = "spool";
 /// What could not be read whole, kept to be looked at.
@@ -42,23 +44,39 @@ pub(super) struct Read {
 
 impl Log {
     /// A new, empty file in `folder`.
+    ///
+    /// Between the making of a draft and its lock another process may take it for a dead one's and remove it; then there is another
+    /// draft, under a name of its own, because whoever removes goes by the name.
     pub(super) fn make(folder: &Path, name: Uuid) -> io::Result<Self> {
-        let draft = folder.join(name.simple().to_string()).with_extension(DRAFT);
-        let made = (|| {
-            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&draft)?;
-            file.try_lock()?;
-            file.write_all_at(MAGIC, 0)?;
-            file.sync_all()?;
-            let path = draft.with_extension(NAME);
-            std::fs::rename(&draft, &path)?;
-            File::open(folder)?.sync_all()?;
-            Ok(Self { file, path, end: FRONT, taken: FRONT, damaged: false })
-        })();
-        if made.is_err() {
-            // It may not be there.
-            drop(std::fs::remove_file(&draft));
+        let path = folder.join(name.simple().to_string()).with_extension(NAME);
+        let mut tries = 0..DRAFTS;
+        loop {
+            tries.next();
+            let draft = folder.join(Uuid::now_v7().simple().to_string()).with_extension(DRAFT);
+            match Self::make_by(&draft, &path) {
+                Ok(log) => return Ok(log),
+                Err(error) => {
+                    // It may not be there.
+                    drop(std::fs::remove_file(&draft));
+                    let taken = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock);
+                    if !taken || tries.is_empty() {
+                        return Err(error);
+                    }
+                }
+            }
         }
-        made
+    }
+
+    fn make_by(draft: &Path, path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(draft)?;
+        file.try_lock()?;
+        file.write_all_at(MAGIC, 0)?;
+        file.sync_all()?;
+        std::fs::rename(draft, path)?;
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(Self { file, path: path.to_owned(), end: FRONT, taken: FRONT, damaged: false })
     }
 
     /// Takes over a file whose process is dead; `None`: it lives, or the file is gone, or it is of another version of this program.

@@ -50,6 +50,25 @@ fn files(folder: &TempDir) -> usize {
 }
 
 #[test]
+fn processes_that_start_at_the_same_time_do_not_take_each_others_files() {
+    let folder = TempDir::new().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..4_u8 {
+            let folder = &folder;
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let mut spool = spool(folder);
+                    spool.append(&[payload(number)]).unwrap();
+                    spool.adopt().unwrap();
+                    drained(&mut spool);
+                }
+            });
+        }
+    });
+    assert_eq!(files(&folder), 0);
+}
+
+#[test]
 fn what_goes_in_comes_out_in_its_order_and_nothing_is_left() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
