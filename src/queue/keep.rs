@@ -95,7 +95,9 @@ impl Keeper {
             match retry("record", &until, || transact(&self.pool, &calls)).await {
                 Ok(()) => {
                     measure::batch("record", calls.len(), begun_at.elapsed());
-                    calls.iter().for_each(|finished| measure::items_ended(finished.end(), 1));
+                    for finished in &calls {
+                        measure::items_ended(finished.end(), 1);
+                    }
                     tell_lanes(&self.pool, &calls, &self.wake).await;
                     self.health.saw(&self.pool, &calls).await;
                     return batch.into_iter().for_each(Handed::stored);
@@ -186,7 +188,9 @@ impl Keeper {
         }
         self.away = false;
         self.took(chunk).await?;
-        ends.into_iter().for_each(|end| measure::items_ended(end, 1));
+        for end in ends {
+            measure::items_ended(end, 1);
+        }
         tracing::info!(answers = count, "stored from the spool");
         self.wake.notify_one();
         Ok(Duration::ZERO)

@@ -58,17 +58,18 @@ impl Soak {
             submitted: 0,
             done: BTreeMap::new(),
         };
-        soak.man().await;
+        soak.man();
         soak
     }
 
     /// Starts what is missing of the fleet.
-    async fn man(&mut self) {
+    fn man(&mut self) {
         while self.fleet.len() < FLEET {
             let service = self.dice.random_bool(0.5);
-            self.fleet.push(match service {
-                true => Serve::start(&self.stage, CONCURRENCY),
-                false => Serve::worker(&self.stage, CONCURRENCY, &[]),
+            self.fleet.push(if service {
+                Serve::start(&self.stage, CONCURRENCY)
+            } else {
+                Serve::worker(&self.stage, CONCURRENCY, &[])
             });
         }
     }
@@ -182,12 +183,12 @@ async fn for_half_an_hour_of_everything_at_random_nothing_is_lost_and_nothing_as
     let mut soak = Soak::begin(super::seed()).await;
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     while Instant::now() < end {
-        soak.man().await;
+        soak.man();
         soak.load().await;
         sleep(Duration::from_millis(soak.dice.random_range(500..4_000))).await;
         soak.strike().await;
     }
-    soak.man().await;
+    soak.man();
     let (books, done) = soak.settle().await;
     println!("{minutes} minutes: {done}\n{books}");
 }

@@ -206,7 +206,7 @@ impl Trial {
     }
 
     async fn record(&mut self, claim: Claim, end: End, billed: u16) -> String {
-        let call = FinishedCall { billed, ..self.finished(claim, end) };
+        let call = FinishedCall { billed, ..Self::finished(claim, end) };
         let mut tx = self.stage.pool().begin().await.unwrap();
         let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now()).await.unwrap();
         tx.commit().await.unwrap();
@@ -214,7 +214,7 @@ impl Trial {
         format!("record {claim:?} {end:?}, {billed} billed: {}", !fresh.is_empty())
     }
 
-    fn finished(&self, claim: Claim, end: End) -> FinishedCall {
+    fn finished(claim: Claim, end: End) -> FinishedCall {
         match end {
             End::Ok => ok(claim),
             End::Empty => done(claim, farescan::contract::SearchStatus::Empty),

@@ -250,7 +250,9 @@ impl Model {
     pub fn release(&mut self) -> usize {
         let delayed: Vec<_> = self.items.values_mut().filter(|item| item.state == State::Delayed).collect();
         let count = delayed.len();
-        delayed.into_iter().for_each(|item| item.state = State::Pending);
+        for item in delayed {
+            item.state = State::Pending;
+        }
         count
     }
 
