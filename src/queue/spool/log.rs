@@ -96,8 +96,11 @@ impl Log {
             return Ok(None); // Another process took it over and was done with it.
         }
         if path.extension().is_some_and(|extension| extension == DRAFT) {
-            std::fs::remove_file(path)?;
-            return Ok(None);
+            // Whoever was making it may have removed it too.
+            return match std::fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(None),
+            };
         }
         let mut magic = [0; MAGIC.len()];
         if found.len() < FRONT || file.read_exact_at(&mut magic, 0).is_err() || magic != *MAGIC {
