@@ -19,9 +19,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // The key that tenants seal is `search::CallerKey`.
     ("tenants", &["db", "search"]),
     ("history", &["search", "contract"]),
-    ("scans", &["history", "tenants", "search", "contract"]),
-    ("monitors", &["scans", "history", "webhooks", "tenants", "search", "contract"]),
-    ("account", &["scans", "tenants", "contract"]),
+    ("scans", &["db", "history", "tenants", "search", "contract"]),
+    ("monitors", &["db", "scans", "history", "webhooks", "tenants", "search", "contract"]),
+    ("account", &["db", "scans", "tenants", "contract"]),
     ("queue", &["db", "scans", "history", "tenants", "upstream", "search", "contract"]),
     ("config", &["upstream"]),
     ("telemetry", &[]),

@@ -6,6 +6,7 @@ use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::plans::Plan;
 use crate::contract::quota::{LaneBounds, LaneQuota};
+use crate::db;
 use crate::scans::Desk;
 use crate::tenants;
 
@@ -16,7 +17,7 @@ use crate::tenants;
 /// When the database does not answer.
 pub async fn bound(desk: Desk<'_>, api: Api, bounds: &LaneBounds, pace: &PaceConfig) -> sqlx::Result<LaneQuota> {
     let plan = bounds.plan.map(|name| Plan::of(api, name));
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
     store::make_lane(&mut tx, tenant, api, pace).await?;
     store::bound_lane(&mut tx, tenant, api, bounds, plan).await?;

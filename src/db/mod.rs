@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
 
 use crate::config::DatabaseConfig;
 use embedded::{EmbeddedError, Server, ServerOptions};
@@ -122,6 +122,22 @@ impl Database {
             drop(tokio::task::spawn_blocking(move || drop(server)).await);
         }
     }
+}
+
+/// Begins a transaction, whole or not at all, whatever becomes of the future that waits for it.
+///
+/// The only way to begin one outside another. sqlx 0.9.0 forgets a `BEGIN` whose future was dropped while it was on its way (a time limit
+/// was met, a client hung up; its issue 4385): the connection went back to the pool inside a transaction that nobody knew of, and what was
+/// done on it next was never committed. So `BEGIN` is waited for in a task of its own, which nobody drops; a transaction that nobody takes
+/// from it is rolled back.
+///
+/// # Errors
+/// When there is no connection, or the database does not answer.
+pub async fn begin(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>> {
+    let pool = pool.clone();
+    #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+    let begun = tokio::spawn(async move { pool.begin().await });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 /// Brings the schema up to this program's version, under the migrations' advisory lock: any number of processes may

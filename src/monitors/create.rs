@@ -9,6 +9,7 @@ use super::store::{self, Written};
 use super::{MonitorError, forecast, read};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::Monitor;
+use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError, lock_orders};
 use crate::tenants::{self, GrantTerms, Purpose};
@@ -35,7 +36,7 @@ pub async fn create(
     }
     let checked = checked(body.clone(), desk.now).await?;
 
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });

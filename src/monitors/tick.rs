@@ -26,6 +26,7 @@ use super::start::{NotStarted, Start, start};
 use super::store::{self, Decision};
 use crate::config::PaceConfig;
 use crate::contract::monitors::{SlotKind, SlotOutcome};
+use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::scans::Desk;
 use crate::scans::cancel::cancel_stuck;
@@ -133,7 +134,7 @@ impl Ticker {
 
     /// Decides what is due of a monitor; false: another process has, or is at it.
     async fn decide(&self, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = db::begin(&self.pool).await?;
         tenants::store::hold(&mut tx, tenant).await?;
         let Some(monitor) = store::lock_due(&mut tx, tenant, id, now).await? else { return Ok(false) };
         let Some(first) = monitor.next_slot.map(jiff_sqlx::Timestamp::to_jiff) else { return Ok(false) };
@@ -205,7 +206,7 @@ impl Ticker {
 
     /// Judges a run; false: it was judged meanwhile, or another process is at its monitor.
     async fn judge(&self, run: &store::Run, now: Timestamp) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin().await?;
+        let mut tx = db::begin(&self.pool).await?;
         if !store::take_run(&mut tx, run).await? {
             return Ok(false);
         }

@@ -8,6 +8,7 @@ use super::store::{self, LockedMonitor, Written};
 use super::{MonitorError, forecast, read};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
+use crate::db;
 use crate::ids::MonitorId;
 use crate::scans::Desk;
 use crate::tenants;
@@ -23,7 +24,7 @@ const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
 /// `Faults`; `NotFound`; `Database`.
 pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) -> Result<Monitor, MonitorError> {
     MonitorPatch::from_body(body)?;
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;

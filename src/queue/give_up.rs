@@ -1,18 +1,19 @@
 //! Ending claims that nobody will carry on: back to be claimed again, or, once the call had begun, lost.
 
 use jiff::Timestamp;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::PgPool;
 
 use super::store::{self, LaneClaims, LostCall};
 use crate::contract::{Endpoint, Request, SearchStatus};
+use crate::db;
 use crate::history::{self, Observation, Subject};
 use crate::measure;
 
 /// Gives up claims of one lane in a transaction of its own. A lost call leaves an observation too, so that the gap is visible
 /// (jobs-api, "History"). Gives how many were lost.
-pub(super) async fn give_up(connection: &mut PgConnection, lane: &LaneClaims) -> sqlx::Result<usize> {
+pub(super) async fn give_up(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
     let now = Timestamp::now();
-    let mut tx = connection.begin().await?;
+    let mut tx = db::begin(pool).await?;
     let lost = store::give_up(&mut *tx, lane, now).await?;
     let gaps: Vec<_> = lost.iter().filter_map(|call| gap(lane, call, now)).collect();
     history::record(&mut tx, &gaps).await?;

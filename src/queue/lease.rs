@@ -105,7 +105,7 @@ async fn keep_on_one_connection(pool: &PgPool, lease: &Lease, slots: &Slots) -> 
             Some(_) | None => in_time(register(&mut connection, lease.length)).await?,
         };
         lease.renewed(worker, asked_at);
-        give_back_strays(&mut connection, worker, slots).await?;
+        give_back_strays(pool, &mut connection, worker, slots).await?;
         sleep(lease.length / RENEWALS).await;
     }
 }
@@ -134,11 +134,11 @@ async fn renew(connection: &mut PgConnection, worker: WorkerId, length: Duration
 }
 
 /// The answer to a claim may be lost after its commit: then items stand under this worker that it does not know of.
-async fn give_back_strays(connection: &mut PgConnection, worker: WorkerId, slots: &Slots) -> sqlx::Result<()> {
+async fn give_back_strays(pool: &PgPool, connection: &mut PgConnection, worker: WorkerId, slots: &Slots) -> sqlx::Result<()> {
     let held = slots.held_items();
-    for lane in in_time(store::strays(&mut *connection, worker, &held, STRAY_GRACE.as_secs_f64())).await? {
+    for lane in in_time(store::strays(connection, worker, &held, STRAY_GRACE.as_secs_f64())).await? {
         tracing::warn!(items = lane.items.len(), "claims whose answer was lost are given back");
-        in_time(give_up(connection, &lane)).await?;
+        in_time(give_up(pool, &lane)).await?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::finished::Finished;
 use super::keep::Keeper;
 use super::lanes::{self, LaneNews};
 use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome};
+use crate::db;
 use crate::history;
 use crate::ids::{ItemId, TenantId};
 use crate::measure;
@@ -119,7 +120,7 @@ pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> V
 
 /// Stores calls of different items in one transaction. Stored again, what is on record is left as it is.
 pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
-    let mut tx = pool.begin().await?;
+    let mut tx = db::begin(pool).await?;
     let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
     let fresh = store::record_calls(&mut tx, &rows, Timestamp::now()).await?;
     let is_fresh = |finished: &&&Finished| fresh.contains(&(ItemId::from(finished.call.item_id), finished.call.number));

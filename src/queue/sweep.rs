@@ -15,6 +15,7 @@ use super::give_up::give_up;
 use super::hold::{Cause, hold_scan};
 use super::lease::Lease;
 use super::store;
+use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::scans::two_phase;
 use crate::tenants;
@@ -61,7 +62,7 @@ impl Sweep {
     async fn once(&mut self) -> sqlx::Result<()> {
         // Held by an idle transaction, so that it goes with this process whatever becomes of it; from one that is stopped the database
         // takes it back after the time of a lease.
-        let mut guard = self.pool.begin().await?;
+        let mut guard = db::begin(&self.pool).await?;
         let idle = format!("{}ms", self.lease.length().as_millis());
         sqlx::query_scalar!("select set_config('idle_in_transaction_session_timeout', $1, true)", idle)
             .fetch_one(&mut *guard)
@@ -104,7 +105,7 @@ impl Sweep {
             .execute(&self.pool)
             .await?;
         for lane in store::orphans(&self.pool, PASS).await? {
-            let lost = give_up(&mut *self.pool.acquire().await?, &lane).await?;
+            let lost = give_up(&self.pool, &lane).await?;
             tracing::warn!(claims = lane.items.len(), lost, "claims of dead processes were given up");
         }
         Ok(())

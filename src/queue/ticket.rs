@@ -173,7 +173,7 @@ pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver
         }
         for lane in by_lane(&batch) {
             let until = Until::Stop(stop.clone());
-            let given_up = retry("give_up", &until, async || give_up(&mut *pool.acquire().await?, &lane).await).await;
+            let given_up = retry("give_up", &until, || give_up(&pool, &lane)).await;
             match given_up {
                 Ok(0) => {}
                 Ok(lost) => tracing::error!(lost, "calls were lost inside the process"),

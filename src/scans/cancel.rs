@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 
 use super::{Desk, ScanError, store, submit};
 use crate::contract::scans::{PauseReason, Scan, ScanStatus};
+use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::tenants;
 
@@ -14,7 +15,7 @@ use crate::tenants;
 /// # Errors
 /// `NotFound`; `InvalidState` when the scan has ended by itself; `Database`.
 pub async fn cancel(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
     let api = store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
     store::arm_lane(&mut tx, tenant, &api).await?;

@@ -8,6 +8,7 @@ use super::submit::{held_until, stored, stride};
 use super::{Answered, Desk, ScanError, store};
 use crate::contract::scans::{Priority, RetryAccepted, RetryRequest, ScanStatus};
 use crate::contract::{Fault, FieldValue as _};
+use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
@@ -29,7 +30,7 @@ pub async fn retry(
     }
     let wanted = RetryRequest::from_body(body)?;
 
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
     let api = store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {

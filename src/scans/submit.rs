@@ -10,6 +10,7 @@ use super::plan::{Plan, earliest_today, plan};
 use super::{Answered, Desk, ScanError, read, store, two_phase};
 use crate::config::PaceConfig;
 use crate::contract::scans::{Priority, Scan};
+use crate::db;
 use crate::ids::{GrantId, MonitorId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
@@ -53,7 +54,7 @@ pub async fn submit(
     }
     let plan = planned(body.clone(), desk.now).await?;
 
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use sqlx::{Acquire as _, PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::fingerprint::Fingerprint;
@@ -142,11 +142,16 @@ fn columns(prints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {
     prints.iter().map(|print| (print.key_id.clone(), print.digest.to_vec())).unzip()
 }
 
-/// Until the transaction ends, nobody else makes a tenant of these fingerprints, renews them or passes them on.
-pub(super) async fn lock(conn: &mut PgConnection, prints: impl IntoIterator<Item = &Fingerprint>) -> sqlx::Result<()> {
+/// What [`lock`] takes, in one order for all.
+fn locks<'a>(prints: impl IntoIterator<Item = &'a Fingerprint>) -> Vec<i64> {
     let mut locks: Vec<_> = prints.into_iter().map(Fingerprint::lock).collect();
     locks.sort_unstable();
-    for lock in locks {
+    locks
+}
+
+/// Until the transaction ends, nobody else makes a tenant of these fingerprints, renews them or passes them on.
+pub(super) async fn lock(conn: &mut PgConnection, prints: impl IntoIterator<Item = &Fingerprint>) -> sqlx::Result<()> {
+    for lock in locks(prints) {
         sqlx::query!("select pg_advisory_xact_lock($1)", lock).execute(&mut *conn).await?;
     }
     Ok(())
@@ -179,16 +184,12 @@ async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp
     }
 }
 
-/// Adds the fingerprint under the primary. Looks again under the lock: a key that has passed on meanwhile must not come back.
+/// Adds the fingerprint under the primary, in one statement: the look-up may stand outside a transaction.
 async fn renew(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
-    let mut tx = conn.begin().await?;
-    lock(&mut tx, prints).await?;
-    let found = rows_of(&mut tx, prints).await?;
-    if let Some((tenant, false)) = found {
-        give_fingerprints(&mut tx, tenant, &prints[..1], now).await?;
-    }
-    tx.commit().await?;
-    Ok(found.map(|(tenant, _)| tenant))
+    let (key_ids, digests) = columns(prints);
+    let owner =
+        sqlx::query_scalar!("select renew_fingerprint($1, $2, $3, $4)", &locks(prints), &key_ids, &digests, now.to_sqlx() as _,);
+    Ok(owner.fetch_one(conn).await?.map(TenantId::from))
 }
 
 /// After the look-up, because a renewal takes its lock before any row, as a rotation does.

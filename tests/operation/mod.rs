@@ -7,3 +7,4 @@ mod limits;
 mod process;
 mod rewrap;
 mod stack;
+mod transactions;

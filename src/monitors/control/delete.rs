@@ -1,5 +1,6 @@
 //! Deleting a monitor.
 
+use crate::db;
 use crate::ids::{GrantId, MonitorId};
 use crate::monitors::{MonitorError, store};
 use crate::scans::Desk;
@@ -11,7 +12,7 @@ use crate::tenants;
 /// # Errors
 /// `NotFound`, also for one that was deleted before; `Database`.
 pub async fn delete(desk: Desk<'_>, id: MonitorId) -> Result<(), MonitorError> {
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;

@@ -3,6 +3,7 @@
 use jiff_sqlx::Timestamp as SqlTimestamp;
 
 use crate::contract::monitors::{Monitor, SlotKind, SlotOutcome};
+use crate::db;
 use crate::ids::{GrantId, MonitorId};
 use crate::monitors::store::Decision;
 use crate::monitors::{MonitorError, read, store};
@@ -15,7 +16,7 @@ use crate::tenants;
 /// # Errors
 /// `NotFound`; `Database`.
 pub async fn pause(desk: Desk<'_>, id: MonitorId) -> Result<Monitor, MonitorError> {
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;

@@ -6,6 +6,7 @@ use serde_json::Map;
 use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::monitors::Monitor;
+use crate::db;
 use crate::ids::{GrantId, MonitorId};
 use crate::monitors::create::FOR_LIFE;
 use crate::monitors::schedule::Schedule;
@@ -30,7 +31,7 @@ pub async fn resume(
     if let Some(answer) = post.repeated(desk).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;

@@ -6,6 +6,7 @@ use serde_json::Map;
 use crate::config::PaceConfig;
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::contract::scans::Scan;
+use crate::db;
 use crate::ids::MonitorId;
 use crate::monitors::schedule::Schedule;
 use crate::monitors::start::{NotStarted, Start, start};
@@ -30,7 +31,7 @@ pub async fn run(
     if let Some(answer) = post.repeated(desk).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{Circuit, Sign, Tally, Turn};
 use crate::contract::Api;
+use crate::db;
 use crate::queue::finished::Finished;
 use crate::queue::retry::MOVE_TIMEOUT;
 
@@ -69,7 +70,7 @@ impl Reporter {
 
 /// Counts calls of one API, under its row's lock.
 async fn report(pool: &PgPool, api: Api, calls: &[(Uuid, Sign)]) -> sqlx::Result<Turn> {
-    let mut tx = pool.begin().await?;
+    let mut tx = db::begin(pool).await?;
     let row = sqlx::query!(
         r#"select tally, opened_at is not null as "is_open!", probes, clock_timestamp() as "now!"
            from circuits where api = $1 for update"#,

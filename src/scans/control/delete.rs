@@ -2,6 +2,7 @@
 
 use super::store;
 use crate::contract::scans::ScanStatus;
+use crate::db;
 use crate::history::{self, SeenBy};
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::scans::store::{self as scans_store, LockedScan};
@@ -15,7 +16,7 @@ use crate::tenants;
 /// # Errors
 /// `NotFound`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls of it are in flight; `Database`.
 pub async fn delete(desk: Desk<'_>, id: ScanId, with_history: bool) -> Result<(), ScanError> {
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
     // No lane's lock: nothing becomes pending here.
     let items = store::lock_items(&mut tx, tenant, id).await?;

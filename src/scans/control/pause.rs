@@ -2,6 +2,7 @@
 
 use super::{live, store};
 use crate::contract::scans::{PauseReason, Scan};
+use crate::db;
 use crate::ids::ScanId;
 use crate::scans::{Desk, ScanError, store as scans_store, submit};
 use crate::tenants;
@@ -12,7 +13,7 @@ use crate::tenants;
 /// # Errors
 /// `NotFound`; `InvalidState` when the scan has ended; `Database`.
 pub async fn pause(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
     let api = scans_store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
     scans_store::arm_lane(&mut tx, tenant, &api).await?;

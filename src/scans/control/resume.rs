@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{live, store};
 use crate::contract::scans::{Priority, ResumeRequest, Scan, ScanStatus};
 use crate::contract::{Fault, FieldValue as _};
+use crate::db;
 use crate::ids::{GrantId, ScanId};
 use crate::scans::idempotency::{IdempotencyKey, Post};
 use crate::scans::store::{self as scans_store, LockedScan, Turns};
@@ -30,7 +31,7 @@ pub async fn resume(
     }
     let wanted = ResumeRequest::from_body(body)?;
 
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
     let api = scans_store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {

@@ -9,7 +9,7 @@ mod warn;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use sqlx::{Acquire as _, PgConnection};
+use sqlx::PgConnection;
 
 use super::plan::{Plan, earliest_today};
 use super::store as scans_store;
@@ -18,6 +18,7 @@ use super::{Desk, ScanError, per_minute, seconds_at};
 use crate::config::PaceConfig;
 use crate::contract::scans::{MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview};
 use crate::contract::{Api, Request};
+use crate::db;
 use crate::ids::TenantId;
 use crate::tenants;
 
@@ -45,9 +46,8 @@ impl Lane {
 pub async fn preview(desk: Desk<'_>, pace: &PaceConfig, body: &Map<String, Value>) -> Result<ScanPreview, ScanError> {
     let plan = planned(body.clone(), desk.now).await?;
     let api = plan.order.endpoint.get().api();
-    let mut conn = desk.pool.acquire().await?;
     // Never committed: looking a caller up may renew its fingerprint, and a preview stores nothing.
-    let mut tx = conn.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let mut lane = Lane::new(api, pace);
     let mut refusal = None;
     if let Some(tenant) = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await? {

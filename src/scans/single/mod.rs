@@ -16,6 +16,7 @@ use super::{Answered, Desk, ScanError};
 use crate::config::PaceConfig;
 use crate::contract::scans::{Scan, ScanEndpoint, ScanRequest};
 use crate::contract::{FieldValue as _, Request};
+use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::search::Outcome;
 use crate::tenants;
@@ -61,7 +62,7 @@ pub async fn submit(
     let endpoint = request.endpoint();
     let body = request.to_body();
     let post = Post::new(format!("/v1/{endpoint}"), &body, key);
-    let mut tx = desk.pool.begin().await?;
+    let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Accepted { tenant, scan: Answered { answer, replayed: true } });

@@ -18,6 +18,7 @@ use sqlx::PgPool;
 use super::store::Turns;
 use super::submit::stride;
 use crate::contract::scans::{Priority, Strategy};
+use crate::db;
 
 /// The most scans whose second phase one pass begins.
 const PASS: i64 = 100;
@@ -117,7 +118,7 @@ impl TwoPhase {
 pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usize> {
     let due = store::due(pool, PASS).await?;
     for scan in &due {
-        let mut tx = pool.begin().await?;
+        let mut tx = db::begin(pool).await?;
         let start = super::store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
         let deferred = store::lock_deferred(&mut tx, scan).await?;
         match store::lock_ready(&mut tx, scan).await? {

@@ -19,6 +19,7 @@ use sqlx::PgPool;
 use super::fingerprint::Fingerprint;
 use super::keyring::Keyring;
 use super::store as directory;
+use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 
@@ -64,7 +65,7 @@ pub async fn rotate(
     now: Timestamp,
 ) -> Result<Rotation, RotateError> {
     let (old_prints, new_prints) = (Fingerprint::all(ring, old), Fingerprint::all(ring, new));
-    let mut tx = pool.begin().await?;
+    let mut tx = db::begin(pool).await?;
     directory::lock(&mut tx, old_prints.iter().chain(&new_prints)).await?;
     let since = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
     let owner = directory::owner(&mut tx, &new_prints).await?;

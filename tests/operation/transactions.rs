@@ -1,0 +1,38 @@
+//! A future may be dropped at any of its waits: a client hangs up, a time limit is met. The connection that it had is the next one's.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use farescan::db;
+use sqlx::postgres::PgPoolOptions;
+
+use crate::support::db::TestDb;
+
+/// Lets a future come this far, and drops it.
+async fn drop_after<F: Future>(polls: usize, future: F) {
+    let mut future = Box::pin(future);
+    for _ in 0..polls {
+        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await.is_ready() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What is done next on the connection of a transaction that was not waited for is done for good.
+#[tokio::test]
+async fn a_begin_that_nobody_waits_for_leaves_no_transaction_behind() {
+    let db = TestDb::new().await;
+    let one = PgPoolOptions::new().max_connections(1).connect_with(db.connect_options()).await.unwrap();
+    sqlx::query("create table kept (polls bigint)").execute(db.pool()).await.unwrap();
+    for polls in 1..60 {
+        drop_after(polls as usize, db::begin(&one)).await;
+        sqlx::query("insert into kept values ($1)").bind(polls).execute(&one).await.unwrap();
+        let kept: bool = sqlx::query_scalar("select exists (select from kept where polls = $1)")
+            .bind(polls)
+            .fetch_one(db.pool())
+            .await
+            .unwrap();
+        assert!(kept, "a begin that was dropped after {polls} polls left its transaction open");
+    }
+}
