@@ -66,6 +66,7 @@ pub mod tenants;
 pub mod account;
 pub mod history;
 pub mod scans;
+pub mod webhooks;
 
 pub mod queue;
 pub mod worker;
