@@ -16,7 +16,9 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
+};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
@@ -26,6 +28,7 @@ use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, ConfigFault};
+use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
 /// How long after a failure the database is tried again.
@@ -44,6 +47,7 @@ pub struct Settings {
     pub database: DatabaseConfig,
     pub keys: KeysConfig,
     pub pace: PaceConfig,
+    pub webhooks: WebhookConfig,
     /// `None`: no worker in this process.
     pub worker: Option<WorkerConfig>,
 }
@@ -69,6 +73,8 @@ pub enum ServiceError {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    #[error("webhooks cannot be called: {0}")]
+    Webhooks(#[source] reqwest::Error),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
     #[error("a part of the service ended without being told to: {0}")]
@@ -111,8 +117,11 @@ impl Service {
             Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
             _ => None,
         };
+        let guard = Guard::new(&settings.webhooks);
+        let sender = Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
             .with_limits(&settings.limits)
+            .with_guard(guard)
             .ending_with(stop.clone());
         if let Some(ring) = &ring {
             let (pool, options) = (database.pool().clone(), database.connect_options().clone());
@@ -136,7 +145,7 @@ impl Service {
                 return Ok(());
             }
             match (worker, ring) {
-                (Some(config), Some(ring)) => Ok(worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await?),
+                (Some(config), Some(ring)) => work(WorkerDeps { pool, ring, upstream, config }, sender, stopped).await,
                 _ => {
                     stopped.cancelled().await;
                     Ok(())
@@ -223,6 +232,19 @@ pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Op
         (None, None, Some(folder)) => Keyring::read_or_make(&folder.join("master.key")).map(Some),
         (None, None, None) => Ok(None),
     }
+}
+
+/// The worker, and the deliverer of webhooks beside it: where the one ends, the other does.
+async fn work(deps: WorkerDeps, sender: Sender, stop: CancellationToken) -> Result<(), ServiceError> {
+    let delivering = stop.child_token();
+    let post = webhooks::Deps { pool: deps.pool.clone(), ring: Arc::clone(&deps.ring), sender, lease: deps.config.lease() };
+    let working = async {
+        let ended = worker::run(deps, stop).await;
+        delivering.cancel();
+        ended
+    };
+    let (ended, ()) = tokio::join!(working, webhooks::run(post, delivering.clone()));
+    Ok(ended?)
 }
 
 /// The worker's settings with the folder of its spool: as set, or in the data folder.
