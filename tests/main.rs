@@ -18,4 +18,5 @@ mod queue;
 mod scans;
 mod support;
 mod tenants;
+mod webhooks;
 mod worker;

@@ -66,6 +66,13 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "tenant_keys",
         "finds the tenants of many callers at once",
     ),
+    (
+        "function take_deliveries",
+        "webhook_endpoints",
+        "takes whatever endpoint is due; what it does then is bound to that endpoint",
+    ),
+    ("select extract(epoch from min(next_at) - clock_timestamp())", "webhook_endpoints", "when any endpoint is due next"),
+    ("delete from deliveries where ctid = any", "deliveries", "upkeep: what is too old, whoever's"),
     ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),
     ("view shown_scans", "lanes", "bound to the view's own scan"),
     ("view shown_scans", "key_grants", "bound to the view's own scan"),

@@ -7,6 +7,7 @@ mod history;
 mod lost;
 mod orders;
 mod phases;
+mod webhooks;
 
 use std::pin::Pin;
 
@@ -37,6 +38,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "phases", play: |world| Box::pin(phases::play(world)) },
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
+    Act { name: "webhooks", play: |world| Box::pin(webhooks::play(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
 ];
 
