@@ -74,11 +74,10 @@ impl Guard {
     /// # Errors
     /// A fault of the field.
     pub fn check_field(self, field: &str, url: &str) -> Result<(), Fault> {
-        let allowed = match self.allow_insecure {
-            false => "an https URL on port 443 of at most 2,000 characters, whose host is public; no user name, no fragment",
-            true => {
-                "an http or https URL of at most 2,000 characters, whose host is public or loopback; no user name, no fragment"
-            }
+        let allowed = if self.allow_insecure {
+            "an http or https URL of at most 2,000 characters, whose host is public or loopback; no user name, no fragment"
+        } else {
+            "an https URL on port 443 of at most 2,000 characters, whose host is public; no user name, no fragment"
         };
         self.check(url).map(drop).map_err(|_| Fault::secret(field, allowed))
     }

@@ -36,9 +36,9 @@ pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery
 /// # Errors
 /// When the database does not answer.
 pub async fn detail(pool: &PgPool, tenant: TenantId, id: DeliveryId) -> sqlx::Result<Option<DeliveryDetail>> {
-    let mut conn = pool.acquire().await?;
-    let Some((delivery, payload)) = store::delivery(&mut conn, tenant, id).await? else { return Ok(None) };
-    let tries = store::tries(&mut conn, tenant, id, MOST_TRIES).await?;
+    let mut moment = store::moment(pool).await?;
+    let Some((delivery, payload)) = store::delivery(&mut moment, tenant, id).await? else { return Ok(None) };
+    let tries = store::tries(&mut moment, tenant, id, MOST_TRIES).await?;
     Ok(Some(DeliveryDetail { delivery, payload, tries }))
 }
 

@@ -111,11 +111,8 @@ impl Sender {
         let begun = Instant::now();
         let ended =
             |http_status, error| Ended { http_status, error, response: None, retry_after: None, latency: begun.elapsed() };
-        let url = match self.guard.check(message.url) {
-            Ok(url) => url,
-            // A setting may have been taken back since it was given.
-            Err(_) => return ended(None, Some(TryError::AddressRefused)),
-        };
+        // A setting may have been taken back since the URL was given.
+        let Ok(url) = self.guard.check(message.url) else { return ended(None, Some(TryError::AddressRefused)) };
         let Some(headers) = headers(message, now) else { return ended(None, Some(TryError::SecretUnreadable)) };
         let request = self.http.post(url).headers(headers).body(message.body.to_owned()).send();
         let response = match timeout_at(begun + self.time, request).await {
