@@ -32,6 +32,7 @@ create table webhook_endpoints (
     taken_until    timestamptz,
     taken_delivery uuid,
     primary key (tenant_id, monitor_id),
+    foreign key (tenant_id, monitor_id) references monitors on delete cascade,
     check ((off_at is null) = (off_reason is null)),
     check (off_at is null or next_at is null),
     check ((taken_until is null) = (taken_delivery is null))
@@ -57,6 +58,7 @@ create table deliveries (
     created_at  timestamptz not null,
     ended_at    timestamptz,
     primary key (tenant_id, delivery_id),
+    foreign key (tenant_id, monitor_id) references monitors on delete cascade,
     check ((status = 'pending') = (due_at is not null)),
     check ((status = 'pending') = (ended_at is null)),
     check ((status = 'failed') = (reason is not null)),

@@ -22,6 +22,7 @@ use crate::config::{
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
+use crate::monitors::tick::{self, Ticker};
 use crate::queue::charge::Charges;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{Watch, WatchSettings};
@@ -127,7 +128,7 @@ impl Service {
             let (pool, options) = (database.pool().clone(), database.connect_options().clone());
             let watch = Watch::start(pool.clone(), options, WatchSettings::default(), &stop);
             let charges = Charges::start(pool, Arc::clone(ring), &stop);
-            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch, charges });
+            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
         }
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;
@@ -139,13 +140,16 @@ impl Service {
         };
         tracing::info!(address = address.map(tracing::field::display), admin = %admin.address, "listening");
         let pool = database.pool().clone();
-        let stopped = stop.clone();
+        let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
             if !prepared && !prepare(&pool, ring.as_deref(), &stopped).await? {
                 return Ok(());
             }
             match (worker, ring) {
-                (Some(config), Some(ring)) => work(WorkerDeps { pool, ring, upstream, config }, sender, stopped).await,
+                (Some(config), Some(ring)) => {
+                    let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
+                    work(WorkerDeps { pool, ring, upstream, config }, sender, ticker, stopped).await
+                }
                 _ => {
                     stopped.cancelled().await;
                     Ok(())
@@ -234,16 +238,16 @@ pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Op
     }
 }
 
-/// The worker, and the deliverer of webhooks beside it: where the one ends, the other does.
-async fn work(deps: WorkerDeps, sender: Sender, stop: CancellationToken) -> Result<(), ServiceError> {
-    let delivering = stop.child_token();
+/// The worker, and beside it the tick of the monitors and the deliverer of webhooks: where the first ends, the others do.
+async fn work(deps: WorkerDeps, sender: Sender, ticker: Ticker, stop: CancellationToken) -> Result<(), ServiceError> {
+    let beside = stop.child_token();
     let post = webhooks::Deps { pool: deps.pool.clone(), ring: Arc::clone(&deps.ring), sender, lease: deps.config.lease() };
     let working = async {
         let ended = worker::run(deps, stop).await;
-        delivering.cancel();
+        beside.cancel();
         ended
     };
-    let (ended, ()) = tokio::join!(working, webhooks::run(post, delivering.clone()));
+    let (ended, (), ()) = tokio::join!(working, tick::run(ticker, beside.clone()), webhooks::run(post, beside.clone()));
     Ok(ended?)
 }
 

@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("history", &["search", "contract"]),
     ("scans", &["history", "tenants", "search", "contract"]),
     ("webhooks", &["db", "tenants", "contract"]),
+    ("monitors", &["scans", "history", "webhooks", "tenants", "search", "contract"]),
     ("account", &["scans", "tenants", "contract"]),
     ("queue", &["db", "scans", "history", "tenants", "upstream", "search", "contract"]),
     ("config", &["upstream"]),

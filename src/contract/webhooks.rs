@@ -3,7 +3,7 @@
 //! Not here: where a webhook may be (`webhooks::Guard`), because that depends on a setting; what is sent (`monitors`).
 
 use super::declare::request;
-use super::primitives::{Cursor, PageLimit, text};
+use super::primitives::{Cursor, PageLimit};
 use super::query::query;
 use super::words::words;
 use crate::ids::{DeliveryId, MonitorId};
@@ -73,32 +73,13 @@ words! {
     }
 }
 
-text! {
-    /// A monitor's id, to filter by.
-    pub struct MonitorRef {
-        allowed: "an id of the form mon_ and 32 hexadecimal digits",
-        accepts: |text| text.parse::<MonitorId>().is_ok(),
-        forwards: str::to_owned,
-        examples: ["mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"],
-        schema: { pattern: "^mon_[0-9a-f]{32}$" },
-    }
-}
-
-impl MonitorRef {
-    /// The id; every text of this type is one.
-    #[must_use]
-    pub fn id(&self) -> Option<MonitorId> {
-        self.as_str().parse().ok()
-    }
-}
-
 request! {
     /// The query of `GET /v1/deliveries`.
     pub struct DeliveriesQuery for "the query of deliveries" {
         required {}
         optional {
             /// Only deliveries of this monitor.
-            monitor_id: MonitorRef;
+            monitor_id: MonitorId;
             /// Only deliveries in this status.
             status: DeliveryStatus;
             /// The most deliveries of a page.

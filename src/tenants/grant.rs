@@ -22,6 +22,8 @@ const VERSION: u8 = 1;
 pub enum Purpose {
     /// One scan, until it ends.
     Scan,
+    /// The runs of one monitor, until it is paused by its caller or deleted.
+    Monitor,
     /// No key of a caller, but a secret that signs what is sent to a webhook.
     Webhook,
 }
@@ -32,6 +34,7 @@ impl Purpose {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scan => "scan",
+            Self::Monitor => "monitor",
             Self::Webhook => "webhook",
         }
     }
@@ -39,7 +42,7 @@ impl Purpose {
     /// The purpose of a word in the table.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Scan, Self::Webhook].into_iter().find(|purpose| word == purpose.as_str())
+        [Self::Scan, Self::Monitor, Self::Webhook].into_iter().find(|purpose| purpose.as_str() == word)
     }
 }
 
@@ -174,7 +177,8 @@ mod tests {
         for (moved, what) in [
             (GrantTerms { tenant: TenantId::new(), ..terms }, "another tenant"),
             (GrantTerms { grant: GrantId::new(), ..terms }, "another grant"),
-            (GrantTerms { purpose: Purpose::Webhook, ..terms }, "another purpose"),
+            (GrantTerms { purpose: Purpose::Webhook, ..terms }, "another purpose, of no key"),
+            (GrantTerms { purpose: Purpose::Monitor, ..terms }, "another purpose"),
             (GrantTerms { expires_at: "2027-01-01T00:00:00.123457Z".parse().unwrap(), ..terms }, "a later expiry"),
         ] {
             assert_eq!(moved.open(&ring, &sealed).unwrap_err(), NotOpened::Altered, "{what}");

@@ -220,6 +220,14 @@ impl World {
         self.work("wipe expired", wipe).await
     }
 
+    /// Slots that are due are decided, runs that have ended are judged; the twin's own too.
+    pub async fn tick(&mut self) -> Seen {
+        let ticker = crate::monitors::ticker(&self.pool);
+        // How many is no matter, and when the next comes is a matter of time.
+        let tick = async { ticker.tick(Timestamp::now()).await.map(|pass| pass.failed) };
+        self.work_on(Business::All, "tick", tick).await.map(drop)
+    }
+
     /// Second phases that are due begin.
     pub async fn second_phase(&mut self) -> Seen {
         let pool = self.pool.clone();

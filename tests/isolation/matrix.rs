@@ -29,6 +29,8 @@ enum Names {
     Live,
     /// An item that was searched.
     Item,
+    /// A monitor.
+    Monitor,
     /// A monitor with a webhook.
     Webhook,
     /// A delivery to one.
@@ -75,6 +77,13 @@ fn cases() -> Vec<Case> {
         Case { own: 202, ..read("POST /v1/monitors/{id}/test", Names::Webhook) },
         read("POST /v1/monitors/{id}/rotate-secret", Names::Webhook),
         read("POST /v1/monitors/{id}/enable-webhook", Names::Webhook),
+        read("GET /v1/monitors/{id}", Names::Monitor),
+        Case { body: Some(|| json!({"name": "of the matrix"})), ..read("PATCH /v1/monitors/{id}", Names::Monitor) },
+        Case { own: 204, ..read("DELETE /v1/monitors/{id}", Names::Monitor) },
+        Case { own: 202, ..read("POST /v1/monitors/{id}/run", Names::Monitor) },
+        read("POST /v1/monitors/{id}/pause", Names::Monitor),
+        read("POST /v1/monitors/{id}/resume", Names::Monitor),
+        read("GET /v1/monitors/{id}/slots", Names::Monitor),
     ]
 }
 
@@ -149,13 +158,20 @@ async fn order_as(office: &Office, key: &str) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
+async fn watch_as(office: &Office, key: &str) -> String {
+    let answer = office.post_as(key, "/v1/monitors", &crate::monitors::monitor()).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
 /// A monitor of each caller with a webhook, or a delivery to it.
 async fn told_pair(office: &Office, is_delivery: bool) -> Pair {
     let pool = office.db.pool();
     let mut ids = Vec::new();
     for key in [KEY, OTHER] {
+        let monitor = watch_as(office, key).await.parse().unwrap();
         let tenant = post::tenant(pool, key).await;
-        let (monitor, _) = post::webhook(pool, tenant, "http://hooks.test/").await;
+        post::open_for(&ring(), pool, tenant, monitor, "http://hooks.test/").await;
         ids.push(if is_delivery { post::enqueue(pool, tenant, monitor).await.to_string() } else { monitor.to_string() });
     }
     let [own, others] = ids.try_into().unwrap();
@@ -163,6 +179,10 @@ async fn told_pair(office: &Office, is_delivery: bool) -> Pair {
 }
 
 async fn pair(office: &Office, names: Names) -> Pair {
+    if let Names::Monitor = names {
+        let [own, others] = [watch_as(office, KEY).await, watch_as(office, OTHER).await];
+        return Pair { own, others, random: MonitorId::new().to_string() };
+    }
     if let Names::Webhook | Names::Delivery = names {
         return told_pair(office, matches!(names, Names::Delivery)).await;
     }

@@ -130,7 +130,7 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
         assert!(matches!(refused, WebhookError::InvalidState(_)), "{refused}");
     }
     assert_eq!(post.endpoint(monitor).await, None);
-    assert_eq!(post.count("select count(*) from key_grants").await, 0);
+    assert_eq!(post.count("select count(*) from key_grants where purpose = 'webhook'").await, 0);
     assert_eq!(receiver.count(), 1);
     let mut tx = post.pool().begin().await.unwrap();
     endpoint::close(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap();
@@ -161,5 +161,23 @@ async fn sent_again_in_the_middle_of_its_last_try_it_begins_anew() {
     receiver.on_any().reply(Reply::status(200));
     post.due_now(id).await;
     assert_eq!(post.ended(id).await.delivery.status, DeliveryStatus::Delivered);
+    deliverer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_its_monitor_all_of_it_goes() {
+    let post = Post::open().await;
+    let (receiver, monitor) = post.receiver("deleted.test").await;
+    receiver.on_any().reply(Reply::status(500));
+    let deliverer = post.deliverer();
+    let id = post.enqueue(monitor).await;
+    post.tried(id, 1).await;
+    let monitors = sqlx::query("delete from monitors where monitor_id = $1").bind(monitor.uuid());
+    monitors.execute(post.pool()).await.unwrap();
+    for table in ["webhook_endpoints", "deliveries", "delivery_tries", "key_grants where purpose = 'webhook'"] {
+        let count = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from {table}")));
+        let count: i64 = count.fetch_one(post.pool()).await.unwrap();
+        assert_eq!(count, 0, "{table}");
+    }
     deliverer.stop().await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use farescan::config::WebhookConfig;
 use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
-use farescan::ids::{DeliveryId, MonitorId, TenantId};
+use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants;
 use farescan::webhooks::{self, Guard, Sender, endpoint, read};
@@ -186,11 +186,23 @@ pub async fn webhook(pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, 
 }
 
 pub async fn webhook_under(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, String) {
-    let monitor = MonitorId::new();
+    let (monitor, grant) = (MonitorId::new(), GrantId::new());
+    // One that never runs, and holds no key.
+    let make = "with held as (
+                    insert into key_grants (tenant_id, grant_id, purpose, key_id, nonce, ciphertext, created_at, expires_at, wiped_at)
+                    values ($1, $3, 'monitor', 'none', '', '', now(), now(), now()))
+                insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, paused, grant_id, created_at, updated_at)
+                values ($1, $2, 'told', '0 6 * * *', 'UTC', '{}', 'flights', true, $3, now(), now())";
+    sqlx::query(make).bind(tenant.uuid()).bind(monitor.uuid()).bind(grant.uuid()).execute(pool).await.unwrap();
+    (monitor, open_for(ring, pool, tenant, monitor, url).await)
+}
+
+/// Opens the webhook of a monitor; its secret.
+pub async fn open_for(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, monitor: MonitorId, url: &str) -> String {
     let mut tx = pool.begin().await.unwrap();
     let secret = endpoint::open(&mut tx, ring, tenant, monitor, url, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
-    (monitor, secret.0.to_string())
+    secret.0.to_string()
 }
 
 pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> DeliveryId {

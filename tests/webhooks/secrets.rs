@@ -42,7 +42,7 @@ async fn a_rotation_signs_with_both_for_a_day() {
     let third = rotated(&post, monitor, Timestamp::now()).await.unwrap();
     sent(2, &[&second, &third], &[&first]).await;
     assert_eq!(
-        post.count("select count(*) from key_grants").await,
+        post.count("select count(*) from key_grants where purpose = 'webhook'").await,
         3,
         "of the other webhook one, of this two: what had ended is gone"
     );

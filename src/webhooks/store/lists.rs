@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError};
-use crate::ids::{DeliveryId, TenantId};
+use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 struct Row {
     delivery_id: Uuid,
@@ -52,7 +52,7 @@ pub(in crate::webhooks) async fn deliveries(
          order by delivery_id desc limit $5",
         tenant.uuid(),
         before.map(DeliveryId::uuid),
-        query.monitor_id.as_ref().and_then(|monitor| monitor.id()).map(|monitor| monitor.uuid()),
+        query.monitor_id.map(MonitorId::uuid),
         query.status.map(DeliveryStatus::as_str),
         limit,
     );

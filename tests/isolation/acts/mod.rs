@@ -5,6 +5,7 @@ mod account;
 mod control;
 mod history;
 mod lost;
+mod monitors;
 mod orders;
 mod phases;
 mod webhooks;
@@ -39,6 +40,8 @@ pub const ACTS: &[Act] = &[
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
     Act { name: "webhooks", play: |world| Box::pin(webhooks::play(world)) },
+    Act { name: "monitors", play: |world| Box::pin(monitors::play(world)) },
+    Act { name: "slots", play: |world| Box::pin(monitors::slots(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
 ];
 

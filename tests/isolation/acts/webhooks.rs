@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::id;
-use crate::isolation::world::{Seen, World};
+use crate::isolation::world::{Noticed, Seen, World};
 use crate::support::app::ring;
 use crate::support::reply::Reply;
 use crate::webhooks::post::{self, Names};
@@ -16,7 +16,9 @@ use crate::webhooks::post::{self, Names};
 const URL: &str = "http://hooks.test/fares";
 
 async fn open(world: &mut World, tenant: TenantId) -> Seen<MonitorId> {
-    let (pool, monitor) = (world.pool.clone(), MonitorId::new());
+    let made = world.post("/v1/monitors", crate::monitors::monitor()).await?;
+    let pool = world.pool.clone();
+    let monitor: MonitorId = id(&made)?.parse().map_err(|_| Noticed("no monitor's id".to_owned()))?;
     let opening = async {
         let mut tx = pool.begin().await?;
         endpoint::open(&mut tx, &ring(), tenant, monitor, URL, Timestamp::now()).await?;
