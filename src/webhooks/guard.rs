@@ -168,7 +168,6 @@ mod tests {
             "https://me:secret@hooks.example.com/",
             "https://me@hooks.example.com/",
             "https://hooks.example.com/#part",
-            "https:///path",
             "https://",
             "ftp://hooks.example.com/",
             "file:///etc/passwd",

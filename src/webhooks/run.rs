@@ -61,11 +61,11 @@ impl Deps {
 /// database does not end it.
 pub async fn run(deps: Deps, stop: CancellationToken) {
     let deps = Arc::new(deps);
-    let (places, tries, wake) = (Arc::new(Semaphore::new(PLACES as usize)), TaskTracker::new(), Notify::new());
+    let (places, tries, wake) = (Arc::new(Semaphore::new(PLACES as usize)), TaskTracker::new(), Arc::new(Notify::new()));
     // Not cancelled from outside: what was just taken would lie until its lease has run out.
     let delivering = async {
         while !stop.is_cancelled() {
-            let wait = look(&deps, &places, &tries, &stop).await;
+            let wait = look(&deps, &places, &tries, &wake, &stop).await;
             tokio::select! {
                 () = sleep(wait) => {}
                 () = wake.notified() => {}
@@ -83,7 +83,13 @@ pub async fn run(deps: Deps, stop: CancellationToken) {
 }
 
 /// Takes what is due, as far as there are places; gives how long the next look is of no use.
-async fn look(deps: &Arc<Deps>, places: &Arc<Semaphore>, tries: &TaskTracker, stop: &CancellationToken) -> Duration {
+async fn look(
+    deps: &Arc<Deps>,
+    places: &Arc<Semaphore>,
+    tries: &TaskTracker,
+    wake: &Arc<Notify>,
+    stop: &CancellationToken,
+) -> Duration {
     let Some(Ok(mut free)) = stop.run_until_cancelled(Arc::clone(places).acquire_owned()).await else { return LOOK };
     while let Ok(one) = Arc::clone(places).try_acquire_owned() {
         free.merge(one);
@@ -106,8 +112,12 @@ async fn look(deps: &Arc<Deps>, places: &Arc<Semaphore>, tries: &TaskTracker, st
     let got = taken.len();
     for taken in taken {
         let Some(place) = free.split(1) else { break };
-        let deps = Arc::clone(deps);
-        tries.spawn(async move { carry_out(&deps, taken, place).await });
+        let (deps, wake) = (Arc::clone(deps), Arc::clone(wake));
+        tries.spawn(async move {
+            carry_out(&deps, taken, place).await;
+            // Its endpoint is free again, and may have more that is due.
+            wake.notify_one();
+        });
     }
     if got == asked_for { Duration::ZERO } else { wait.unwrap_or(LOOK).clamp(SHORTEST_WAIT, LOOK) }
 }
