@@ -148,7 +148,7 @@ impl Service {
             match (worker, ring) {
                 (Some(config), Some(ring)) => {
                     let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
-                    work(WorkerDeps { pool, ring, upstream, config }, sender, ticker, stopped).await
+                    Box::pin(work(WorkerDeps { pool, ring, upstream, config }, sender, ticker, stopped)).await
                 }
                 _ => {
                     stopped.cancelled().await;

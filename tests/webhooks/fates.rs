@@ -1,5 +1,6 @@
 //! What becomes of a delivery, case by case.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -153,7 +154,7 @@ async fn every_delivery_has_the_fate_that_was_promised() {
         }
         // A name is looked up once a try: there is no second look that could see something else.
         assert_eq!(post.names.asked(&name), seen.tries.len(), "{}", case.what);
-        table += &format!("{:50} {fate}\n", case.what);
+        writeln!(table, "{:50} {fate}", case.what).unwrap();
     }
     assert_eq!(trap.count(), 0, "what must not be reached was reached: {:#?}", trap.calls());
     deliverer.stop().await;

@@ -28,7 +28,10 @@ pub const TRY_TIME: Duration = Duration::from_millis(700);
 
 /// Where names lead: one answer after the other, the last stays. Counts who asks.
 #[derive(Clone, Default)]
-pub struct Names(Arc<Mutex<HashMap<String, (Vec<Vec<SocketAddr>>, usize)>>>);
+pub struct Names(Arc<Mutex<HashMap<String, Led>>>);
+
+/// The answers that are left, and how many were given.
+type Led = (Vec<Vec<SocketAddr>>, usize);
 
 impl Names {
     pub fn lead(&self, name: &str, answers: &[&[SocketAddr]]) {

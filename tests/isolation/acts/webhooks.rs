@@ -101,6 +101,11 @@ pub async fn play(world: &mut World) -> Seen {
     world.ask("POST", &format!("/v1/deliveries/{second}/resend"), None).await?;
     deliver(world, &names, tenant).await?;
 
+    ends(world, &names, tenant, [monitor, other]).await
+}
+
+/// A receiver that wants no more, secrets that are rotated, webhooks that are moved and closed.
+async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, other]: [MonitorId; 2]) -> Seen {
     world.app.upstream.on_any().reply(Reply::status(410));
     let waits = tell(world, tenant, monitor).await?;
     world
@@ -108,7 +113,7 @@ pub async fn play(world: &mut World) -> Seen {
         .await?;
     let test = world.ask("POST", &format!("/v1/monitors/{monitor}/test"), None).await?;
     let test = id(&test)?;
-    deliver(world, &names, tenant).await?;
+    deliver(world, names, tenant).await?;
     for delivery in [&waits, &test] {
         world.get(&format!("/v1/deliveries/{delivery}")).await?;
     }
