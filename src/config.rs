@@ -223,6 +223,15 @@ impl Default for WorkerConfig {
     }
 }
 
+/// Where webhooks may be (`crate::webhooks`).
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Webhooks")]
+pub struct WebhookConfig {
+    /// Lets webhooks be at http, at every port and at 127.0.0.1: for trying things out, never where others have keys
+    #[arg(long, env = "FARESCAN_WEBHOOKS_ALLOW_INSECURE")]
+    pub webhooks_allow_insecure: bool,
+}
+
 /// The master key that seals the callers' keys while their scans run (`crate::tenants`).
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Keys")]

@@ -130,6 +130,11 @@ prefixed_id!(
     MonitorId,
     "mon"
 );
+prefixed_id!(
+    /// A delivery: one event that is sent to a webhook.
+    DeliveryId,
+    "dlv"
+);
 
 #[cfg(test)]
 mod tests {

@@ -67,6 +67,7 @@ pub mod account;
 pub mod history;
 pub mod monitors;
 pub mod scans;
+pub mod webhooks;
 
 pub mod queue;
 pub mod worker;

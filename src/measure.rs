@@ -20,6 +20,7 @@ const ITEMS: &str = "farescan_items_ended_total";
 const BATCH_SECONDS: &str = "farescan_queue_batch_duration_seconds";
 const BATCH_SIZE: &str = "farescan_queue_batch_size";
 const WAITING: &str = "farescan_answers_waiting";
+const TRIES: &str = "farescan_webhook_tries_total";
 const LEASE: &str = "farescan_lease_renewed_timestamp_seconds";
 const POOL: &str = "farescan_database_connections";
 const POOL_MOST: &str = "farescan_database_connections_max";
@@ -76,6 +77,7 @@ fn describe() {
     describe_histogram!(BATCH_SECONDS, "One batch of the queue's steps, tries again included");
     describe_histogram!(BATCH_SIZE, "Items in one batch of the queue's steps");
     describe_gauge!(WAITING, "Paid answers that are not stored yet");
+    describe_counter!(TRIES, "Tries to deliver to webhooks, by what came of them");
     describe_gauge!(LEASE, "When this worker's lease was last renewed; half a lease later no call begins");
     describe_gauge!(POOL, "Connections of this process's pool, by state");
     describe_gauge!(POOL_MOST, "Connections that this process's pool may hold");
@@ -183,6 +185,11 @@ pub fn batch(step: &'static str, size: usize, took: Duration) {
 /// A paid answer waits until it is stored.
 pub fn answer_waiting() -> Open {
     Open::new(gauge!(WAITING))
+}
+
+/// A delivery was tried: `delivered`, or why not.
+pub fn webhook_try(outcome: &'static str) {
+    counter!(TRIES, "outcome" => outcome).increment(1);
 }
 
 /// This worker's lease was renewed.

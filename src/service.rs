@@ -16,7 +16,9 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
+};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
@@ -27,6 +29,7 @@ use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, ConfigFault};
+use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
 /// How long after a failure the database is tried again.
@@ -45,6 +48,7 @@ pub struct Settings {
     pub database: DatabaseConfig,
     pub keys: KeysConfig,
     pub pace: PaceConfig,
+    pub webhooks: WebhookConfig,
     /// `None`: no worker in this process.
     pub worker: Option<WorkerConfig>,
 }
@@ -70,6 +74,8 @@ pub enum ServiceError {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    #[error("webhooks cannot be called: {0}")]
+    Webhooks(#[source] reqwest::Error),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
     #[error("a part of the service ended without being told to: {0}")]
@@ -112,8 +118,11 @@ impl Service {
             Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
             _ => None,
         };
+        let guard = Guard::new(&settings.webhooks);
+        let sender = Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
             .with_limits(&settings.limits)
+            .with_guard(guard)
             .ending_with(stop.clone());
         if let Some(ring) = &ring {
             let (pool, options) = (database.pool().clone(), database.connect_options().clone());
@@ -139,14 +148,7 @@ impl Service {
             match (worker, ring) {
                 (Some(config), Some(ring)) => {
                     let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
-                    let ticking = stopped.child_token();
-                    let worker = async {
-                        let ended = worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await;
-                        ticking.cancel();
-                        ended
-                    };
-                    let (ended, ()) = tokio::join!(worker, tick::run(ticker, ticking.clone()));
-                    Ok(ended?)
+                    Box::pin(work(WorkerDeps { pool, ring, upstream, config }, sender, ticker, stopped)).await
                 }
                 _ => {
                     stopped.cancelled().await;
@@ -234,6 +236,19 @@ pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Op
         (None, None, Some(folder)) => Keyring::read_or_make(&folder.join("master.key")).map(Some),
         (None, None, None) => Ok(None),
     }
+}
+
+/// The worker, and beside it the tick of the monitors and the deliverer of webhooks: where the first ends, the others do.
+async fn work(deps: WorkerDeps, sender: Sender, ticker: Ticker, stop: CancellationToken) -> Result<(), ServiceError> {
+    let beside = stop.child_token();
+    let post = webhooks::Deps { pool: deps.pool.clone(), ring: Arc::clone(&deps.ring), sender, lease: deps.config.lease() };
+    let working = async {
+        let ended = worker::run(deps, stop).await;
+        beside.cancel();
+        ended
+    };
+    let (ended, (), ()) = tokio::join!(working, tick::run(ticker, beside.clone()), webhooks::run(post, beside.clone()));
+    Ok(ended?)
 }
 
 /// The worker's settings with the folder of its spool: as set, or in the data folder.

@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tenants", &["db", "search"]),
     ("history", &["search", "contract"]),
     ("scans", &["db", "history", "tenants", "search", "contract"]),
+    ("webhooks", &["db", "tenants", "contract"]),
     ("monitors", &["db", "scans", "history", "webhooks", "tenants", "search", "contract"]),
     ("account", &["db", "scans", "tenants", "contract"]),
     ("queue", &["db", "scans", "history", "tenants", "upstream", "search", "contract"]),

@@ -19,4 +19,5 @@ mod queue;
 mod scans;
 mod support;
 mod tenants;
+mod webhooks;
 mod worker;

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig,
+    WorkerConfig,
 };
 use crate::sandbox::{self, SandboxOptions};
 use crate::service::{Service, Settings};
@@ -41,6 +42,8 @@ pub struct Args {
     #[command(flatten)]
     worker: WorkerConfig,
     #[command(flatten)]
+    webhooks: WebhookConfig,
+    #[command(flatten)]
     log: LogConfig,
 }
 
@@ -60,6 +63,7 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         database: args.database,
         keys: args.keys,
         pace: args.pace,
+        webhooks: args.webhooks,
         worker: (!args.no_worker).then_some(args.worker),
     };
     let service = Service::start(settings, stop.clone()).await?;

@@ -4,7 +4,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use super::serve::end_signal;
-use crate::config::{AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig};
+use crate::config::{
+    AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
+};
 use crate::service::{Service, Settings};
 use crate::telemetry;
 
@@ -22,6 +24,8 @@ pub struct Args {
     #[command(flatten)]
     worker: WorkerConfig,
     #[command(flatten)]
+    webhooks: WebhookConfig,
+    #[command(flatten)]
     log: LogConfig,
 }
 
@@ -36,6 +40,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         database: args.database,
         keys: args.keys,
         pace: PaceConfig::default(),
+        webhooks: args.webhooks,
         worker: Some(args.worker),
     };
     let stop = CancellationToken::new();

@@ -35,6 +35,7 @@ pub mod rotation;
 pub mod scans;
 mod status;
 pub mod usage;
+pub mod webhooks;
 mod words;
 
 pub use alias::Alias;

@@ -33,6 +33,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Scans", description = "One request over many dates, markets or values, paced inside the caller's plan"),
         (name = "Monitors", description = "A scan on a schedule, what became of each slot, and when to tell"),
         (name = "History", description = "What scans have seen"),
+        (name = "Webhooks", description = "What monitors tell, and whether it arrived"),
         (name = "Account", description = "The caller's key and plan"),
         (name = "Service", description = "This service itself")
     ),
@@ -158,6 +159,8 @@ pub(super) struct ListErrors;
 pub(super) struct RotationErrors;
 /// Error answers of a lane's bounds.
 pub(super) struct BoundErrors;
+/// Error answers of what is sent to a webhook.
+pub(super) struct WebhookErrors;
 /// Error answers of what takes no parameter.
 pub(super) struct AccountErrors;
 
@@ -273,6 +276,13 @@ impl IntoResponses for BoundErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let no_lane = (ErrorType::NotFound, "There is no such lane");
         described(&[FAULTS, BAD_KEY, no_lane, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for WebhookErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let off = (ErrorType::InvalidState, "The webhook is switched off, is no more, or had too many new secrets within a day");
+        described(&[BAD_KEY, UNKNOWN, off, DEFECT, AWAY])
     }
 }
 

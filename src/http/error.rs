@@ -22,6 +22,7 @@ use crate::paging::PageError;
 use crate::scans::ScanError;
 use crate::scans::watch::WatchError;
 use crate::tenants::rotate::RotateError;
+use crate::webhooks::WebhookError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
@@ -222,6 +223,17 @@ impl From<RotateError> for ApiError {
                 "the new key owns something here already, and two callers are not made one: use a key of its own",
             ),
             RotateError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<WebhookError> for ApiError {
+    fn from(error: WebhookError) -> Self {
+        match error {
+            WebhookError::NoEndpoint | WebhookError::NoDelivery => Self::not_found(error.to_string()),
+            WebhookError::InvalidState(message) => Self::invalid_state(message),
+            WebhookError::Database(error) => error.into(),
+            WebhookError::TooLarge(_) | WebhookError::Secret(_) => Self::internal(error),
         }
     }
 }

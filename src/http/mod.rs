@@ -7,6 +7,7 @@
 mod account;
 mod admin;
 pub mod auth;
+mod deliveries;
 mod docs;
 pub mod error;
 mod events;
@@ -47,13 +48,14 @@ use utoipa_axum::routes;
 use self::error::ApiError;
 use self::limits::Limits;
 pub use self::serve::serve;
-use crate::config::{LimitConfig, PaceConfig};
+use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::measure;
 use crate::queue::charge::{Charges, Spent};
 use crate::scans::watch::Watch;
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
 use crate::upstream::Client;
+use crate::webhooks::Guard;
 
 /// What handlers reach. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -64,6 +66,8 @@ pub struct AppState {
     custody: Option<Custody>,
     /// Absent where nobody limits: in tests.
     limits: Option<Arc<Limits>>,
+    /// Says where a webhook may be.
+    guard: Guard,
     /// Cancelled when the process was told to end.
     pub(crate) stop: CancellationToken,
 }
@@ -85,7 +89,14 @@ impl AppState {
     /// The state of a service that asks `upstream` and keeps its work in `pool`.
     #[must_use]
     pub fn new(upstream: Client, pool: Option<PgPool>) -> Self {
-        Self { upstream, pool, custody: None, limits: None, stop: CancellationToken::new() }
+        Self {
+            upstream,
+            pool,
+            custody: None,
+            limits: None,
+            guard: Guard::new(&WebhookConfig::default()),
+            stop: CancellationToken::new(),
+        }
     }
 
     /// The same state of a service that takes orders.
@@ -98,6 +109,12 @@ impl AppState {
     #[must_use]
     pub fn with_limits(self, config: &LimitConfig) -> Self {
         Self { limits: Some(Arc::new(Limits::new(config))), ..self }
+    }
+
+    /// The same state of a service whose callers may have webhooks where this says.
+    #[must_use]
+    pub fn with_guard(self, guard: Guard) -> Self {
+        Self { guard, ..self }
     }
 
     /// The same state of a service that ends with `stop`.
@@ -130,6 +147,12 @@ impl AppState {
         if let Some(custody) = &self.custody {
             custody.charges.note(key, spent);
         }
+    }
+
+    /// Says where a caller's webhook may be.
+    #[must_use]
+    pub fn guard(&self) -> Guard {
+        self.guard
     }
 
     /// The database.
@@ -178,6 +201,13 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(history::hotels))
         .routes(routes!(history::latest_flights))
         .routes(routes!(history::latest_hotels))
+        // Webhooks: what monitors tell.
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::detail))
+        .routes(routes!(deliveries::resend))
+        .routes(routes!(deliveries::test))
+        .routes(routes!(deliveries::rotate_secret))
+        .routes(routes!(deliveries::enable))
         // The account.
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))

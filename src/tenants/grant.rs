@@ -1,4 +1,4 @@
-//! A sealed marketplace key, held for one piece of ordered work.
+//! A sealed marketplace key, held for one piece of ordered work; or another secret, sealed the same way.
 //!
 //! XChaCha20-Poly1305 with a random 24-byte nonce. The associated data bind version, ring key, tenant, purpose, grant and expiry, so a row
 //! that was moved or changed does not open (security.md, "Grant"). The first byte of what is stored is the version of this form. Not
@@ -24,6 +24,8 @@ pub enum Purpose {
     Scan,
     /// The runs of one monitor, until it is paused by its caller or deleted.
     Monitor,
+    /// No key of a caller, but a secret that signs what is sent to a webhook.
+    Webhook,
 }
 
 impl Purpose {
@@ -33,13 +35,14 @@ impl Purpose {
         match self {
             Self::Scan => "scan",
             Self::Monitor => "monitor",
+            Self::Webhook => "webhook",
         }
     }
 
     /// The purpose of a word in the table.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Scan, Self::Monitor].into_iter().find(|purpose| purpose.as_str() == word)
+        [Self::Scan, Self::Monitor, Self::Webhook].into_iter().find(|purpose| purpose.as_str() == word)
     }
 }
 
@@ -82,14 +85,20 @@ impl GrantTerms {
     /// Seals `key` under the ring's primary.
     #[must_use]
     pub fn seal(&self, ring: &Keyring, key: &CallerKey) -> SealedKey {
+        self.seal_secret(ring, key.expose().as_bytes())
+    }
+
+    /// Seals any secret under the ring's primary.
+    #[must_use]
+    pub fn seal_secret(&self, ring: &Keyring, secret: &[u8]) -> SealedKey {
         let primary = ring.primary();
         let mut nonce = [0; 24];
         rand::rng().fill_bytes(&mut nonce);
         let bound = self.associated_data(&primary.id);
-        let message = Payload { msg: key.expose().as_bytes(), aad: &bound };
+        let message = Payload { msg: secret, aad: &bound };
         let sealed = XChaCha20Poly1305::new((&*primary.sealing).into())
             .encrypt(&XNonce::from(nonce), message)
-            .expect("sealing fails for messages over 256 GiB only, a key has 512 bytes at most");
+            .expect("sealing fails for messages over 256 GiB only, secrets are short");
         let ciphertext = [&[VERSION], sealed.as_slice()].concat();
         SealedKey { key_id: primary.id.clone(), nonce: nonce.to_vec(), ciphertext }
     }
@@ -99,15 +108,23 @@ impl GrantTerms {
     /// # Errors
     /// When the ring lacks the key, or anything differs from what was sealed.
     pub fn open(&self, ring: &Keyring, sealed: &SealedKey) -> Result<CallerKey, NotOpened> {
+        let opened = self.open_secret(ring, sealed)?;
+        std::str::from_utf8(&opened).map(CallerKey::new).map_err(|_| NotOpened::Altered)
+    }
+
+    /// Opens what [`GrantTerms::seal_secret`] made under the same terms.
+    ///
+    /// # Errors
+    /// When the ring lacks the key, or anything differs from what was sealed.
+    pub fn open_secret(&self, ring: &Keyring, sealed: &SealedKey) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
         let ring_key = ring.key(&sealed.key_id).ok_or_else(|| NotOpened::KeyMissing(sealed.key_id.clone()))?;
         let nonce: [u8; 24] = sealed.nonce.as_slice().try_into().map_err(|_| NotOpened::Altered)?;
         let Some((&VERSION, ciphertext)) = sealed.ciphertext.split_first() else { return Err(NotOpened::Altered) };
         let bound = self.associated_data(&ring_key.id);
-        let opened = XChaCha20Poly1305::new((&*ring_key.sealing).into())
+        XChaCha20Poly1305::new((&*ring_key.sealing).into())
             .decrypt(&XNonce::from(nonce), Payload { msg: ciphertext, aad: &bound })
             .map(Zeroizing::new)
-            .map_err(|_| NotOpened::Altered)?;
-        std::str::from_utf8(&opened).map(CallerKey::new).map_err(|_| NotOpened::Altered)
+            .map_err(|_| NotOpened::Altered)
     }
 
     /// Version, key id, tenant, purpose, grant id, expiry; texts with their length, so that no two terms read the same.
@@ -160,6 +177,7 @@ mod tests {
         for (moved, what) in [
             (GrantTerms { tenant: TenantId::new(), ..terms }, "another tenant"),
             (GrantTerms { grant: GrantId::new(), ..terms }, "another grant"),
+            (GrantTerms { purpose: Purpose::Webhook, ..terms }, "another purpose, of no key"),
             (GrantTerms { purpose: Purpose::Monitor, ..terms }, "another purpose"),
             (GrantTerms { expires_at: "2027-01-01T00:00:00.123457Z".parse().unwrap(), ..terms }, "a later expiry"),
         ] {

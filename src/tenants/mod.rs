@@ -15,4 +15,4 @@ pub mod store;
 pub use fingerprint::Fingerprint;
 pub use grant::{GrantTerms, Purpose, SealedKey};
 pub use keyring::{Keyring, KeyringError};
-pub use store::{GrantError, open_grant};
+pub use store::{GrantError, HeldSecret, open_grant, open_secrets};

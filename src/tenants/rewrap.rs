@@ -57,11 +57,11 @@ pub async fn rewrap(pool: &PgPool, ring: &Keyring) -> sqlx::Result<Rewrapped> {
     Ok(done)
 }
 
-/// The same key under the primary; the text says why it does not open.
+/// The same secret under the primary; the text says why it does not open.
 fn sealed_anew(ring: &Keyring, held: &HeldGrant) -> Result<SealedKey, String> {
     let purpose = held.purpose.ok_or("this version does not know what they are for")?;
     let (tenant, grant) = held.id;
     let terms = GrantTerms { tenant, grant, purpose, expires_at: held.expires_at };
-    let key = terms.open(ring, &held.sealed).map_err(|error| error.to_string())?;
-    Ok(terms.seal(ring, &key))
+    let secret = terms.open_secret(ring, &held.sealed).map_err(|error| error.to_string())?;
+    Ok(terms.seal_secret(ring, &secret))
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use super::fingerprint::Fingerprint;
 use super::grant::{GrantTerms, NotOpened, Purpose, SealedKey};
@@ -298,6 +299,63 @@ pub async fn open_grant(
         terms.open(ring, &sealed)
     });
     opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce })
+}
+
+/// Secrets that a tenant's grants hold, with the time that each of them ends, in the order of `grants`; those that were wiped or have
+/// expired at `now` are left out.
+///
+/// # Errors
+/// [`GrantError::NotOpened`] when one of them does not open.
+pub async fn open_secrets(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    grants: &[GrantId],
+    now: Timestamp,
+) -> Result<Vec<HeldSecret>, GrantError> {
+    let ids: Vec<_> = grants.iter().map(|grant| grant.uuid()).collect();
+    let rows = sqlx::query!(
+        "select grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants
+         where tenant_id = $1 and grant_id = any ($2) and wiped_at is null and expires_at > $3
+         order by array_position($2, grant_id)",
+        tenant.uuid(),
+        &ids,
+        now.to_sqlx() as _,
+    )
+    .fetch_all(conn)
+    .await?;
+    let opened = rows.into_iter().map(|row| {
+        let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
+        let (grant, expires_at) = (row.grant_id.into(), row.expires_at.to_jiff());
+        let opened = Purpose::parse(&row.purpose)
+            .ok_or(NotOpened::Altered)
+            .and_then(|purpose| GrantTerms { tenant, grant, purpose, expires_at }.open_secret(ring, &sealed));
+        let secret = opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce })?;
+        Ok(HeldSecret { grant, secret, expires_at })
+    });
+    opened.collect()
+}
+
+/// A secret that was opened. It is wiped from memory when dropped.
+pub struct HeldSecret {
+    /// Where it is held.
+    pub grant: GrantId,
+    /// The secret.
+    pub secret: Zeroizing<Vec<u8>>,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// Removes grants that nothing names any more.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn remove_grants(conn: &mut PgConnection, tenant: TenantId, grants: &[GrantId]) -> sqlx::Result<()> {
+    let ids: Vec<_> = grants.iter().map(|grant| grant.uuid()).collect();
+    sqlx::query!("delete from key_grants where tenant_id = $1 and grant_id = any ($2)", tenant.uuid(), &ids)
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// Destroys the key of a grant that has expired: the columns are overwritten. A grant that was sealed anew meanwhile is left alone.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farescan::config::{AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig};
+use farescan::config::{AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, WebhookConfig};
 use farescan::db::{self, Database};
 use farescan::scans::watch::WatchSettings;
 use farescan::service::{Service, Settings};
@@ -99,6 +99,7 @@ async fn a_service_that_stops_ends_its_streams() {
         database: db.config(),
         keys: KeysConfig { master_key: Some(format!("test:{}", "5a".repeat(32)).into()), master_key_file: None },
         pace: PaceConfig::default(),
+        webhooks: WebhookConfig::default(),
         worker: None,
     };
     let stop = CancellationToken::new();

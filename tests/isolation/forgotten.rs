@@ -67,6 +67,13 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "finds the tenants of many callers at once",
     ),
     (
+        "function take_deliveries",
+        "webhook_endpoints",
+        "takes whatever endpoint is due; what it does then is bound to that endpoint",
+    ),
+    ("select extract(epoch from min(next_at) - clock_timestamp())", "webhook_endpoints", "when any endpoint is due next"),
+    ("delete from deliveries where ctid = any", "deliveries", "upkeep: what is too old, whoever's"),
+    (
         "select tenant_id, monitor_id from monitors where next_slot is not null",
         "monitors",
         "the tick finds what is due; each is decided by itself",

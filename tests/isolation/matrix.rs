@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use farescan::contract::{Endpoint, Request, SearchStatus};
 use farescan::history::{self, Observation, Subject};
-use farescan::ids::{ItemId, MonitorId, ScanId};
+use farescan::ids::{DeliveryId, ItemId, MonitorId, ScanId};
 use farescan::search::CallerKey;
 use farescan::tenants;
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::scans::office::{Comes, Office, fares};
 use crate::support::app::{Answer, KEY, ring};
+use crate::webhooks::post;
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -30,6 +31,10 @@ enum Names {
     Item,
     /// A monitor.
     Monitor,
+    /// A monitor with a webhook.
+    Webhook,
+    /// A delivery to one.
+    Delivery,
 }
 
 /// One parameter of a route that is an id.
@@ -67,6 +72,11 @@ fn cases() -> Vec<Case> {
         Case { query: "?expand=answer", ..read("GET /v1/scans/{id}/items", Names::Ended) },
         Case { query: "?expand=answer", ..read("GET /v1/items/{id}", Names::Item) },
         read("GET /v1/items/{id}/attempts", Names::Item),
+        read("GET /v1/deliveries/{id}", Names::Delivery),
+        Case { own: 202, ..read("POST /v1/deliveries/{id}/resend", Names::Delivery) },
+        Case { own: 202, ..read("POST /v1/monitors/{id}/test", Names::Webhook) },
+        read("POST /v1/monitors/{id}/rotate-secret", Names::Webhook),
+        read("POST /v1/monitors/{id}/enable-webhook", Names::Webhook),
         read("GET /v1/monitors/{id}", Names::Monitor),
         Case { body: Some(|| json!({"name": "of the matrix"})), ..read("PATCH /v1/monitors/{id}", Names::Monitor) },
         Case { own: 204, ..read("DELETE /v1/monitors/{id}", Names::Monitor) },
@@ -154,10 +164,27 @@ async fn watch_as(office: &Office, key: &str) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
+/// A monitor of each caller with a webhook, or a delivery to it.
+async fn told_pair(office: &Office, is_delivery: bool) -> Pair {
+    let pool = office.db.pool();
+    let mut ids = Vec::new();
+    for key in [KEY, OTHER] {
+        let monitor = watch_as(office, key).await.parse().unwrap();
+        let tenant = post::tenant(pool, key).await;
+        post::open_for(&ring(), pool, tenant, monitor, "http://hooks.test/").await;
+        ids.push(if is_delivery { post::enqueue(pool, tenant, monitor).await.to_string() } else { monitor.to_string() });
+    }
+    let [own, others] = ids.try_into().unwrap();
+    Pair { own, others, random: if is_delivery { DeliveryId::new().to_string() } else { MonitorId::new().to_string() } }
+}
+
 async fn pair(office: &Office, names: Names) -> Pair {
     if let Names::Monitor = names {
         let [own, others] = [watch_as(office, KEY).await, watch_as(office, OTHER).await];
         return Pair { own, others, random: MonitorId::new().to_string() };
+    }
+    if let Names::Webhook | Names::Delivery = names {
+        return told_pair(office, matches!(names, Names::Delivery)).await;
     }
     let scans = [order_as(office, KEY).await, order_as(office, OTHER).await];
     if !matches!(names, Names::Live) {
@@ -273,9 +300,15 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
         (format!("/v1/scans/{}/items?", own[0]), format!("/v1/scans/{}/items?", others[0])),
         (format!("/v1/scans/{}/items?sort=price&", own[0]), format!("/v1/scans/{}/items?sort=price&", others[0])),
         (format!("{route}&"), format!("{route}&")),
+        ("/v1/deliveries?".to_owned(), "/v1/deliveries?".to_owned()),
     ];
     for key in [KEY, OTHER] {
         keep_prices(&office, key).await;
+        let tenant = post::tenant(office.db.pool(), key).await;
+        let (monitor, _) = post::webhook(office.db.pool(), tenant, "http://hooks.test/").await;
+        for _ in 0..2 {
+            post::enqueue(office.db.pool(), tenant, monitor).await;
+        }
     }
     let before = state(&office).await;
     for (mine, his) in &lists {

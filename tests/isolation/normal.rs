@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 pub struct Ids(BTreeMap<String, usize>);
 
 /// Fields whose values are new in every run.
-const MASKED: [&str; 8] = ["age_seconds", "next_cursor", "nonce", "ciphertext", "fingerprint", "cursor", "latency_ms", "outcome"];
+const MASKED: [&str; 9] =
+    ["age_seconds", "next_cursor", "nonce", "ciphertext", "fingerprint", "cursor", "latency_ms", "outcome", "webhook_secret"];
 
 impl Ids {
     /// The text as it reads in every run.

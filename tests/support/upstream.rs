@@ -29,6 +29,8 @@ pub struct Call {
     pub headers: Vec<(String, String)>,
     /// `Value::Null` when it was not JSON.
     pub body: Value,
+    /// The body byte for byte.
+    pub raw: Vec<u8>,
     /// When its last byte was read.
     pub at: Instant,
     /// What the key header held.
@@ -68,7 +70,12 @@ impl Drop for Upstream {
 
 impl Upstream {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    /// At another address of this machine.
+    pub async fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let script = Arc::new(Mutex::new(Script::default()));
         let changed = watch::Sender::new(());
@@ -208,6 +215,7 @@ async fn read_call(stream: &mut TcpStream) -> Option<Call> {
         path,
         headers,
         body: Value::Null,
+        raw: Vec::new(),
         at: Instant::now(),
         key: String::new(),
         ended: false,
@@ -216,6 +224,7 @@ async fn read_call(stream: &mut TcpStream) -> Option<Call> {
     let mut body = vec![0; call.header("content-length").parse().unwrap_or(0)];
     stream.read_exact(&mut body).await.ok()?;
     call.body = serde_json::from_slice(&body).unwrap_or_default();
+    call.raw = body;
     call.at = Instant::now();
     Some(call)
 }

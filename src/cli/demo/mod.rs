@@ -15,7 +15,8 @@ use super::Failure;
 use super::client::ApiClient;
 use super::serve::{end_signal, sandbox_upstream, start_sandbox};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig,
+    WorkerConfig,
 };
 use crate::db::embedded::default_home;
 use crate::sandbox::SandboxOptions;
@@ -93,6 +94,7 @@ async fn start(mut args: Args, stop: &CancellationToken) -> Result<Service, Fail
         database: args.database,
         keys: args.keys,
         pace: PaceConfig { flights_per_minute: PER_MINUTE, hotels_per_minute: PER_MINUTE, ..PaceConfig::default() },
+        webhooks: WebhookConfig::default(),
         worker: Some(WorkerConfig::default()),
     };
     Ok(Service::start(settings, stop.clone()).await?)

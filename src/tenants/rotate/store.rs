@@ -42,10 +42,11 @@ pub(super) async fn resume_refused_lanes(conn: &mut PgConnection, tenant: Tenant
     Ok(resumed)
 }
 
-/// The terms of every key of the tenant that is held, under its row's lock.
+/// The terms of every key of the tenant that is held, under its row's lock. A webhook's secret is no such key.
 pub(super) async fn lock_grants(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Vec<GrantTerms>> {
     let rows = sqlx::query!(
-        "select grant_id, purpose, expires_at from key_grants where tenant_id = $1 and wiped_at is null
+        "select grant_id, purpose, expires_at from key_grants
+         where tenant_id = $1 and wiped_at is null and purpose <> 'webhook'
          order by grant_id for no key update",
         tenant.uuid(),
     )

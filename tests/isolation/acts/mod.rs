@@ -8,6 +8,7 @@ mod lost;
 mod monitors;
 mod orders;
 mod phases;
+mod webhooks;
 
 use std::pin::Pin;
 
@@ -38,6 +39,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "phases", play: |world| Box::pin(phases::play(world)) },
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
+    Act { name: "webhooks", play: |world| Box::pin(webhooks::play(world)) },
     Act { name: "monitors", play: |world| Box::pin(monitors::play(world)) },
     Act { name: "slots", play: |world| Box::pin(monitors::slots(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },

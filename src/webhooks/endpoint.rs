@@ -1,0 +1,130 @@
+//! A monitor's webhook: opened, moved, switched on again, given a new secret, closed.
+//!
+//! Every function works inside its caller's transaction, after the monitor's row and before its deliveries. A URL was checked by the
+//! [`Guard`](super::Guard) before.
+
+use jiff::{SignedDuration, Timestamp};
+use sqlx::PgConnection;
+
+use super::WebhookError;
+use super::sign::Secret;
+use super::store::endpoints as store;
+use crate::contract::webhooks::{ShownSecret, Webhook};
+use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::tenants::store::{insert_grant, remove_grants, replace_grant};
+use crate::tenants::{GrantTerms, Keyring, Purpose, open_secrets};
+
+/// How long the old secret signs beside the new one (jobs-api, "Monitors").
+pub const OVERLAP: SignedDuration = SignedDuration::from_hours(24);
+/// The most secrets that one endpoint signs with: three rotations in a day.
+const MOST_SECRETS: usize = 4;
+/// When a secret that nobody replaces ends: not in the life of this program.
+const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
+
+/// Opens a monitor's webhook; its secret is shown now and never again.
+///
+/// # Errors
+/// When it has one already, or the database does not answer.
+pub async fn open(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    monitor: MonitorId,
+    url: &str,
+    now: Timestamp,
+) -> Result<ShownSecret, WebhookError> {
+    let secret = Secret::random();
+    let grant = keep(conn, ring, tenant, &secret, now).await?;
+    store::insert(conn, tenant, monitor, url, grant, now).await?;
+    Ok(secret.shown())
+}
+
+/// Moves it. What is pending goes to the new place, at its own time; one that was switched off is on again.
+///
+/// # Errors
+/// [`WebhookError::NoEndpoint`], or when the database does not answer.
+pub async fn change_url(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId, url: &str) -> Result<(), WebhookError> {
+    found(store::change_url(conn, tenant, monitor, url).await?)
+}
+
+/// Switches it on again, with a clean slate. What failed meanwhile stays failed until it is sent again. On one that is on it changes nothing.
+///
+/// # Errors
+/// [`WebhookError::NoEndpoint`], or when the database does not answer.
+pub async fn enable(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> Result<(), WebhookError> {
+    found(store::enable(conn, tenant, monitor).await?)
+}
+
+/// Closes it: its secrets are destroyed, and what is pending has failed. What was delivered stays on record. Again is fine.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn close(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId, now: Timestamp) -> Result<(), WebhookError> {
+    // The endpoint's row first: whoever is at a delivery of it has it locked.
+    store::remove(conn, tenant, monitor).await?;
+    Ok(store::fail_pending(conn, tenant, monitor, now).await?)
+}
+
+/// A new secret, shown now and never again; and until when the old one signs too.
+///
+/// # Errors
+/// [`WebhookError::NoEndpoint`]; `InvalidState` when it was given too many within a day; when the old one does not open.
+pub async fn rotate_secret(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    monitor: MonitorId,
+    now: Timestamp,
+) -> Result<(ShownSecret, Timestamp), WebhookError> {
+    let named = store::lock_secrets(conn, tenant, monitor).await?.ok_or(WebhookError::NoEndpoint)?;
+    let held = open_secrets(conn, ring, tenant, &named, now).await.map_err(|error| match error {
+        crate::tenants::GrantError::Database(error) => error.into(),
+        error => WebhookError::Secret(error.to_string()),
+    })?;
+    if held.len() >= MOST_SECRETS {
+        let message = "this webhook was given three new secrets within a day, and still signs with each of them; wait for the \
+                       first of them to end";
+        return Err(WebhookError::InvalidState(message.to_owned()));
+    }
+    let old_until = in_micros(now.checked_add(OVERLAP).unwrap_or(NEVER));
+    if let Some(old) = held.first() {
+        let terms = GrantTerms { tenant, grant: old.grant, purpose: Purpose::Webhook, expires_at: old_until };
+        replace_grant(conn, &terms, &terms.seal_secret(ring, &old.secret)).await?;
+    }
+    let secret = Secret::random();
+    let mut kept = vec![keep(conn, ring, tenant, &secret, now).await?];
+    kept.extend(held.iter().map(|held| held.grant));
+    let ended: Vec<_> = named.into_iter().filter(|grant| !kept.contains(grant)).collect();
+    remove_grants(conn, tenant, &ended).await?;
+    store::change_secrets(conn, tenant, monitor, &kept).await?;
+    Ok((secret.shown(), old_until))
+}
+
+/// What a monitor shows of it; `None`: it has none.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn show(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<Webhook>> {
+    store::show(conn, tenant, monitor).await
+}
+
+async fn keep(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    secret: &Secret,
+    now: Timestamp,
+) -> sqlx::Result<GrantId> {
+    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Webhook, expires_at: NEVER };
+    insert_grant(conn, &terms, &terms.seal_secret(ring, secret.bytes()), now).await?;
+    Ok(terms.grant)
+}
+
+fn found(found: bool) -> Result<(), WebhookError> {
+    if found { Ok(()) } else { Err(WebhookError::NoEndpoint) }
+}
+
+/// As the database keeps it: the seal is bound to it.
+fn in_micros(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}

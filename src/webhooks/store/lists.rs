@@ -1,0 +1,123 @@
+//! Deliveries and tries as they are shown.
+
+use jiff_sqlx::Timestamp;
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use uuid::Uuid;
+
+use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError};
+use crate::ids::{DeliveryId, MonitorId, TenantId};
+
+struct Row {
+    delivery_id: Uuid,
+    monitor_id: Uuid,
+    event_type: String,
+    status: String,
+    reason: Option<String>,
+    tries: i32,
+    due_at: Option<Timestamp>,
+    created_at: Timestamp,
+    ended_at: Option<Timestamp>,
+}
+
+impl From<Row> for Delivery {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.delivery_id.into(),
+            monitor_id: row.monitor_id.into(),
+            event_type: row.event_type,
+            status: DeliveryStatus::parse(&row.status).unwrap_or(DeliveryStatus::Pending),
+            reason: row.reason.as_deref().and_then(DeliveryReason::parse),
+            try_count: row.tries.unsigned_abs(),
+            next_try_at: row.due_at.map(Timestamp::to_jiff),
+            created_at: row.created_at.to_jiff(),
+            ended_at: row.ended_at.map(Timestamp::to_jiff),
+        }
+    }
+}
+
+/// The newest deliveries before one, as the query wants them.
+pub(in crate::webhooks) async fn deliveries(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &DeliveriesQuery,
+    before: Option<DeliveryId>,
+    limit: i64,
+) -> sqlx::Result<Vec<Delivery>> {
+    let rows = sqlx::query_as!(
+        Row,
+        "select delivery_id, monitor_id, event_type, status, reason, tries, due_at, created_at, ended_at from deliveries
+         where tenant_id = $1 and ($2::uuid is null or delivery_id < $2) and ($3::uuid is null or monitor_id = $3)
+           and ($4::text is null or status = $4)
+         order by delivery_id desc limit $5",
+        tenant.uuid(),
+        before.map(DeliveryId::uuid),
+        query.monitor_id.map(MonitorId::uuid),
+        query.status.map(DeliveryStatus::as_str),
+        limit,
+    );
+    Ok(rows.fetch_all(pool).await?.into_iter().map(Delivery::from).collect())
+}
+
+/// A transaction that sees all of one moment: a delivery and its tries must not contradict each other.
+pub(in crate::webhooks) async fn moment(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>> {
+    pool.begin_with("begin isolation level repeatable read, read only").await
+}
+
+/// One delivery and its body.
+pub(in crate::webhooks) async fn delivery(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: DeliveryId,
+) -> sqlx::Result<Option<(Delivery, Value)>> {
+    let row = sqlx::query!(
+        "select delivery_id, monitor_id, event_type, status, reason, tries, due_at, created_at, ended_at, body from deliveries
+         where tenant_id = $1 and delivery_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| {
+        let delivery = Row {
+            delivery_id: row.delivery_id,
+            monitor_id: row.monitor_id,
+            event_type: row.event_type,
+            status: row.status,
+            reason: row.reason,
+            tries: row.tries,
+            due_at: row.due_at,
+            created_at: row.created_at,
+            ended_at: row.ended_at,
+        };
+        (delivery.into(), serde_json::from_str(&row.body).unwrap_or(Value::Null))
+    }))
+}
+
+/// The newest tries of a delivery.
+pub(in crate::webhooks) async fn tries(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: DeliveryId,
+    most: i64,
+) -> sqlx::Result<Vec<DeliveryTry>> {
+    let rows = sqlx::query!(
+        "select number, started_at, ended_at, http_status, error, response, latency_ms from delivery_tries
+         where tenant_id = $1 and delivery_id = $2 order by number desc limit $3",
+        tenant.uuid(),
+        id.uuid(),
+        most,
+    )
+    .fetch_all(conn)
+    .await?;
+    let tries = rows.into_iter().map(|row| DeliveryTry {
+        number: row.number.unsigned_abs(),
+        started_at: row.started_at.to_jiff(),
+        ended_at: row.ended_at.map(Timestamp::to_jiff),
+        latency_ms: row.latency_ms.map(i32::unsigned_abs),
+        http_status: row.http_status.map(i16::unsigned_abs),
+        error: row.error.as_deref().and_then(TryError::parse),
+        response: row.response,
+    });
+    Ok(tries.collect())
+}

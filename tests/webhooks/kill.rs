@@ -1,0 +1,133 @@
+//! Real processes that die, or stand still, in the middle of a delivery.
+
+use std::time::Duration;
+
+use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus};
+use farescan::ids::{DeliveryId, TenantId};
+use farescan::webhooks::read;
+use rustix::process::Signal;
+
+use super::post::{enqueue, is_signed, webhook_under};
+use crate::faults::process::Serve;
+use crate::support::reply::{Gate, Reply};
+use crate::support::upstream::Upstream;
+use crate::worker::stage::Stage;
+
+const OPEN: [(&str, &str); 2] = [("FARESCAN_WEBHOOKS_ALLOW_INSECURE", "true"), ("FARESCAN_LOG", "trace")];
+
+async fn when(
+    stage: &Stage,
+    tenant: TenantId,
+    id: DeliveryId,
+    what: &str,
+    so: impl Fn(&DeliveryDetail) -> bool,
+) -> DeliveryDetail {
+    let end = tokio::time::Instant::now() + Duration::from_secs(90);
+    loop {
+        let seen = read::detail(stage.pool(), tenant, id).await.unwrap().unwrap();
+        if so(&seen) {
+            return seen;
+        }
+        assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn is_delivered(seen: &DeliveryDetail) -> bool {
+    seen.delivery.status == DeliveryStatus::Delivered
+}
+
+fn errors(seen: &DeliveryDetail) -> Vec<Option<&'static str>> {
+    seen.tries.iter().rev().map(|tried| tried.error.map(|error| error.as_str())).collect()
+}
+
+async fn tenant(stage: &Stage) -> TenantId {
+    let mut tx = stage.pool().begin().await.unwrap();
+    let key = farescan::search::CallerKey::new(crate::worker::stage::KEY);
+    let tenant = farescan::tenants::store::find_or_make(&mut tx, &stage.ring, &key, jiff::Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    tenant
+}
+
+/// What the processes have written to their logs.
+fn logs(stage: &Stage) -> String {
+    let files = std::fs::read_dir(stage.spool.path()).unwrap().map(|entry| entry.unwrap().path());
+    let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+    logs.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_the_middle_of_deliveries_it_loses_none() {
+    let stage = Stage::new().await;
+    let tenant = tenant(&stage).await;
+    let receiver = Upstream::start().await;
+    let gate = Gate::closed();
+    receiver.on_any().reply(Reply::status(200).held_by(&gate));
+    let mut sent = Vec::new();
+    for number in 0..6 {
+        let url = format!("{}/hook/{number}?token=hunter2", receiver.url());
+        let (monitor, secret) = webhook_under(&stage.ring, stage.pool(), tenant, &url).await;
+        sent.push((enqueue(stage.pool(), tenant, monitor).await, secret.clone()));
+        sent.push((enqueue(stage.pool(), tenant, monitor).await, secret));
+    }
+    let killed = Serve::worker(&stage, 1, &OPEN);
+    receiver.wait_for_in_flight(6).await;
+    killed.kill();
+    let died = tokio::time::Instant::now();
+    let next = Serve::worker(&stage, 1, &OPEN);
+    gate.open();
+    let mut lost = 0;
+    for (id, _) in &sent {
+        let seen = when(&stage, tenant, *id, "it is delivered", is_delivered).await;
+        assert!(matches!(errors(&seen)[..], [None] | [Some("worker_lost"), None]), "{seen:#?}");
+        lost += seen.tries.len() - 1;
+    }
+    let took = died.elapsed();
+    next.signal(Signal::TERM);
+    assert!(next.ended().await.success());
+    assert_eq!(
+        (lost, receiver.count()),
+        (6, 18),
+        "six were in flight, and were sent once more: at least once, and not more than that"
+    );
+    for call in receiver.calls() {
+        let secret = &sent.iter().find(|(id, _)| call.header("webhook-id") == id.to_string()).unwrap().1;
+        assert!(is_signed(&call, secret), "{call:#?}");
+    }
+    let logs = logs(&stage);
+    assert!(logs.contains("a delivery was tried") && logs.len() > 10_000, "logs at trace");
+    for (_, secret) in &sent {
+        assert!(!logs.contains(&secret[6..]) && !logs.contains("hunter2"), "a secret or a URL is in the logs");
+    }
+    println!("6 of 12 deliveries in flight at kill -9, 12 delivered, all within {:.0} s of it", took.as_secs_f64());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_stood_still_does_not_overwrite_what_came_after_it() {
+    let stage = Stage::new().await;
+    let tenant = tenant(&stage).await;
+    let receiver = Upstream::start().await;
+    receiver.on_any().replies([Reply::hang(), Reply::status(200)]);
+    let (monitor, _) = webhook_under(&stage.ring, stage.pool(), tenant, &format!("{}/", receiver.url())).await;
+    let stopped = Serve::worker(&stage, 1, &OPEN);
+    stopped.says("listening").await;
+    let id = enqueue(stage.pool(), tenant, monitor).await;
+    receiver.wait_for_in_flight(1).await;
+    stopped.signal(Signal::STOP);
+    let alive = Serve::worker(&stage, 1, &OPEN);
+    let seen = when(&stage, tenant, id, "the other delivers it", is_delivered).await;
+    assert_eq!(errors(&seen), [Some("worker_lost"), None]);
+    stopped.signal(Signal::CONT);
+    stopped.says("came too late").await;
+    let late = read::detail(stage.pool(), tenant, id).await.unwrap().unwrap();
+    assert_eq!(late.delivery, seen.delivery, "its late failure is evidence and nothing more");
+    assert_eq!(errors(&late), [Some("timeout"), None]);
+    // Both go on.
+    for _ in 0..4 {
+        let id = enqueue(stage.pool(), tenant, monitor).await;
+        when(&stage, tenant, id, "it is delivered", is_delivered).await;
+    }
+    assert_eq!(receiver.count(), 6);
+    stopped.kill();
+    alive.kill();
+}

@@ -1,0 +1,227 @@
+//! A caller with webhooks, names that lead where the test says, and a deliverer on demand.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farescan::config::WebhookConfig;
+use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
+use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
+use farescan::search::CallerKey;
+use farescan::tenants;
+use farescan::webhooks::{self, Guard, Sender, endpoint, read};
+use jiff::Timestamp;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use serde_json::json;
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::app::{KEY, ring};
+use crate::support::db::TestDb;
+use crate::support::upstream::{Call, Upstream};
+
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How long a receiver may take here.
+pub const TRY_TIME: Duration = Duration::from_millis(700);
+
+/// Where names lead: one answer after the other, the last stays. Counts who asks.
+#[derive(Clone, Default)]
+pub struct Names(Arc<Mutex<HashMap<String, Led>>>);
+
+/// The answers that are left, and how many were given.
+type Led = (Vec<Vec<SocketAddr>>, usize);
+
+impl Names {
+    pub fn lead(&self, name: &str, answers: &[&[SocketAddr]]) {
+        let answers = answers.iter().map(|addresses| addresses.to_vec()).collect();
+        self.0.lock().unwrap().insert(name.to_owned(), (answers, 0));
+    }
+
+    pub fn asked(&self, name: &str) -> usize {
+        self.0.lock().unwrap().get(name).map_or(0, |(_, asked)| *asked)
+    }
+}
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let mut names = self.0.lock().unwrap();
+        let found = names.get_mut(name.as_str()).map(|(answers, asked)| {
+            *asked += 1;
+            if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
+        });
+        Box::pin(async move {
+            let found = found.ok_or("no such name")?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+pub fn address(receiver: &Upstream) -> SocketAddr {
+    receiver.url().trim_start_matches("http://").parse().unwrap()
+}
+
+/// What tests open.
+pub fn guard() -> Guard {
+    Guard::new(&WebhookConfig { webhooks_allow_insecure: true })
+}
+
+pub struct Post {
+    pub db: TestDb,
+    pub names: Names,
+    pub tenant: TenantId,
+}
+
+/// A deliverer that runs.
+pub struct Delivering {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Delivering {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Delivering {
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        tokio::time::timeout(PATIENCE, &mut self.task).await.expect("the deliverer ends").unwrap();
+    }
+}
+
+impl Post {
+    pub async fn open() -> Self {
+        let db = TestDb::new().await;
+        let tenant = tenant(db.pool(), KEY).await;
+        Self { db, names: Names::default(), tenant }
+    }
+
+    pub fn pool(&self) -> &PgPool {
+        self.db.pool()
+    }
+
+    pub fn deliverer(&self) -> Delivering {
+        let sender = Sender::with_names(guard(), Arc::new(self.names.clone())).unwrap().within(TRY_TIME);
+        deliver(self.pool(), sender)
+    }
+
+    /// A monitor with a webhook, and its secret.
+    pub async fn webhook(&self, url: &str) -> (MonitorId, String) {
+        webhook(self.pool(), self.tenant, url).await
+    }
+
+    /// A receiver with a name of its own, and a monitor that tells it.
+    pub async fn receiver(&self, name: &str) -> (Upstream, MonitorId) {
+        let receiver = Upstream::start().await;
+        self.names.lead(name, &[&[address(&receiver)]]);
+        let (monitor, _) = self.webhook(&format!("http://{name}/fares?token=hunter2")).await;
+        (receiver, monitor)
+    }
+
+    pub async fn enqueue(&self, monitor: MonitorId) -> DeliveryId {
+        enqueue(self.pool(), self.tenant, monitor).await
+    }
+
+    pub async fn detail(&self, id: DeliveryId) -> DeliveryDetail {
+        read::detail(self.pool(), self.tenant, id).await.unwrap().unwrap()
+    }
+
+    pub async fn endpoint(&self, monitor: MonitorId) -> Option<Webhook> {
+        endpoint::show(&mut self.pool().acquire().await.unwrap(), self.tenant, monitor).await.unwrap()
+    }
+
+    /// The delivery once it is so.
+    pub async fn when(&self, id: DeliveryId, what: &str, so: impl Fn(&DeliveryDetail) -> bool) -> DeliveryDetail {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let seen = self.detail(id).await;
+            if so(&seen) {
+                return seen;
+            }
+            assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub async fn ended(&self, id: DeliveryId) -> DeliveryDetail {
+        self.when(id, "it has ended", |seen| seen.delivery.status != DeliveryStatus::Pending).await
+    }
+
+    /// The delivery after its try of this number.
+    pub async fn tried(&self, id: DeliveryId, number: u32) -> DeliveryDetail {
+        let is_over = |seen: &DeliveryDetail| seen.tries.iter().any(|tried| tried.number == number && tried.ended_at.is_some());
+        self.when(id, &format!("try {number} is over"), is_over).await
+    }
+
+    /// As if its next try were due.
+    pub async fn due_now(&self, id: DeliveryId) {
+        let sql = "with d as (update deliveries set due_at = clock_timestamp() where delivery_id = $1 and due_at is not null returning *)
+                   update webhook_endpoints w set next_at = clock_timestamp() from d
+                   where w.tenant_id = d.tenant_id and w.monitor_id = d.monitor_id and w.taken_until is null and w.off_at is null";
+        sqlx::query(sql).bind(id.uuid()).execute(self.pool()).await.unwrap();
+        sqlx::query("notify farescan_delivery").execute(self.pool()).await.unwrap();
+    }
+
+    /// One number from the database.
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap()
+    }
+}
+
+pub fn deliver(pool: &PgPool, sender: Sender) -> Delivering {
+    let deps = webhooks::Deps { pool: pool.clone(), ring: Arc::new(ring()), sender, lease: Duration::from_secs(2) };
+    let stop = CancellationToken::new();
+    Delivering { task: tokio::spawn(webhooks::run(deps, stop.clone())), stop }
+}
+
+pub async fn tenant(pool: &PgPool, key: &str) -> TenantId {
+    let mut tx = pool.begin().await.unwrap();
+    let tenant = tenants::store::find_or_make(&mut tx, &ring(), &CallerKey::new(key), Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    tenant
+}
+
+pub async fn webhook(pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, String) {
+    webhook_under(&ring(), pool, tenant, url).await
+}
+
+pub async fn webhook_under(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, String) {
+    let (monitor, grant) = (MonitorId::new(), GrantId::new());
+    // One that never runs, and holds no key.
+    let make = "with held as (
+                    insert into key_grants (tenant_id, grant_id, purpose, key_id, nonce, ciphertext, created_at, expires_at, wiped_at)
+                    values ($1, $3, 'monitor', 'none', '', '', now(), now(), now()))
+                insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, paused, grant_id, created_at, updated_at)
+                values ($1, $2, 'told', '0 6 * * *', 'UTC', '{}', 'flights', true, $3, now(), now())";
+    sqlx::query(make).bind(tenant.uuid()).bind(monitor.uuid()).bind(grant.uuid()).execute(pool).await.unwrap();
+    (monitor, open_for(ring, pool, tenant, monitor, url).await)
+}
+
+/// Opens the webhook of a monitor; its secret.
+pub async fn open_for(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, monitor: MonitorId, url: &str) -> String {
+    let mut tx = pool.begin().await.unwrap();
+    let secret = endpoint::open(&mut tx, ring, tenant, monitor, url, Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    secret.0.to_string()
+}
+
+pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> DeliveryId {
+    let mut tx = pool.begin().await.unwrap();
+    let data =
+        json!({"monitor_id": monitor, "alerts": [{"type": "price_below", "price": 198.5, "note": "größer „als“ gedacht"}]});
+    let id = webhooks::enqueue(&mut tx, tenant, monitor, "monitor.alerts", &data, Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    id.expect("the monitor has a webhook")
+}
+
+/// Whether a call is signed with this secret, by the standard's own library.
+pub fn is_signed(call: &Call, secret: &str) -> bool {
+    let mut headers = axum::http::HeaderMap::new();
+    for (name, value) in call.headers.iter().filter(|(name, _)| name.starts_with("webhook-")) {
+        headers.insert(axum::http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
+    }
+    standardwebhooks::Webhook::new(secret).unwrap().verify(&call.raw, &headers).is_ok()
+}

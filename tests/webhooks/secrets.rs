@@ -1,0 +1,100 @@
+//! Secrets: what verifies what, and where they must not show. Signatures are verified by the standard's own library.
+
+use farescan::search::CallerKey;
+use farescan::tenants::rewrap::rewrap;
+use farescan::tenants::{Keyring, rotate};
+use farescan::webhooks::{WebhookError, endpoint};
+use jiff::{SignedDuration, Timestamp};
+use sqlx::AssertSqlSafe;
+
+use super::post::{Post, is_signed};
+use crate::support::app::{KEY, ring};
+use crate::support::reply::Reply;
+
+async fn rotated(post: &Post, monitor: farescan::ids::MonitorId, now: Timestamp) -> Result<String, WebhookError> {
+    let mut tx = post.pool().begin().await.unwrap();
+    let (secret, until) = endpoint::rotate_secret(&mut tx, &ring(), post.tenant, monitor, now).await?;
+    tx.commit().await.unwrap();
+    assert!((until.duration_since(now) - SignedDuration::from_hours(24)).abs() < SignedDuration::from_secs(1));
+    Ok(secret.0.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotation_signs_with_both_for_a_day() {
+    let post = Post::open().await;
+    let (receiver, _) = post.receiver("signed.test").await;
+    receiver.on_any().reply(Reply::status(200));
+    let (monitor, first) = post.webhook("http://signed.test/").await;
+    let deliverer = post.deliverer();
+    let sent = async |signatures: usize, by: &[&str], not_by: &[&str]| {
+        post.ended(post.enqueue(monitor).await).await;
+        let call = receiver.calls().pop().unwrap();
+        assert_eq!(call.header("webhook-signature").split(' ').count(), signatures, "{call:#?}");
+        assert!(by.iter().all(|secret| is_signed(&call, secret)) && !not_by.iter().any(|secret| is_signed(&call, secret)));
+        let age = Timestamp::now().as_second() - call.header("webhook-timestamp").parse::<i64>().unwrap();
+        assert!((0..30).contains(&age), "{age}");
+        assert!(call.header("user-agent").starts_with("farescan/"));
+    };
+    sent(1, &[&first], &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]).await;
+    let day_ago = Timestamp::now() - SignedDuration::from_hours(25);
+    let second = rotated(&post, monitor, day_ago).await.unwrap();
+    sent(1, &[&second], &[&first]).await;
+    let third = rotated(&post, monitor, Timestamp::now()).await.unwrap();
+    sent(2, &[&second, &third], &[&first]).await;
+    assert_eq!(
+        post.count("select count(*) from key_grants where purpose = 'webhook'").await,
+        3,
+        "of the other webhook one, of this two: what had ended is gone"
+    );
+    // The answer to a rotation may be lost, and asked for again: the secret that the receiver has still verifies.
+    let fourth = rotated(&post, monitor, Timestamp::now()).await.unwrap();
+    sent(3, &[&second, &third, &fourth], &[&first]).await;
+    let fifth = rotated(&post, monitor, Timestamp::now()).await.unwrap();
+    sent(4, &[&second, &third, &fourth, &fifth], &[]).await;
+    let refused = rotated(&post, monitor, Timestamp::now()).await.unwrap_err();
+    assert!(matches!(refused, WebhookError::InvalidState(_)), "{refused}");
+    deliverer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_outlive_a_rotation_of_the_callers_key_and_move_to_a_new_master_key() {
+    let post = Post::open().await;
+    let (receiver, _) = post.receiver("kept.test").await;
+    receiver.on_any().reply(Reply::status(200));
+    let (monitor, secret) = post.webhook("http://kept.test/").await;
+    let (old, new) = (CallerKey::new(KEY), CallerKey::new("the-next-key-0123"));
+    let rotation = rotate::rotate(post.pool(), &ring(), &old, &new, Timestamp::now()).await;
+    assert_eq!(rotation.unwrap().held_keys, 0, "a webhook's secret is no key of the caller's");
+    let both = Keyring::parse(&format!("next:{},test:{}", "6b".repeat(32), "5a".repeat(32))).unwrap();
+    let moved = rewrap(post.pool(), &both).await.unwrap();
+    assert_eq!((moved.moved, moved.unopened.len()), (2, 0));
+    // A process without the new master key cannot sign, says so, and tries again later; nothing was sent.
+    let deliverer = post.deliverer();
+    let id = post.enqueue(monitor).await;
+    let seen = post.tried(id, 1).await;
+    assert_eq!(seen.tries[0].error.unwrap().as_str(), "secret_unreadable");
+    assert_eq!(receiver.count(), 0);
+    let back = Keyring::parse(&format!("test:{},next:{}", "5a".repeat(32), "6b".repeat(32))).unwrap();
+    assert_eq!(rewrap(post.pool(), &back).await.unwrap().moved, 2);
+    post.due_now(id).await;
+    post.ended(id).await;
+    assert!(is_signed(&receiver.calls()[0], &secret));
+    deliverer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_in_the_database_in_the_clear() {
+    use base64::Engine as _;
+    let post = Post::open().await;
+    let (_, secret) = post.webhook("http://sealed.test/").await;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(secret.trim_start_matches("whsec_")).unwrap();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut looked = 0;
+    for table in ["webhook_endpoints", "key_grants", "deliveries", "delivery_tries"] {
+        let rows = format!("select coalesce(string_agg(t::text, ' '), '') from {table} t");
+        let text: String = sqlx::query_scalar(AssertSqlSafe(rows)).fetch_one(post.pool()).await.unwrap();
+        assert!(!text.contains(&secret[6..]) && !text.contains(&hex[..16]), "{table}");
+        looked += text.len();
+    }
+    assert!(looked > 200);
+}
