@@ -1,13 +1,14 @@
 //! Whether a monitor can be: its schedule, its scan and its rules, all faults at once. Pure.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::relative::resolved;
 use super::schedule::Schedule;
 use crate::contract::monitors::{MonitorRequest, Rule, ScheduleRequest};
 use crate::contract::scans::Priority;
-use crate::contract::{Endpoint, Fault, Faults, FieldValue as _};
+use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
 use crate::scans::plan::{Plan, earliest_today, plan};
 
 /// A monitor that can be.
@@ -35,7 +36,7 @@ pub(super) fn check(body: &Map<String, Value>, now: Timestamp) -> Result<Checked
         let slot = next_slot.unwrap_or(now);
         let utc = Schedule::read("0 0 * * *", "UTC");
         let order = order(scan, schedule.as_ref().or(utc.as_ref())?, slot);
-        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(wrong.prefix("scan"))).ok()
+        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(of_scan(wrong))).ok()
     });
     if let (Some(scan), Some(rules)) = (body.get("scan").and_then(Value::as_object), body.get("alerts").and_then(Value::as_array))
     {
@@ -48,6 +49,22 @@ pub(super) fn check(body: &Map<String, Value>, now: Timestamp) -> Result<Checked
         faults.merge(wrong.prefix("alerts"));
     }
     faults.or_else_build(|| Some(Checked { request: request?, schedule: schedule?, next_slot: next_slot?, plan: plan? }))
+}
+
+/// The faults of the scan at their place in the monitor's body, which takes relative dates too.
+fn of_scan(wrong: Faults) -> Faults {
+    let wrong = wrong.prefix("scan");
+    if wrong.len() > MAX_LISTED {
+        return wrong; // It says how many more there are.
+    }
+    let mut faults = Faults::default();
+    for mut fault in wrong {
+        if fault.allowed == Date::allowed() {
+            fault.allowed.push_str(", or days after the slot's own date, as +7d");
+        }
+        faults.push(fault);
+    }
+    faults
 }
 
 /// The order of the run of a slot: its dates worked out, and behind what somebody waits for unless it says otherwise.

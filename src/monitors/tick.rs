@@ -77,11 +77,11 @@ pub struct Pass {
     pub next: Option<Timestamp>,
 }
 
-/// Ticks until `stop`.
+/// Ticks until `stop`; a pass that has begun is finished first, so that no transaction is broken off.
 pub async fn run(ticker: Ticker, stop: CancellationToken) {
     let wake = Notify::new();
     let ticking = async {
-        loop {
+        while !stop.is_cancelled() {
             let sleep = match ticker.tick(Timestamp::now()).await {
                 Ok(pass) => pass.sleep(Timestamp::now()),
                 Err(error) => {
@@ -90,13 +90,13 @@ pub async fn run(ticker: Ticker, stop: CancellationToken) {
                 }
             };
             tokio::select! {
+                () = stop.cancelled() => {}
                 () = tokio::time::sleep(sleep) => {}
                 () = wake.notified() => {}
             }
         }
     };
     tokio::select! {
-        () = stop.cancelled() => {}
         () = ticking => {}
         () = listen(&ticker.pool, &wake) => {}
     }

@@ -81,7 +81,7 @@ async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
         assert_eq!((&paused["status"], &paused["status_reason"]), (&json!("paused"), &json!("by_caller")));
         assert_eq!((&paused["next_slot"], &paused["key_custody"]), (&Value::Null, &Value::Null));
     }
-    assert_eq!(held_keys(&office.db).await, []);
+    assert!(held_keys(&office.db).await.is_empty());
     assert_eq!(office.tick(slot + DAY).await.decided, 0);
     // Changed while it is paused, it stays so.
     let changed = patch(&office, &id, json!({"schedule": {"cron": "0 7 * * *", "timezone": "UTC"}})).await.json();
@@ -162,7 +162,7 @@ async fn a_deleted_monitor_is_gone_and_its_scans_stay() {
     office.work(|_| Comes::Ok(100)).await;
     let seen = office.scan(&scan).await;
     assert_eq!((&seen["status"], &seen["monitor_id"]), (&json!("completed"), &json!(id)));
-    assert_eq!(held_keys(&office.db).await, []);
+    assert!(held_keys(&office.db).await.is_empty());
     assert_eq!(office.count("select count(*) from monitor_slots").await, 0);
 }
 

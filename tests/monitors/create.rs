@@ -91,6 +91,13 @@ async fn what_cannot_be_is_told_all_at_once() {
         assert!(told.contains(fault), "{fault}\n{told}");
     }
     assert!(faults(&office, &json!({})).await.contains("`schedule` is missing"));
+    let late =
+        json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "7d"}});
+    let told = faults(&office, &with(&json!({"scan": late}))).await;
+    assert!(
+        told.contains("`scan.request.departure_date` holds \"7d\"; allowed: a date that exists, as YYYY-MM-DD, or days after"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -155,8 +162,8 @@ async fn a_caller_has_a_thousand_monitors_at_most() {
     let office = Office::open().await;
     office.watch(&monitor()).await;
     sqlx::raw_sql(
-        "insert into monitors select tenant_id, gen_random_uuid(), name, cron, timezone, scan, api, rules, max_requests_per_month, paused,
-                                    next_slot, grant_id, created_at, updated_at
+        "insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, next_slot, grant_id, created_at, updated_at)
+         select tenant_id, gen_random_uuid(), name, cron, timezone, scan, api, next_slot, grant_id, created_at, updated_at
          from monitors, generate_series(1, 999)",
     )
     .execute(office.db.pool())

@@ -8,6 +8,7 @@ mod faults;
 mod flights;
 mod history;
 mod hotels;
+mod monitors;
 mod offers;
 mod properties;
 mod scans;

@@ -1,0 +1,164 @@
+//! Slots: what was decided, what their runs have cost, and which are to be judged.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx as _;
+use sqlx::{PgConnection, PgPool};
+
+use crate::contract::monitors::{SlotKind, SlotOutcome};
+use crate::ids::{MonitorId, ScanId, TenantId};
+
+/// A slot that is decided.
+#[derive(Debug, Clone)]
+pub(in crate::monitors) struct Decision {
+    pub(in crate::monitors) slot: Timestamp,
+    pub(in crate::monitors) kind: SlotKind,
+    pub(in crate::monitors) outcome: SlotOutcome,
+    pub(in crate::monitors) reason: Option<String>,
+    pub(in crate::monitors) scan: Option<ScanId>,
+}
+
+/// Puts decisions on record. A slot that has been decided before is an error: nobody may decide it twice.
+pub(in crate::monitors) async fn record(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    decisions: &[Decision],
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let slots: Vec<_> = decisions.iter().map(|decision| decision.slot.to_sqlx()).collect();
+    let kinds: Vec<_> = decisions.iter().map(|decision| decision.kind.as_str().to_owned()).collect();
+    let outcomes: Vec<_> = decisions.iter().map(|decision| decision.outcome.as_str().to_owned()).collect();
+    let reasons: Vec<_> = decisions.iter().map(|decision| decision.reason.clone()).collect();
+    let scans: Vec<_> = decisions.iter().map(|decision| decision.scan.map(ScanId::uuid)).collect();
+    sqlx::query!(
+        "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, reason, scan_id, decided_at)
+         select $1, $2, x.slot, x.kind, x.outcome, x.reason, x.scan_id, $3
+         from unnest($4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::uuid[]) as x (slot, kind, outcome, reason, scan_id)",
+        tenant.uuid(),
+        id.uuid(),
+        now.to_sqlx() as _,
+        &slots as _,
+        &kinds,
+        &outcomes,
+        &reasons as _,
+        &scans as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The runs of a monitor that have not ended.
+pub(in crate::monitors) async fn live_runs(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<Vec<ScanId>> {
+    let runs = sqlx::query_scalar!(
+        "select scan_id from scans where tenant_id = $1 and monitor_id = $2 and finished_at is null",
+        tenant.uuid(),
+        id.uuid(),
+    );
+    Ok(runs.fetch_all(conn).await?.into_iter().map(ScanId::from).collect())
+}
+
+/// What monitors have spent on the runs of these stretches of time: billed requests, those of deleted scans too.
+pub(in crate::monitors) async fn spent(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    months: &[(MonitorId, Timestamp, Timestamp)],
+) -> sqlx::Result<Vec<(MonitorId, i64)>> {
+    let ids: Vec<_> = months.iter().map(|(id, ..)| id.uuid()).collect();
+    let begins: Vec<_> = months.iter().map(|(_, begin, _)| begin.to_sqlx()).collect();
+    let ends: Vec<_> = months.iter().map(|(.., end)| end.to_sqlx()).collect();
+    let rows = sqlx::query!(
+        r#"select m.id as "id!", (
+               select coalesce(sum(s.deleted_requests + coalesce(c.requests_spent, 0)), 0)::bigint
+               from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
+               where s.tenant_id = $1 and s.monitor_id = m.id and s.slot >= m.begins and s.slot < m.ends
+           ) as "spent!"
+           from unnest($2::uuid[], $3::timestamptz[], $4::timestamptz[]) as m (id, begins, ends)"#,
+        tenant.uuid(),
+        &ids,
+        &begins as _,
+        &ends as _,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id.into(), row.spent)).collect())
+}
+
+/// A run whose scan has ended and whose alert rules have not looked at it.
+#[derive(Debug, Clone)]
+pub(in crate::monitors) struct Run {
+    pub(in crate::monitors) tenant: TenantId,
+    pub(in crate::monitors) monitor: MonitorId,
+    pub(in crate::monitors) slot: Timestamp,
+    pub(in crate::monitors) kind: SlotKind,
+    pub(in crate::monitors) scan: ScanId,
+}
+
+/// Runs that can be judged, the oldest first.
+pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Result<Vec<Run>> {
+    let rows = sqlx::query!(
+        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id as "scan_id!"
+           from monitor_slots s join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
+           where s.judged_at is null and s.scan_id is not null and c.finished_at is not null
+           order by s.slot limit $1"#,
+        most
+    )
+    .fetch_all(pool)
+    .await?;
+    let run = rows.into_iter().map(|row| Run {
+        tenant: row.tenant_id.into(),
+        monitor: row.monitor_id.into(),
+        slot: row.slot.to_jiff(),
+        kind: SlotKind::parse(&row.kind).unwrap_or(SlotKind::Schedule),
+        scan: row.scan_id.into(),
+    });
+    Ok(run.collect())
+}
+
+/// Takes a run to judge it, under its monitor's lock; false: it was judged meanwhile, another process is at the monitor, or a run before
+/// it comes first.
+pub(in crate::monitors) async fn take_run(conn: &mut PgConnection, run: &Run) -> sqlx::Result<bool> {
+    let locked = sqlx::query!(
+        "select from monitors where tenant_id = $1 and monitor_id = $2 for update skip locked",
+        run.tenant.uuid(),
+        run.monitor.uuid(),
+    )
+    .execute(&mut *conn)
+    .await?;
+    if locked.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let taken = sqlx::query!(
+        "select from monitor_slots s
+         where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.judged_at is null
+           and not exists (
+               select from monitor_slots o join scans c on c.tenant_id = o.tenant_id and c.scan_id = o.scan_id
+               where o.tenant_id = $1 and o.monitor_id = $2 and o.slot < $3 and o.judged_at is null and c.finished_at is not null)
+         for update of s",
+        run.tenant.uuid(),
+        run.monitor.uuid(),
+        run.slot.to_sqlx() as _,
+        run.kind.as_str(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(taken.rows_affected() == 1)
+}
+
+pub(in crate::monitors) async fn mark_judged(conn: &mut PgConnection, run: &Run, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update monitor_slots set judged_at = $5 where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
+        run.tenant.uuid(),
+        run.monitor.uuid(),
+        run.slot.to_sqlx() as _,
+        run.kind.as_str(),
+        now.to_sqlx() as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
