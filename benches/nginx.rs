@@ -76,7 +76,7 @@ impl Drop for Nginx {
     fn drop(&mut self) {
         // Told to, so that it ends its workers.
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            drop(kill_process(pid, Signal::TERM));
+            _ = kill_process(pid, Signal::TERM);
         }
         drop(self.child.wait());
     }

@@ -178,14 +178,16 @@ fn fares(number: usize, bytes: usize) -> String {
 
 fn fare(number: usize, more: &str) -> Value {
     let price = 150 + number % 400;
+    let verdict = ["low", "typical", "high", ""][number % 4];
+    let airline = ["Example Air", "Sample Airways", "Beispiel Flug"][number % 3];
     json!({
-        "price_range_in_relation_to_other_periods": ["low", "typical", "high", ""][number % 4],
+        "price_range_in_relation_to_other_periods": verdict,
         "price_insights_low": 180, "price_insights_high": 320,
         "from_airport": "Tel Aviv (TLV)", "to_airport": "London (LHR)", "departure_date": "2027-01-14",
         "price": format!("${price}"), "price_as_number": price,
         "duration": "5 hr 25 min", "duration_seconds": 19_500 + number % 7_000,
         "buy_link": format!("https://flights.example/search?tfs=CBwQAhoe{number}{more}&curr=USD"),
-        "airline": ["Example Air", "Sample Airways", "Beispiel Flug"][number % 3], "stops": number % 3,
+        "airline": airline, "stops": number % 3,
         "stops_info": [{"stop_airport": "VIE", "stop_duration_seconds": 5_400}],
         "departure_description": "7:15 AM on Thu, Jan 14", "arrival_description": "10:40 AM on Thu, Jan 14",
     })

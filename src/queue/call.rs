@@ -45,7 +45,7 @@ pub struct Caller {
 impl Caller {
     /// Carries out one call: puts it on record, asks the marketplace, records what became of it. What cannot be begun goes back by the
     /// ticket's drop; a call that breaks off (a panic) counts as lost the same way.
-    pub async fn carry_out(&self, ticket: Ticket) {
+    pub async fn carry_out(&self, mut ticket: Ticket) {
         let begin_until = self.lease.begin_until(ticket.asked_at());
         let until = Until::Deadline(begin_until);
         let search = search_of(&ticket.claimed);
@@ -68,6 +68,7 @@ impl Caller {
             Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
             Err(why) => Finished::unaskable(&ticket.claimed, &why, Timestamp::now()),
         };
+        ticket.answered().await;
         self.record.record(finished, ticket).await;
     }
 
