@@ -16,6 +16,7 @@ mod declare;
 mod describe;
 mod endpoint;
 mod error;
+mod fare;
 mod fault;
 mod field;
 pub mod flights;

@@ -4,9 +4,10 @@
 //! (`flights`, `hotels`), nor any judgement of the answer as a whole (`upstream`).
 
 use super::endpoint::Endpoint;
+use super::fare::{Fare, Leaf, fares};
 use super::status::Verdict;
 use rust_decimal::Decimal;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// One bookable price of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,16 +36,25 @@ pub struct Offer {
 
 /// The offers of an answer in its own order; rows without a readable price are left out (contract 14).
 ///
-/// A price is a number above 0: engines send 0 where a fare is shown without a price. Resolve has no offers.
-pub fn offers(endpoint: Endpoint, answer: &Value) -> Vec<Offer> {
+/// A price is a number above 0: engines send 0 where a fare is shown without a price. Resolve has no offers, and a text that is not JSON
+/// has none.
+pub fn offers(endpoint: Endpoint, answer: &[u8]) -> Vec<Offer> {
     match endpoint {
-        Endpoint::FlightsOneway => rows(answer, oneway),
-        Endpoint::FlightsRoundtrip => rows(answer, roundtrip),
+        Endpoint::FlightsOneway => fares(answer, oneway),
+        Endpoint::FlightsRoundtrip => fares(answer, roundtrip),
+        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => {
+            of_hotels(endpoint, &serde_json::from_slice(answer).unwrap_or_default())
+        }
+        Endpoint::HotelsResolve => Vec::new(),
+    }
+}
+
+fn of_hotels(endpoint: Endpoint, answer: &Value) -> Vec<Offer> {
+    match endpoint {
         Endpoint::HotelsSearch => rows(&answer["properties"], hotel),
         Endpoint::HotelsRooms => rows(&answer["rooms"], |row| room(row, &answer["booking_url"])),
         Endpoint::HotelsByName if answer["available"] == false => Vec::new(),
-        Endpoint::HotelsByName => hotel(answer).into_iter().collect(),
-        Endpoint::HotelsResolve => Vec::new(),
+        _ => hotel(answer).into_iter().collect(),
     }
 }
 
@@ -52,43 +62,43 @@ fn rows(list: &Value, read: impl Fn(&Value) -> Option<Offer>) -> Vec<Offer> {
     list.as_array().into_iter().flatten().filter_map(read).collect()
 }
 
-fn oneway(row: &Value) -> Option<Offer> {
-    Some(Offer { carrier_or_room: text(&row["airline"]), stops: count(&row["stops"]), ..fare(row, "price_as_number")? })
+fn oneway(row: &Fare<'_>) -> Option<Offer> {
+    Some(Offer { carrier_or_room: said(&row.airline), stops: count(&row.stops), ..fare(row, &row.price_as_number)? })
 }
 
 /// Both carriers, when the two legs fly with different ones.
-fn roundtrip(row: &Value) -> Option<Offer> {
-    let (out, back) = (text(&row["departure_flight_airline"]), text(&row["return_flight_airline"]));
+fn roundtrip(row: &Fare<'_>) -> Option<Offer> {
+    let (out, back) = (said(&row.departure_flight_airline), said(&row.return_flight_airline));
     let carriers = match (out, back) {
         (Some(out), Some(back)) if out != back => Some(format!("{out} / {back}")),
         (out, back) => out.or(back),
     };
-    Some(Offer { carrier_or_room: carriers, stops: count(&row["total_stops"]), ..fare(row, "total_price_as_number")? })
+    Some(Offer { carrier_or_room: carriers, stops: count(&row.total_stops), ..fare(row, &row.total_price_as_number)? })
 }
 
-fn fare(row: &Value, price_field: &str) -> Option<Offer> {
-    let link = text(&row["buy_link"]);
+fn fare(row: &Fare<'_>, price: &Leaf<'_>) -> Option<Offer> {
+    let link = said(&row.buy_link);
     Some(Offer {
         currency: link.as_deref().and_then(currency_of_link),
-        verdict: row["price_range_in_relation_to_other_periods"].as_str().and_then(Verdict::parse),
-        band_low: amount(&row["price_insights_low"]),
-        band_high: amount(&row["price_insights_high"]),
-        ..priced(&row[price_field], link)?
+        verdict: row.price_range_in_relation_to_other_periods.text().and_then(Verdict::parse),
+        band_low: row.price_insights_low.number().and_then(amount),
+        band_high: row.price_insights_high.number().and_then(amount),
+        ..priced(price.number(), link)?
     })
 }
 
 fn hotel(row: &Value) -> Option<Offer> {
-    let offer = priced(&row["price"], text(&row["link"]))?;
+    let offer = priced(row["price"].as_number(), text(&row["link"]))?;
     Some(Offer { hotel: text(&row["name"]), carrier_or_room: text(&row["room_type"]), ..offer })
 }
 
 fn room(row: &Value, booking_url: &Value) -> Option<Offer> {
-    let offer = priced(&row["price_as_number"], text(booking_url))?;
+    let offer = priced(row["price_as_number"].as_number(), text(booking_url))?;
     Some(Offer { carrier_or_room: text(&row["room_type"]), board: text(&row["room_economy"]), ..offer })
 }
 
-fn priced(price: &Value, link: Option<String>) -> Option<Offer> {
-    let price = amount(price).filter(|price| *price > Decimal::ZERO)?;
+fn priced(price: Option<&Number>, link: Option<String>) -> Option<Offer> {
+    let price = price.and_then(amount).filter(|price| *price > Decimal::ZERO)?;
     Some(Offer {
         price,
         currency: None,
@@ -104,19 +114,26 @@ fn priced(price: &Value, link: Option<String>) -> Option<Offer> {
 }
 
 /// A JSON number as it was written, so that 123.45 stays 123.45.
-fn amount(value: &Value) -> Option<Decimal> {
-    let Value::Number(number) = value else { return None };
+fn amount(number: &Number) -> Option<Decimal> {
     let written = number.to_string();
     written.parse().ok().or_else(|| Decimal::from_scientific(&written).ok())
 }
 
 /// Text that says something.
 fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+    value.as_str().and_then(trimmed)
 }
 
-fn count(value: &Value) -> Option<u32> {
-    value.as_u64().and_then(|count| count.try_into().ok())
+fn said(leaf: &Leaf<'_>) -> Option<String> {
+    leaf.text().and_then(trimmed)
+}
+
+fn trimmed(text: &str) -> Option<String> {
+    Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn count(leaf: &Leaf<'_>) -> Option<u32> {
+    leaf.number()?.as_u64().and_then(|count| count.try_into().ok())
 }
 
 /// The `curr` parameter of a fare's deep link (specification 2.3).

@@ -1,7 +1,6 @@
 //! One search of a synchronous caller, from request to answer: the order of work (contract 4) and the headers that every answer
 //! carries (contract 1, 5, 15). The two columns of the outcome table are in `flights` and `hotels`.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -18,8 +17,9 @@ use super::layers::request_id;
 use super::prefer;
 use crate::contract::{Alias, Endpoint, ErrorType, Faults, Request as Checked, SearchStatus};
 use crate::queue::charge::Spent;
-use crate::search::{Finding, Incomplete, Outcome, RateLimit, Search};
+use crate::search::{AnswerBody, Finding, Incomplete, Outcome, RateLimit, Search};
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ALIASED: HeaderName = HeaderName::from_static("x-field-aliased");
 const BILLED: HeaderName = HeaderName::from_static("x-upstream-requests");
 const STATUS: HeaderName = HeaderName::from_static("x-search-status");
@@ -28,7 +28,7 @@ const RESULTS: HeaderName = HeaderName::from_static("x-search-results");
 
 /// A body of ours, and how many results it holds.
 pub(super) struct Found {
-    pub(super) body: Value,
+    pub(super) body: AnswerBody,
     pub(super) results: usize,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Respo
         finding @ (Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)) => match column(search, finding) {
             Ok(found) => {
                 headers.insert(RESULTS, found.results.into());
-                Json(found.body).into_response()
+                ([(CONTENT_TYPE, JSON)], Body::from(found.body.text().clone())).into_response()
             }
             Err(error) => error.into_response(),
         },

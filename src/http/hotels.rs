@@ -69,10 +69,12 @@ fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
         Finding::Answer(answer) => match (endpoint, answer.results) {
             (Endpoint::HotelsSearch, 0) => Err(ApiError::not_found("no property matched")),
             (Endpoint::HotelsResolve, 0) => Err(ApiError::not_found("no hotel matched this name")),
-            (Endpoint::HotelsByName, 0) => Ok(Found { body: unavailable(answer.body), results: 0 }),
+            (Endpoint::HotelsByName, 0) => Ok(Found { body: unavailable(answer.body.value()).into(), results: 0 }),
             (_, results) => Ok(Found { body: answer.body, results }),
         },
-        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => Ok(Found { body: unavailable(json!({})), results: 0 }),
+        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => {
+            Ok(Found { body: unavailable(json!({})).into(), results: 0 })
+        }
         Finding::Nothing { message } => Err(ApiError::not_found(message)),
         _ => Err(ApiError::internal("a finding that has no cell in the hotels column")),
     }

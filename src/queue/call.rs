@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::begin::Beginner;
 use super::finished::Finished;
 use super::hold::{Cause, hold_scan};
+use super::keys::Keys;
 use super::lease::Lease;
 use super::record::Writer;
 use super::retry::{Failed, Until, retry};
@@ -18,7 +19,7 @@ use super::{Claim, Ticket};
 use crate::contract::{Endpoint, Request};
 use crate::ids::AttemptId;
 use crate::search::{CallerKey, Finding, Search};
-use crate::tenants::{self, GrantError, Keyring};
+use crate::tenants::{self, Keyring};
 use crate::upstream;
 
 /// The rows that a flight scan asks for unless it says otherwise (jobs-api, "Scans").
@@ -36,6 +37,7 @@ pub struct Caller {
     pub(super) ring: Arc<Keyring>,
     pub(super) upstream: upstream::Client,
     pub(super) lease: Arc<Lease>,
+    pub(super) keys: Keys,
     pub(super) begin: Beginner,
     pub(super) record: Writer,
 }
@@ -43,10 +45,18 @@ pub struct Caller {
 impl Caller {
     /// Carries out one call: puts it on record, asks the marketplace, records what became of it. What cannot be begun goes back by the
     /// ticket's drop; a call that breaks off (a panic) counts as lost the same way.
-    pub async fn carry_out(&self, ticket: Ticket) {
-        let until = Until::Deadline(self.lease.begin_until(ticket.asked_at()));
+    pub async fn carry_out(&self, mut ticket: Ticket) {
+        let begin_until = self.lease.begin_until(ticket.asked_at());
+        let until = Until::Deadline(begin_until);
         let search = search_of(&ticket.claimed);
-        let Some(key) = self.key_of(&ticket.claimed, &until).await else { return };
+        let key = match self.key_of(&ticket.claimed, begin_until).await {
+            Some(Ok(key)) => key,
+            Some(Err(cause)) => {
+                tracing::warn!(scan = %ticket.claimed.scan, "the scan pauses: its key cannot be used");
+                return self.hold(&ticket.claimed, &cause, &until).await;
+            }
+            None => return,
+        };
         let attempt = AttemptId::new();
         let verdict = self.begin.begin(ticket.claim(), attempt, self.lease.begin_until(ticket.asked_at())).await;
         match verdict {
@@ -58,6 +68,7 @@ impl Caller {
             Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
             Err(why) => Finished::unaskable(&ticket.claimed, &why, Timestamp::now()),
         };
+        ticket.answered().await;
         self.record.record(finished, ticket).await;
     }
 
@@ -87,30 +98,11 @@ impl Caller {
         matches!(timeout(SECOND_PLACE_TIMEOUT, store::second_place(&self.pool, claim)).await, Ok(Ok(true)))
     }
 
-    /// The caller's key, opened for this call alone. A scan whose key is gone pauses.
-    async fn key_of(&self, claimed: &Claimed, until: &Until) -> Option<CallerKey> {
-        let Some(grant) = claimed.grant else {
-            self.hold(claimed, &Cause::KeyGone, until).await;
-            return None;
-        };
-        let opened = retry("open_grant", until, async || {
-            match tenants::store::open_grant(&self.pool, &self.ring, claimed.claim.tenant, grant).await {
-                Err(GrantError::Database(error)) => Err(error),
-                opened => Ok(opened),
-            }
-        });
-        match opened.await {
-            Ok(Ok(key)) => Some(key),
-            Ok(Err(error)) => {
-                tracing::warn!(scan = %claimed.scan, %error, "the scan pauses: its key cannot be used");
-                let cause = match error {
-                    GrantError::NotOpened { nonce, .. } => Cause::KeyUnopened { nonce },
-                    GrantError::Gone | GrantError::Database(_) => Cause::KeyGone,
-                };
-                self.hold(claimed, &cause, until).await;
-                None
-            }
-            Err(_) => None,
+    /// The caller's key, opened for this call; or why the scan pauses. `None`: the database did not say in time.
+    async fn key_of(&self, claimed: &Claimed, until: Instant) -> Option<Result<CallerKey, Cause>> {
+        match claimed.grant {
+            Some(grant) => self.keys.open(claimed.claim.tenant, grant, until).await,
+            None => Some(Err(Cause::KeyGone)),
         }
     }
 

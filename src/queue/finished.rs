@@ -1,9 +1,11 @@
 //! A finished call in the forms in which it is stored. Pure.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::{Map, Value};
+use zstd::bulk::Compressor;
 
 use super::circuit::Sign;
 use super::store::{Claimed, Ending, FinishedCall};
@@ -55,14 +57,14 @@ impl Finished {
         let call = call(claimed, outcome, &fate, sight.as_ref(), now);
         let best = sight.and_then(|sight| sight.best).map(|(offer, _)| offer);
         let observation = observation(search.request(), &call, best.as_ref());
-        let answer = answer.and_then(|answer| compressed(&answer.body));
+        let answer = answer.and_then(|answer| compressed(answer.body.text()));
         let sign = Sign::of(outcome);
         Self { call, lane: claimed.lane, answer, kept: None, observation, best, plan: outcome.plan, sign }
     }
 
     /// The same with its outcome kept.
     pub(super) fn keeping(self, outcome: &Outcome, key: &CallerKey) -> Self {
-        Self { kept: compressed(&outcome.to_keep(key)), ..self }
+        Self { kept: serde_json::to_vec(&outcome.to_keep(key)).ok().and_then(|text| compressed(&text)), ..self }
     }
 
     /// The same without a stop of the lane: the key that was refused is not the caller's any more.
@@ -178,9 +180,18 @@ pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&
     })
 }
 
-fn compressed(value: &impl Serialize) -> Option<Bytes> {
-    let text = serde_json::to_vec(value).ok()?;
-    zstd::encode_all(&text[..], COMPRESSION).ok().map(Bytes::from)
+fn compressed(text: &[u8]) -> Option<Bytes> {
+    thread_local! {
+        /// Making one costs several times what compressing an answer does.
+        static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    }
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let compressor = match kept {
+            Some(compressor) => compressor,
+            None => kept.insert(Compressor::new(COMPRESSION).ok()?),
+        };
+        compressor.compress(text).ok().map(Bytes::from)
+    })
 }
 
 /// A deep link that can be kept whole; half a link leads nowhere.

@@ -5,8 +5,9 @@
 //!
 //! ```text
 //!  claim     due lanes, fair and paced; a Ticket for each item            (claimer, ticket, backend)
+//!  keys      the callers' keys are opened                                 (keys)
 //!  begin     the ledger: on record, with its place in the budget, unsent  (begin)
-//!  call      the caller's key is opened, the marketplace is asked         (call)
+//!  call      the marketplace is asked                                     (call)
 //!  record    attempt, answer, observation, item, scan in one transaction  (record, finished)
 //!  keep      what the database cannot take now waits on disk              (keep, spool)
 //!  circuit   while the marketplace fails, one probe now and then          (circuit)
@@ -29,6 +30,7 @@ mod finished;
 mod give_up;
 pub mod hold;
 mod keep;
+mod keys;
 pub mod lanes;
 mod lease;
 mod record;
@@ -57,6 +59,7 @@ use crate::tenants::Keyring;
 use crate::upstream;
 use begin::Beginner;
 use keep::Keeper;
+use keys::Keys;
 use lease::Lease;
 use record::Writer;
 use spool::Spool;
@@ -112,6 +115,7 @@ impl Queue {
         let inbox = Arc::new(Inbox::default());
         let (slots, given_up) = Slots::new(config.worker_concurrency);
         let (begin, asked) = Beginner::new();
+        let (keys, awaited) = Keys::new();
         let (record, handed) = Writer::new();
 
         let vital = |part: BoxFuture<'static, ()>| {
@@ -125,6 +129,7 @@ impl Queue {
         vital(lease::keep(pool.clone(), lease.clone(), slots.clone(), upkeep_stops.clone()).boxed());
         vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
         vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
+        vital(keys::serve(pool.clone(), ring.clone(), awaited, upkeep_stops.clone()).boxed());
         vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
         let keeper = Keeper::new(pool.clone(), slots.clone(), wake.clone(), spool, upkeep_stops.clone());
         let room = keeper.room.clone();
@@ -134,7 +139,7 @@ impl Queue {
             claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone(), room };
         vital(claimer.run(wake, work_stops.clone()).boxed());
 
-        let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), begin, record });
+        let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), keys, begin, record });
         tasks.close();
         Self { inbox, caller, failed, tasks, work_stops, upkeep_stops, slots, lease, pool }
     }

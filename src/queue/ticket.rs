@@ -24,9 +24,13 @@ const GIVE_BACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The places for calls in this process, and which claims hold them. The backend of a worker cannot see how many of the worker's slots are
 /// free, so they are counted here: exactly what is free is claimed.
+///
+/// A call leaves its place when its answer is there, if there is room among the answers that wait to be stored: so the next call need not
+/// wait for the database. There is room for as many as there are calls; while the database is slow, calls keep their places.
 #[derive(Debug, Clone)]
 pub(super) struct Slots {
     free: Arc<Semaphore>,
+    storing: Arc<Semaphore>,
     all: u32,
     held: Arc<Mutex<Held>>,
     dropped: UnboundedSender<Dropped>,
@@ -53,8 +57,8 @@ impl Slots {
     /// `count` free places, and where claims end up that were dropped.
     pub(super) fn new(count: u16) -> (Self, UnboundedReceiver<Dropped>) {
         let (dropped, given_up) = unbounded_channel();
-        let free = Arc::new(Semaphore::new(count.into()));
-        (Self { free, all: count.into(), held: Arc::default(), dropped }, given_up)
+        let [free, storing] = [count, count].map(|count| Arc::new(Semaphore::new(count.into())));
+        (Self { free, storing, all: count.into(), held: Arc::default(), dropped }, given_up)
     }
 
     /// Waits for a free place, and takes up to `most` of those that are free then.
@@ -71,7 +75,7 @@ impl Slots {
     /// A ticket for a claim, with a place of its own.
     pub(super) fn ticket(&self, claimed: Claimed, asked_at: Instant, place: OwnedSemaphorePermit) -> Ticket {
         self.with_held(|held| held.live.insert((claimed.claim.item.uuid(), claimed.claim.number)));
-        Ticket { claimed, asked_at, slots: self.clone(), settled: false, _place: place }
+        Ticket { claimed, asked_at, slots: self.clone(), settled: false, place }
     }
 
     /// The items whose claims this process has.
@@ -87,9 +91,13 @@ impl Slots {
     /// Waits until every call is stored or in the spool, and then, for less long, until what was claimed and not begun is given back:
     /// the sweep does that too. Not for ever, because the database and the disk may both be away.
     pub(super) async fn wait_until_settled(&self) {
-        let calls = async { drop(self.free.clone().acquire_many_owned(self.all).await) };
+        // In the order in which a call takes them: when all places are free, what is left waits to be stored.
+        let calls = async {
+            drop(self.free.clone().acquire_many_owned(self.all).await);
+            drop(self.storing.clone().acquire_many_owned(self.all).await);
+        };
         if timeout(SETTLE_TIMEOUT, calls).await.is_err() {
-            let calls = self.all as usize - self.free.available_permits();
+            let calls = 2 * self.all as usize - self.free.available_permits() - self.storing.available_permits();
             return tracing::error!(calls, "the process ends before these could be stored: they will read worker_lost");
         }
         let given_back = async {
@@ -118,7 +126,7 @@ pub struct Ticket {
     asked_at: Instant,
     slots: Slots,
     settled: bool,
-    _place: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
 }
 
 impl Ticket {
@@ -131,6 +139,14 @@ impl Ticket {
     /// When the claim was asked for: the lease was good then.
     pub(super) fn asked_at(&self) -> Instant {
         self.asked_at
+    }
+
+    /// The answer is there: its place goes to the next call, once there is room among the answers that wait to be stored.
+    pub(super) async fn answered(&mut self) {
+        // The semaphore is never closed; without a permit the ticket keeps its place.
+        if let Ok(room) = self.slots.storing.clone().acquire_owned().await {
+            self.place = room;
+        }
     }
 
     /// The call is recorded: the claim has ended.
@@ -197,4 +213,50 @@ fn by_lane(batch: &[Dropped]) -> Vec<LaneClaims> {
         lanes[at].numbers.push(claim.number);
     }
     lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use serde_json::Map;
+
+    use super::*;
+    use crate::ids::{ItemId, ScanId, TenantId};
+    use crate::queue::WorkerId;
+
+    fn claimed() -> Claimed {
+        let claim = Claim { worker: WorkerId(1), tenant: TenantId::new(), item: ItemId::new(), number: 1 };
+        Claimed {
+            claim,
+            lane: Api::Flights,
+            scan: ScanId::new(),
+            endpoint: String::new(),
+            body: Map::new(),
+            upstream_filters: false,
+            upstream_limit: None,
+            grant: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answered_call_leaves_its_place_while_there_is_room_for_answers() {
+        let (slots, _dropped) = Slots::new(2);
+        let call = async || slots.ticket(claimed(), Instant::now(), slots.take(1).await);
+        let (mut one, mut two) = (call().await, call().await);
+        assert!(slots.take(1).now_or_never().is_none(), "two calls are underway");
+        one.answered().await;
+        two.answered().await;
+        let (mut three, four) = (call().await, call().await);
+        assert!(three.answered().now_or_never().is_none(), "two answers wait, so the third call keeps its place");
+        assert!(slots.take(1).now_or_never().is_none());
+        one.settle();
+        three.answered().await;
+        assert_eq!(slots.take(9).await.num_permits(), 1);
+        assert!(slots.wait_until_settled().now_or_never().is_none(), "answers and a call are not stored");
+        for ticket in [two, three, four] {
+            ticket.settle();
+        }
+        assert!(slots.wait_until_settled().now_or_never().is_some());
+        assert!(slots.held_items().is_empty());
+    }
 }

@@ -144,7 +144,7 @@ fn why_empty(endpoint: Endpoint, answer: &Answer) -> Option<&'static str> {
     match endpoint {
         Endpoint::HotelsSearch => Some("no_property"),
         Endpoint::HotelsRooms => Some("no_rooms"),
-        Endpoint::HotelsByName if answer.body.get("name").is_some_and(|name| !name.is_null()) => Some("sold_out"),
+        Endpoint::HotelsByName if answer.body.value().get("name").is_some_and(|name| !name.is_null()) => Some("sold_out"),
         Endpoint::HotelsByName | Endpoint::HotelsResolve => Some("no_match"),
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => None,
     }

@@ -1,9 +1,7 @@
 //! An outcome as it is kept for an answer that is given later: whole, but without the answer's body, which is stored apart, and without
 //! the caller's key, should the marketplace have repeated it (security.md: a key is in no table).
 
-use serde_json::Value;
-
-use super::{Answer, CallerKey, Finding, Outcome, RateLimit};
+use super::{Answer, AnswerBody, CallerKey, Finding, Outcome, RateLimit};
 
 impl Outcome {
     /// What is kept of it.
@@ -15,7 +13,7 @@ impl Outcome {
         };
         let finding = match &self.finding {
             Finding::Answer(Answer { results, stated, reason, .. }) => Finding::Answer(Answer {
-                body: Value::Null,
+                body: AnswerBody::checked("null"),
                 results: *results,
                 stated: *stated,
                 reason: reason.as_deref().map(clean),
@@ -41,7 +39,7 @@ impl Outcome {
 
     /// The same with its answer's body again; `None`: it had one, and that is gone.
     #[must_use]
-    pub fn with_body(mut self, stored: Option<Value>) -> Option<Self> {
+    pub fn with_body(mut self, stored: Option<AnswerBody>) -> Option<Self> {
         if let Finding::Answer(answer) = &mut self.finding {
             answer.body = stored?;
         }
@@ -71,7 +69,7 @@ mod tests {
     }
 
     /// Kept and read back, as the tables do.
-    fn read_back(finding: Finding, stored: Option<Value>) -> Option<Outcome> {
+    fn read_back(finding: Finding, stored: Option<AnswerBody>) -> Option<Outcome> {
         let kept = serde_json::to_string(&outcome(finding).to_keep(&CallerKey::new("canary-1"))).unwrap();
         assert!(!kept.contains("canary"), "{kept}");
         serde_json::from_str::<Outcome>(&kept).unwrap().with_body(stored)
@@ -79,7 +77,7 @@ mod tests {
 
     #[test]
     fn an_answer_comes_back_with_its_body() {
-        let body = json!([{"price": 1.5}]);
+        let body = AnswerBody::from(json!([{"price": 1.5}]));
         let answer = || Finding::Answer(Answer { body: body.clone(), results: 1, stated: None, reason: None });
         let back = read_back(answer(), Some(body.clone())).unwrap();
         assert!(matches!(&back.finding, Finding::Answer(answer) if answer.body == body && answer.results == 1));

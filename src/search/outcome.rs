@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::body::{self, AnswerBody};
 use crate::contract::{Api, SearchStatus};
 
 /// One answer of the marketplace, or the lack of one.
@@ -72,8 +72,9 @@ impl Finding {
 /// A usable answer: an array of objects for flights, an object for hotels (contract 14).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Answer {
-    /// The body, capped and cleaned as contract 14 says.
-    pub body: Value,
+    /// The body, capped and cleaned as contract 14 says; otherwise the text that came.
+    #[serde(with = "body::apart")]
+    pub body: AnswerBody,
     /// Itineraries, properties or rooms in the body; 1 for a hotel that is available by name.
     pub results: usize,
     /// The status that the marketplace stated; `None` where it stated none.

@@ -22,7 +22,7 @@ impl Sight {
     pub fn of(search: &Search, answer: &Answer) -> Self {
         let asked = search.request().to_body();
         let currency = asked.get("currency").and_then(|code| code.as_str()).unwrap_or("USD").to_ascii_uppercase();
-        let mut seen = offers(search.endpoint(), &answer.body);
+        let mut seen = offers(search.endpoint(), answer.body.text());
         let mut results = answer.results;
         let ceiling = asked.get("max_price").filter(|_| !search.body().contains_key("max_price"));
         if let Some(ceiling) = ceiling.and_then(|price| price.to_string().parse::<Decimal>().ok()) {
@@ -66,7 +66,7 @@ mod tests {
 
     fn answer(prices: &[f64]) -> Answer {
         let rows: Vec<_> = prices.iter().map(|price| json!({"airline": "A", "price_as_number": price})).collect();
-        Answer { results: rows.len(), body: Value::Array(rows), stated: None, reason: None }
+        Answer { results: rows.len(), body: Value::Array(rows).into(), stated: None, reason: None }
     }
 
     fn best(sight: &Sight) -> Option<String> {
@@ -108,7 +108,7 @@ mod tests {
         let row = |price: f64, link: &str| json!({"price_as_number": price, "buy_link": link});
         let mixed = Answer {
             results: 2,
-            body: json!([row(90.0, "https://x.example/f?curr=USD"), row(95.5, "https://x.example/f?curr=EUR")]),
+            body: json!([row(90.0, "https://x.example/f?curr=USD"), row(95.5, "https://x.example/f?curr=EUR")]).into(),
             stated: None,
             reason: None,
         };

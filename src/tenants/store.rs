@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgExecutor, PgPool};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -32,6 +32,9 @@ pub enum GrantError {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
+
+/// What became of opening grants, by tenant and grant.
+pub type OpenedGrants = HashMap<(TenantId, GrantId), Result<CallerKey, GrantError>>;
 
 /// Why the program must not start with this ring.
 #[derive(Debug, thiserror::Error)]
@@ -279,26 +282,44 @@ pub async fn replace_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: 
 /// # Errors
 /// [`GrantError::Gone`] for a grant that is not there, is another tenant's, was wiped or has expired.
 pub async fn open_grant(
-    database: impl sqlx::PgExecutor<'_>,
+    database: impl PgExecutor<'_>,
     ring: &Keyring,
     tenant: TenantId,
     grant: GrantId,
 ) -> Result<CallerKey, GrantError> {
-    let row = sqlx::query!(
-        "select purpose, key_id, nonce, ciphertext, expires_at from key_grants
-         where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at > clock_timestamp()",
-        tenant.uuid(),
-        grant.uuid(),
+    open_grants(database, ring, &[(tenant, grant)]).await?.remove(&(tenant, grant)).unwrap_or(Err(GrantError::Gone))
+}
+
+/// A key for each of these grants, or why it does not open; nothing for one that is gone.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn open_grants(
+    database: impl PgExecutor<'_>,
+    ring: &Keyring,
+    held: &[(TenantId, GrantId)],
+) -> sqlx::Result<OpenedGrants> {
+    let (tenants, grants): (Vec<_>, Vec<_>) = held.iter().map(|(tenant, grant)| (tenant.uuid(), grant.uuid())).unzip();
+    let rows = sqlx::query!(
+        r#"select x.tenant_id as "tenant_id!", x.grant_id as "grant_id!", g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at
+           from unnest($1::uuid[], $2::uuid[]) as x (tenant_id, grant_id)
+           join key_grants g on g.tenant_id = x.tenant_id and g.grant_id = x.grant_id
+           where g.wiped_at is null and g.expires_at > clock_timestamp()"#,
+        &tenants,
+        &grants,
     )
-    .fetch_optional(database)
-    .await?
-    .ok_or(GrantError::Gone)?;
-    let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
-    let opened = Purpose::parse(&row.purpose).ok_or(NotOpened::Altered).and_then(|purpose| {
-        let terms = GrantTerms { tenant, grant, purpose, expires_at: row.expires_at.to_jiff() };
-        terms.open(ring, &sealed)
+    .fetch_all(database)
+    .await?;
+    let opened = rows.into_iter().map(|row| {
+        let held = (TenantId::from(row.tenant_id), GrantId::from(row.grant_id));
+        let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
+        let opened = Purpose::parse(&row.purpose).ok_or(NotOpened::Altered).and_then(|purpose| {
+            let terms = GrantTerms { tenant: held.0, grant: held.1, purpose, expires_at: row.expires_at.to_jiff() };
+            terms.open(ring, &sealed)
+        });
+        (held, opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce }))
     });
-    opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce })
+    Ok(opened.collect())
 }
 
 /// Secrets that a tenant's grants hold, with the time that each of them ends, in the order of `grants`; those that were wiped or have

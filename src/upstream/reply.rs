@@ -1,6 +1,7 @@
 //! One answer of the marketplace as it came over the wire, before anything is made of it but this: a key that it says back is blotted out.
 
 use bytes::Bytes;
+use memchr::memmem;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::search::CallerKey;
@@ -50,12 +51,13 @@ impl Reply {
         if key.len() < SHORTEST_ECHO {
             return self;
         }
+        let forms = forms(key);
         for value in self.headers.values_mut() {
-            if let Some(blotted) = blotted(value.as_bytes(), key) {
+            if let Some(blotted) = blotted(value.as_bytes(), &forms) {
                 *value = HeaderValue::try_from(blotted).unwrap_or(HeaderValue::from_static(BLOT));
             }
         }
-        self.body = self.body.map(|body| blotted(&body, key).map_or(body, Bytes::from));
+        self.body = self.body.map(|body| blotted(&body, &forms).map_or(body, Bytes::from));
         self
     }
 
@@ -70,16 +72,21 @@ impl Reply {
     }
 }
 
-/// The text without the key; `None`: it is not in it.
-fn blotted(text: &[u8], key: &str) -> Option<String> {
-    let text = String::from_utf8_lossy(text);
+/// A key as it may stand in a text: plain, or as JSON may write it.
+fn forms(key: &str) -> Vec<String> {
     let escaped = key.replace('\\', "\\\\").replace('"', "\\\"");
-    let slashed = escaped.replace('/', "\\/");
-    let forms = [key, escaped.as_str(), slashed.as_str()];
+    let mut forms = vec![key.to_owned(), escaped.clone(), escaped.replace('/', "\\/")];
+    forms.dedup();
     forms
-        .iter()
-        .any(|form| text.contains(form))
-        .then(|| forms.iter().fold(text.into_owned(), |text, form| text.replace(form, BLOT)))
+}
+
+/// The text without the key; `None`: it is not in it.
+fn blotted(text: &[u8], forms: &[String]) -> Option<String> {
+    if !forms.iter().any(|form| memmem::find(text, form.as_bytes()).is_some()) {
+        return None;
+    }
+    let text = String::from_utf8_lossy(text).into_owned();
+    Some(forms.iter().fold(text, |text, form| text.replace(form, BLOT)))
 }
 
 #[cfg(test)]

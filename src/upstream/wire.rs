@@ -15,12 +15,16 @@
 //!
 //! Not here: sending and the second try (`client`), what a caller is answered (`http`).
 
+mod walk;
+
+use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::{Map, Value};
 
+use self::walk::{Kind, VERDICT};
 use super::reply::{BodyFault, NoReply, Reply};
 use crate::contract::{Api, Endpoint, SearchStatus};
-use crate::search::{Answer, Finding, Incomplete, RateLimit};
+use crate::search::{Answer, AnswerBody, Finding, Incomplete, RateLimit};
 
 /// The most properties of a hotel search (specification 8).
 const MAX_PROPERTIES: usize = 50;
@@ -83,11 +87,7 @@ fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
         BodyFault::Broken => Incomplete::Connection,
         BodyFault::Late => Incomplete::Timeout,
     })?;
-    let mut body: Value = serde_json::from_slice(bytes).map_err(|_| Incomplete::Unreadable)?;
-    if depth(&body) > MAX_DEPTH {
-        return Err(Incomplete::Unreadable);
-    }
-    let results = cap_and_count(asked, &mut body).ok_or(Incomplete::Unreadable)?;
+    let (body, results) = read(asked, bytes).ok_or(Incomplete::Unreadable)?;
     let stated = reply.header("x-search-status").and_then(|status| SearchStatus::parse(status.trim()));
     let reason = reply.header("x-search-reason").map(str::to_owned).filter(|reason| !reason.trim().is_empty());
     if asked.strict && stated == Some(SearchStatus::Degraded) {
@@ -99,19 +99,53 @@ fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
 /// The reason of a search that did not complete and did not say why.
 const UNSTATED: &str = "not_stated";
 
-/// Caps and cleans the body (contract 14) and counts what it holds; `None` when it is of the wrong kind.
-fn cap_and_count(asked: Asked, body: &mut Value) -> Option<usize> {
+/// The body as it goes on (contract 14), and how many results it holds; `None` when it is not JSON, too deep or of the wrong kind.
+///
+/// It is the text that came, unless there is something to cap. A verdict that is none is replaced in the text.
+fn read(asked: Asked, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let as_it_came = |results| Some((AnswerBody::checked(bytes.clone()), results));
+    let within = |name: &str, cap: usize| match walk::field(text, name)? {
+        Kind::List { count, of_objects: true } if count <= cap => as_it_came(count),
+        Kind::List { of_objects: true, .. } => capped(asked, text),
+        _ => None,
+    };
     match asked.endpoint {
-        Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => flights(body, asked.row_cap),
-        Endpoint::HotelsSearch => rows(body.get_mut("properties")?, Some(MAX_PROPERTIES)),
-        Endpoint::HotelsRooms => rows(body.get_mut("rooms")?, None),
-        Endpoint::HotelsByName => body.get("available")?.as_bool().map(usize::from),
-        Endpoint::HotelsResolve => match body.get("hotel_booking_id")? {
-            Value::String(id) => Some(usize::from(!id.is_empty())),
-            Value::Null => Some(0),
+        Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => {
+            let rows = walk::rows(text)?;
+            if asked.row_cap.is_some_and(|cap| rows.count > cap) {
+                return capped(asked, text);
+            }
+            if rows.blanks.is_empty() {
+                return as_it_came(rows.count);
+            }
+            match walk::with_nulls(text, &rows.blanks) {
+                Some(text) => Some((AnswerBody::checked(text), rows.count)),
+                None => capped(asked, text),
+            }
+        }
+        Endpoint::HotelsSearch => within("properties", MAX_PROPERTIES),
+        Endpoint::HotelsRooms => within("rooms", usize::MAX),
+        Endpoint::HotelsByName => match walk::field(text, "available")? {
+            Kind::Bool(available) => as_it_came(available.into()),
+            _ => None,
+        },
+        Endpoint::HotelsResolve => match walk::field(text, "hotel_booking_id")? {
+            Kind::Text { is_empty, .. } => as_it_came((!is_empty).into()),
+            Kind::Null => as_it_came(0),
             _ => None,
         },
     }
+}
+
+/// The same for a body that is not to go on as it came: taken apart, capped and cleaned, and put together again.
+fn capped(asked: Asked, text: &str) -> Option<(AnswerBody, usize)> {
+    let mut body: Value = serde_json::from_str(text).ok()?;
+    let results = match asked.endpoint {
+        Endpoint::HotelsSearch => rows(body.get_mut("properties")?, Some(MAX_PROPERTIES))?,
+        _ => flights(&mut body, asked.row_cap)?,
+    };
+    Some((body.into(), results))
 }
 
 fn flights(body: &mut Value, cap: Option<usize>) -> Option<usize> {
@@ -124,7 +158,7 @@ fn flights(body: &mut Value, cap: Option<usize>) -> Option<usize> {
 
 /// The engine writes "no verdict" as an empty string where the specification has null (contract 3, 14).
 fn clean_verdict(itinerary: &mut Map<String, Value>) {
-    if let Some(verdict) = itinerary.get_mut("price_range_in_relation_to_other_periods")
+    if let Some(verdict) = itinerary.get_mut(VERDICT)
         && verdict.as_str() == Some("")
     {
         *verdict = Value::Null;
@@ -139,15 +173,6 @@ fn rows(list: &mut Value, cap: Option<usize>) -> Option<usize> {
     }
     list.truncate(cap.unwrap_or(usize::MAX));
     Some(list.len())
-}
-
-/// How deep a value nests: a bare value is 0, `{}` is 1. The parser's own bound (128) keeps the recursion shallow.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
-        Value::Object(object) => 1 + object.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
 }
 
 /// The marketplace itself answered, not the engine: a 404 of that kind is a wrong path (contract 3).

@@ -62,7 +62,7 @@ proptest! {
         if let Err(faults) = ScanRequest::from_body(scan.as_object().unwrap()) {
             can_be_told(&faults)?;
         }
-        let _ = offers(endpoint, &Value::Object(body));
+        let _ = offers(endpoint, Value::Object(body).to_string().as_bytes());
     }
 
     #[test]

@@ -205,7 +205,7 @@ fn a_finished_call_comes_back_as_it_was() {
     let search = Search::of_item(Request::check(Endpoint::FlightsOneway, &body).unwrap().request, 50, false);
     let row = json!({"airline": "Example Air", "price_as_number": 120.55, "buy_link": "https://x.example/?curr=EUR",
                      "price_insights_low": 100.1, "price_insights_high": 200, "stops": 1});
-    let answer = Answer { body: json!([row]), results: 1, stated: Some(SearchStatus::Ok), reason: Some("why".to_owned()) };
+    let answer = Answer { body: json!([row]).into(), results: 1, stated: Some(SearchStatus::Ok), reason: Some("why".to_owned()) };
     let outcome = |finding| Outcome {
         finding,
         http_status: Some(200),

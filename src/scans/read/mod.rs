@@ -12,7 +12,7 @@ use sqlx::{PgConnection, PgPool};
 
 pub use self::changes::{Changes, MOST_EVENTS, changes};
 pub use self::export::all_items;
-pub(super) use self::rows::{shown_state, unpacked};
+pub(super) use self::rows::{shown_state, unpacked, unpacked_text};
 
 use crate::contract::Faults;
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};

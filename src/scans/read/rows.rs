@@ -268,6 +268,13 @@ pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Re
     body.and_then(serde_json::from_reader).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
+/// The same as the text that it was.
+pub(in crate::scans) fn unpacked_text(packed: &[u8]) -> sqlx::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let body = zstd::Decoder::new(packed).and_then(|body| body.take(MAX_ANSWER_BYTES).read_to_end(&mut text));
+    body.map(|_| text).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
 /// A scan is stored for an endpoint that it was checked for.
 pub(super) fn endpoint(word: &str) -> Endpoint {
     Endpoint::parse(word).unwrap_or(Endpoint::FlightsOneway)

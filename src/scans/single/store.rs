@@ -1,14 +1,17 @@
 //! The kept outcome of a search. Written by the queue, with the answer that it belongs to.
 
-use serde_json::Value;
 use sqlx::PgPool;
 
 use crate::ids::{ScanId, TenantId};
-use crate::scans::read::unpacked;
-use crate::search::Outcome;
+use crate::scans::read::{unpacked, unpacked_text};
+use crate::search::{AnswerBody, Outcome};
 
 /// The outcome of the scan's last call, and the body of its answer where there is one.
-pub(super) async fn outcome(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sqlx::Result<Option<(Outcome, Option<Value>)>> {
+pub(super) async fn outcome(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<Option<(Outcome, Option<AnswerBody>)>> {
     let row = sqlx::query!(
         r#"select o.outcome, a.body as "body?"
            from scan_items i
@@ -22,5 +25,5 @@ pub(super) async fn outcome(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sq
     .fetch_optional(pool)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some((unpacked(&row.outcome)?, row.body.as_deref().map(unpacked).transpose()?)))
+    Ok(Some((unpacked(&row.outcome)?, row.body.as_deref().map(unpacked_text).transpose()?.map(AnswerBody::checked))))
 }

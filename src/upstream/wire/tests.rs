@@ -176,9 +176,114 @@ fn contract_3_only_the_status_decides() {
 fn contract_14_every_row_and_field_is_kept() {
     let body = json!([{"price": "$1", "new_field": [1, {"a": null}], "stops": "Unknown"}, {}]);
     let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &body.to_string()) else { panic!("no answer") };
-    assert_eq!((answer.body, answer.results), (body, 2));
+    assert_eq!((answer.body.value(), answer.results), (body, 2));
     for status in [200, 203, 299] {
         assert_eq!(line(&found(FLIGHTS, status, &[], "[{}]")), "answer 1 None None");
+    }
+}
+
+#[test]
+fn contract_14_an_answer_is_the_text_that_came() {
+    let field = VERDICT;
+    for (asked, text) in [
+        (FLIGHTS, r#" [ {"price": 1.50, "b": 1e2, "a": "\u20ac\ud83d\ude00", "a": 12345678901234567890123} ] "#.to_owned()),
+        (FLIGHTS, format!(r#"[{{"{field}": "low", "nested": {{"{field}": ""}}}}]"#)),
+        (SEARCH, r#"{"properties" : [{}], "x": -0.0}"#.to_owned()),
+        (hotels(Endpoint::HotelsRooms), r#"{"rooms": [1], "rooms": [{"a":  2}]}"#.to_owned()),
+        (hotels(Endpoint::HotelsByName), r#"{"available" :true}"#.to_owned()),
+        (hotels(Endpoint::HotelsResolve), r#"{"hotel_booking_id" :"x"}"#.to_owned()),
+    ] {
+        let Finding::Answer(answer) = found(asked, 200, &[], &text) else { panic!("no answer: {text}") };
+        assert_eq!(*answer.body.text(), text);
+    }
+    let blanks = format!(r#"[{{"{field}"  : "" ,"a":1}}, {{}}, {{ "b": "", "{field}":""}}]"#);
+    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &blanks) else { panic!("no answer") };
+    assert_eq!(*answer.body.text(), format!(r#"[{{"{field}"  : null ,"a":1}}, {{}}, {{ "b": "", "{field}":null}}]"#));
+}
+
+/// What cannot be read back must not get into the tables.
+#[test]
+fn an_answer_is_checked_to_its_last_character() {
+    for inside in [
+        r#""\ud800""#,
+        r#""\ud800\u0041""#,
+        r#""\x""#,
+        "\"\n\"",
+        "1e999",
+        "01",
+        "1.",
+        "-",
+        "nul",
+        "{1:2}",
+        "{\"a\" 1}",
+        "[1,]",
+        "{\"\\ud800\": 1}",
+    ] {
+        let body = format!(r#"[{{"a": {inside}}}]"#);
+        assert!(serde_json::from_str::<Value>(&body).is_err(), "{body}");
+        assert_eq!(line(&found(FLIGHTS, 200, &[], &body)), "incomplete unreadable_response Unreadable", "{body}");
+        let body = format!(r#"{{"rooms": [], "a": {inside}}}"#);
+        assert_eq!(
+            line(&found(hotels(Endpoint::HotelsRooms), 200, &[], &body)),
+            "incomplete unreadable_response Unreadable",
+            "{body}"
+        );
+    }
+    for bytes in [&b"[{\"a\": \"\xff\"}]"[..], b"[{\"a\xc3\": 1}]", b"\xef\xbb\xbf[]", b"[]\0"] {
+        let reply = Reply { body: Ok(Bytes::copy_from_slice(bytes)), ..reply(200, &[], "") };
+        assert_eq!(line(&find(FLIGHTS, &Ok(reply))), "incomplete unreadable_response Unreadable", "{bytes:?}");
+    }
+}
+
+mod at_random {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Small JSON, and what becomes of it when a character is lost, doubled or another.
+    fn text() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            Just("true".to_owned()),
+            Just("\"\"".to_owned()),
+            "-?[0-9]{1,3}(\\.[0-9]{1,2})?(e[0-9])?",
+            "\"(a|\\\\u00e9|\\\\n|é|\\\\\"){0,3}\"",
+        ];
+        let name = prop_oneof![Just(format!("\"{VERDICT}\"")), Just("\"rooms\"".to_owned()), Just("\"a\"".to_owned())];
+        let value = leaf.prop_recursive(4, 24, 4, move |inner| {
+            let fields = proptest::collection::vec((name.clone(), inner.clone()), 0..4)
+                .prop_map(|fields| fields.iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>().join(","));
+            prop_oneof![
+                proptest::collection::vec(inner, 0..4).prop_map(|list| format!("[{}]", list.join(" , "))),
+                fields.prop_map(|fields| format!("{{{fields}}}")),
+            ]
+        });
+        (value, any::<prop::sample::Index>(), 0..6).prop_map(|(text, at, fault)| {
+            let mut characters: Vec<char> = text.chars().collect();
+            let at = at.index(characters.len());
+            match fault {
+                0 => _ = characters.remove(at),
+                1 => characters.insert(at, characters[at]),
+                2 => characters[at] = '"',
+                _ => {}
+            }
+            characters.into_iter().collect()
+        })
+    }
+
+    proptest! {
+        /// The long way round: taken apart, capped and cleaned, put together again.
+        #[test]
+        fn one_pass_sees_what_taking_it_apart_sees(text in text()) {
+            let seen = |(body, results): (AnswerBody, usize)| (body.value(), results);
+            let long = capped(FLIGHTS, &text).map(seen);
+            prop_assert_eq!(read(FLIGHTS, &Bytes::from(text.clone())).map(seen), long);
+            let rooms = serde_json::from_str::<Value>(&text).ok().and_then(|mut body| {
+                let count = rows(body.get_mut("rooms")?, None)?;
+                Some((body, count))
+            });
+            prop_assert_eq!(read(hotels(Endpoint::HotelsRooms), &Bytes::from(text)).map(seen), rooms);
+        }
     }
 }
 
@@ -188,13 +293,13 @@ fn contract_14_limit_and_fifty_properties_are_caps() {
     for (cap, rows, kept) in [(Some(3), 4, 3), (Some(3), 3, 3), (Some(3), 2, 2), (None, 60, 60)] {
         let asked = Asked { row_cap: cap, ..FLIGHTS };
         let Finding::Answer(answer) = found(asked, 200, &[], &json!(many(rows)).to_string()) else { panic!("no answer") };
-        assert_eq!((answer.results, answer.body.as_array().unwrap().len()), (kept, kept));
+        assert_eq!((answer.results, answer.body.value().as_array().unwrap().len()), (kept, kept));
     }
     for (list, endpoint, kept) in [("properties", Endpoint::HotelsSearch, 50), ("rooms", Endpoint::HotelsRooms, 51)] {
         let Finding::Answer(answer) = found(hotels(endpoint), 200, &[], &json!({list: many(51)}).to_string()) else {
             panic!("no answer")
         };
-        assert_eq!((answer.results, answer.body[list].as_array().unwrap().len()), (kept, kept));
+        assert_eq!((answer.results, answer.body.value()[list].as_array().unwrap().len()), (kept, kept));
     }
 }
 
@@ -204,7 +309,7 @@ fn contract_14_an_empty_verdict_is_none() {
     let came = json!([{field: ""}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
     let goes = json!([{field: null}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
     let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &came.to_string()) else { panic!("no answer") };
-    assert_eq!(answer.body, goes);
+    assert_eq!(answer.body.value(), goes);
 }
 
 #[test]
@@ -234,6 +339,11 @@ fn contract_19_what_each_hotel_endpoint_counts() {
     }
 }
 
+/// The same object with a hotel's id in it.
+fn with_id(object: &str) -> String {
+    object.replacen('{', r#"{"hotel_booking_id": "il/h", "#, 1)
+}
+
 #[test]
 fn an_answer_may_nest_as_deep_as_a_request() {
     let nested = |depth: usize| format!("[{{\"a\": {}{}}}]", "[".repeat(depth - 2), "]".repeat(depth - 2));
@@ -242,8 +352,10 @@ fn an_answer_may_nest_as_deep_as_a_request() {
     let objects = |depth: usize| format!("[{}1{}]", "{\"a\":".repeat(depth - 1), "}".repeat(depth - 1));
     assert_eq!(line(&found(FLIGHTS, 200, &[], &objects(MAX_DEPTH))), "answer 1 None None");
     assert_eq!(line(&found(FLIGHTS, 200, &[], &objects(MAX_DEPTH + 1))), "incomplete unreadable_response Unreadable");
-    let wide = "[{\"a\": [[], [[]], []]}]";
-    assert_eq!(depth(&serde_json::from_str(wide).unwrap()), 5);
+    let of_hotels = |depth: usize| format!("{{\"properties\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    assert_eq!(line(&found(hotels(Endpoint::HotelsResolve), 200, &[], &with_id(&of_hotels(MAX_DEPTH)))), "answer 1 None None");
+    let deeper = with_id(&of_hotels(MAX_DEPTH + 1));
+    assert_eq!(line(&found(hotels(Endpoint::HotelsResolve), 200, &[], &deeper)), "incomplete unreadable_response Unreadable");
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! Putting requests on somebody: open loop, whose send times are fixed in advance and whose latencies count from the planned time, so that
+//! a server that stalls cannot hide it by being asked less; and closed loop, for the most that a server does.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::Res;
+use super::meter::Times;
+
+/// Whom to ask and what, and the connections that are free.
+pub struct Target {
+    address: SocketAddr,
+    path: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
+    least_bytes: usize,
+    free: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+}
+
+impl Target {
+    /// Requests are posts. An answer counts if it is a 200 of at least so many bytes; any other ends the run.
+    pub fn new(
+        address: SocketAddr,
+        path: &'static str,
+        headers: Vec<(&'static str, String)>,
+        body: &serde_json::Value,
+        least_bytes: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self { address, path, headers, body: Bytes::from(body.to_string()), least_bytes, free: Mutex::default() })
+    }
+
+    /// One request and its whole answer.
+    async fn ask(&self) -> Res<()> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut connection = match free {
+            Some(free) if !free.is_closed() => free,
+            _ => connect(self.address).await?,
+        };
+        let mut request = Request::builder().method(Method::POST).uri(self.path).header("host", "localhost");
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
+        }
+        let request = request.header("content-type", "application/json").body(Full::new(self.body.clone()))?;
+        connection.ready().await?;
+        let response = connection.send_request(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        if status != 200 || body.len() < self.least_bytes {
+            return Err(format!("{} answered {status}: {}", self.path, String::from_utf8_lossy(&body)).into());
+        }
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        Ok(())
+    }
+}
+
+async fn connect(address: SocketAddr) -> Res<SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// The body of a GET.
+pub async fn get(address: SocketAddr, path: &str) -> Res<Bytes> {
+    let mut connection = connect(address).await?;
+    let request = Request::builder().uri(path).header("host", "localhost").body(Full::default())?;
+    Ok(connection.send_request(request).await?.into_body().collect().await?.to_bytes())
+}
+
+/// A POST of JSON on a connection of its own: status and body.
+pub async fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &serde_json::Value) -> Res<(u16, Bytes)> {
+    let mut connection = connect(address).await?;
+    let mut request = Request::builder().method(Method::POST).uri(path).header("host", "localhost");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.header("content-type", "application/json").body(Full::from(body.to_string()))?;
+    let response = connection.send_request(request).await?;
+    Ok((response.status().as_u16(), response.into_body().collect().await?.to_bytes()))
+}
+
+/// Sends at times drawn in advance (`per_second` on average, as independent callers come), and waits for every answer. Latencies are from
+/// the planned time to the last byte.
+pub async fn open_loop(target: &Arc<Target>, per_second: f64, time: Duration, seed: u64) -> Res<Times> {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let mut at = 0.0;
+    let mut plan = Vec::new();
+    while at < time.as_secs_f64() {
+        at -= dice.random_range(f64::MIN_POSITIVE..1.0_f64).ln() / per_second;
+        plan.push(Duration::from_secs_f64(at));
+    }
+    let count = plan.len();
+    let (send, mut due) = mpsc::unbounded_channel();
+    std::thread::spawn(move || keep_to(&plan, &send));
+    let (told, mut answered) = mpsc::unbounded_channel();
+    while let Some(planned) = due.recv().await {
+        let (target, told) = (Arc::clone(target), told.clone());
+        tokio::spawn(async move {
+            let asked = target.ask().await;
+            told.send(asked.map(|()| planned.elapsed()))
+        });
+    }
+    drop(told);
+    let mut times = Vec::with_capacity(count);
+    while let Some(time) = answered.recv().await {
+        times.push(time?);
+    }
+    Ok(Times::of(times))
+}
+
+/// Says when each is due, on time: the runtime's own timers round to the millisecond.
+#[expect(clippy::disallowed_methods, reason = "a thread of its own, which does nothing but wait")]
+fn keep_to(plan: &[Duration], send: &mpsc::UnboundedSender<Instant>) {
+    let begun = Instant::now() + Duration::from_millis(5);
+    for at in plan {
+        let due = begun + *at;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if send.send(due).is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks over and over from so many places at once; gives how many were answered.
+pub async fn closed_loop(target: &Arc<Target>, places: usize, time: Duration) -> Res<usize> {
+    let (until, count) = (Instant::now() + time, Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..places)
+        .map(|_| {
+            let (target, count) = (Arc::clone(target), Arc::clone(&count));
+            tokio::spawn(async move {
+                while Instant::now() < until {
+                    target.ask().await?;
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(count.load(Ordering::Relaxed))
+}
+
+/// Asks so many times at once; returns when all are answered.
+pub async fn all_at_once(target: &Arc<Target>, count: usize) -> Res<()> {
+    let tasks: Vec<_> = (0..count)
+        .map(|_| {
+            let target = Arc::clone(target);
+            tokio::spawn(async move { target.ask().await })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    Ok(())
+}
