@@ -26,7 +26,7 @@ pub mod charge;
 mod circuit;
 mod claimer;
 mod finished;
-mod give_up;
+pub mod give_up;
 pub mod hold;
 mod keep;
 pub mod lanes;

@@ -2,11 +2,14 @@
 //! the queue does, what the sweep does. Together they run every statement of the program that has a tenant condition.
 
 mod account;
+mod calls;
+mod circuit;
 mod control;
 mod history;
 mod lost;
 mod orders;
 mod phases;
+mod sweep;
 
 use std::pin::Pin;
 
@@ -37,6 +40,15 @@ pub const ACTS: &[Act] = &[
     Act { name: "phases", play: |world| Box::pin(phases::play(world)) },
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
+    Act { name: "begun", play: |world| Box::pin(calls::begun(world)) },
+    Act { name: "best", play: |world| Box::pin(calls::best(world)) },
+    Act { name: "after the end", play: |world| Box::pin(calls::after_the_end(world)) },
+    Act { name: "told", play: |world| Box::pin(calls::told(world)) },
+    Act { name: "circuit", play: |world| Box::pin(circuit::play(world)) },
+    Act { name: "old events", play: |world| Box::pin(sweep::events(world)) },
+    Act { name: "expired key", play: |world| Box::pin(sweep::keys(world)) },
+    Act { name: "alien phase", play: |world| Box::pin(sweep::phases(world)) },
+    Act { name: "passing", play: |world| Box::pin(account::passing(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
 ];
 
