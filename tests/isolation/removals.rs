@@ -285,6 +285,27 @@ async fn of_each_act_one_removal_is_noticed_where_the_record_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "it plays every act beside every twin: script/isolation runs it"]
+async fn where_nothing_is_taken_out_nothing_is_noticed() {
+    let (statements, _) = all().await;
+    let from = Box::pin(Beginnings::make()).await;
+    let acts = Known::all(&from, &statements);
+    // A function and a query, made anew as they were.
+    let whole = |name: &str| {
+        let statement = statements.iter().find(|one| one.name.starts_with(name)).unwrap();
+        Without { statement: statement.clone(), text: statement.sql.clone() }
+    };
+    let plays = acts.iter().flat_map(|act| Twin::ALL.map(|twin| (act, twin)));
+    let plays = plays.zip([whole("function "), whole("query ")].into_iter().cycle()).map(async |((act, twin), whole)| {
+        if let Some(told) = act.play_without(twin, &whole).await {
+            panic!("{} beside {}: {told}", act.act.name, twin.word());
+        }
+    });
+    let played = futures::stream::iter(plays).buffer_unordered(AT_ONCE).count().await;
+    println!("{played} plays with nothing taken out, {} acts, nothing was noticed", ACTS.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 #[ignore = "it plays the acts hundreds of times: script/isolation runs it"]
 async fn no_tenant_condition_can_be_taken_out_unnoticed() {
     let begun = Instant::now();
