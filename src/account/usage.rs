@@ -47,10 +47,8 @@ pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, 
         UsageGroup::Scan => {
             let limit = usize::from(query.limit_or_default().get());
             let mut scans = store::by_scan(&mut tx, tenant, &range, after, one_more_than(limit)).await?;
-            let more = scans.len() > limit;
-            scans.truncate(limit);
             // The row without an id is the last of all.
-            usage.next_cursor = scans.last().and_then(|last| last.scan.map(ScanId::from)).filter(|_| more).map(cursor);
+            usage.next_cursor = paging::cut(&mut scans, limit).and_then(|last| last.scan.map(ScanId::from)).map(cursor);
             scans
         }
     }
