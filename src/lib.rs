@@ -65,6 +65,7 @@ pub mod tenants;
 
 pub mod account;
 pub mod history;
+pub mod monitors;
 pub mod scans;
 
 pub mod queue;

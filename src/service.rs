@@ -20,6 +20,7 @@ use crate::config::{AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitCo
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
+use crate::monitors::tick::{self, Ticker};
 use crate::queue::charge::Charges;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{Watch, WatchSettings};
@@ -118,7 +119,7 @@ impl Service {
             let (pool, options) = (database.pool().clone(), database.connect_options().clone());
             let watch = Watch::start(pool.clone(), options, WatchSettings::default(), &stop);
             let charges = Charges::start(pool, Arc::clone(ring), &stop);
-            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace, watch, charges });
+            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
         }
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;
@@ -130,13 +131,23 @@ impl Service {
         };
         tracing::info!(address = address.map(tracing::field::display), admin = %admin.address, "listening");
         let pool = database.pool().clone();
-        let stopped = stop.clone();
+        let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
             if !prepared && !prepare(&pool, ring.as_deref(), &stopped).await? {
                 return Ok(());
             }
             match (worker, ring) {
-                (Some(config), Some(ring)) => Ok(worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await?),
+                (Some(config), Some(ring)) => {
+                    let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
+                    let ticking = stopped.child_token();
+                    let worker = async {
+                        let ended = worker::run(WorkerDeps { pool, ring, upstream, config }, stopped).await;
+                        ticking.cancel();
+                        ended
+                    };
+                    let (ended, ()) = tokio::join!(worker, tick::run(ticker, ticking.clone()));
+                    Ok(ended?)
+                }
                 _ => {
                     stopped.cancelled().await;
                     Ok(())

@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tenants", &["db", "search"]),
     ("history", &["search", "contract"]),
     ("scans", &["history", "tenants", "search", "contract"]),
+    ("monitors", &["scans", "history", "webhooks", "tenants", "search", "contract"]),
     ("account", &["scans", "tenants", "contract"]),
     ("queue", &["db", "scans", "history", "tenants", "upstream", "search", "contract"]),
     ("config", &["upstream"]),

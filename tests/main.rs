@@ -12,6 +12,7 @@ mod gateway;
 mod history;
 mod house;
 mod isolation;
+mod monitors;
 mod operation;
 mod prefer;
 mod queue;

@@ -9,15 +9,15 @@ use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::plans::Plan;
 use crate::contract::quota::LaneBounds;
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::scans::per_minute;
 
 /// What one day, endpoint or scan has cost.
 pub(super) struct SpentRow {
     /// The day or the endpoint.
     pub(super) word: Option<String>,
-    /// The scan; none: the scans that were deleted.
-    pub(super) scan: Option<Uuid>,
+    /// The scan or the monitor; none: the scans that were deleted, or had no monitor.
+    pub(super) id: Option<Uuid>,
     pub(super) attempts: i64,
     pub(super) requests: i64,
     pub(super) ok: i64,
@@ -29,7 +29,7 @@ pub(super) struct SpentRow {
 pub(super) async fn by_day(conn: &mut PgConnection, tenant: TenantId, range: &Range) -> sqlx::Result<Vec<SpentRow>> {
     sqlx::query_as!(
         SpentRow,
-        r#"select day::text as word, null::uuid as scan, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
+        r#"select day::text as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
                   sum(degraded)::bigint as "degraded!"
            from usage_rows($1, $2, $3) group by day order by day"#,
@@ -44,7 +44,7 @@ pub(super) async fn by_day(conn: &mut PgConnection, tenant: TenantId, range: &Ra
 pub(super) async fn by_endpoint(conn: &mut PgConnection, tenant: TenantId, range: &Range) -> sqlx::Result<Vec<SpentRow>> {
     sqlx::query_as!(
         SpentRow,
-        r#"select endpoint as word, null::uuid as scan, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
+        r#"select endpoint as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
                   sum(degraded)::bigint as "degraded!"
            from usage_rows($1, $2, $3) group by endpoint order by endpoint collate "C""#,
@@ -66,7 +66,7 @@ pub(super) async fn by_scan(
 ) -> sqlx::Result<Vec<SpentRow>> {
     sqlx::query_as!(
         SpentRow,
-        r#"select null::text as word, scan_id as scan, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
+        r#"select null::text as word, scan_id as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
                   sum(degraded)::bigint as "degraded!"
            from usage_rows($1, $2, $3)
@@ -76,6 +76,32 @@ pub(super) async fn by_scan(
         range.since.to_sqlx() as _,
         range.until.to_sqlx() as _,
         after.map(ScanId::uuid),
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The newest first; what no monitor ordered, and scans that were deleted, together and last.
+pub(super) async fn by_monitor(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    range: &Range,
+    after: Option<MonitorId>,
+    limit: i64,
+) -> sqlx::Result<Vec<SpentRow>> {
+    sqlx::query_as!(
+        SpentRow,
+        r#"select null::text as word, s.monitor_id as id, sum(u.attempts)::bigint as "attempts!", sum(u.requests)::bigint as "requests!",
+                  sum(u.ok)::bigint as "ok!", sum(u.empty)::bigint as "empty!", sum(u.partial)::bigint as "partial!",
+                  sum(u.degraded)::bigint as "degraded!"
+           from usage_rows($1, $2, $3) u left join scans s on s.tenant_id = $1 and s.scan_id = u.scan_id
+           where $4::uuid is null or s.monitor_id is null or s.monitor_id < $4
+           group by s.monitor_id order by s.monitor_id desc nulls last limit $5"#,
+        tenant.uuid(),
+        range.since.to_sqlx() as _,
+        range.until.to_sqlx() as _,
+        after.map(MonitorId::uuid),
         limit,
     )
     .fetch_all(conn)

@@ -4,13 +4,15 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::store::{self, SpentRow};
 use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
 
 const SCANS: &str = "usage";
+const MONITORS: &str = "usage-monitors";
 
 /// From the beginning of one UTC day to the end of another.
 pub(super) struct Range {
@@ -44,29 +46,42 @@ pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, 
     usage.data = match group {
         UsageGroup::Day => days,
         UsageGroup::Endpoint => store::by_endpoint(&mut tx, tenant, &range).await?,
-        UsageGroup::Scan => {
+        UsageGroup::Scan | UsageGroup::Monitor => {
             let limit = usize::from(query.limit_or_default().get());
-            let mut scans = store::by_scan(&mut tx, tenant, &range, after, one_more_than(limit)).await?;
+            let most = one_more_than(limit);
+            let mut rows = if group == UsageGroup::Monitor {
+                store::by_monitor(&mut tx, tenant, &range, after.map(MonitorId::from), most).await?
+            } else {
+                store::by_scan(&mut tx, tenant, &range, after.map(ScanId::from), most).await?
+            };
             // The row without an id is the last of all.
-            usage.next_cursor = paging::cut(&mut scans, limit).and_then(|last| last.scan.map(ScanId::from)).map(cursor);
-            scans
+            let last = paging::cut(&mut rows, limit).and_then(|last| last.key(group));
+            usage.next_cursor = last.map(|last| paging::after(list(group), [last]));
+            rows
         }
     }
     .into_iter()
-    .map(UsageRow::from)
+    .map(|row| row.shown(group))
     .collect();
     tx.commit().await?;
     Ok(usage)
 }
 
-fn cursor(last: ScanId) -> String {
-    paging::after(SCANS, [last.to_string()])
+/// The word of a list with pages.
+fn list(group: UsageGroup) -> &'static str {
+    if group == UsageGroup::Monitor { MONITORS } else { SCANS }
 }
 
-fn after(query: &UsageQuery) -> Result<Option<ScanId>, PageError> {
+/// Where a page begins.
+fn after(query: &UsageQuery) -> Result<Option<Uuid>, PageError> {
     let Some(cursor) = &query.cursor else { return Ok(None) };
-    let [id] = paging::read(SCANS, cursor)?;
-    Ok(Some(id.parse().map_err(|_| paging::refused(cursor))?))
+    let group = query.group_or_default();
+    let [id] = paging::read(list(group), cursor)?;
+    let id = match group {
+        UsageGroup::Monitor => id.parse().map(MonitorId::uuid),
+        _ => id.parse().map(ScanId::uuid),
+    };
+    Ok(Some(id.map_err(|_| paging::refused(cursor))?))
 }
 
 fn plus(sum: UsageTotals, row: &SpentRow) -> UsageTotals {
@@ -95,13 +110,18 @@ impl SpentRow {
             none: count(self.attempts - told),
         }
     }
-}
+    fn key(&self, group: UsageGroup) -> Option<String> {
+        let id = |id| if group == UsageGroup::Monitor { MonitorId::from(id).to_string() } else { ScanId::from(id).to_string() };
+        self.word.clone().or_else(|| self.id.map(id))
+    }
 
-impl From<SpentRow> for UsageRow {
-    fn from(row: SpentRow) -> Self {
-        let search_status = row.search_status();
-        let key = row.word.or_else(|| row.scan.map(|scan| ScanId::from(scan).to_string()));
-        Self { key, requests: count(row.requests), attempts: count(row.attempts), search_status }
+    fn shown(&self, group: UsageGroup) -> UsageRow {
+        UsageRow {
+            key: self.key(group),
+            requests: count(self.requests),
+            attempts: count(self.attempts),
+            search_status: self.search_status(),
+        }
     }
 }
 

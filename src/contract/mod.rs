@@ -24,6 +24,7 @@ pub mod hotels;
 mod key;
 pub mod latest;
 mod money;
+pub mod monitors;
 mod offer;
 pub mod plans;
 pub mod primitives;

@@ -24,6 +24,8 @@ words! {
         Endpoint = "endpoint",
         /// By scan; what deleted scans had cost is one row without a key.
         Scan = "scan",
+        /// By the monitor that made the scans; what no monitor ordered and what deleted scans had cost is one row without a key.
+        Monitor = "monitor",
     }
 }
 
@@ -38,7 +40,7 @@ request! {
             until: Date;
             /// By what to add up.
             group: UsageGroup = UsageGroup::Day => group_or_default;
-            /// The most rows of a page; for `group=scan` alone, the others come whole.
+            /// The most rows of a page; for `group=scan` and `group=monitor` alone, the others come whole.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the page before.
             cursor: Cursor;
@@ -53,13 +55,17 @@ query!(UsageQuery => spanning);
 impl UsageQuery {
     fn spanning(&self) -> Faults {
         let mut faults = Faults::default();
-        if self.group_or_default() == UsageGroup::Scan {
+        if matches!(self.group_or_default(), UsageGroup::Scan | UsageGroup::Monitor) {
             return faults;
         }
         let pages = [("limit", self.limit.map(|limit| limit.to_value())), ("cursor", self.cursor.as_ref().map(|c| c.to_value()))];
         for (name, given) in pages {
             if let Some(given) = given {
-                faults.push(Fault::new(name, &given, "no value unless `group` is `scan`: the other groups come whole"));
+                faults.push(Fault::new(
+                    name,
+                    &given,
+                    "no value unless `group` is `scan` or `monitor`: the other groups come whole",
+                ));
             }
         }
         faults
@@ -115,16 +121,17 @@ pub struct Usage {
     pub group: UsageGroup,
     /// The whole range, whatever page this is.
     pub totals: UsageTotals,
-    /// The rows that have attempts: days and endpoints in their order, scans newest first.
+    /// The rows that have attempts: days and endpoints in their order, scans and monitors newest first.
     pub data: Vec<UsageRow>,
     /// Where the next page begins; null on the last.
     pub next_cursor: Option<String>,
 }
 
-/// What one day, endpoint or scan has cost.
+/// What one day, endpoint, scan or monitor has cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageRow {
-    /// The day, the endpoint or the scan's id; null for the scans that were deleted, together.
+    /// The day, the endpoint or the id of the scan or monitor; null for the scans that were deleted, together, and by monitor for those
+    /// too that no monitor made.
     pub key: Option<String>,
     /// Billed requests. Counted before the first byte of each is sent, so calls in flight are in.
     pub requests: u64,

@@ -31,6 +31,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Flights", description = "Live flight fares"),
         (name = "Hotels", description = "Live hotel rates, from any market"),
         (name = "Scans", description = "One request over many dates, markets or values, paced inside the caller's plan"),
+        (name = "Monitors", description = "A scan on a schedule, what became of each slot, and when to tell"),
         (name = "History", description = "What scans have seen"),
         (name = "Account", description = "The caller's key and plan"),
         (name = "Service", description = "This service itself")
@@ -139,6 +140,8 @@ pub(super) struct VerifyErrors;
 
 /// Error answers of what creates or spends.
 pub(super) struct OrderErrors;
+/// Error answers of what makes or changes a monitor.
+pub(super) struct MonitorErrors;
 /// Error answers of a pause or cancel.
 pub(super) struct StopErrors;
 /// Error answers of a deletion.
@@ -177,6 +180,25 @@ impl IntoResponses for OrderErrors {
             BAD_KEY,
             UNKNOWN,
             (ErrorType::InvalidState, "The scan was cancelled, or has ended and cannot be resumed"),
+            (ErrorType::PayloadTooLarge, "The body is too large"),
+            (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
+            (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
+            DEFECT,
+            AWAY,
+        ])
+    }
+}
+
+impl IntoResponses for MonitorErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            FAULTS,
+            BAD_KEY,
+            UNKNOWN,
+            (
+                ErrorType::InvalidState,
+                "The caller has as many monitors as one may; or a run has not ended, could go over the month's ceiling, or cannot be made any more",
+            ),
             (ErrorType::PayloadTooLarge, "The body is too large"),
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),

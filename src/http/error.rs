@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::contract::{Api, ErrorBody, ErrorType, Faults};
 use crate::db;
+use crate::monitors::MonitorError;
 use crate::paging::PageError;
 use crate::scans::ScanError;
 use crate::scans::watch::WatchError;
@@ -198,6 +199,15 @@ impl From<ScanError> for ApiError {
             ScanError::IdempotencyMismatch => Self::idempotency_mismatch(),
             ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
             ScanError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<MonitorError> for ApiError {
+    fn from(error: MonitorError) -> Self {
+        match error {
+            MonitorError::NotFound => Self::not_found("there is no such monitor"),
+            MonitorError::Order(error) => error.into(),
         }
     }
 }

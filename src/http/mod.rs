@@ -21,6 +21,7 @@ mod hotels;
 mod items;
 mod layers;
 mod limits;
+mod monitors;
 mod prefer;
 mod quota;
 mod scans;
@@ -165,6 +166,13 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(items::list))
         .routes(routes!(items::read))
         .routes(routes!(items::attempts))
+        // Monitors: a scan on a schedule.
+        .routes(routes!(monitors::create, monitors::list))
+        .routes(routes!(monitors::read, monitors::update, monitors::control::delete))
+        .routes(routes!(monitors::control::run))
+        .routes(routes!(monitors::control::pause))
+        .routes(routes!(monitors::control::resume))
+        .routes(routes!(monitors::slots))
         // What was seen.
         .routes(routes!(history::flights))
         .routes(routes!(history::hotels))

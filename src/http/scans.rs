@@ -63,13 +63,13 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
     Ok(headers.get(IDEMPOTENCY_KEY).map(|value| IdempotencyKey::parse(value.as_bytes())).transpose()?)
 }
 
-fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Response {
+pub(super) fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Response {
     let location = [(LOCATION, format!("/v1/scans/{scan}"))];
     (StatusCode::ACCEPTED, location, once(answered)).into_response()
 }
 
 /// The answer, marked where it was given before.
-fn once<T: serde::Serialize>(answered: &Answered<T>) -> impl IntoResponse {
+pub(super) fn once<T: serde::Serialize>(answered: &Answered<T>) -> impl IntoResponse {
     (mark_replayed(answered.replayed), Json(&answered.answer)).into_response()
 }
 

@@ -40,21 +40,21 @@ impl IdempotencyKey {
 }
 
 /// A POST that creates or spends.
-pub(super) struct Post<'a> {
+pub(crate) struct Post<'a> {
     path: String,
     digest: [u8; 32],
     key: Option<&'a IdempotencyKey>,
 }
 
 impl<'a> Post<'a> {
-    pub(super) fn new(path: String, body: &Map<String, Value>, key: Option<&'a IdempotencyKey>) -> Self {
+    pub(crate) fn new(path: String, body: &Map<String, Value>, key: Option<&'a IdempotencyKey>) -> Self {
         let canonical = canonical(&Value::Object(body.clone())).to_string();
         Self { path, digest: Sha256::digest(canonical).into(), key }
     }
 
     /// The answer that was given before, if this POST is a repetition. Looked up before the request is checked: what was fine once is
     /// given again, also after its dates have passed.
-    pub(super) async fn repeated<T: DeserializeOwned>(&self, desk: Desk<'_>) -> Result<Option<T>, ScanError> {
+    pub(crate) async fn repeated<T: DeserializeOwned>(&self, desk: Desk<'_>) -> Result<Option<T>, ScanError> {
         let Some(IdempotencyKey(key)) = self.key else { return Ok(None) };
         let mut conn = desk.pool.acquire().await?;
         let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await? else { return Ok(None) };
@@ -63,7 +63,7 @@ impl<'a> Post<'a> {
     }
 
     /// Takes the key for the work of this transaction. `Some`: another was faster; its answer.
-    pub(super) async fn take<T: DeserializeOwned>(
+    pub(crate) async fn take<T: DeserializeOwned>(
         &self,
         conn: &mut PgConnection,
         tenant: TenantId,
@@ -78,7 +78,7 @@ impl<'a> Post<'a> {
     }
 
     /// Keeps the answer for repetitions; in the transaction that did the work.
-    pub(super) async fn keep<T: Serialize>(
+    pub(crate) async fn keep<T: Serialize>(
         &self,
         conn: &mut PgConnection,
         tenant: TenantId,

@@ -38,6 +38,8 @@ use crate::search::CallerKey;
 use crate::tenants::Keyring;
 
 pub use idempotency::IdempotencyKey;
+pub(crate) use idempotency::Post;
+pub(crate) use store::{lock_orders, open_lane};
 
 /// The pace of a new lane.
 pub(crate) fn per_minute(pace: &PaceConfig, api: Api) -> u32 {

@@ -13,7 +13,7 @@ use super::submit::stride;
 use crate::config::PaceConfig;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
 use crate::contract::{Api, FieldValue as _};
-use crate::ids::{GrantId, ItemId, ScanId, TenantId};
+use crate::ids::{GrantId, ItemId, MonitorId, ScanId, TenantId};
 
 /// How much of a caller's is underway.
 pub(super) struct Load {
@@ -25,7 +25,7 @@ pub(super) struct Load {
 }
 
 /// Has a caller's orders wait for each other, so that each counts the others. Taken before any lane.
-pub(super) async fn lock_orders(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+pub(crate) async fn lock_orders(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     let name = format!("farescan.orders {tenant}");
     sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
     Ok(())
@@ -46,7 +46,7 @@ pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
 }
 
 /// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
-pub(super) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<i64> {
+pub(crate) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<i64> {
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
     sqlx::query!(
         "select make_lane($1, $2, $3, $4)",
@@ -71,6 +71,7 @@ pub(super) async fn insert_scan(
     id: ScanId,
     grant: GrantId,
     plan: &Plan,
+    monitor: Option<MonitorId>,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let ScanRequest { endpoint, request, sweep, label, tags, max_requests, retry, .. } = &plan.order;
@@ -85,8 +86,8 @@ pub(super) async fn insert_scan(
     };
     sqlx::query!(
         "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_filters, upstream_limit,
-                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at)
-         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17)",
+                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at, monitor_id)
+         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17, $18)",
         tenant.uuid(),
         id.uuid(),
         endpoint.get().as_str(),
@@ -104,6 +105,7 @@ pub(super) async fn insert_scan(
         max_requests.and_then(|max| i32::try_from(max.get()).ok()),
         grant.uuid(),
         now.to_sqlx(),
+        monitor.map(MonitorId::uuid),
     )
     .execute(conn)
     .await?;

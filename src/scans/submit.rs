@@ -10,7 +10,7 @@ use super::plan::{Plan, earliest_today, plan};
 use super::{Answered, Desk, ScanError, read, store, two_phase};
 use crate::config::PaceConfig;
 use crate::contract::scans::{Priority, Scan};
-use crate::ids::{GrantId, ScanId, TenantId};
+use crate::ids::{GrantId, MonitorId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
 /// How long a scan's key is held at most (security.md, "Wiped").
@@ -58,19 +58,20 @@ pub async fn submit(
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    let answer = place(&mut tx, desk, pace, tenant, &plan).await?;
+    let answer = place(&mut tx, desk, pace, tenant, &plan, None).await?;
     post.keep(&mut tx, tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
 }
 
-/// Stores a plan in the transaction that found its caller: the sealed key, the lane, the scan, its items.
-pub(super) async fn place(
+/// Stores a plan in the transaction that found its caller and holds it: the sealed key, the lane, the scan, its items.
+pub(crate) async fn place(
     conn: &mut sqlx::PgConnection,
     desk: Desk<'_>,
     pace: &PaceConfig,
     tenant: TenantId,
     plan: &Plan,
+    monitor: Option<MonitorId>,
 ) -> Result<Scan, ScanError> {
     store::lock_orders(conn, tenant).await?;
     refuse_too_much(&store::load(conn, tenant).await?, plan.items.len())?;
@@ -79,7 +80,7 @@ pub(super) async fn place(
     tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
     let start = store::open_lane(conn, tenant, plan.order.endpoint.get().api(), pace).await?;
     let id = ScanId::new();
-    store::insert_scan(conn, tenant, id, terms.grant, plan, desk.now).await?;
+    store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, desk.now).await?;
     store::insert_items(conn, tenant, id, plan, start).await?;
     if let Some(phases) = &plan.two_phase {
         let deferred = (0..plan.items.len()).filter(|position| !phases.is_coarse(*position)).count();
@@ -89,7 +90,7 @@ pub(super) async fn place(
 }
 
 /// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for.
-pub(super) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
+pub(crate) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
     match tokio::task::spawn_blocking(move || plan(&body, earliest_today(now))).await {
         Ok(planned) => Ok(planned?),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),

@@ -22,6 +22,8 @@ const VERSION: u8 = 1;
 pub enum Purpose {
     /// One scan, until it ends.
     Scan,
+    /// The runs of one monitor, until it is paused by its caller or deleted.
+    Monitor,
 }
 
 impl Purpose {
@@ -30,13 +32,14 @@ impl Purpose {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scan => "scan",
+            Self::Monitor => "monitor",
         }
     }
 
     /// The purpose of a word in the table.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        (word == Self::Scan.as_str()).then_some(Self::Scan)
+        [Self::Scan, Self::Monitor].into_iter().find(|purpose| purpose.as_str() == word)
     }
 }
 
@@ -157,6 +160,7 @@ mod tests {
         for (moved, what) in [
             (GrantTerms { tenant: TenantId::new(), ..terms }, "another tenant"),
             (GrantTerms { grant: GrantId::new(), ..terms }, "another grant"),
+            (GrantTerms { purpose: Purpose::Monitor, ..terms }, "another purpose"),
             (GrantTerms { expires_at: "2027-01-01T00:00:00.123457Z".parse().unwrap(), ..terms }, "a later expiry"),
         ] {
             assert_eq!(moved.open(&ring, &sealed).unwrap_err(), NotOpened::Altered, "{what}");

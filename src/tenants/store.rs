@@ -65,6 +65,35 @@ pub async fn find_and_hold(
     look_up_and_hold(conn, &Fingerprint::all(ring, key), now).await
 }
 
+/// The same for a tenant that is known, where no key came with the work: a rotation waits, or has been. To be called before the key of any
+/// grant is opened to be sealed again.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn hold(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+    sqlx::query!("select from tenant_keys where tenant_id = $1 order by key_id for key share", tenant.uuid())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Overwrites the key of a grant whose work is over.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn wipe(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update key_grants set nonce = '', ciphertext = '', wiped_at = $3
+         where tenant_id = $1 and grant_id = $2 and wiped_at is null",
+        tenant.uuid(),
+        grant.uuid(),
+        now.to_sqlx(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// The tenant that a key belongs to, made now if there is none, and held as by [`find_and_hold`]. To be called inside a transaction: first
 /// requests of one caller wait for each other, so that they make one tenant, also between processes whose rings differ while a new primary
 /// is rolled out.
@@ -247,14 +276,19 @@ pub async fn replace_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: 
 ///
 /// # Errors
 /// [`GrantError::Gone`] for a grant that is not there, is another tenant's, was wiped or has expired.
-pub async fn open_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, grant: GrantId) -> Result<CallerKey, GrantError> {
+pub async fn open_grant(
+    database: impl sqlx::PgExecutor<'_>,
+    ring: &Keyring,
+    tenant: TenantId,
+    grant: GrantId,
+) -> Result<CallerKey, GrantError> {
     let row = sqlx::query!(
         "select purpose, key_id, nonce, ciphertext, expires_at from key_grants
          where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at > clock_timestamp()",
         tenant.uuid(),
         grant.uuid(),
     )
-    .fetch_optional(pool)
+    .fetch_optional(database)
     .await?
     .ok_or(GrantError::Gone)?;
     let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };

@@ -128,7 +128,7 @@ async fn a_query_that_cannot_be_is_told_why_and_a_stranger_has_spent_nothing() {
         ),
         ("since=2020-01-01", "`until` is missing; allowed: a date up to 2021-02-03"),
         ("group=week", "`group` holds \"week\"; allowed: one of `day`, `endpoint`, `scan`"),
-        ("limit=5", "`limit` holds 5; allowed: no value unless `group` is `scan`"),
+        ("limit=5", "`limit` holds 5; allowed: no value unless `group` is `scan` or `monitor`"),
         ("group=scan&cursor=6974", "`cursor` holds"),
         ("scince=2020-01-01", "did you mean `since`?"),
     ] {

@@ -59,7 +59,9 @@ async fn what_is_spent_is_what_the_ledger_holds_and_never_over_the_ceiling() {
     let mut scans = Vec::new();
     for number in 0..32 {
         let items = 1 + dice.below(8);
-        let (attempts, max) = (1 + dice.below(3), items + dice.below(items * 4));
+        // Most ceilings are too low: answers come in any order, so what is thrown for whom differs from run to run, and too few
+        // pauses would prove nothing.
+        let (attempts, max) = (1 + dice.below(3), items + dice.below(items));
         let more = json!({"max_requests": max, "retry": {"max_attempts": attempts, "delay_seconds": 0}});
         let body = from(&airport(number), order(usize::try_from(items).unwrap(), &more));
         scans.push((house.order(&body).await, airport(number), attempts));

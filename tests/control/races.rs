@@ -59,6 +59,13 @@ async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
     let words = ["pause", "resume", "resume", "retry", "cancel", "delete", "delete"];
     crowd(&house, &ids, &words, 2).await;
     crowd(&house, &ids, &words, 3).await;
+    // One is deleted whatever the crowd came to, so that what a deletion leaves behind is always looked at.
+    let first = format!("/v1/scans/{}", ids[0]);
+    if house.app.get(&first).await.status != 404 {
+        house.app.post(&format!("{first}/cancel"), &json!({})).await;
+        house.ended(&ids[0]).await;
+        assert_eq!(house.delete(&format!("{first}?history=true")).await.status, 204);
+    }
     let mut gone = 0;
     for (number, id) in ids.iter().enumerate() {
         let asked = house.asked(&airport(number));
@@ -81,7 +88,7 @@ async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
     for worker in workers {
         worker.stop().await;
     }
-    assert!(gone > 0, "none was deleted: too tame");
+    assert!(gone > 0);
     let orphans = "select (select count(*) from scan_items i where not exists (select from scans s where s.scan_id = i.scan_id))
                         + (select count(*) from answers a where not exists (select from scan_items i where i.item_id = a.item_id))
                         + (select count(*) from key_grants g where not exists (select from scans s where s.grant_id = g.grant_id))

@@ -66,6 +66,18 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "tenant_keys",
         "finds the tenants of many callers at once",
     ),
+    (
+        "select tenant_id, monitor_id from monitors where next_slot is not null",
+        "monitors",
+        "the tick finds what is due; each is decided by itself",
+    ),
+    ("select min(greatest(next_slot, not_before)) as", "monitors", "when the tick has to look again"),
+    (
+        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
+        "monitor_slots",
+        "the tick finds runs that have ended; each is judged by itself",
+    ),
+    ("select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id", "scans", "the tick: bound to the slot's tenant"),
     ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),
     ("view shown_scans", "lanes", "bound to the view's own scan"),
     ("view shown_scans", "key_grants", "bound to the view's own scan"),

@@ -253,6 +253,23 @@ impl World {
         self.work("wipe expired", wipe).await
     }
 
+    /// Slots that are due are decided, runs that have ended are judged; the twin's own too.
+    pub async fn tick(&mut self) -> Seen {
+        self.tick_as(Business::All, "tick").await
+    }
+
+    /// The same while another process is at everything that is the twin's.
+    pub async fn tick_alone(&mut self) -> Seen {
+        self.tick_as(Business::Own, "tick, the first alone").await
+    }
+
+    async fn tick_as(&mut self, business: Business, step: &str) -> Seen {
+        let ticker = crate::monitors::ticker(&self.pool);
+        // How many is no matter, and when the next comes is a matter of time.
+        let tick = async { ticker.tick(Timestamp::now()).await.map(|pass| pass.failed) };
+        self.work_on(business, step, tick).await.map(drop)
+    }
+
     /// Second phases that are due begin.
     pub async fn second_phase(&mut self) -> Seen {
         let pool = self.pool.clone();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use farescan::contract::{Endpoint, Request, SearchStatus};
 use farescan::history::{self, Observation, Subject};
-use farescan::ids::{ItemId, ScanId};
+use farescan::ids::{ItemId, MonitorId, ScanId};
 use farescan::search::CallerKey;
 use farescan::tenants;
 use jiff::{SignedDuration, Timestamp};
@@ -28,6 +28,8 @@ enum Names {
     Live,
     /// An item that was searched.
     Item,
+    /// A monitor.
+    Monitor,
 }
 
 /// One parameter of a route that is an id.
@@ -65,6 +67,13 @@ fn cases() -> Vec<Case> {
         Case { query: "?expand=answer", ..read("GET /v1/scans/{id}/items", Names::Ended) },
         Case { query: "?expand=answer", ..read("GET /v1/items/{id}", Names::Item) },
         read("GET /v1/items/{id}/attempts", Names::Item),
+        read("GET /v1/monitors/{id}", Names::Monitor),
+        Case { body: Some(|| json!({"name": "of the matrix"})), ..read("PATCH /v1/monitors/{id}", Names::Monitor) },
+        Case { own: 204, ..read("DELETE /v1/monitors/{id}", Names::Monitor) },
+        Case { own: 202, ..read("POST /v1/monitors/{id}/run", Names::Monitor) },
+        read("POST /v1/monitors/{id}/pause", Names::Monitor),
+        read("POST /v1/monitors/{id}/resume", Names::Monitor),
+        read("GET /v1/monitors/{id}/slots", Names::Monitor),
     ]
 }
 
@@ -139,7 +148,17 @@ async fn order_as(office: &Office, key: &str) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
+async fn watch_as(office: &Office, key: &str) -> String {
+    let answer = office.post_as(key, "/v1/monitors", &crate::monitors::monitor()).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
 async fn pair(office: &Office, names: Names) -> Pair {
+    if let Names::Monitor = names {
+        let [own, others] = [watch_as(office, KEY).await, watch_as(office, OTHER).await];
+        return Pair { own, others, random: MonitorId::new().to_string() };
+    }
     let scans = [order_as(office, KEY).await, order_as(office, OTHER).await];
     if !matches!(names, Names::Live) {
         office.work(|position| if position == 0 { Comes::Ok(200) } else { Comes::Degraded("upstream_timeout") }).await;

@@ -148,6 +148,25 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ),
         ],
     ),
+    (
+        "monitors",
+        &[
+            ("name", "'twin'"),
+            ("cron", "'15 3 * * 1'"),
+            ("timezone", "'Asia/Tokyo'"),
+            ("rules", r#"'[{"type": "stale", "runs": 9}]'"#),
+            ("max_requests_per_month", "coalesce(t.max_requests_per_month, 0) + 7000"),
+            ("next_slot", "t.next_slot - interval '1 day'"),
+        ],
+    ),
+    (
+        "monitor_slots",
+        &[
+            ("outcome", "case when t.scan_id is null then 'overlap' else 'late' end"),
+            ("reason", "'twin'"),
+            ("deleted_requests", "t.deleted_requests + 500"),
+        ],
+    ),
     ("scan_events", &[("last_id", "t.last_id + 1")]),
     ("search_outcomes", &[("outcome", "(select body from isolation.twin_answer)")]),
     ("deleted_usage", &[("attempts", "t.attempts + 1000"), ("requests", "t.requests + 1000")]),

@@ -198,7 +198,7 @@ impl World {
         arranged.map(drop).map_err(|error| Noticed(format!("{sql}: {error}")))
     }
 
-    /// Locks rows of the first tenant's during the next step of his own, which must not wait for them; `$1` is the first tenant.
+    /// Locks rows of the first tenant's during the next step, which must not wait for them; `$1` is the first tenant.
     pub fn locked(&mut self, sql: &'static str) {
         self.locked = Some(sql);
     }
@@ -345,14 +345,17 @@ impl World {
             let first = self.tenant().await.unwrap_or_default();
             twin::refresh(&mut self.own, first, twin).await;
         }
-        if business != Business::Own {
+        let locked = self.locked.take_if(|_| business != Business::Reading);
+        if business != Business::Own && locked.is_none() {
             return;
         }
         sqlx::raw_sql("begin").execute(&mut self.own).await.unwrap();
-        if let Some(twin) = self.twin {
+        if let Some(twin) = self.twin
+            && business == Business::Own
+        {
             sqlx::query("select isolation.hold($1)").bind(twin.tenant()).execute(&mut self.own).await.unwrap();
         }
-        if let Some(sql) = self.locked.take() {
+        if let Some(sql) = locked {
             let first = self.tenant().await.unwrap_or_default();
             sqlx::query(sql).bind(first).execute(&mut self.own).await.unwrap();
         }

@@ -5,6 +5,7 @@
 
 mod date;
 mod hotel;
+mod id;
 mod integer;
 mod list;
 mod money;

@@ -6,6 +6,7 @@ use crate::contract::declare::request;
 use crate::contract::primitives::{Cursor, PageLimit, whole_number};
 use crate::contract::query::query;
 use crate::contract::status::SearchStatus;
+use crate::ids::MonitorId;
 
 request! {
     /// The query of `GET /v1/scans`.
@@ -18,6 +19,8 @@ request! {
             endpoint: ScanEndpoint;
             /// Only scans with this tag.
             tag: Tag;
+            /// Only scans that this monitor made.
+            monitor_id: MonitorId;
             /// The most scans of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the page before.

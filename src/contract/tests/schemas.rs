@@ -3,6 +3,10 @@
 use crate::contract::flights::{OnewayRequest, RoundtripRequest};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::contract::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
+use crate::contract::monitors::{
+    Available, DropPercent, MonitorPatch, MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PriceBelow, ScheduleRequest,
+    SlotsQuery, SoldOut, Stale, VerdictLow,
+};
 use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
     Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
@@ -132,6 +136,19 @@ fn every_body_is_described_by_its_table() {
         UsageQuery,
         RotateKeyRequest,
         LaneBounds,
+        MonitorRequest,
+        MonitorPatch,
+        MonitorsQuery,
+        SlotsQuery,
+        ScheduleRequest,
+        PriceBelow,
+        DropPercent,
+        VerdictLow,
+        NewLow,
+        Available,
+        SoldOut,
+        ParityGapPercent,
+        Stale,
     );
 }
 
@@ -176,7 +193,7 @@ fn the_examples_of_answers_are_answers() {
             }
         } )+ };
     }
-    use crate::contract::{account, flights, history, hotels, quota, rotation, scans, usage};
+    use crate::contract::{account, flights, history, hotels, monitors, quota, rotation, scans, usage};
     answers!(
         flights::OnewayFlight,
         flights::RoundtripItinerary,
@@ -190,6 +207,7 @@ fn the_examples_of_answers_are_answers() {
         usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,
+        monitors::Monitor,
         scans::EventsReset,
         scans::ScanPreview,
         scans::Item,

@@ -1,6 +1,7 @@
 //! Vocabularies: endpoints, states, error types.
 
 use crate::contract::account::{VerifyReason, VerifyScope};
+use crate::contract::monitors::{MonitorPause, MonitorStatus, RuleScope, RuleType, SlotKind, SlotOutcome};
 use crate::contract::plans::PlanName;
 use crate::contract::primitives::SortType;
 use crate::contract::quota::PaceSource;
@@ -43,7 +44,13 @@ fn the_words_of_the_wire() {
         Expand: "answer";
         PlanName: "basic" "pro" "ultra" "mega";
         PaceSource: "start" "headers" "after_429" "caller";
-        UsageGroup: "day" "endpoint" "scan";
+        UsageGroup: "day" "endpoint" "scan" "monitor";
+        MonitorStatus: "active" "paused";
+        MonitorPause: "by_caller" "key_rejected" "not_subscribed";
+        SlotKind: "schedule" "manual";
+        SlotOutcome: "ran" "late" "missed" "overlap" "monthly_ceiling" "failed";
+        RuleType: "price_below" "drop_percent" "verdict" "new_low" "available" "sold_out" "parity_gap_percent" "stale";
+        RuleScope: "scan" "cell";
         RetryStatus: "partial" "degraded" "failed";
         Weekday: "mon" "tue" "wed" "thu" "fri" "sat" "sun";
     }

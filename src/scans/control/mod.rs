@@ -13,6 +13,8 @@ pub mod pause;
 pub mod resume;
 mod store;
 
+pub(crate) use store::resume_lane;
+
 use super::ScanError;
 use super::store::LockedScan;
 use crate::contract::scans::ScanStatus;

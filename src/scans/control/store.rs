@@ -30,7 +30,7 @@ pub(super) async fn pause(conn: &mut PgConnection, tenant: TenantId, id: ScanId)
 
 /// Ends a lane's pause that waits for its caller, and takes the lane's lock. A quota that is used up is gone beyond from here until it
 /// begins anew: the caller says so by the resume.
-pub(super) async fn resume_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<()> {
+pub(crate) async fn resume_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update lanes
          set paused_until = null, pause_reason = null,

@@ -9,15 +9,16 @@ mod warn;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use sqlx::Acquire as _;
+use sqlx::{Acquire as _, PgConnection};
 
 use super::plan::{Plan, earliest_today};
 use super::store as scans_store;
 use super::submit::{planned, too_much};
 use super::{Desk, ScanError, per_minute, seconds_at};
 use crate::config::PaceConfig;
-use crate::contract::scans::{MaxAttempts, PauseReason, RequestRange, RetryPolicy, ScanPreview};
+use crate::contract::scans::{MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview};
 use crate::contract::{Api, Request};
+use crate::ids::TenantId;
 use crate::tenants;
 
 /// What is known of the caller's lane.
@@ -62,11 +63,8 @@ fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> S
     let endpoint = plan.order.endpoint.get();
     let items = u32::try_from(plan.items.len()).unwrap_or(u32::MAX);
     let uncapped = most_requests(plan);
-    let ceiling = plan.order.max_requests.map_or(u64::MAX, |max| max.get().into());
-    // In two phases fewer are searched than there are.
-    let searches = plan.searches();
-    let requests = RequestRange { least: u64::try_from(*searches.start()).unwrap_or(u64::MAX), most: uncapped.min(ceiling) };
-    let seconds = seconds_at(u32::try_from(*searches.end()).unwrap_or(u32::MAX), lane.seconds_per_search);
+    let requests = requests(plan);
+    let seconds = seconds_at(u32::try_from(*plan.searches().end()).unwrap_or(u32::MAX), lane.seconds_per_search);
     let body = |item: Option<&Request>| item.map(Request::to_body).unwrap_or_default();
     ScanPreview {
         endpoint,
@@ -80,6 +78,28 @@ fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> S
         plans: cost::on_each_plan(endpoint.api(), requests, lane),
         warnings: warn::warnings(plan, &warn::Facts { lane, requests, uncapped, seconds, refusal, today: earliest_today(now) }),
     }
+}
+
+/// The billed requests of a plan.
+pub(crate) fn requests(plan: &Plan) -> RequestRange {
+    let ceiling = plan.order.max_requests.map_or(u64::MAX, |max| max.get().into());
+    // In two phases fewer are searched than there are.
+    let least = u64::try_from(*plan.searches().start()).unwrap_or(u64::MAX);
+    RequestRange { least, most: most_requests(plan).min(ceiling) }
+}
+
+/// What so many requests in a month cost a caller on each plan: a whole month of each, whatever is left of this one.
+pub(crate) async fn monthly_costs(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    requests: RequestRange,
+    now: Timestamp,
+) -> sqlx::Result<Vec<PlanCost>> {
+    let known = store::lane(conn, tenant, api, now).await?;
+    let lane =
+        Lane { seconds_per_search: 1.0, paused: None, plan_limit: known.and_then(|lane| lane.plan_limit), plan_remaining: None };
+    Ok(cost::on_each_plan(api, requests, &lane))
 }
 
 /// At most all attempts of every search, each with the second try of a server error (contract 17).

@@ -16,6 +16,7 @@ use crate::contract::scans::{
     StrategyProgress,
 };
 use crate::contract::{Endpoint, SearchStatus};
+use crate::ids::MonitorId;
 use crate::scans::seconds_at;
 
 /// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
@@ -49,6 +50,7 @@ pub(super) struct ScanRow {
     pub(super) created_at: Timestamp,
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
+    pub(super) monitor_id: Option<Uuid>,
     pub(super) strategy: Option<Json<StrategyRow>>,
 }
 
@@ -155,7 +157,7 @@ impl From<ScanRow> for Scan {
             }),
             progress: (f64::from(ended) / f64::from(items.total.max(1)) * 1e4).round() / 1e4,
             eta_seconds: eta_seconds(status, &items, row.seconds_per_search),
-            monitor_id: None,
+            monitor_id: row.monitor_id.map(MonitorId::from),
             key_custody: row.key_held_until.map(|until| KeyCustody { until: until.to_jiff() }),
             created_at: row.created_at.to_jiff(),
             started_at: row.started_at.map(Timestamp::to_jiff),

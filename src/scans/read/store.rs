@@ -14,7 +14,7 @@ use super::changes::ChangesRow;
 use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, endpoint, stored_states, unpacked};
 use crate::contract::Endpoint;
 use crate::contract::scans::{ItemsQuery, ScansQuery};
-use crate::ids::{ItemId, ScanId, TenantId};
+use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 
 pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<ScanRow>> {
     sqlx::query_as!(
@@ -23,7 +23,7 @@ pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) 
                   status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
-                  key_held_until, created_at as "created_at!", started_at, finished_at,
+                  key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans where tenant_id = $1 and scan_id = $2"#,
@@ -47,18 +47,20 @@ pub(super) async fn scans(
                   status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
-                  key_held_until, created_at as "created_at!", started_at, finished_at,
+                  key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans
            where tenant_id = $1 and ($2::uuid is null or scan_id < $2) and ($3::text is null or status = $3)
              and ($4::text is null or endpoint = $4) and ($5::text is null or $5 = any (tags))
-           order by scan_id desc limit $6"#,
+             and ($6::uuid is null or monitor_id = $6)
+           order by scan_id desc limit $7"#,
         tenant.uuid(),
         before.map(ScanId::uuid),
         query.status.map(|status| status.as_str()),
         query.endpoint.map(|endpoint| endpoint.get().as_str()),
         query.tag.as_ref().map(|tag| tag.as_str()),
+        query.monitor_id.map(MonitorId::uuid),
         limit,
     )
     .fetch_all(pool)
@@ -84,7 +86,7 @@ pub(super) async fn changes(
                   s.status as "status!", s.status_reason, s.total as "total!", s.ok as "ok!", s.empty as "empty!", s.partial as "partial!",
                   s.degraded as "degraded!", s.failed as "failed!", s.cancelled as "cancelled!", s.running as "running!",
                   s.requests_spent as "requests_spent!", s.max_requests, s.best_price, s.best_currency, s.best_item_id,
-                  s.seconds_per_search, s.key_held_until, s.created_at as "created_at!", s.started_at, s.finished_at,
+                  s.seconds_per_search, s.key_held_until, s.created_at as "created_at!", s.started_at, s.finished_at, s.monitor_id,
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as "strategy: Json<StrategyRow>",
                   n.event_count, n.events_from,
@@ -137,6 +139,7 @@ pub(super) async fn changes(
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,
+            monitor_id: row.monitor_id,
             strategy: row.strategy,
         },
         items: row.items.0,

@@ -72,7 +72,7 @@ pub async fn submit(
         two_phase: None,
         as_written: true,
     };
-    let answer = place(&mut tx, desk, pace, tenant, &plan).await?;
+    let answer = place(&mut tx, desk, pace, tenant, &plan, None).await?;
     post.keep(&mut tx, tenant, &answer).await?;
     tx.commit().await.map_err(Declined::MayBeStored)?;
     Ok(Accepted { tenant, scan: Answered { answer, replayed: false } })

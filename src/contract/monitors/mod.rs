@@ -1,0 +1,22 @@
+//! Monitors on the wire: a scan on a schedule, with alert rules (jobs-api, "Monitors").
+//!
+//! Here: what a caller sends and gets back. Not here: when a schedule's slots come and what becomes of them, nor when a rule fires
+//! (`monitors`).
+
+mod list;
+mod request;
+mod resource;
+mod rule;
+mod schedule;
+
+pub use list::{MonitorsQuery, SlotsQuery};
+pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
+pub use resource::{
+    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot,
+    MonitorStatus, SlotKind, SlotOutcome, SlotPage,
+};
+pub use rule::{
+    Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent, Rule, RuleScope, RuleType, Runs,
+    SoldOut, Stale, VerdictLow,
+};
+pub use schedule::{CronText, ScheduleRequest, TimezoneName};

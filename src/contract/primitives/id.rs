@@ -1,0 +1,31 @@
+//! Ids that a query names.
+
+use crate::contract::fault::Faults;
+use crate::contract::field::{FieldValue, refused};
+use crate::ids::MonitorId;
+use serde_json::Value;
+use std::borrow::Cow;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema};
+
+/// A monitor's id. Whether there is one is not looked at.
+impl FieldValue for MonitorId {
+    fn allowed() -> Cow<'static, str> {
+        "the id of a monitor: mon_ and 32 hexadecimal digits".into()
+    }
+
+    fn read(value: &Value) -> Result<Self, Faults> {
+        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| refused::<Self>(value))
+    }
+
+    fn to_value(&self) -> Value {
+        self.to_string().into()
+    }
+
+    fn schema() -> Schema {
+        match <Self as utoipa::PartialSchema>::schema() {
+            RefOr::T(schema) => schema,
+            RefOr::Ref(_) => ObjectBuilder::new().into(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether a monitor can be: its schedule, its scan and its rules, all faults at once. Pure.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::relative::resolved;
+use super::schedule::Schedule;
+use crate::contract::monitors::{MonitorRequest, Rule, ScheduleRequest};
+use crate::contract::scans::Priority;
+use crate::contract::{Endpoint, Fault, Faults, FieldValue as _};
+use crate::scans::plan::{Plan, earliest_today, plan};
+
+/// A monitor that can be.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) request: MonitorRequest,
+    pub(super) schedule: Schedule,
+    pub(super) next_slot: Timestamp,
+    /// What its next slot would search.
+    pub(super) plan: Plan,
+}
+
+/// Reads a monitor's body: every fault of it, of its schedule, of the scan that its next slot would make, of its rules beside that scan.
+pub(super) fn check(body: &Map<String, Value>, now: Timestamp) -> Result<Checked, Faults> {
+    let mut faults = Faults::default();
+    let request = MonitorRequest::from_body(body).map_err(|wrong| faults.merge(wrong)).ok();
+    // What can be read is looked at in any case, so that all faults are told at once.
+    let written = body.get("schedule").and_then(|schedule| ScheduleRequest::read(schedule).ok());
+    let schedule = written.as_ref().and_then(Schedule::of);
+    if let (Some(written), Some(schedule)) = (&written, &schedule) {
+        faults.merge(schedule.check(written, now).err().unwrap_or_default());
+    }
+    let next_slot = schedule.as_ref().and_then(|schedule| schedule.after(now));
+    let plan = body.get("scan").and_then(Value::as_object).and_then(|scan| {
+        let slot = next_slot.unwrap_or(now);
+        let utc = Schedule::read("0 0 * * *", "UTC");
+        let order = order(scan, schedule.as_ref().or(utc.as_ref())?, slot);
+        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(wrong.prefix("scan"))).ok()
+    });
+    if let (Some(scan), Some(rules)) = (body.get("scan").and_then(Value::as_object), body.get("alerts").and_then(Value::as_array))
+    {
+        let mut wrong = Faults::default();
+        for (index, rule) in rules.iter().enumerate() {
+            if let Some(fault) = Rule::read(rule).ok().and_then(|rule| misplaced(&rule, scan)) {
+                wrong.merge(Faults::from(fault).prefix(&format!("[{index}]")));
+            }
+        }
+        faults.merge(wrong.prefix("alerts"));
+    }
+    faults.or_else_build(|| Some(Checked { request: request?, schedule: schedule?, next_slot: next_slot?, plan: plan? }))
+}
+
+/// The order of the run of a slot: its dates worked out, and behind what somebody waits for unless it says otherwise.
+pub(super) fn order(scan: &Map<String, Value>, schedule: &Schedule, slot: Timestamp) -> Map<String, Value> {
+    let mut order = resolved(scan, schedule.date(slot));
+    if order.get("priority").is_none_or(Value::is_null) {
+        order.insert("priority".to_owned(), Priority::Scheduled.to_value());
+    }
+    order
+}
+
+/// What is wrong with a rule beside this scan.
+fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
+    let endpoint = scan.get("endpoint").and_then(Value::as_str).and_then(Endpoint::parse)?;
+    let swept = |field: &str| scan.get("sweep").and_then(|sweep| sweep.get(field)).and_then(Value::as_array);
+    match rule {
+        Rule::ParityGapPercent(parity) => {
+            let refused = |allowed: &str| Some(Fault::new("type", &rule.rule_type().to_value(), allowed));
+            if !matches!(endpoint, Endpoint::HotelsByName | Endpoint::HotelsRooms) {
+                return refused("a scan of hotels/by-name or hotels/rooms: any other would compare different hotels");
+            }
+            let markets = swept("proxy_country").filter(|markets| markets.len() > 1);
+            let Some(markets) = markets else {
+                return refused("a scan that sweeps `proxy_country` over two markets at least");
+            };
+            let is_baseline =
+                |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
+            (!markets.iter().any(is_baseline))
+                .then(|| Fault::new("baseline", &parity.baseline.to_value(), "one of the swept markets"))
+        }
+        Rule::PriceBelow(below) if swept("currency").is_some_and(|currencies| currencies.len() > 1) => {
+            Some(Fault::new("amount", &below.amount.to_value(), "no `price_below` for a scan in several currencies"))
+        }
+        Rule::Verdict(_) if !matches!(endpoint, Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip) => {
+            Some(Fault::new("type", &rule.rule_type().to_value(), "a scan of flights: hotels have no verdict"))
+        }
+        _ => None,
+    }
+}
+
+/// The same on a thread where long work disturbs nobody.
+pub(super) async fn checked(body: Map<String, Value>, now: Timestamp) -> Result<Checked, Faults> {
+    match tokio::task::spawn_blocking(move || check(&body, now)).await {
+        Ok(checked) => checked,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}

@@ -1,0 +1,158 @@
+//! Monitors and their slots as their caller sees them. An id of another caller is the same as one that never was.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use jiff_sqlx::Timestamp as SqlTimestamp;
+use serde_json::{Map, Value};
+use sqlx::{PgConnection, PgPool};
+
+use super::schedule::Schedule;
+use super::store::{self, LastSlot, MonitorRow, SlotRow, Which};
+use crate::contract::monitors::{
+    Monitor, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery,
+    SlotKind, SlotOutcome, SlotPage, SlotsQuery,
+};
+use crate::ids::{MonitorId, TenantId};
+use crate::paging::{self, PageError, one_more_than};
+
+const MONITORS: &str = "monitors";
+const SLOTS: &str = "slots";
+
+/// One monitor; `None`: there is none.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn monitor(pool: &PgPool, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Option<Monitor>> {
+    one(&mut *pool.acquire().await?, tenant, id, now).await
+}
+
+/// The monitor that was stored just now.
+pub(super) async fn stored(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Monitor> {
+    one(conn, tenant, id, now).await?.ok_or(sqlx::Error::RowNotFound)
+}
+
+async fn one(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Option<Monitor>> {
+    let rows = store::shown(conn, tenant, &Which::One(id)).await?;
+    Ok(monitors_of(conn, tenant, rows, now).await?.pop())
+}
+
+/// A page of a caller's monitors, newest first.
+///
+/// # Errors
+/// When the cursor is none of this list's, or the database does not answer.
+pub async fn monitors(pool: &PgPool, tenant: TenantId, query: &MonitorsQuery, now: Timestamp) -> Result<MonitorPage, PageError> {
+    let limit = usize::from(query.limit_or_default().get());
+    let before = match &query.cursor {
+        None => None,
+        Some(cursor) => {
+            let [id] = paging::read(MONITORS, cursor)?;
+            Some(id.parse::<MonitorId>().map_err(|_| paging::refused(cursor))?)
+        }
+    };
+    let mut conn = pool.acquire().await?;
+    let mut rows = store::shown(&mut conn, tenant, &Which::List { query, before, most: one_more_than(limit) }).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let data = monitors_of(&mut conn, tenant, rows, now).await?;
+    let next_cursor = data.last().filter(|_| more).map(|last| paging::after(MONITORS, [last.id.to_string()]));
+    Ok(MonitorPage { data, next_cursor })
+}
+
+/// A page of a monitor's slots, newest first; `None`: there is no such monitor.
+///
+/// # Errors
+/// When the cursor is none of this list's, or the database does not answer.
+pub async fn slots(pool: &PgPool, tenant: TenantId, id: MonitorId, query: &SlotsQuery) -> Result<Option<SlotPage>, PageError> {
+    let limit = usize::from(query.limit_or_default().get());
+    let before = match &query.cursor {
+        None => None,
+        Some(cursor) => {
+            let refused = || paging::refused(cursor);
+            let [slot, kind] = paging::read(SLOTS, cursor)?;
+            let slot = slot.parse().ok().and_then(|micros| Timestamp::from_microsecond(micros).ok()).ok_or_else(refused)?;
+            Some((slot, SlotKind::parse(&kind).ok_or_else(refused)?))
+        }
+    };
+    let mut conn = pool.acquire().await?;
+    if !store::is_there(&mut conn, tenant, id).await? {
+        return Ok(None);
+    }
+    let mut rows = store::slots(&mut conn, tenant, id, query, before, one_more_than(limit)).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let data: Vec<_> = rows.into_iter().map(MonitorSlot::from).collect();
+    let cursor = |last: &MonitorSlot| paging::after(SLOTS, [last.slot.as_microsecond().to_string(), last.kind.to_string()]);
+    let next_cursor = data.last().filter(|_| more).map(cursor);
+    Ok(Some(SlotPage { data, next_cursor }))
+}
+
+/// What each has spent this month is added up for all of them at once.
+async fn monitors_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    rows: Vec<MonitorRow>,
+    now: Timestamp,
+) -> sqlx::Result<Vec<Monitor>> {
+    let month = |row: &MonitorRow| {
+        let (begin, end) = Schedule::read(&row.cron, &row.timezone)?.month(now);
+        Some((row.monitor_id.into(), begin, end))
+    };
+    let months: Vec<_> = rows.iter().filter_map(month).collect();
+    let spent: HashMap<_, _> = store::spent(conn, tenant, &months).await?.into_iter().collect();
+    Ok(rows.into_iter().map(|row| shown(row, &spent)).collect())
+}
+
+fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>) -> Monitor {
+    let id = MonitorId::from(row.monitor_id);
+    let pause = row.pause.as_deref().and_then(MonitorPause::parse);
+    Monitor {
+        id,
+        name: row.name,
+        schedule: MonitorSchedule { cron: row.cron, timezone: row.timezone },
+        scan: object(row.scan),
+        // They were read when they were stored.
+        alerts: serde_json::from_value(row.rules).unwrap_or_default(),
+        webhook_url: None,
+        webhook_secret: None,
+        status: if pause.is_some() { MonitorStatus::Paused } else { MonitorStatus::Active },
+        status_reason: pause,
+        next_slot: row.next_slot.map(SqlTimestamp::to_jiff),
+        last_slot: row.last_slot.map(|last| last.0.into()),
+        requests: MonitorRequests {
+            this_month: spent.get(&id).and_then(|spent| u64::try_from(*spent).ok()).unwrap_or_default(),
+            max_per_month: row.max_requests_per_month.and_then(|max| u32::try_from(max).ok()),
+        },
+        key_custody: row.holds_key.then_some(MonitorKey { until: None }),
+        forecast: None,
+        created_at: row.created_at.to_jiff(),
+        updated_at: row.updated_at.to_jiff(),
+    }
+}
+
+fn object(stored: Value) -> Map<String, Value> {
+    match stored {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+impl From<LastSlot> for MonitorSlot {
+    fn from(slot: LastSlot) -> Self {
+        Self {
+            slot: slot.slot,
+            kind: SlotKind::parse(&slot.kind).unwrap_or(SlotKind::Schedule),
+            outcome: SlotOutcome::parse(&slot.outcome).unwrap_or(SlotOutcome::Failed),
+            reason: slot.reason,
+            scan_id: slot.scan_id.map(Into::into),
+            decided_at: slot.decided_at,
+        }
+    }
+}
+
+impl From<SlotRow> for MonitorSlot {
+    fn from(row: SlotRow) -> Self {
+        let SlotRow { slot, kind, outcome, reason, scan_id, decided_at } = row;
+        LastSlot { slot: slot.to_jiff(), kind, outcome, reason, scan_id, decided_at: decided_at.to_jiff() }.into()
+    }
+}

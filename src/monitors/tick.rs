@@ -1,0 +1,255 @@
+//! The tick: slots that are due are decided, runs that have ended are judged. Any number of processes do it at once.
+//!
+//! ```text
+//!  due, the newest of its slots ─► ran | late | overlap | monthly_ceiling | failed      older ones that nobody was there for ─► missed
+//! ```
+//!
+//! A slot is decided in one transaction under its monitor's lock: its row, its scan and the monitor's next slot are there together or not
+//! at all, so a process that dies in it has decided nothing, and the next one finds it due. Slots are calendar times: the time comes as an
+//! argument. Every pass is bounded; what is left waits for the next.
+
+use std::iter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use sqlx::PgPool;
+use sqlx::postgres::{PgListener, PgPoolOptions};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::alerts;
+use super::schedule::Schedule;
+use super::start::{NotStarted, Start, start};
+use super::store::{self, Decision};
+use crate::config::PaceConfig;
+use crate::contract::monitors::{SlotKind, SlotOutcome};
+use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::scans::Desk;
+use crate::scans::cancel::cancel_stuck;
+use crate::tenants::{self, GrantError, Keyring};
+
+/// The most monitors, and the most runs to judge, of one pass.
+const PASS: i64 = 200;
+/// How many monitors a process decides at the same time: each takes a connection.
+const AT_ONCE: usize = 4;
+/// The most missed slots that one transaction records.
+const MOST_MISSED: usize = 1_000;
+/// A run this long after its slot is late.
+const LATE: SignedDuration = SignedDuration::from_mins(5);
+/// A slot whose caller has too much underway waits so long for room: less than the shortest time between two slots.
+const WAITS: SignedDuration = SignedDuration::from_mins(10);
+/// How often it is looked at meanwhile.
+const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// The longest sleep: what nobody told of is found after it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// The shortest: a monitor that is due may be locked by another process just now.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+/// After a failure.
+const AWAY_PAUSE: Duration = Duration::from_secs(1);
+/// The longest reason on record, in characters.
+const MAX_REASON_CHARS: usize = 2_000;
+
+/// What a tick works with.
+#[derive(Debug, Clone)]
+pub struct Ticker {
+    /// A migrated database.
+    pub pool: PgPool,
+    /// Opens the monitors' keys, and seals them for their scans.
+    pub ring: Arc<Keyring>,
+    /// The pace of new lanes.
+    pub pace: PaceConfig,
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// How many monitors had slots that were decided.
+    pub decided: usize,
+    /// How many runs were judged.
+    pub judged: usize,
+    /// How many monitors could not be looked at; they are due still.
+    pub failed: usize,
+    /// When the next slot comes.
+    pub next: Option<Timestamp>,
+}
+
+/// Ticks until `stop`.
+pub async fn run(ticker: Ticker, stop: CancellationToken) {
+    let wake = Notify::new();
+    let ticking = async {
+        loop {
+            let sleep = match ticker.tick(Timestamp::now()).await {
+                Ok(pass) => pass.sleep(Timestamp::now()),
+                Err(error) => {
+                    tracing::warn!(%error, "monitors are not looked at");
+                    AWAY_PAUSE
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(sleep) => {}
+                () = wake.notified() => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = ticking => {}
+        () = listen(&ticker.pool, &wake) => {}
+    }
+}
+
+impl Pass {
+    fn sleep(&self, now: Timestamp) -> Duration {
+        if self.failed > 0 {
+            return AWAY_PAUSE;
+        }
+        let until = self.next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
+        until.unwrap_or(LONGEST_SLEEP).clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+    }
+}
+
+impl Ticker {
+    /// One pass, at this time.
+    ///
+    /// # Errors
+    /// When the database does not answer. What was decided before is decided.
+    pub async fn tick(&self, now: Timestamp) -> sqlx::Result<Pass> {
+        let (decided, judged, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let due = store::due(&self.pool, now, PASS).await?;
+        let deciding = futures::stream::iter(due).for_each_concurrent(AT_ONCE, async |(tenant, id)| {
+            count(self.decide(tenant, id, now).await, &decided, &failed, id);
+        });
+        deciding.await;
+        // In their order: the rules of a run look at the runs before it.
+        for run in store::to_judge(&self.pool, PASS).await? {
+            count(self.judge(&run, now).await, &judged, &failed, run.monitor);
+        }
+        let next = store::next(&self.pool).await?;
+        Ok(Pass { decided: decided.into_inner(), judged: judged.into_inner(), failed: failed.into_inner(), next })
+    }
+
+    /// Decides what is due of a monitor; false: another process has, or is at it.
+    async fn decide(&self, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<bool> {
+        let mut tx = self.pool.begin().await?;
+        tenants::store::hold(&mut tx, tenant).await?;
+        let Some(monitor) = store::lock_due(&mut tx, tenant, id, now).await? else { return Ok(false) };
+        let Some(first) = monitor.next_slot.map(jiff_sqlx::Timestamp::to_jiff) else { return Ok(false) };
+        let Some(schedule) = Schedule::read(&monitor.cron, &monitor.timezone) else {
+            let reason = format!("the time zone {} is not known to this service any more", monitor.timezone);
+            store::record(&mut tx, tenant, id, &[decision(first, SlotOutcome::Failed, Some(reason))], now).await?;
+            store::set_next(&mut tx, tenant, id, None, None).await?;
+            tx.commit().await?;
+            return Ok(true);
+        };
+        let slots = iter::once(first).chain(schedule.slots(first)).take_while(|slot| *slot <= now);
+        let mut slots: Vec<_> = slots.take(MOST_MISSED + 1).collect();
+        // What is left of very many waits for the next pass: then the newest runs.
+        let newest = slots.pop().unwrap_or(first);
+        let mut decisions: Vec<_> = slots.iter().map(|slot| decision(*slot, SlotOutcome::Missed, None)).collect();
+        let (mut next, mut not_before) = (Some(newest), None);
+        if decisions.len() < MOST_MISSED {
+            let start = Start { tenant, id, monitor: &monitor, schedule: &schedule, slot: newest };
+            match self.decide_newest(&mut tx, &start, now).await? {
+                Some(decision) => {
+                    decisions.push(decision);
+                    next = schedule.after(newest);
+                }
+                None => not_before = Some(now + AGAIN),
+            }
+        }
+        store::record(&mut tx, tenant, id, &decisions, now).await?;
+        store::set_next(&mut tx, tenant, id, next, not_before).await?;
+        tx.commit().await?;
+        Ok(!decisions.is_empty())
+    }
+
+    /// What becomes of a slot; `None`: its caller has too much underway, and it is looked at again.
+    async fn decide_newest(
+        &self,
+        conn: &mut sqlx::PgConnection,
+        slot: &Start<'_>,
+        now: Timestamp,
+    ) -> sqlx::Result<Option<Decision>> {
+        let decided = |outcome, reason| Ok(Some(decision(slot.slot, outcome, reason)));
+        let failed = |reason: String| decided(SlotOutcome::Failed, Some(reason));
+        if let Some(refusal) = store::refusal(conn, slot.tenant, &slot.monitor.api).await? {
+            return failed(refusal);
+        }
+        for run in store::live_runs(conn, slot.tenant, slot.id).await? {
+            cancel_stuck(conn, slot.tenant, run, now).await?;
+        }
+        if !store::live_runs(conn, slot.tenant, slot.id).await?.is_empty() {
+            return decided(SlotOutcome::Overlap, None);
+        }
+        let grant = GrantId::from(slot.monitor.grant_id);
+        let key = match tenants::open_grant(&mut *conn, &self.ring, slot.tenant, grant).await {
+            Ok(key) => key,
+            Err(GrantError::Database(error)) => return Err(error),
+            Err(gone) => return failed(format!("its key cannot be opened, resume it with the key: {gone}")),
+        };
+        let desk = Desk { pool: &self.pool, ring: &self.ring, key: &key, now };
+        match start(conn, desk, &self.pace, slot).await {
+            Ok(scan) => {
+                let outcome = if now.duration_since(slot.slot) > LATE { SlotOutcome::Late } else { SlotOutcome::Ran };
+                Ok(Some(Decision { scan: Some(scan.id), ..decision(slot.slot, outcome, None) }))
+            }
+            Err(NotStarted::Database(error)) => Err(error),
+            Err(NotStarted::Ceiling(message)) => decided(SlotOutcome::MonthlyCeiling, Some(message)),
+            Err(NotStarted::TooMuch(_)) if now.duration_since(slot.slot) < WAITS => Ok(None),
+            Err(other) => failed(other.to_string()),
+        }
+    }
+
+    /// Judges a run; false: it was judged meanwhile, or another process is at its monitor.
+    async fn judge(&self, run: &store::Run, now: Timestamp) -> sqlx::Result<bool> {
+        let mut tx = self.pool.begin().await?;
+        if !store::take_run(&mut tx, run).await? {
+            return Ok(false);
+        }
+        alerts::judge(&mut tx, run, now).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+fn decision(slot: Timestamp, outcome: SlotOutcome, reason: Option<String>) -> Decision {
+    let reason = reason.map(|reason| reason.chars().take(MAX_REASON_CHARS).collect());
+    Decision { slot, kind: SlotKind::Schedule, outcome, reason, scan: None }
+}
+
+/// One monitor that cannot be looked at is not in the way of the others.
+fn count(done: sqlx::Result<bool>, counted: &AtomicUsize, failed: &AtomicUsize, monitor: MonitorId) {
+    match done {
+        Ok(true) => _ = counted.fetch_add(1, Ordering::Relaxed),
+        Ok(false) => {}
+        Err(error) => {
+            tracing::warn!(%monitor, %error, "a monitor was not looked at; the next pass goes on");
+            failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Wakes the tick when a slot comes sooner than it knew, or a run has ended. While it cannot listen, the tick's own sleep must do.
+async fn listen(pool: &PgPool, wake: &Notify) {
+    let own = PgPoolOptions::new().max_connections(1).connect_lazy_with((*pool.connect_options()).clone());
+    loop {
+        if let Err(error) = listen_once(&own, wake).await {
+            tracing::debug!(%error, "not listening for monitors");
+        }
+        tokio::time::sleep(AWAY_PAUSE).await;
+    }
+}
+
+async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen("farescan_monitor").await?;
+    wake.notify_one();
+    // None: the connection was lost, so something may have been missed.
+    while listener.try_recv().await?.is_some() {
+        wake.notify_one();
+    }
+    Ok(())
+}

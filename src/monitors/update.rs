@@ -1,0 +1,80 @@
+//! Changing a monitor: what is absent stays, what is there takes the place of what was.
+
+use jiff_sqlx::Timestamp as SqlTimestamp;
+use serde_json::{Map, Value, json};
+
+use super::order::checked;
+use super::store::{self, LockedMonitor, Written};
+use super::{MonitorError, forecast, read};
+use crate::contract::FieldValue as _;
+use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
+use crate::ids::MonitorId;
+use crate::scans::Desk;
+use crate::tenants;
+
+/// What `null` takes away.
+const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
+
+/// Changes a monitor. The whole of it is checked as if it were made now, but for what the change does not touch: a new name does not ask
+/// whether the scan's dates have passed. A new schedule holds from its next slot on, a new scan from its next run on; a slot that has come
+/// and is not decided yet is decided by what stands then.
+///
+/// # Errors
+/// `Faults`; `NotFound`; `Database`.
+pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) -> Result<Monitor, MonitorError> {
+    MonitorPatch::from_body(body)?;
+    let mut tx = desk.pool.begin().await?;
+    let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
+    let tenant = found.ok_or(MonitorError::NotFound)?;
+    let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
+    let merged = merged(&monitor, body);
+    let request = MonitorRequest::from_body(&merged)?;
+    let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
+    let checked = match checked(merged, desk.now).await {
+        Ok(checked) => Some(checked),
+        Err(faults) if ["schedule", "scan", "alerts"].into_iter().any(given) => return Err(MonitorError::faults(faults)),
+        Err(_) => None,
+    };
+
+    let undecided = monitor.next_slot.filter(|slot| slot.to_jiff() <= desk.now);
+    let next_slot = match (&checked, undecided) {
+        _ if monitor.paused => None,
+        (Some(checked), None) if given("schedule") => Some(checked.next_slot),
+        _ => monitor.next_slot.map(SqlTimestamp::to_jiff),
+    };
+    let api = request.scan.get("endpoint").and_then(Value::as_str).and_then(crate::contract::Endpoint::parse);
+    let written = Written {
+        name: request.name.as_str(),
+        cron: request.schedule.cron.as_str(),
+        timezone: request.schedule.timezone.as_str(),
+        scan: &request.scan.to_value(),
+        api: api.ok_or(sqlx::Error::RowNotFound)?.api(),
+        rules: &request.alerts.as_ref().map_or_else(|| json!([]), |rules| rules.to_value()),
+        max_requests_per_month: request.max_requests_per_month.and_then(|max| i32::try_from(max.get()).ok()),
+        next_slot,
+    };
+    store::update(&mut tx, tenant, id, &written, desk.now).await?;
+    // SEAM(webhooks): a `webhook_url` that is given changes the endpoint's address, one that is null closes it.
+    let mut answer = read::stored(&mut tx, tenant, id, desk.now).await?;
+    if let Some(checked) = &checked {
+        let ceiling = request.max_requests_per_month.map(|max| max.get());
+        let (schedule, plan) = (&checked.schedule, &checked.plan);
+        answer.forecast = Some(forecast::forecast(&mut tx, tenant, schedule, plan, ceiling, desk.now).await?);
+    }
+    tx.commit().await?;
+    Ok(answer)
+}
+
+/// The body of the monitor as it would be, as if it were sent whole.
+fn merged(monitor: &LockedMonitor, patch: &Map<String, Value>) -> Map<String, Value> {
+    let mut body = Map::new();
+    body.insert("name".to_owned(), monitor.name.as_str().into());
+    body.insert("schedule".to_owned(), json!({"cron": monitor.cron, "timezone": monitor.timezone}));
+    body.insert("scan".to_owned(), monitor.scan.clone());
+    body.insert("alerts".to_owned(), monitor.rules.clone());
+    body.insert("max_requests_per_month".to_owned(), monitor.max_requests_per_month.into());
+    for (name, value) in patch.iter().filter(|(name, value)| !value.is_null() || REMOVABLE.contains(&name.as_str())) {
+        body.insert(name.clone(), value.clone());
+    }
+    body
+}

@@ -1,0 +1,153 @@
+//! Monitors: made, changed, stopped and deleted; their slots decided and judged.
+
+use serde_json::{Value, json};
+
+use super::{id, order};
+use crate::isolation::hand::Comes;
+use crate::isolation::world::{Seen, World};
+
+/// A slot that comes now. Far from the next one of its schedule, whatever the day.
+const DUE: &str = "update monitors set next_slot = date_trunc('minute', now()) where tenant_id = $1 and next_slot is not null";
+
+pub fn body(name: &str) -> Value {
+    json!({
+        "name": name, "schedule": {"cron": "0 0 29 2 *", "timezone": "UTC"}, "max_requests_per_month": 50,
+        "scan": {
+            "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+            "sweep": {"departure_date": ["2030-01-01", "2030-01-02"]}
+        },
+        "alerts": [{"type": "price_below", "amount": 200}]
+    })
+}
+
+/// The caller's word.
+pub async fn play(world: &mut World) -> Seen {
+    world.warm().await?;
+    let first = id(&world.once("make", "/v1/monitors", body("first")).await?)?;
+    world.once("make", "/v1/monitors", body("first")).await?;
+    let second = id(&world.post("/v1/monitors", body("second")).await?)?;
+    for query in ["", "?limit=1", "?status=active", "?status=paused"] {
+        world.get(&format!("/v1/monitors{query}")).await?;
+    }
+    let path = format!("/v1/monitors/{first}");
+    world.ask("PATCH", &path, Some(json!({"name": "renamed", "max_requests_per_month": 20}))).await?;
+    world.ask("PATCH", &path, Some(json!({"schedule": {"cron": "0 0 28 2 *", "timezone": "Asia/Tokyo"}}))).await?;
+    world.once("run", &format!("{path}/run"), json!({})).await?;
+    world.once("run", &format!("{path}/run"), json!({})).await?;
+    world.post(&format!("{path}/run"), json!({})).await?;
+    world.finish(|_| Comes::Price(210)).await?;
+    world.get(&path).await?;
+    world.get(&format!("{path}/slots")).await?;
+    world.get("/v1/usage?group=monitor").await?;
+    world.get(&format!("/v1/scans?monitor_id={first}")).await?;
+    for word in ["pause", "pause", "resume", "resume"] {
+        world.ask("POST", &format!("{path}/{word}"), None).await?;
+    }
+    world.once("again", &format!("{path}/resume"), json!({})).await?;
+    world.once("again", &format!("{path}/resume"), json!({})).await?;
+    world.ask("DELETE", &path, None).await?;
+    world.ask("DELETE", &path, None).await?;
+    world.get(&format!("{path}/slots")).await?;
+    world.get(&format!("/v1/monitors/{second}")).await?;
+    Ok(())
+}
+
+/// What becomes of slots.
+pub async fn slots(world: &mut World) -> Seen {
+    world.warm().await?;
+    let made = id(&world.post("/v1/monitors", body("ticks")).await?)?;
+    let slots = format!("/v1/monitors/{made}/slots");
+    world.arrange(DUE).await?;
+    world.tick().await?;
+    world.get(&slots).await?;
+    world.arrange("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world.arrange(DUE).await?;
+    // Its predecessor runs.
+    world.tick().await?;
+    world.finish(|at| [Comes::Price(190), Comes::Empty][at % 2]).await?;
+    // It is judged.
+    world.tick().await?;
+    world.get(&slots).await?;
+    let page = world.get(&format!("{slots}?outcome=ran")).await?;
+    let scan = page["data"][0]["scan_id"].as_str().unwrap_or_default().to_owned();
+    world.ask("DELETE", &format!("/v1/scans/{scan}"), None).await?;
+    world.get(&format!("/v1/monitors/{made}")).await?;
+    world.get(&format!("{slots}?limit=1")).await?;
+    world.arrange("update lanes set paused_until = 'infinity', pause_reason = 'key_rejected' where tenant_id = $1").await?;
+    world.arrange("update monitor_slots set slot = slot - interval '2 hours' where tenant_id = $1").await?;
+    world.arrange(DUE).await?;
+    world.get(&format!("/v1/monitors/{made}")).await?;
+    world.tick().await?;
+    world.ask("POST", &format!("/v1/monitors/{made}/resume"), None).await?;
+    world.arrange("update monitors set max_requests_per_month = 3 where tenant_id = $1").await?;
+    world.arrange("update monitor_slots set slot = slot - interval '3 hours' where tenant_id = $1").await?;
+    world.arrange(DUE).await?;
+    world.tick().await?;
+    world.get(&slots).await?;
+    Ok(())
+}
+
+/// Monitors that only the twin has are what nobody has, and count for nothing.
+pub async fn aliens(world: &mut World) -> Seen {
+    world.warm().await?;
+    let alien = world.foreign("select monitor_id from isolation.own_monitors limit 1", "mon").await?;
+    let path = format!("/v1/monitors/{alien}");
+    for path in [path.clone(), format!("{path}/slots"), format!("/v1/scans?monitor_id={alien}")] {
+        world.get(&path).await?;
+    }
+    world.ask("PATCH", &path, Some(json!({"name": "mine"}))).await?;
+    for word in ["pause", "resume", "run"] {
+        world.ask("POST", &format!("{path}/{word}"), None).await?;
+    }
+    world.ask("DELETE", &path, None).await?;
+    world
+        .beside(
+            "insert into monitors select tenant_id, md5(n::text)::uuid, name, cron, timezone, scan, api, rules, \
+             max_requests_per_month, paused, next_slot, not_before, grant_id, created_at, updated_at \
+             from monitors cross join generate_series(1, 1000) n where tenant_id = $1",
+        )
+        .await?;
+    world.post("/v1/monitors", body("first")).await?;
+    Ok(())
+}
+
+/// Runs that go on, have ended or wait to be judged are another's, however alike.
+pub async fn runs(world: &mut World) -> Seen {
+    const ENDED: &str = "update scans set finished_at = now(), status = 'completed' where tenant_id = $1 and finished_at is null";
+    const GOES_ON: &str = "with monitors as (update monitors set next_slot = '2999-01-01' where tenant_id = $1) \
+        update scans set finished_at = null, status = 'running' where tenant_id = $1 and monitor_id is not null";
+    world.warm().await?;
+    let made = id(&world.post("/v1/monitors", body("runs")).await?)?;
+    world.arrange(DUE).await?;
+    world.beside(GOES_ON).await?;
+    world.tick_alone().await?;
+    world.beside(ENDED).await?;
+    world.tick().await?;
+    world.finish(|_| Comes::Price(190)).await?;
+    // Another process is at the monitor.
+    world.locked("select from monitors where tenant_id = $1 for update");
+    world.tick().await?;
+    // An earlier run waits to be judged.
+    world.beside("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world.tick_alone().await?;
+
+    world.arrange("update monitor_slots set slot = slot - interval '3 hours' where tenant_id = $1").await?;
+    world.arrange(DUE).await?;
+    world.beside(GOES_ON).await?;
+    world.tick_alone().await?;
+    world.finish(|_| Comes::Price(180)).await?;
+    // An earlier run goes on: the later one is judged before it.
+    world.order(order(1, &json!({}))).await?;
+    world
+        .arrange(
+            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, scan_id, decided_at) \
+             select m.tenant_id, m.monitor_id, m.slot - interval '1 hour', m.kind, 'ran', s.scan_id, m.decided_at \
+             from monitor_slots m join scans s on s.tenant_id = m.tenant_id and s.finished_at is null \
+             where m.tenant_id = $1 and m.judged_at is null",
+        )
+        .await?;
+    world.beside(ENDED).await?;
+    world.tick_alone().await?;
+    world.get(&format!("/v1/monitors/{made}/slots")).await?;
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! `POST /v1/monitors`, and reading what was made.
+
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::{Value, json};
+
+use super::{monitor, with};
+use crate::scans::office::Office;
+use crate::support::app::KEY;
+
+#[tokio::test]
+async fn a_monitor_is_made_with_its_next_slot_and_a_forecast() {
+    let office = Office::open().await;
+    let body = with(&json!({
+        "alerts": [{"type": "price_below", "amount": 200, "rearm_percent": 5}, {"type": "new_low"}],
+        "max_requests_per_month": 50
+    }));
+    let answer = office.ask("POST", "/v1/monitors", Some(&body)).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let made = answer.json();
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(answer.header("location"), format!("/v1/monitors/{id}"));
+    for field in ["name", "schedule", "scan", "alerts"] {
+        assert_eq!(made[field], body[field], "{field}, as given");
+    }
+    assert_eq!((&made["status"], &made["status_reason"], &made["last_slot"]), (&json!("active"), &Value::Null, &Value::Null));
+    assert_eq!(made["requests"], json!({"this_month": 0, "max_per_month": 50}));
+    assert_eq!(made["key_custody"], json!({"until": null}));
+
+    let next: Timestamp = made["next_slot"].as_str().unwrap().parse().unwrap();
+    let london = next.in_tz("Europe/London").unwrap();
+    assert_eq!((london.hour(), london.minute()), (6, 0));
+    let wait = next.duration_since(Timestamp::now()).as_hours();
+    assert!((0..=25).contains(&wait), "{next}");
+
+    let forecast = &made["forecast"];
+    let days = {
+        let now = Timestamp::now().in_tz("Europe/London").unwrap();
+        now.duration_until(&now.checked_add(1.month()).unwrap()).as_hours() / 24
+    };
+    let slots = forecast["slots"].as_i64().unwrap();
+    assert!((days - 1..=days + 1).contains(&slots), "{slots} slots in {days} days");
+    assert_eq!(forecast["requests_per_run"], json!({"least": 1, "most": 2}));
+    assert_eq!(forecast["requests_per_month"], json!({"least": slots, "most": 50}), "never over the ceiling");
+    let fits: Vec<_> = forecast["plans"].as_array().unwrap().iter().map(|plan| (&plan["plan"], &plan["fit"])).collect();
+    assert_eq!(fits[0], (&json!("basic"), &json!("not_possible")));
+    assert_eq!(fits[1].1, "included");
+
+    let mut read = office.monitor(id).await;
+    assert_eq!(read["forecast"], Value::Null);
+    read["forecast"] = forecast.clone();
+    assert_eq!(read, made);
+    assert!(!office.dump().await.contains(KEY), "the key is sealed");
+    assert_eq!(office.count("select count(*) from key_grants where purpose = 'monitor' and wiped_at is null").await, 1);
+}
+
+async fn faults(office: &Office, body: &Value) -> String {
+    let before = office.rows().await;
+    let answer = office.ask("POST", "/v1/monitors", Some(body)).await;
+    assert_eq!(answer.kind(), "400 invalid_request", "{body}");
+    assert_eq!(office.rows().await, before, "nothing is stored");
+    answer.message()
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_told_all_at_once() {
+    let office = Office::open().await;
+    let body = json!({
+        "name": "", "schedule": {"cron": "*/5 * * * *", "timezone": "Europe/London"},
+        "scan": {
+            "endpoint": "flights/oneway", "request": {"from_airport": "TL", "departure_date": "2020-01-01"},
+            "sweep": {"to_airport": ["LHR", "LHR"]}
+        },
+        "alerts": [{"type": "price_under"}, {"type": "price_below"}, {"type": "drop_percent", "percent": 0, "per_cent": 3}],
+        "webhook_url": "http://example.com", "max_requests_per_month": 0, "webhook": 1
+    });
+    let told = faults(&office, &body).await;
+    for fault in [
+        "`name` holds \"\"",
+        "`schedule.cron` holds \"*/5 * * * *\"; allowed: at least 15 minutes between two slots",
+        "`scan.request.from_airport` holds \"TL\"",
+        "`scan.request.departure_date` holds \"2020-01-01\"",
+        "`scan.sweep.to_airport[1]` holds \"LHR\"",
+        "`alerts[0].type` holds \"price_under\"; allowed: one of `price_below`, `drop_percent`",
+        "`alerts[1].amount` is missing",
+        "`alerts[2].percent` holds 0",
+        "did you mean `percent`?",
+        "`webhook_url` holds \"http://example.com\"; allowed: an https URL",
+        "`max_requests_per_month` holds 0",
+        "did you mean `webhook_url`?",
+    ] {
+        assert!(told.contains(fault), "{fault}\n{told}");
+    }
+    assert!(faults(&office, &json!({})).await.contains("`schedule` is missing"));
+}
+
+#[tokio::test]
+async fn a_rule_fits_its_scan() {
+    let office = Office::open().await;
+    let stays = |sweep: Value| {
+        let request = json!({"hotel_name": "Grand Hotel", "checkin_date": "+30d", "checkout_date": "+32d"});
+        json!({"endpoint": "hotels/by-name", "request": request, "sweep": sweep})
+    };
+    let markets = json!({"proxy_country": ["US", "de"], "samples": 2});
+    let parity = |baseline: &str| json!([{"type": "parity_gap_percent", "percent": 5, "baseline": baseline}]);
+    for (body, says) in [
+        (json!({"alerts": parity("us")}), "`alerts[0].type` holds \"parity_gap_percent\"; allowed: a scan of hotels/by-name"),
+        (json!({"scan": stays(json!({})), "alerts": parity("us")}), "sweeps `proxy_country` over two markets"),
+        (json!({"scan": stays(markets.clone()), "alerts": parity("jp")}), "`alerts[0].baseline` holds \"jp\""),
+        (json!({"scan": stays(markets.clone()), "alerts": [{"type": "verdict"}]}), "hotels have no verdict"),
+        (
+            json!({"scan": stays(json!({"currency": ["USD", "EUR"]})), "alerts": [{"type": "price_below", "amount": 9}]}),
+            "several currencies",
+        ),
+    ] {
+        let told = faults(&office, &with(&body)).await;
+        assert!(told.contains(says), "{told}");
+    }
+    office.watch(&with(&json!({"scan": stays(markets), "alerts": parity("us")}))).await;
+}
+
+#[tokio::test]
+async fn the_same_order_twice_is_one_monitor() {
+    let office = Office::open().await;
+    let first = office.post_once("one", "/v1/monitors", &monitor()).await;
+    let again = office.post_once("one", "/v1/monitors", &monitor()).await;
+    assert_eq!((first.status, again.status, again.header("idempotent-replayed")), (201, 201, "true"));
+    assert_eq!(first.json(), again.json());
+    assert_eq!(office.post_once("one", "/v1/monitors", &with(&json!({"name": "b"}))).await.kind(), "422 idempotency_mismatch");
+    assert_eq!(office.count("select count(*) from monitors").await, 1);
+}
+
+#[tokio::test]
+async fn monitors_are_listed_newest_first_page_by_page() {
+    let office = Office::open().await;
+    let mut made = Vec::new();
+    for name in ["a", "b", "c"] {
+        made.push(office.watch(&with(&json!({"name": name}))).await);
+    }
+    office.ask("POST", &format!("/v1/monitors/{}/pause", made[1]), None).await;
+    let first = office.app.get("/v1/monitors?limit=2").await;
+    let (page, link) = (first.json(), first.header("link").to_owned());
+    let names = |page: &Value| page["data"].as_array().unwrap().iter().map(|m| m["name"].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&page), ["c", "b"]);
+    let next = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\"")).unwrap();
+    let rest = office.get(next).await;
+    assert_eq!((names(&rest), &rest["next_cursor"]), (vec![json!("a")], &Value::Null));
+    assert_eq!(names(&office.get("/v1/monitors?status=paused").await), ["b"]);
+    assert_eq!(names(&office.get("/v1/monitors?status=active").await), ["c", "a"]);
+    assert_eq!(office.app.get("/v1/monitors?status=gone").await.kind(), "400 invalid_request");
+    assert_eq!(office.get_as("nobody-0123456789", "/v1/monitors").await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_caller_has_a_thousand_monitors_at_most() {
+    let office = Office::open().await;
+    office.watch(&monitor()).await;
+    sqlx::raw_sql(
+        "insert into monitors select tenant_id, gen_random_uuid(), name, cron, timezone, scan, api, rules, max_requests_per_month, paused,
+                                    next_slot, grant_id, created_at, updated_at
+         from monitors, generate_series(1, 999)",
+    )
+    .execute(office.db.pool())
+    .await
+    .unwrap();
+    let answer = office.ask("POST", "/v1/monitors", Some(&monitor())).await;
+    assert_eq!(answer.kind(), "409 invalid_state");
+    assert!(answer.message().contains("a caller may have 1000"), "{}", answer.message());
+    assert_eq!(office.count("select count(*) from monitors").await, 1000);
+    // Another caller's do not count.
+    assert_eq!(office.ask_as("another-key-0123456789", "POST", "/v1/monitors", Some(&monitor())).await.status, 201);
+}

@@ -1,0 +1,97 @@
+//! Monitors: made, changed and read through HTTP; their slots decided by ticks at a time that the test gives.
+
+mod control;
+mod create;
+mod kill;
+mod tick;
+mod year;
+
+use std::sync::Arc;
+
+use farescan::config::PaceConfig;
+use farescan::monitors::tick::{Pass, Ticker};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::scans::office::{Comes, Office};
+use crate::support::app::{Answer, KEY, ring};
+
+/// A monitor of one fare, a week ahead, every morning in London.
+pub fn monitor() -> Value {
+    json!({
+        "name": "a week ahead",
+        "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+        "scan": {
+            "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}
+        }
+    })
+}
+
+/// The same with more fields.
+pub fn with(more: &Value) -> Value {
+    let mut body = monitor();
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
+}
+
+pub fn ticker(pool: &PgPool) -> Ticker {
+    let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
+    Ticker { pool: pool.clone(), ring: Arc::new(ring()), pace }
+}
+
+pub fn at(time: &str) -> Timestamp {
+    time.parse().unwrap_or_else(|_| panic!("{time}"))
+}
+
+impl Office {
+    pub async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        self.ask_as(KEY, method, path, body).await
+    }
+
+    pub async fn ask_as(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        let request = self.app.request(method, path).header("x-api-key", key);
+        self.app.send(if let Some(body) = body { request.json(body) } else { request }).await
+    }
+
+    /// Makes a monitor; its id.
+    pub async fn watch(&self, body: &Value) -> String {
+        let answer = self.ask("POST", "/v1/monitors", Some(body)).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn monitor(&self, id: &str) -> Value {
+        self.get(&format!("/v1/monitors/{id}")).await
+    }
+
+    /// When its next slot comes.
+    pub async fn next_slot(&self, id: &str) -> Timestamp {
+        at(self.monitor(id).await["next_slot"].as_str().unwrap())
+    }
+
+    /// What became of its slots, newest first.
+    pub async fn slots(&self, id: &str) -> Vec<Value> {
+        self.get(&format!("/v1/monitors/{id}/slots?limit=500")).await["data"].as_array().unwrap().clone()
+    }
+
+    pub async fn outcomes(&self, id: &str) -> Vec<String> {
+        self.slots(id).await.iter().map(|slot| slot["outcome"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// One pass of one process at a time.
+    pub async fn tick(&self, now: Timestamp) -> Pass {
+        let pass = ticker(self.db.pool()).tick(now).await.unwrap();
+        assert_eq!(pass.failed, 0);
+        pass
+    }
+
+    /// A scan through, so that the marketplace has accepted the key and more than one may be underway.
+    pub async fn warm(&self) {
+        self.done(&crate::scans::office::fares(1), |_| Comes::Ok(300)).await;
+    }
+
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(self.db.pool()).await.unwrap()
+    }
+}
