@@ -62,6 +62,13 @@ pub fn one_more_than(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
 
+/// Takes off what is beyond a page. The last row of the page, if there are more after it.
+pub fn cut<Row>(rows: &mut Vec<Row>, limit: usize) -> Option<&Row> {
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    rows.last().filter(|_| more)
+}
+
 fn decode(text: &str) -> Option<String> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
@@ -78,6 +85,15 @@ mod tests {
 
     fn cursor(text: &str) -> Cursor {
         Cursor::read(&json!(text)).unwrap()
+    }
+
+    #[test]
+    fn a_page_is_cut_where_more_comes_after_it() {
+        for (rows, page, last) in [(0, 0, None), (2, 2, None), (3, 3, None), (4, 3, Some(2))] {
+            let mut rows: Vec<_> = (0..rows).collect();
+            assert_eq!(cut(&mut rows, 3).copied(), last);
+            assert_eq!(rows.len(), page);
+        }
     }
 
     #[test]

@@ -54,10 +54,8 @@ pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, 
             } else {
                 store::by_scan(&mut tx, tenant, &range, after.map(ScanId::from), most).await?
             };
-            let more = rows.len() > limit;
-            rows.truncate(limit);
             // The row without an id is the last of all.
-            let last = rows.last().filter(|_| more).and_then(|last| last.key(group));
+            let last = paging::cut(&mut rows, limit).and_then(|last| last.key(group));
             usage.next_cursor = last.map(|last| paging::after(list(group), [last]));
             rows
         }

@@ -239,7 +239,7 @@ pub struct HotelObservation {
 }
 
 /// A page of fares, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FlightHistoryPage {
     /// The observations.
     pub data: Vec<FlightObservation>,
@@ -248,7 +248,7 @@ pub struct FlightHistoryPage {
 }
 
 /// A page of rates, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HotelHistoryPage {
     /// The observations.
     pub data: Vec<HotelObservation>,

@@ -190,7 +190,7 @@ pub struct HotelLatest {
 }
 
 /// A calendar of fares: by day of departure, and by product within a day.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FlightCalendar {
     /// A fare for each day and product that has one.
     pub data: Vec<FlightLatest>,
@@ -200,7 +200,7 @@ pub struct FlightCalendar {
 
 /// A calendar of rates: by day of check-in, and by product within a day. A stay of another length is another price, so each length has
 /// its own row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HotelCalendar {
     /// A rate for each day, length of stay and product that has one.
     pub data: Vec<HotelLatest>,

@@ -85,9 +85,7 @@ async fn page(
     limit: usize,
 ) -> sqlx::Result<(Vec<LatestRow>, Option<Day>)> {
     let mut rows = find::latest(pool, tenant, filter, after, paging::one_more_than(limit)).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|last| Day {
+    let next = paging::cut(&mut rows, limit).map(|last| Day {
         first_date: last.first_date.to_jiff(),
         stay: last.stay.to_jiff(),
         endpoint: last.endpoint.clone(),

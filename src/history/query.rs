@@ -100,9 +100,7 @@ async fn page(
     limit: usize,
 ) -> sqlx::Result<(Vec<ObservationRow>, Option<Place>)> {
     let mut rows = find::observations(pool, tenant, filter, before, paging::one_more_than(limit)).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|last| Place {
+    let next = paging::cut(&mut rows, limit).map(|last| Place {
         observed_at: last.observed_at.to_jiff(),
         item: last.item_id,
         number: last.number,

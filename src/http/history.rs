@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use futures::{Stream, StreamExt as _, stream};
+use serde::Serialize;
+use utoipa::PartialSchema;
 
 use super::AppState;
 use super::auth::Caller;
 use super::docs::{ListErrors, NotAcceptable};
 use super::error::ApiError;
-use super::export::{Columns, Wanted, export, varied};
+use super::export::{Columns, Form, Wanted, export, varied};
 use super::extract::Pairs;
 use super::scans::{desk, next_page, tenant};
 use crate::contract::history::{
@@ -17,10 +19,17 @@ use crate::contract::history::{
 };
 use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
 use crate::history::{latest, query};
+use crate::paging::PageError;
 
-/// What a caller who never ordered anything has seen: nothing.
-fn rows_or_none<Rows: Stream>(rows: Option<Rows>) -> impl Stream<Item = Rows::Item> {
-    stream::iter(rows).flatten()
+/// All that a caller has seen as a file, each field of its products in a column; who never ordered anything has seen nothing.
+async fn file<Row: PartialSchema + Serialize + Send + 'static>(
+    form: Form,
+    name: &str,
+    products: &[&'static str],
+    rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
+) -> Result<Response, ApiError> {
+    let columns = Columns::of::<Row>().flattened("product", products);
+    export(form, name, columns, stream::iter(rows).flatten()).await
 }
 
 /// List what was seen of a route
@@ -50,13 +59,12 @@ pub(super) async fn flights(
     wanted.check(&pairs)?;
     let tenant = tenant(desk).await?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| query::all_flights(desk.pool, tenant, &asked)));
-        let columns = Columns::of::<FlightObservation>().flattened("product", &query::fare_products());
-        return export(form, "flights", columns, rows).await;
+        let rows = tenant.map(|tenant| query::all_flights(desk.pool, tenant, &asked));
+        return file(form, "flights", &query::fare_products(), rows).await;
     }
     let page = match tenant {
         Some(tenant) => query::flights(desk.pool, tenant, &asked).await?,
-        None => FlightHistoryPage { data: Vec::new(), next_cursor: None },
+        None => FlightHistoryPage::default(),
     };
     Ok(varied((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page))))
 }
@@ -88,13 +96,12 @@ pub(super) async fn hotels(
     wanted.check(&pairs)?;
     let tenant = tenant(desk).await?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| query::all_hotels(desk.pool, tenant, &asked)));
-        let columns = Columns::of::<HotelObservation>().flattened("product", &query::rate_products());
-        return export(form, "hotels", columns, rows).await;
+        let rows = tenant.map(|tenant| query::all_hotels(desk.pool, tenant, &asked));
+        return file(form, "hotels", &query::rate_products(), rows).await;
     }
     let page = match tenant {
         Some(tenant) => query::hotels(desk.pool, tenant, &asked).await?,
-        None => HotelHistoryPage { data: Vec::new(), next_cursor: None },
+        None => HotelHistoryPage::default(),
     };
     Ok(varied((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page))))
 }
@@ -124,13 +131,12 @@ pub(super) async fn latest_flights(
     let asked = FlightLatestQuery::from_query(pairs.iter())?;
     let tenant = tenant(desk).await?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| latest::all_flights(desk.pool, tenant, &asked, desk.now)));
-        let columns = Columns::of::<FlightLatest>().flattened("product", &query::fare_products());
-        return export(form, "flights-latest", columns, rows).await;
+        let rows = tenant.map(|tenant| latest::all_flights(desk.pool, tenant, &asked, desk.now));
+        return file(form, "flights-latest", &query::fare_products(), rows).await;
     }
     let calendar = match tenant {
         Some(tenant) => latest::flights(desk.pool, tenant, &asked, desk.now).await?,
-        None => FlightCalendar { data: Vec::new(), truncated: false },
+        None => FlightCalendar::default(),
     };
     Ok(varied(Json(calendar)))
 }
@@ -161,13 +167,12 @@ pub(super) async fn latest_hotels(
     let asked = HotelLatestQuery::from_query(pairs.iter())?;
     let tenant = tenant(desk).await?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| latest::all_hotels(desk.pool, tenant, &asked, desk.now)));
-        let columns = Columns::of::<HotelLatest>().flattened("product", &query::rate_products());
-        return export(form, "hotels-latest", columns, rows).await;
+        let rows = tenant.map(|tenant| latest::all_hotels(desk.pool, tenant, &asked, desk.now));
+        return file(form, "hotels-latest", &query::rate_products(), rows).await;
     }
     let calendar = match tenant {
         Some(tenant) => latest::hotels(desk.pool, tenant, &asked, desk.now).await?,
-        None => HotelCalendar { data: Vec::new(), truncated: false },
+        None => HotelCalendar::default(),
     };
     Ok(varied(Json(calendar)))
 }

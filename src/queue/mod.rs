@@ -27,7 +27,7 @@ pub mod charge;
 mod circuit;
 mod claimer;
 mod finished;
-mod give_up;
+pub mod give_up;
 pub mod hold;
 mod keep;
 mod keys;

@@ -4,11 +4,13 @@ use farescan::contract::{Api, Endpoint, Offer, Request, SearchStatus, Verdict as
 use farescan::history::{self, Observation, SeenPrice, Subject};
 use farescan::ids::{AttemptId, ScanId};
 use farescan::queue::Claim;
+use farescan::queue::give_up;
 use farescan::queue::hold::{Cause, hold_scan};
 use farescan::queue::lanes::{self, LaneNews};
 use farescan::queue::store::{self, Claimed, FinishedCall, LaneClaims, StoredAnswer, StoredOffer, Visit};
 use farescan::scans::two_phase;
 use farescan::search::PlanQuota;
+use farescan::tenants::Keyring;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
@@ -55,13 +57,31 @@ impl World {
 
     /// Puts claims on record as sent.
     pub async fn begin(&mut self, claims: &[Claimed]) -> Seen<Vec<String>> {
+        self.begin_as(&claims.iter().map(|one| (one.claim, AttemptId::new())).collect::<Vec<_>>()).await
+    }
+
+    /// The same with these ids.
+    pub async fn begin_as(&mut self, claims: &[(Claim, AttemptId)]) -> Seen<Vec<String>> {
         let pool = self.pool.clone();
-        let claims: Vec<_> = claims.iter().map(|one| (one.claim, AttemptId::new())).collect();
         let begin = async {
-            let verdicts = store::begin(&pool, &claims, Timestamp::now()).await?;
+            let verdicts = store::begin(&pool, claims, Timestamp::now()).await?;
             Ok::<_, sqlx::Error>(verdicts.iter().map(|verdict| format!("{verdict:?}")).collect::<Vec<_>>())
         };
         self.work("begin", begin).await
+    }
+
+    /// Claims under numbers that are past, in one batch with the twin's claims of the same items, which stand.
+    pub async fn begin_stale_beside(&mut self, claims: &[Claimed]) -> Seen {
+        let pool = self.pool.clone();
+        let mut all: Vec<_> = self.with_the_twins(claims).iter().map(|one| (one.claim, AttemptId::new())).collect();
+        for (claim, _) in &mut all[..claims.len()] {
+            claim.number += 90;
+        }
+        let begin = async {
+            let verdicts = store::begin(&pool, &all, Timestamp::now()).await?;
+            Ok::<_, sqlx::Error>(verdicts.iter().take(claims.len()).map(|verdict| format!("{verdict:?}")).collect::<Vec<_>>())
+        };
+        self.work_on(Business::All, "begin what is past beside the twin", begin).await.map(drop)
     }
 
     /// The same in one batch with the twin's claims of the same items.
@@ -117,14 +137,32 @@ impl World {
 
     /// The key of a claim, opened as a call does.
     pub async fn open_key(&mut self, claimed: &Claimed) -> Seen<bool> {
+        self.open_key_with(&crate::support::app::ring(), claimed).await
+    }
+
+    /// The same with this ring.
+    pub async fn open_key_with(&mut self, ring: &Keyring, claimed: &Claimed) -> Seen<bool> {
         let pool = self.pool.clone();
         let grant = claimed.grant.ok_or_else(|| Noticed("a claim without a grant".to_owned()))?;
         let opened = async {
-            let key =
-                farescan::tenants::store::open_grant(&pool, &crate::support::app::ring(), claimed.claim.tenant, grant).await;
+            let key = farescan::tenants::store::open_grant(&pool, ring, claimed.claim.tenant, grant).await;
             key.map(|key| key.expose() == crate::support::app::KEY)
         };
         self.work("open the key", opened).await
+    }
+
+    /// A lane is told of a call's end that changes nothing.
+    pub async fn tell_nothing(&mut self, lane: Api, claimed: &Claimed) -> Seen {
+        let pool = self.pool.clone();
+        let news = [LaneNews::answered(claimed.claim.tenant, lane, PlanQuota::default())];
+        self.work("tell a lane nothing", async { lanes::tell(&pool, &news).await }).await.map(drop)
+    }
+
+    /// A move that is one statement; gives a text.
+    pub async fn run(&mut self, step: &str, sql: &'static str) -> Seen {
+        let pool = self.pool.clone();
+        let run = async { sqlx::query_scalar::<_, Option<String>>(sql).fetch_one(&pool).await };
+        self.work(step, run).await.map(drop)
     }
 
     /// Records what calls came to: in one transaction the calls, answers, offers and observations, and then the lanes are told.
@@ -176,13 +214,7 @@ impl World {
             numbers: claims.iter().map(|one| one.claim.number).collect(),
         };
         let pool = self.pool.clone();
-        let give_up = async {
-            let lost = store::give_up(&pool, &lane, Timestamp::now()).await?;
-            let mut lost: Vec<_> = lost.iter().map(|call| format!("{call:?}")).collect();
-            lost.sort();
-            Ok::<_, sqlx::Error>(lost)
-        };
-        self.work("give up", give_up).await.map(drop)
+        self.work("give up", give_up::give_up(&pool, &lane)).await.map(drop)
     }
 
     /// Retries of the first tenant's lane that are due are made pending.
@@ -222,10 +254,19 @@ impl World {
 
     /// Slots that are due are decided, runs that have ended are judged; the twin's own too.
     pub async fn tick(&mut self) -> Seen {
+        self.tick_as(Business::All, "tick").await
+    }
+
+    /// The same while another process is at everything that is the twin's.
+    pub async fn tick_alone(&mut self) -> Seen {
+        self.tick_as(Business::Own, "tick, the first alone").await
+    }
+
+    async fn tick_as(&mut self, business: Business, step: &str) -> Seen {
         let ticker = crate::monitors::ticker(&self.pool);
         // How many is no matter, and when the next comes is a matter of time.
         let tick = async { ticker.tick(Timestamp::now()).await.map(|pass| pass.failed) };
-        self.work_on(Business::All, "tick", tick).await.map(drop)
+        self.work_on(business, step, tick).await.map(drop)
     }
 
     /// Second phases that are due begin.

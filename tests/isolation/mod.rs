@@ -15,6 +15,7 @@ mod forgotten;
 mod hand;
 mod matrix;
 mod normal;
+mod record;
 mod removals;
 mod statements;
 mod twin;

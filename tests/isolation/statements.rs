@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use sqlx::PgPool;
 
 use super::conditions::tokens;
@@ -31,6 +32,18 @@ impl Statement {
         match self.kind {
             Kind::Definition => self.name == words,
             Kind::Query => self.words().starts_with(words),
+        }
+    }
+
+    /// Its name with a digest of its text. A query's name holds one; a view's text is Postgres's own way to say it, which differs between
+    /// its versions.
+    pub fn digest(&self) -> String {
+        match self.sql.split_once("AS $function$") {
+            Some((_, body)) if self.kind == Kind::Definition => {
+                let digest = Sha256::digest(body.as_bytes());
+                format!("{} {}", self.name, digest[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+            }
+            _ => self.name.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use uuid::Uuid;
 
 /// Which twin: what can be seen of a missing condition is a matter of what the twin does, and of which of two rows is found first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Twin {
     /// Sorted before every other tenant, and found by key.
     First,
@@ -31,7 +31,7 @@ impl Twin {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::First => "first",
             Self::Last => "last",
@@ -124,6 +124,7 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
     (
         "attempts",
         &[
+            ("attempt_id", "t.item_id"),
             ("requests_spent", "t.requests_spent + 7"),
             ("latency_ms", "t.latency_ms + 1000"),
             ("http_status", "418"),

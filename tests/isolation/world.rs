@@ -3,6 +3,7 @@
 //! Every step of an act is noted: what was answered, and every row of the first tenant and of the twin afterwards. A world that plays an
 //! act again, with a condition taken out, compares each step with what was noted, and ends at the first that differs.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use farescan::queue::WorkerId;
 use futures::FutureExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -76,6 +77,10 @@ pub struct World {
     /// The first tenant's rows have changed since the twin was made like him.
     is_stale: bool,
     expected: Option<Arc<Vec<Note>>>,
+    /// What is locked during the next step.
+    locked: Option<&'static str>,
+    /// Who listens to what scans are told of.
+    ears: Option<PgListener>,
     db: TestDb,
 }
 
@@ -152,6 +157,8 @@ impl World {
             looked: Default::default(),
             is_stale: true,
             expected,
+            locked: None,
+            ears: None,
             db,
         }
     }
@@ -179,6 +186,72 @@ impl World {
         let tenant = self.tenant().await?;
         self.is_stale = true;
         sqlx::query(sql).bind(tenant).execute(&mut self.own).await.map(drop).map_err(|error| Noticed(format!("{sql}: {error}")))
+    }
+
+    /// Something that the test arranges of the twin's alone, for one step; `$1` is the twin. Where there is none, nothing.
+    pub async fn beside(&mut self, sql: &'static str) -> Seen {
+        let Some(twin) = self.twin else { return Ok(()) };
+        self.refresh(Business::Reading).await;
+        sqlx::raw_sql("begin; set local session_replication_role = replica").execute(&mut self.own).await.unwrap();
+        let arranged = sqlx::query(sql).bind(twin.tenant()).execute(&mut self.own).await;
+        sqlx::raw_sql("commit").execute(&mut self.own).await.unwrap();
+        arranged.map(drop).map_err(|error| Noticed(format!("{sql}: {error}")))
+    }
+
+    /// Locks rows of the first tenant's during the next step, which must not wait for them; `$1` is the first tenant.
+    pub fn locked(&mut self, sql: &'static str) {
+        self.locked = Some(sql);
+    }
+
+    /// Listens from here on to which scans are told of.
+    pub async fn listen(&mut self) -> Seen {
+        let failed = |error: sqlx::Error| Noticed(format!("listening: {error}"));
+        let mut ears = PgListener::connect_with(self.db.pool()).await.map_err(failed)?;
+        ears.listen("farescan_scan").await.map_err(failed)?;
+        self.ears = Some(ears);
+        Ok(())
+    }
+
+    /// Notes which scans were told of since.
+    pub async fn heard(&mut self) -> Seen {
+        let failed = |error: sqlx::Error| Noticed(format!("listening: {error}"));
+        let Some(mut ears) = self.ears.take() else { return Ok(()) };
+        sqlx::query("select pg_notify('farescan_scan', 'end')").execute(&mut self.own).await.map_err(failed)?;
+        let mut heard = BTreeSet::new();
+        loop {
+            let told = ears.recv().await.map_err(failed)?;
+            if told.payload() == "end" {
+                return self.note("heard".to_owned(), json!(heard).to_string()).await;
+            }
+            heard.insert(told.payload().to_owned());
+        }
+    }
+
+    /// An order whose key passes on to a new caller after it was looked up whose key it is, and before that is held.
+    pub async fn ask_while_the_key_passes_on(&mut self, path: &str, body: Value) -> Seen {
+        self.refresh(Business::All).await;
+        let first = self.tenant().await?;
+        let (step, own) = (format!("POST {path}, while the key passes on"), &mut self.own);
+        // Whoever reads goes on, whoever locks a row waits.
+        sqlx::raw_sql("begin; lock table tenant_keys in exclusive mode").execute(&mut *own).await.unwrap();
+        let asked = self.app.send(self.app.request("POST", path).header("x-api-key", KEY).json(&body));
+        let pass_on = async {
+            let waits = "select exists (select from pg_locks where relation = 'tenant_keys'::regclass and not granted)";
+            while !sqlx::query_scalar::<_, bool>(waits).fetch_one(&mut *own).await? {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            let newcomer = Uuid::from_u128(0xabcd);
+            sqlx::query("insert into tenants values ($1, now())").bind(newcomer).execute(&mut *own).await?;
+            let pass = sqlx::query("update tenant_keys set tenant_id = $1 where tenant_id = $2").bind(newcomer).bind(first);
+            pass.execute(&mut *own).await?;
+            sqlx::raw_sql("commit").execute(&mut *own).await.map(drop)
+        };
+        let both = async { tokio::join!(asked, pass_on) };
+        let Ok((answer, passed)) = tokio::time::timeout(PATIENCE, both).await else {
+            return Err(Noticed(format!("{step}: no answer")));
+        };
+        passed.map_err(|error| Noticed(format!("{step}: {error}")))?;
+        self.note(step, format!("{} {}", answer.status, answer.text())).await
     }
 
     /// The id of something that only the twin has; where there is no twin, one that nothing has.
@@ -266,14 +339,25 @@ impl World {
     /// The twin as the first tenant is now; and while a step goes on that is none of the twin's business, all its rows are locked: who
     /// waits for one of them has reached too far.
     async fn refresh(&mut self, business: Business) {
-        let Some(twin) = self.twin else { return };
-        if std::mem::take(&mut self.is_stale) {
+        if let Some(twin) = self.twin
+            && std::mem::take(&mut self.is_stale)
+        {
             let first = self.tenant().await.unwrap_or_default();
             twin::refresh(&mut self.own, first, twin).await;
         }
-        if business == Business::Own {
-            sqlx::raw_sql("begin").execute(&mut self.own).await.unwrap();
+        let locked = self.locked.take_if(|_| business != Business::Reading);
+        if business != Business::Own && locked.is_none() {
+            return;
+        }
+        sqlx::raw_sql("begin").execute(&mut self.own).await.unwrap();
+        if let Some(twin) = self.twin
+            && business == Business::Own
+        {
             sqlx::query("select isolation.hold($1)").bind(twin.tenant()).execute(&mut self.own).await.unwrap();
+        }
+        if let Some(sql) = locked {
+            let first = self.tenant().await.unwrap_or_default();
+            sqlx::query(sql).bind(first).execute(&mut self.own).await.unwrap();
         }
     }
 
@@ -297,9 +381,8 @@ impl World {
     }
 
     async fn rows(&mut self, tenant: Uuid) -> String {
-        let rows: Option<Value> =
-            sqlx::query_scalar("select isolation.rows($1)").bind(tenant).fetch_one(&mut self.own).await.unwrap();
-        rows.unwrap_or_default().to_string()
+        let rows = sqlx::query_scalar("select coalesce(isolation.rows($1)::text, '')").bind(tenant);
+        rows.fetch_one(&mut self.own).await.unwrap()
     }
 
     async fn note(&mut self, step: String, answer: String) -> Seen {

@@ -100,9 +100,9 @@ pub(super) struct LockedItem {
 pub(super) async fn lock_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Vec<LockedItem>> {
     sqlx::query_as!(
         LockedItem,
-        "select i.item_id, s.endpoint, i.body
-         from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
-         where i.tenant_id = $1 and i.scan_id = $2 order by i.item_id for update of i",
+        r#"select i.item_id, i.body,
+                  (select s.endpoint from scans s where s.tenant_id = i.tenant_id and s.scan_id = i.scan_id) as "endpoint!"
+           from scan_items i where i.tenant_id = $1 and i.scan_id = $2 order by i.item_id for update"#,
         tenant.uuid(),
         id.uuid(),
     )

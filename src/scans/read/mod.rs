@@ -49,11 +49,8 @@ pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Resul
         }
     };
     let mut rows = store::scans(pool, tenant, query, before, one_more_than(limit)).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let data: Vec<_> = rows.into_iter().map(Scan::from).collect();
-    let next_cursor = data.last().filter(|_| more).map(|last| paging::after(SCANS, [last.id.to_string()]));
-    Ok(ScanPage { data, next_cursor })
+    let next_cursor = paging::cut(&mut rows, limit).map(|last| paging::after(SCANS, [ScanId::from(last.scan_id).to_string()]));
+    Ok(ScanPage { data: rows.into_iter().map(Scan::from).collect(), next_cursor })
 }
 
 const SCANS: &str = "scans";
@@ -76,9 +73,7 @@ pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQ
         ItemSort::Position => store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
         ItemSort::Price => store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
     };
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| more).map(|last| cursor(query.sort_or_default(), last));
+    let next_cursor = paging::cut(&mut rows, limit).map(|last| cursor(query.sort_or_default(), last));
     let mut data: Vec<_> = rows.into_iter().map(Item::from).collect();
     if expand {
         show_answers(pool, tenant, &mut data).await?;

@@ -48,6 +48,13 @@ pub async fn play(world: &mut World) -> Seen {
     Ok(())
 }
 
+/// A key that passes on to another caller after an order has looked up whose it is.
+pub async fn passing(world: &mut World) -> Seen {
+    world.warm().await?;
+    world.ask_while_the_key_passes_on("/v1/scans", order(2, &json!({}))).await?;
+    Ok(())
+}
+
 /// A search that becomes a scan, made by a running worker, and asked for again.
 pub async fn prefer(world: &mut World) -> Seen {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});

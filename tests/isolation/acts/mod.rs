@@ -2,12 +2,15 @@
 //! the queue does, what the sweep does. Together they run every statement of the program that has a tenant condition.
 
 mod account;
+mod calls;
+mod circuit;
 mod control;
 mod history;
 mod lost;
 mod monitors;
 mod orders;
 mod phases;
+mod sweep;
 mod webhooks;
 
 use std::pin::Pin;
@@ -40,16 +43,28 @@ pub const ACTS: &[Act] = &[
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
     Act { name: "webhooks", play: |world| Box::pin(webhooks::play(world)) },
+    Act { name: "begun", play: |world| Box::pin(calls::begun(world)) },
+    Act { name: "best", play: |world| Box::pin(calls::best(world)) },
+    Act { name: "after the end", play: |world| Box::pin(calls::after_the_end(world)) },
+    Act { name: "told", play: |world| Box::pin(calls::told(world)) },
+    Act { name: "circuit", play: |world| Box::pin(circuit::play(world)) },
+    Act { name: "old events", play: |world| Box::pin(sweep::events(world)) },
+    Act { name: "expired key", play: |world| Box::pin(sweep::keys(world)) },
+    Act { name: "alien phase", play: |world| Box::pin(sweep::phases(world)) },
+    Act { name: "passing", play: |world| Box::pin(account::passing(world)) },
     Act { name: "monitors", play: |world| Box::pin(monitors::play(world)) },
+    Act { name: "alien monitors", play: |world| Box::pin(monitors::aliens(world)) },
+    Act { name: "alien runs", play: |world| Box::pin(monitors::runs(world)) },
     Act { name: "slots", play: |world| Box::pin(monitors::slots(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
 ];
 
-/// What the twin has beside its copies: a scan that has ended and one that runs, of a caller whose key is accepted.
+/// What the twin has beside its copies: a scan that has ended, one that runs and a monitor, of a caller whose key is accepted.
 pub async fn life_of_the_twin(world: &mut World) -> Seen {
     world.once("life", "/v1/scans", order(2, &json!({"label": "of the twin"}))).await?;
     world.finish(|at| Comes::Price(100 + u32::try_from(at).unwrap_or_default())).await?;
     world.post("/v1/scans", order(2, &json!({"label": "of the twin"}))).await?;
+    world.post("/v1/monitors", monitors::body("of the twin")).await?;
     Ok(())
 }
 

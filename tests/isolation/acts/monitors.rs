@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::id;
+use super::{id, order};
 use crate::isolation::hand::Comes;
 use crate::isolation::world::{Seen, World};
 
 /// A slot that comes now. Far from the next one of its schedule, whatever the day.
 const DUE: &str = "update monitors set next_slot = date_trunc('minute', now()) where tenant_id = $1 and next_slot is not null";
 
-fn body(name: &str) -> Value {
+pub fn body(name: &str) -> Value {
     json!({
         "name": name, "schedule": {"cron": "0 0 29 2 *", "timezone": "UTC"}, "max_requests_per_month": 50,
         "scan": {
@@ -84,5 +84,70 @@ pub async fn slots(world: &mut World) -> Seen {
     world.arrange(DUE).await?;
     world.tick().await?;
     world.get(&slots).await?;
+    Ok(())
+}
+
+/// Monitors that only the twin has are what nobody has, and count for nothing.
+pub async fn aliens(world: &mut World) -> Seen {
+    world.warm().await?;
+    let alien = world.foreign("select monitor_id from isolation.own_monitors limit 1", "mon").await?;
+    let path = format!("/v1/monitors/{alien}");
+    for path in [path.clone(), format!("{path}/slots"), format!("/v1/scans?monitor_id={alien}")] {
+        world.get(&path).await?;
+    }
+    world.ask("PATCH", &path, Some(json!({"name": "mine"}))).await?;
+    for word in ["pause", "resume", "run"] {
+        world.ask("POST", &format!("{path}/{word}"), None).await?;
+    }
+    world.ask("DELETE", &path, None).await?;
+    world
+        .beside(
+            "insert into monitors select tenant_id, md5(n::text)::uuid, name, cron, timezone, scan, api, rules, \
+             max_requests_per_month, paused, next_slot, not_before, grant_id, created_at, updated_at \
+             from monitors cross join generate_series(1, 1000) n where tenant_id = $1",
+        )
+        .await?;
+    world.post("/v1/monitors", body("first")).await?;
+    Ok(())
+}
+
+/// Runs that go on, have ended or wait to be judged are another's, however alike.
+pub async fn runs(world: &mut World) -> Seen {
+    const ENDED: &str = "update scans set finished_at = now(), status = 'completed' where tenant_id = $1 and finished_at is null";
+    const GOES_ON: &str = "with monitors as (update monitors set next_slot = '2999-01-01' where tenant_id = $1) \
+        update scans set finished_at = null, status = 'running' where tenant_id = $1 and monitor_id is not null";
+    world.warm().await?;
+    let made = id(&world.post("/v1/monitors", body("runs")).await?)?;
+    world.arrange(DUE).await?;
+    world.beside(GOES_ON).await?;
+    world.tick_alone().await?;
+    world.beside(ENDED).await?;
+    world.tick().await?;
+    world.finish(|_| Comes::Price(190)).await?;
+    // Another process is at the monitor.
+    world.locked("select from monitors where tenant_id = $1 for update");
+    world.tick().await?;
+    // An earlier run waits to be judged.
+    world.beside("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world.tick_alone().await?;
+
+    world.arrange("update monitor_slots set slot = slot - interval '3 hours' where tenant_id = $1").await?;
+    world.arrange(DUE).await?;
+    world.beside(GOES_ON).await?;
+    world.tick_alone().await?;
+    world.finish(|_| Comes::Price(180)).await?;
+    // An earlier run goes on: the later one is judged before it.
+    world.order(order(1, &json!({}))).await?;
+    world
+        .arrange(
+            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, scan_id, decided_at) \
+             select m.tenant_id, m.monitor_id, m.slot - interval '1 hour', m.kind, 'ran', s.scan_id, m.decided_at \
+             from monitor_slots m join scans s on s.tenant_id = m.tenant_id and s.finished_at is null \
+             where m.tenant_id = $1 and m.judged_at is null",
+        )
+        .await?;
+    world.beside(ENDED).await?;
+    world.tick_alone().await?;
+    world.get(&format!("/v1/monitors/{made}/slots")).await?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{id, order};
 use crate::isolation::hand::Comes;
 use crate::isolation::world::{Business, Seen, World};
+use farescan::queue::hold::Cause;
 use farescan::tenants::Keyring;
 use farescan::tenants::rewrap::rewrap;
 
@@ -102,9 +103,11 @@ pub async fn stranger(world: &mut World) -> Seen {
 pub async fn keys(world: &mut World) -> Seen {
     world.warm().await?;
     world.order(order(2, &json!({}))).await?;
+    let claims = world.claim(1).await?;
     let pool = world.pool.clone();
     let ring = Keyring::parse(&format!("next:{},test:{}", "66".repeat(32), "5a".repeat(32))).unwrap();
-    world.work_on(Business::All, "rewrap", async { Ok::<_, sqlx::Error>(rewrap(&pool, &ring).await?.strangers) }).await.map(drop)
+    world.work_on(Business::All, "rewrap", async { Ok::<_, sqlx::Error>(rewrap(&pool, &ring).await?.strangers) }).await?;
+    world.open_key_with(&ring, &claims[0]).await.map(drop)
 }
 
 async fn strangers(world: &mut World, scan: &str) -> Seen {
@@ -116,6 +119,7 @@ async fn strangers(world: &mut World, scan: &str) -> Seen {
     for media in ["text/csv", "application/x-ndjson"] {
         world.ask_with("GET", &format!("/v1/scans/{alien}/items"), &[("accept", media)], None).await?;
     }
+    world.hold(&alien, Cause::BudgetSpent).await?;
     world.get(&format!("/v1/scans/{scan}/compare/{alien}")).await?;
     world.get(&format!("/v1/scans/{alien}/compare/{scan}")).await?;
     for path in ["", "?expand=answer", "/attempts"] {
