@@ -32,6 +32,7 @@ pub mod quota;
 mod read;
 pub mod rotation;
 pub mod scans;
+pub mod series;
 mod status;
 pub mod usage;
 mod words;

@@ -1,4 +1,8 @@
 //! `/v1/history`: what scans have seen (jobs-api, "History"), as pages of JSON or whole as CSV and NDJSON.
+//!
+//! Not here: prices over time (`series`).
+
+pub(super) mod series;
 
 use axum::Json;
 use axum::extract::State;

@@ -170,6 +170,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(history::hotels))
         .routes(routes!(history::latest_flights))
         .routes(routes!(history::latest_hotels))
+        .routes(routes!(history::series::flights))
+        .routes(routes!(history::series::hotels))
         // The account.
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))

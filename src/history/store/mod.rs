@@ -1,4 +1,5 @@
 //! Observations and latest prices in the database.
 
+pub(super) mod buckets;
 pub(super) mod find;
 pub(super) mod keep;
