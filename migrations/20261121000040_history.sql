@@ -60,3 +60,58 @@ $$;
 
 -- Scans that ended long ago are found by their end.
 create index scans_ended on scans (finished_at) where finished_at is not null;
+
+-- As before, but a partition is made beside its table and then put to it: whoever reads the table, a backup of hours too, is not waited
+-- for, and nobody waits behind that.
+create or replace function make_partitions(of_time timestamptz, months_ahead integer) returns integer
+language plpgsql as $$
+declare
+    parent text;
+    month  timestamp := date_trunc('month', of_time at time zone 'UTC');
+    first  timestamptz;
+    name   text;
+    made   integer := 0;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('farescan.partitions', 0));
+    for i in 0 .. months_ahead loop
+        first := (month + make_interval(months => i)) at time zone 'UTC';
+        foreach parent in array array['answers', 'observations'] loop
+            name := parent || to_char(month + make_interval(months => i), '"_y"YYYY"m"MM');
+            if to_regclass(name) is null then
+                execute format('create table %I (like %I including defaults including constraints including storage)', name, parent);
+                execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, name, first,
+                               (month + make_interval(months => i + 1)) at time zone 'UTC');
+                made := made + 1;
+            end if;
+        end loop;
+    end loop;
+    return made;
+end $$;
+
+-- As before, and where the gap was the last look at its date, the newest look that is left takes its place.
+create or replace function forget_gap() returns trigger
+language plpgsql as $$
+declare
+    gap record;
+begin
+    delete from observations o
+    where o.tenant_id = old.tenant_id and o.observed_at = old.ended_at and o.item_id = old.item_id and o.number = old.number
+      and o.reason = 'worker_lost' and o.price is null
+    returning o.series, o.first_date, coalesce(o.last_date, o.first_date) as last_date into gap;
+    if found then
+        update latest_prices l
+        set looked_at = k.observed_at, look_status = k.search_status, look_reason = k.reason, look_item_id = k.item_id
+        from (select) one
+        left join lateral (
+            select * from observations o
+            where o.tenant_id = old.tenant_id and o.series = gap.series and o.first_date = gap.first_date
+              and coalesce(o.last_date, o.first_date) = gap.last_date
+            order by o.observed_at desc limit 1) k on true
+        where l.tenant_id = old.tenant_id and l.series = gap.series and l.first_date = gap.first_date and l.last_date = gap.last_date
+          and l.look_item_id = old.item_id and l.looked_at = old.ended_at;
+        delete from latest_prices l
+        where l.tenant_id = old.tenant_id and l.series = gap.series and l.first_date = gap.first_date and l.last_date = gap.last_date
+          and l.price is null and l.looked_at is null;
+    end if;
+    return null;
+end $$;

@@ -15,6 +15,7 @@ mod isolation;
 mod operation;
 mod prefer;
 mod queue;
+mod scaling;
 mod scans;
 mod support;
 mod tenants;

@@ -19,6 +19,7 @@ mod error;
 mod fault;
 mod field;
 pub mod flights;
+pub mod grids;
 pub mod history;
 pub mod hotels;
 mod key;

@@ -119,12 +119,7 @@ pub fn all_hotels(
     all(pool.clone(), tenant, query.into(), over).try_filter_map(|row| std::future::ready(Ok(rates(row))))
 }
 
-fn all(
-    pool: PgPool,
-    tenant: TenantId,
-    filter: Filter,
-    over: Over,
-) -> impl Stream<Item = Result<BucketRow, PageError>> + Send {
+fn all(pool: PgPool, tenant: TenantId, filter: Filter, over: Over) -> impl Stream<Item = Result<BucketRow, PageError>> + Send {
     paging::walk(None, move |after: Option<After>| {
         let (pool, filter, over) = (pool.clone(), filter.clone(), over.clone());
         async move {

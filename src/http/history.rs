@@ -1,7 +1,9 @@
 //! `/v1/history`: what scans have seen (jobs-api, "History"), as pages of JSON or whole as CSV and NDJSON.
 //!
-//! Not here: prices over time (`series`).
+//! Who asks is looked up in the database that all is written to; what was seen is read from the replica, where there is one. Not here:
+//! prices over time (`series`), grids (`grid`).
 
+pub(super) mod grid;
 pub(super) mod series;
 
 use axum::Json;
@@ -31,14 +33,17 @@ fn rows_or_none<Rows: Stream>(rows: Option<Rows>) -> impl Stream<Item = Rows::It
 ///
 /// Newest first. A degraded search leaves an observation without a price, so that gaps are visible.
 ///
-/// As CSV or NDJSON (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the fields of an
-/// observation, with one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
+/// fields of an observation, with one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/flights", tag = "History", params(FlightHistoryQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
-            content((FlightHistoryPage = "application/json"), (String = "text/csv"), (FlightObservation = "application/x-ndjson"))
+            content(
+                (FlightHistoryPage = "application/json"), (String = "text/csv"), (FlightObservation = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -53,13 +58,14 @@ pub(super) async fn flights(
     let asked = FlightHistoryQuery::from_query(pairs.iter())?;
     wanted.check(&pairs)?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| query::all_flights(desk.pool, tenant, &asked)));
+        let rows = rows_or_none(tenant.map(|tenant| query::all_flights(pool, tenant, &asked)));
         let columns = Columns::of::<FlightObservation>().flattened("product", &query::fare_products());
         return export(form, "flights", columns, rows).await;
     }
     let page = match tenant {
-        Some(tenant) => query::flights(desk.pool, tenant, &asked).await?,
+        Some(tenant) => query::flights(pool, tenant, &asked).await?,
         None => FlightHistoryPage { data: Vec::new(), next_cursor: None },
     };
     Ok(varied((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page))))
@@ -69,14 +75,17 @@ pub(super) async fn flights(
 ///
 /// Newest first; exactly one of `hotel_name`, `destination` and `hotel_booking_id`.
 ///
-/// As CSV or NDJSON (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the fields of an
-/// observation, with one for each field of the product (`product.adults`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
+/// fields of an observation, with one for each field of the product (`product.adults`). A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels", tag = "History", params(HotelHistoryQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
-            content((HotelHistoryPage = "application/json"), (String = "text/csv"), (HotelObservation = "application/x-ndjson"))
+            content(
+                (HotelHistoryPage = "application/json"), (String = "text/csv"), (HotelObservation = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -91,13 +100,14 @@ pub(super) async fn hotels(
     let asked = HotelHistoryQuery::from_query(pairs.iter())?;
     wanted.check(&pairs)?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| query::all_hotels(desk.pool, tenant, &asked)));
+        let rows = rows_or_none(tenant.map(|tenant| query::all_hotels(pool, tenant, &asked)));
         let columns = Columns::of::<HotelObservation>().flattened("product", &query::rate_products());
         return export(form, "hotels", columns, rows).await;
     }
     let page = match tenant {
-        Some(tenant) => query::hotels(desk.pool, tenant, &asked).await?,
+        Some(tenant) => query::hotels(pool, tenant, &asked).await?,
         None => HotelHistoryPage { data: Vec::new(), next_cursor: None },
     };
     Ok(varied((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page))))
@@ -107,13 +117,17 @@ pub(super) async fn hotels(
 ///
 /// From what scans have seen, with the age of each: a calendar that costs no request.
 ///
-/// As CSV or NDJSON (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
+/// whole.
 #[utoipa::path(
     get, path = "/v1/history/flights/latest", tag = "History", params(FlightLatestQuery),
     responses(
         (
             status = 200, description = "The calendar, or a file of its rows",
-            content((FlightCalendar = "application/json"), (String = "text/csv"), (FlightLatest = "application/x-ndjson"))
+            content(
+                (FlightCalendar = "application/json"), (String = "text/csv"), (FlightLatest = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -127,13 +141,14 @@ pub(super) async fn latest_flights(
     let desk = desk(&app, &caller)?;
     let asked = FlightLatestQuery::from_query(pairs.iter())?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| latest::all_flights(desk.pool, tenant, &asked, desk.now)));
+        let rows = rows_or_none(tenant.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now)));
         let columns = Columns::of::<FlightLatest>().flattened("product", &query::fare_products());
         return export(form, "flights-latest", columns, rows).await;
     }
     let calendar = match tenant {
-        Some(tenant) => latest::flights(desk.pool, tenant, &asked, desk.now).await?,
+        Some(tenant) => latest::flights(pool, tenant, &asked, desk.now).await?,
         None => FlightCalendar { data: Vec::new(), truncated: false },
     };
     Ok(varied(Json(calendar)))
@@ -144,13 +159,17 @@ pub(super) async fn latest_flights(
 /// From what scans have seen, with the age of each: a calendar that costs no request. Exactly one of `hotel_name`, `destination` and
 /// `hotel_booking_id`.
 ///
-/// As CSV or NDJSON (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
+/// whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels/latest", tag = "History", params(HotelLatestQuery),
     responses(
         (
             status = 200, description = "The calendar, or a file of its rows",
-            content((HotelCalendar = "application/json"), (String = "text/csv"), (HotelLatest = "application/x-ndjson"))
+            content(
+                (HotelCalendar = "application/json"), (String = "text/csv"), (HotelLatest = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -164,13 +183,14 @@ pub(super) async fn latest_hotels(
     let desk = desk(&app, &caller)?;
     let asked = HotelLatestQuery::from_query(pairs.iter())?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| latest::all_hotels(desk.pool, tenant, &asked, desk.now)));
+        let rows = rows_or_none(tenant.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now)));
         let columns = Columns::of::<HotelLatest>().flattened("product", &query::rate_products());
         return export(form, "hotels-latest", columns, rows).await;
     }
     let calendar = match tenant {
-        Some(tenant) => latest::hotels(desk.pool, tenant, &asked, desk.now).await?,
+        Some(tenant) => latest::hotels(pool, tenant, &asked, desk.now).await?,
         None => HotelCalendar { data: Vec::new(), truncated: false },
     };
     Ok(varied(Json(calendar)))

@@ -10,7 +10,10 @@ use crate::measure;
 
 /// Gives up claims of one lane in a transaction of its own. A lost call leaves an observation too, so that the gap is visible
 /// (jobs-api, "History"). Gives how many were lost.
-pub(super) async fn give_up(connection: &mut PgConnection, lane: &LaneClaims) -> sqlx::Result<usize> {
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn give_up(connection: &mut PgConnection, lane: &LaneClaims) -> sqlx::Result<usize> {
     let now = Timestamp::now();
     let mut tx = connection.begin().await?;
     let lost = store::give_up(&mut *tx, lane, now).await?;

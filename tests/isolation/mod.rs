@@ -16,6 +16,6 @@ mod hand;
 mod matrix;
 mod normal;
 mod removals;
-mod statements;
+pub mod statements;
 mod twin;
 mod world;

@@ -2,4 +2,5 @@
 
 pub(super) mod buckets;
 pub(super) mod find;
+pub(super) mod grid;
 pub(super) mod keep;

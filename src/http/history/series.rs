@@ -19,14 +19,17 @@ use crate::http::scans::{desk, tenant};
 /// Read the fares of a route over time
 ///
 /// What was seen in each day or week: the lowest, middle and highest price, the provider's band, and how much of it was empty or did not
-/// complete. Each product has rows of its own: currencies, parties and cabins never mix. At most twelve products; as CSV or NDJSON (by
-/// `Accept`) all of them, streamed. A body that breaks off is not whole.
+/// complete. Each product has rows of its own: currencies, parties and cabins never mix. At most twelve products; as CSV, NDJSON or Parquet
+/// (by `Accept`) all of them, streamed. A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/flights/series", tag = "History", params(FlightSeriesQuery),
     responses(
         (
             status = 200, description = "The buckets, or a file of them",
-            content((FlightSeries = "application/json"), (String = "text/csv"), (FlightBucket = "application/x-ndjson"))
+            content(
+                (FlightSeries = "application/json"), (String = "text/csv"), (FlightBucket = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -41,13 +44,14 @@ pub(in crate::http) async fn flights(
     let asked = FlightSeriesQuery::from_query(pairs.iter())?;
     let over = Over::of_flights(&asked, asked.times(desk.now)?);
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| buckets::all_flights(desk.pool, tenant, &asked, over)));
+        let rows = rows_or_none(tenant.map(|tenant| buckets::all_flights(pool, tenant, &asked, over)));
         let columns = Columns::of::<FlightBucket>().flattened("product", &query::fare_products());
         return export(form, "flights-series", columns, rows).await;
     }
     let series = match tenant {
-        Some(tenant) => buckets::flights(desk.pool, tenant, &asked, over).await?,
+        Some(tenant) => buckets::flights(pool, tenant, &asked, over).await?,
         None => buckets::no_flights(over),
     };
     Ok(varied(Json(series)))
@@ -57,13 +61,16 @@ pub(in crate::http) async fn flights(
 ///
 /// What was seen in each day or week: the lowest, middle and highest price of a stay, and how much of it was empty or did not complete.
 /// Each product and market has rows of its own. Exactly one of `hotel_name`, `destination` and `hotel_booking_id`. At most twelve
-/// products; as CSV or NDJSON (by `Accept`) all of them, streamed. A body that breaks off is not whole.
+/// products; as CSV, NDJSON or Parquet (by `Accept`) all of them, streamed. A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels/series", tag = "History", params(HotelSeriesQuery),
     responses(
         (
             status = 200, description = "The buckets, or a file of them",
-            content((HotelSeries = "application/json"), (String = "text/csv"), (HotelBucket = "application/x-ndjson"))
+            content(
+                (HotelSeries = "application/json"), (String = "text/csv"), (HotelBucket = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -78,13 +85,14 @@ pub(in crate::http) async fn hotels(
     let asked = HotelSeriesQuery::from_query(pairs.iter())?;
     let over = Over::of_hotels(&asked, asked.times(desk.now)?);
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = rows_or_none(tenant.map(|tenant| buckets::all_hotels(desk.pool, tenant, &asked, over)));
+        let rows = rows_or_none(tenant.map(|tenant| buckets::all_hotels(pool, tenant, &asked, over)));
         let columns = Columns::of::<HotelBucket>().flattened("product", &query::rate_products());
         return export(form, "hotels-series", columns, rows).await;
     }
     let series = match tenant {
-        Some(tenant) => buckets::hotels(desk.pool, tenant, &asked, over).await?,
+        Some(tenant) => buckets::hotels(pool, tenant, &asked, over).await?,
         None => buckets::no_hotels(over),
     };
     Ok(varied(Json(series)))
