@@ -9,12 +9,12 @@ use sqlx::PgPool;
 pub async fn routes(pool: &PgPool, tenant: TenantId, routes: i32, dates: i32, days: i32) {
     sqlx::query("select make_partitions(now() - make_interval(days => $1), 1 + $1 / 28)").bind(days).execute(pool).await.unwrap();
     sqlx::query(
-        r#"insert into series (tenant_id, series, endpoint, product, origin, place, currency)
+        "insert into series (tenant_id, series, endpoint, product, origin, place, currency)
            select $1, decode(md5('route ' || r), 'hex'), 'flights/oneway',
                   jsonb_build_object('from_airport', 'R' || chr(65 + r / 26) || chr(65 + r % 26), 'to_airport', 'LHR', 'currency', 'USD',
                                      'passengers', '[1]'::jsonb, 'sort_type', 'Overall'),
                   'R' || chr(65 + r / 26) || chr(65 + r % 26), 'LHR', 'USD'
-           from generate_series(0, $2 - 1) r"#,
+           from generate_series(0, $2 - 1) r",
     )
     .bind(tenant.uuid())
     .bind(routes)
