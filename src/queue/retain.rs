@@ -90,6 +90,8 @@ pub async fn retire(pool: &PgPool, config: &RetentionConfig, now: Timestamp) -> 
             retired.partitions.extend(retire_oldest(&mut conn, parent, before, now).await?);
         }
     }
+    // Said, because a session outlives its connection by some moments.
+    sqlx::query!("select from pg_advisory_unlock(hashtextextended('farescan.retention', 0))").execute(&mut conn).await?;
     conn.close().await?;
     if let Some(before) = config.scans_before(now) {
         retired.scans = delete_ended(pool, before).await?;
