@@ -94,6 +94,16 @@ pub struct DatabaseConfig {
     #[arg(long, env = "FARESCAN_DATABASE_PASSWORD_FILE", value_name = "FILE")]
     pub database_password_file: Option<PathBuf>,
 
+    /// A replica of it, from which the history and its exports are read; the password file is its too. Prefer the variable
+    #[arg(
+        id = "read_database_url",
+        long = "read-database-url",
+        env = "FARESCAN_READ_DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub read_url: Option<SecretString>,
+
     /// Folder of the embedded Postgres [default: /var/lib/farescan for root, else the user's data folder]
     #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
@@ -121,7 +131,14 @@ impl DatabaseConfig {
 
 impl Default for DatabaseConfig {
     fn default() -> Self {
-        Self { url: None, database_password_file: None, data_dir: None, pg_bin: None, max_connections: Self::DEFAULT_CONNECTIONS }
+        Self {
+            url: None,
+            database_password_file: None,
+            read_url: None,
+            data_dir: None,
+            pg_bin: None,
+            max_connections: Self::DEFAULT_CONNECTIONS,
+        }
     }
 }
 
@@ -189,6 +206,10 @@ pub struct WorkerConfig {
     #[arg(long, env = "FARESCAN_SPOOL_MIB", value_name = "MIB", default_value_t = Self::SPOOL_MIB,
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub spool_mib: u32,
+
+    /// How long what was stored is kept
+    #[command(flatten)]
+    pub retention: RetentionConfig,
 }
 
 impl WorkerConfig {
@@ -219,6 +240,56 @@ impl Default for WorkerConfig {
             lease_seconds: Self::LEASE_SECONDS,
             spool_dir: None,
             spool_mib: Self::SPOOL_MIB,
+            retention: RetentionConfig::default(),
+        }
+    }
+}
+
+/// How long what was stored is kept; 0: for good. Workers take away what is older, by whole months where it is partitions.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Retention")]
+pub struct RetentionConfig {
+    /// Days that whole answers are kept; 0 for good. They go by months, so some are kept up to a month longer
+    #[arg(long, env = "FARESCAN_ANSWER_RETENTION_DAYS", value_name = "DAYS", default_value_t = Self::ANSWER_DAYS,
+          value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    pub answer_retention_days: u32,
+
+    /// Days that scans are kept after their end, with their items, attempts and answers; 0 for good
+    #[arg(long, env = "FARESCAN_SCAN_RETENTION_DAYS", value_name = "DAYS", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    pub scan_retention_days: u32,
+
+    /// Months that observations are kept, the price history; 0 for good
+    #[arg(long, env = "FARESCAN_OBSERVATION_RETENTION_MONTHS", value_name = "MONTHS", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=1_200))]
+    pub observation_retention_months: u32,
+
+    /// Seconds between two looks at what is to be made ahead or taken away
+    #[arg(long, env = "FARESCAN_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Self::UPKEEP_SECONDS, hide = true,
+          value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub upkeep_seconds: u32,
+}
+
+impl RetentionConfig {
+    /// A quarter: what is asked again about an answer is asked soon.
+    pub const ANSWER_DAYS: u32 = 90;
+    /// Far more often than a partition is needed, and a look that finds nothing costs a millisecond.
+    pub const UPKEEP_SECONDS: u32 = 60;
+
+    /// How long it is to the next look.
+    #[must_use]
+    pub fn upkeep(&self) -> Duration {
+        Duration::from_secs(self.upkeep_seconds.into())
+    }
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self {
+            answer_retention_days: Self::ANSWER_DAYS,
+            scan_retention_days: 0,
+            observation_retention_months: 0,
+            upkeep_seconds: Self::UPKEEP_SECONDS,
         }
     }
 }

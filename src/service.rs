@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use jiff::Timestamp;
 use secrecy::ExposeSecret;
 use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
@@ -24,6 +25,7 @@ use crate::http::{self, AppState, Custody};
 use crate::measure;
 use crate::monitors::tick::{self, Ticker};
 use crate::queue::charge::Charges;
+use crate::queue::retain;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
@@ -124,6 +126,9 @@ impl Service {
             .with_limits(&settings.limits)
             .with_guard(guard)
             .ending_with(stop.clone());
+        if let Some(reads) = database.reads() {
+            app = app.with_reads(reads.clone());
+        }
         if let Some(ring) = &ring {
             let (pool, options) = (database.pool().clone(), database.connect_options().clone());
             let watch = Watch::start(pool.clone(), options, WatchSettings::default(), &stop);
@@ -295,6 +300,8 @@ async fn prepared(pool: &PgPool, ring: Option<&Keyring>) -> Result<bool, Service
 
 async fn ready(pool: &PgPool, ring: Option<&Keyring>) -> Result<(), ServiceError> {
     db::migrate(pool).await?;
+    // Before the first answer can come: after months at rest there may be none for today.
+    retain::make_ahead(pool, Timestamp::now()).await.map_err(DbError::from)?;
     if let Some(ring) = ring {
         check_ring(pool, ring).await?;
     }

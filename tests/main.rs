@@ -16,6 +16,7 @@ mod monitors;
 mod operation;
 mod prefer;
 mod queue;
+mod scaling;
 mod scans;
 mod support;
 mod tenants;

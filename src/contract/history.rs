@@ -126,7 +126,7 @@ pub(super) fn one_subject(query: &Map<String, Value>) -> Faults {
     faults
 }
 
-fn one_day_or_range(what: &str, day: Option<Date>, range: Option<Date>) -> Faults {
+pub(super) fn one_day_or_range(what: &str, day: Option<Date>, range: Option<Date>) -> Faults {
     let mut faults = Faults::default();
     if let (Some(day), Some(_)) = (day, range) {
         let allowed = format!("a day without `{what}_from` and `{what}_to`, or the range alone");

@@ -90,7 +90,7 @@ impl HotelLatestQuery {
     }
 }
 
-fn short_range(field: &str, from: Date, to: Date) -> Faults {
+pub(super) fn short_range(field: &str, from: Date, to: Date) -> Faults {
     let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS - 1));
     if to <= last {
         Faults::default()

@@ -43,6 +43,9 @@ pub enum DbError {
     /// Mend the setting.
     #[error("DATABASE_URL is not a Postgres URL ({0}); it reads like postgres://user:password@host:5432/farescan")]
     Url(#[source] sqlx::Error),
+    /// Mend the setting.
+    #[error("FARESCAN_READ_DATABASE_URL is not a Postgres URL; it reads like postgres://user:password@replica:5432/farescan")]
+    ReadUrl,
     /// The file with the database's password.
     #[error("FARESCAN_DATABASE_PASSWORD_FILE: {path}: {source}")]
     Password {
@@ -66,6 +69,7 @@ pub enum DbError {
 #[derive(Debug)]
 pub struct Database {
     pool: PgPool,
+    reads: Option<PgPool>,
     options: PgConnectOptions,
     server: Option<Server>,
 }
@@ -85,11 +89,14 @@ impl Database {
             None => open_embedded(config).await?,
         };
         let options = with_session(options);
-        let pool = PgPoolOptions::new()
-            .max_connections(config.max_connections)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .connect_lazy_with(options.clone());
-        Ok(Self { pool, options, server })
+        let pool = lazy_pool(config, options.clone());
+        let reads = reads(config)?.map(|options| lazy_pool(config, options));
+        Ok(Self { pool, reads, options, server })
+    }
+
+    /// The pool of the replica, where there is one. Its sessions cannot write, whatever it is.
+    pub fn reads(&self) -> Option<&PgPool> {
+        self.reads.as_ref()
     }
 
     /// The pool. Cheap to clone.
@@ -114,7 +121,13 @@ impl Database {
 
     /// Gives the connections back and, as the last process that uses it, stops the embedded server.
     pub async fn close(self) {
-        if tokio::time::timeout(CLOSE_TIMEOUT, self.pool.close()).await.is_err() {
+        let closed = async {
+            self.pool.close().await;
+            if let Some(reads) = &self.reads {
+                reads.close().await;
+            }
+        };
+        if tokio::time::timeout(CLOSE_TIMEOUT, closed).await.is_err() {
             tracing::warn!("some database connections were still in use at the end");
         }
         if let Some(server) = self.server {
@@ -201,6 +214,20 @@ fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
         return Err(DbError::Url(sqlx::Error::Configuration("it does not begin with postgres://".into())));
     }
     PgConnectOptions::from_str(url).map_err(DbError::Url)
+}
+
+/// Connects when it is used.
+fn lazy_pool(config: &DatabaseConfig, options: PgConnectOptions) -> PgPool {
+    let pool = PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(ACQUIRE_TIMEOUT);
+    pool.connect_lazy_with(options)
+}
+
+/// How to reach the replica, if one is set.
+fn reads(config: &DatabaseConfig) -> Result<Option<PgConnectOptions>, DbError> {
+    let Some(url) = config.read_url.as_ref().filter(|url| !url.expose_secret().trim().is_empty()) else { return Ok(None) };
+    let options = external(url).map_err(|_| DbError::ReadUrl)?;
+    let options = with_password(options, config.database_password_file.as_deref())?;
+    Ok(Some(with_session(options).options([("default_transaction_read_only", "on")])))
 }
 
 /// Adds the password of a file, whose last line may end. It wins over one in the URL.

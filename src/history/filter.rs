@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use crate::contract::Endpoint;
+use crate::contract::grids::{FlightGridQuery, FlightSide, HotelGridQuery};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
 use crate::contract::primitives::{Airport, FreeText, HotelBookingId};
+use crate::contract::series::{FlightSeriesQuery, HotelSeriesQuery};
 
 /// The products and the dates that are asked for; `None`: any.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -110,6 +112,62 @@ impl From<&HotelLatestQuery> for Filter {
             first_from: Some(query.checkin_from),
             first_to: Some(query.checkin_to),
             last_date: query.checkout_date,
+            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+        }
+    }
+}
+
+impl From<&FlightSeriesQuery> for Filter {
+    fn from(query: &FlightSeriesQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            first_from: query.departure_date.or(query.departure_from),
+            first_to: query.departure_date.or(query.departure_to),
+            ..Self::route(&query.from_airport, &query.to_airport, query.return_date)
+        }
+    }
+}
+
+impl From<&HotelSeriesQuery> for Filter {
+    fn from(query: &HotelSeriesQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            adults: query.adults.map(|adults| adults.get().into()),
+            children: query.children.map(|children| children.get().into()),
+            first_from: query.checkin_date.or(query.checkin_from),
+            first_to: query.checkin_date.or(query.checkin_to),
+            last_date: query.checkout_date,
+            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+        }
+    }
+}
+
+impl From<&FlightGridQuery> for Filter {
+    fn from(query: &FlightGridQuery) -> Self {
+        let mut filter = Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            first_from: Some(query.departure_from),
+            first_to: Some(query.departure_to),
+            ..Self::route(&query.from_airport, &query.to_airport, None)
+        };
+        // A journey one way has no length.
+        if query.nights.is_some() || query.rows == FlightSide::Nights || query.columns == Some(FlightSide::Nights) {
+            filter.endpoints = vec![Endpoint::FlightsRoundtrip];
+        }
+        filter
+    }
+}
+
+impl From<&HotelGridQuery> for Filter {
+    fn from(query: &HotelGridQuery) -> Self {
+        Self {
+            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            adults: query.adults.map(|adults| adults.get().into()),
+            children: query.children.map(|children| children.get().into()),
+            first_from: Some(query.checkin_from),
+            first_to: Some(query.checkin_to),
             ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
         }
     }

@@ -95,7 +95,7 @@ async fn page(
 }
 
 /// Whole seconds since; none for a price from another machine's future.
-fn age_seconds(observed_at: Timestamp, now: Timestamp) -> u64 {
+pub(super) fn age_seconds(observed_at: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.duration_since(observed_at).as_secs()).unwrap_or_default()
 }
 

@@ -53,7 +53,7 @@ pub struct SeenPrice {
 /// A product and dates of a tenant: what has one latest price.
 type Place = (TenantId, [u8; 16], Date, Option<Date>);
 
-/// Keeps a batch: the series that are new, an observation each, and the latest price of what was answered with one.
+/// Keeps a batch: the series that are new, an observation each, and the newest look and price of each product and date.
 ///
 /// An observation that is there already (the same item and attempt) is left alone, so a batch may be stored again. Rows are written in
 /// the order of their keys: two batches that meet wait for each other and never for ever.
@@ -66,7 +66,7 @@ pub async fn record(conn: &mut PgConnection, observations: &[Observation]) -> sq
     }
     keep::insert_series(conn, &distinct_series(observations)).await?;
     keep::insert_observations(conn, observations).await?;
-    keep::upsert_latest(conn, &newest_prices(observations)).await
+    keep::upsert_latest(conn, &newest(observations)).await
 }
 
 fn distinct_series(observations: &[Observation]) -> Vec<(TenantId, &Series)> {
@@ -75,17 +75,29 @@ fn distinct_series(observations: &[Observation]) -> Vec<(TenantId, &Series)> {
     by_key.into_iter().map(|((tenant, _), series)| (tenant, series)).collect()
 }
 
-/// The newest price of each product and date. Only an answer is a price to go by: `ok` or `partial`.
-fn newest_prices(observations: &[Observation]) -> Vec<(&Observation, &SeenPrice)> {
-    let mut newest = BTreeMap::<Place, (&Observation, &SeenPrice)>::new();
+/// What a batch has that is newest of one product and date.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Newest<'a> {
+    /// The newest look, whatever it came to.
+    pub(super) look: &'a Observation,
+    /// The newest price. Only an answer is a price to go by: `ok` or `partial`.
+    pub(super) price: Option<(&'a Observation, &'a SeenPrice)>,
+}
+
+/// The newest price and look of each product and date, in the order of their keys. Of two at the same time the first of the batch counts.
+fn newest(observations: &[Observation]) -> Vec<Newest<'_>> {
+    let mut newest = BTreeMap::<Place, Newest<'_>>::new();
     for seen in observations {
-        let Some(price) = seen.best.as_ref().filter(|_| matches!(seen.status, SearchStatus::Ok | SearchStatus::Partial)) else {
-            continue;
-        };
         let place = (seen.tenant, seen.subject.series.key.0, seen.subject.first_date, seen.subject.last_date);
-        let kept = newest.entry(place).or_insert((seen, price));
-        if kept.0.observed_at < seen.observed_at {
-            *kept = (seen, price);
+        let kept = newest.entry(place).or_insert(Newest { look: seen, price: None });
+        if kept.look.observed_at < seen.observed_at {
+            kept.look = seen;
+        }
+        let answered = matches!(seen.status, SearchStatus::Ok | SearchStatus::Partial);
+        if let Some(best) = seen.best.as_ref().filter(|_| answered)
+            && kept.price.is_none_or(|(known, _)| known.observed_at < seen.observed_at)
+        {
+            kept.price = Some((seen, best));
         }
     }
     newest.into_values().collect()

@@ -12,8 +12,8 @@ use super::docs::{ListErrors, ReadErrors, WebhookErrors};
 use super::error::ApiError;
 use super::extract::Pairs;
 use super::scans::{desk, next_page, tenant};
-use crate::db;
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
+use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
 use crate::webhooks::{WebhookError, endpoint, read, resend};
 

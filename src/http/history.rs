@@ -1,4 +1,10 @@
 //! `/v1/history`: what scans have seen (jobs-api, "History"), as pages of JSON or whole as CSV and NDJSON.
+//!
+//! Who asks is looked up in the database that all is written to; what was seen is read from the replica, where there is one. Not here:
+//! prices over time (`series`), grids (`grid`).
+
+pub(super) mod grid;
+pub(super) mod series;
 
 use axum::Json;
 use axum::extract::State;
@@ -36,14 +42,17 @@ async fn file<Row: PartialSchema + Serialize + Send + 'static>(
 ///
 /// Newest first. A degraded search leaves an observation without a price, so that gaps are visible.
 ///
-/// As CSV or NDJSON (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the fields of an
-/// observation, with one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
+/// fields of an observation, with one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/flights", tag = "History", params(FlightHistoryQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
-            content((FlightHistoryPage = "application/json"), (String = "text/csv"), (FlightObservation = "application/x-ndjson"))
+            content(
+                (FlightHistoryPage = "application/json"), (String = "text/csv"), (FlightObservation = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -58,12 +67,13 @@ pub(super) async fn flights(
     let asked = FlightHistoryQuery::from_query(pairs.iter())?;
     wanted.check(&pairs)?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| query::all_flights(desk.pool, tenant, &asked));
+        let rows = tenant.map(|tenant| query::all_flights(pool, tenant, &asked));
         return file(form, "flights", &query::fare_products(), rows).await;
     }
     let page = match tenant {
-        Some(tenant) => query::flights(desk.pool, tenant, &asked).await?,
+        Some(tenant) => query::flights(pool, tenant, &asked).await?,
         None => FlightHistoryPage::default(),
     };
     Ok(varied((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page))))
@@ -73,14 +83,17 @@ pub(super) async fn flights(
 ///
 /// Newest first; exactly one of `hotel_name`, `destination` and `hotel_booking_id`.
 ///
-/// As CSV or NDJSON (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the fields of an
-/// observation, with one for each field of the product (`product.adults`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
+/// fields of an observation, with one for each field of the product (`product.adults`). A body that breaks off is not whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels", tag = "History", params(HotelHistoryQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
-            content((HotelHistoryPage = "application/json"), (String = "text/csv"), (HotelObservation = "application/x-ndjson"))
+            content(
+                (HotelHistoryPage = "application/json"), (String = "text/csv"), (HotelObservation = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -95,12 +108,13 @@ pub(super) async fn hotels(
     let asked = HotelHistoryQuery::from_query(pairs.iter())?;
     wanted.check(&pairs)?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| query::all_hotels(desk.pool, tenant, &asked));
+        let rows = tenant.map(|tenant| query::all_hotels(pool, tenant, &asked));
         return file(form, "hotels", &query::rate_products(), rows).await;
     }
     let page = match tenant {
-        Some(tenant) => query::hotels(desk.pool, tenant, &asked).await?,
+        Some(tenant) => query::hotels(pool, tenant, &asked).await?,
         None => HotelHistoryPage::default(),
     };
     Ok(varied((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page))))
@@ -110,13 +124,17 @@ pub(super) async fn hotels(
 ///
 /// From what scans have seen, with the age of each: a calendar that costs no request.
 ///
-/// As CSV or NDJSON (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
+/// whole.
 #[utoipa::path(
     get, path = "/v1/history/flights/latest", tag = "History", params(FlightLatestQuery),
     responses(
         (
             status = 200, description = "The calendar, or a file of its rows",
-            content((FlightCalendar = "application/json"), (String = "text/csv"), (FlightLatest = "application/x-ndjson"))
+            content(
+                (FlightCalendar = "application/json"), (String = "text/csv"), (FlightLatest = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -130,12 +148,13 @@ pub(super) async fn latest_flights(
     let desk = desk(&app, &caller)?;
     let asked = FlightLatestQuery::from_query(pairs.iter())?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| latest::all_flights(desk.pool, tenant, &asked, desk.now));
+        let rows = tenant.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
         return file(form, "flights-latest", &query::fare_products(), rows).await;
     }
     let calendar = match tenant {
-        Some(tenant) => latest::flights(desk.pool, tenant, &asked, desk.now).await?,
+        Some(tenant) => latest::flights(pool, tenant, &asked, desk.now).await?,
         None => FlightCalendar::default(),
     };
     Ok(varied(Json(calendar)))
@@ -146,13 +165,17 @@ pub(super) async fn latest_flights(
 /// From what scans have seen, with the age of each: a calendar that costs no request. Exactly one of `hotel_name`, `destination` and
 /// `hotel_booking_id`.
 ///
-/// As CSV or NDJSON (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
+/// whole.
 #[utoipa::path(
     get, path = "/v1/history/hotels/latest", tag = "History", params(HotelLatestQuery),
     responses(
         (
             status = 200, description = "The calendar, or a file of its rows",
-            content((HotelCalendar = "application/json"), (String = "text/csv"), (HotelLatest = "application/x-ndjson"))
+            content(
+                (HotelCalendar = "application/json"), (String = "text/csv"), (HotelLatest = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ListErrors, NotAcceptable
     )
@@ -166,12 +189,13 @@ pub(super) async fn latest_hotels(
     let desk = desk(&app, &caller)?;
     let asked = HotelLatestQuery::from_query(pairs.iter())?;
     let tenant = tenant(desk).await?;
+    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| latest::all_hotels(desk.pool, tenant, &asked, desk.now));
+        let rows = tenant.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
         return file(form, "hotels-latest", &query::rate_products(), rows).await;
     }
     let calendar = match tenant {
-        Some(tenant) => latest::hotels(desk.pool, tenant, &asked, desk.now).await?,
+        Some(tenant) => latest::hotels(pool, tenant, &asked, desk.now).await?,
         None => HotelCalendar::default(),
     };
     Ok(varied(Json(calendar)))

@@ -29,8 +29,8 @@ fn no_such_item() -> ApiError {
 ///
 /// Readable while it runs. As JSON by pages; with `expand=answer` a page has at most 50 items.
 ///
-/// As CSV or NDJSON (by `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and `cursor`
-/// are refused. A line of NDJSON is the item of a page. The columns of CSV are the item's fields, with one for each field of the endpoint
+/// As CSV, NDJSON or Parquet (by `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and
+/// `cursor` are refused. A line of NDJSON is the item of a page. The columns of CSV are the item's fields, with one for each field of the endpoint
 /// instead of `search` (`search.departure_date`); a list or an answer is JSON text, null an empty cell; a text that begins like a formula
 /// has a `'` before it. A body that breaks off is not whole.
 #[utoipa::path(
@@ -38,7 +38,10 @@ fn no_such_item() -> ApiError {
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
-            content((ItemPage = "application/json"), (String = "text/csv"), (Item = "application/x-ndjson"))
+            content(
+                (ItemPage = "application/json"), (String = "text/csv"), (Item = "application/x-ndjson"),
+                (String = "application/vnd.apache.parquet")
+            )
         ),
         ReadErrors, NotAcceptable
     )

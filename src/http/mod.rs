@@ -63,6 +63,8 @@ pub struct AppState {
     pub(crate) upstream: Client,
     /// Absent in a gateway that keeps nothing. A pool connects when it is used, so a database that is away stops no search.
     pool: Option<PgPool>,
+    /// A replica, for the history alone. Absent: the history is read where everything else is.
+    reads: Option<PgPool>,
     custody: Option<Custody>,
     /// Absent where nobody limits: in tests.
     limits: Option<Arc<Limits>>,
@@ -92,11 +94,18 @@ impl AppState {
         Self {
             upstream,
             pool,
+            reads: None,
             custody: None,
             limits: None,
             guard: Guard::new(&WebhookConfig::default()),
             stop: CancellationToken::new(),
         }
+    }
+
+    /// The same state of a service that reads the history from a replica.
+    #[must_use]
+    pub fn with_reads(self, reads: PgPool) -> Self {
+        Self { reads: Some(reads), ..self }
     }
 
     /// The same state of a service that takes orders.
@@ -155,6 +164,15 @@ impl AppState {
         self.guard
     }
 
+    /// Where the history is read. A replica that is away has no stand-in: the primary would get the very load that the replica is to
+    /// keep off it.
+    ///
+    /// # Errors
+    /// 503 `unavailable` when this service has no database.
+    pub fn history_pool(&self) -> Result<&PgPool, ApiError> {
+        self.reads.as_ref().map_or_else(|| self.pool(), Ok)
+    }
+
     /// The database.
     ///
     /// # Errors
@@ -201,6 +219,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(history::hotels))
         .routes(routes!(history::latest_flights))
         .routes(routes!(history::latest_hotels))
+        .routes(routes!(history::series::flights))
+        .routes(routes!(history::series::hotels))
+        .routes(routes!(history::grid::flights))
+        .routes(routes!(history::grid::hotels))
         // Webhooks: what monitors tell.
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::detail))

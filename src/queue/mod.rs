@@ -14,6 +14,7 @@
 //!  tell      the lane: places again, and what the headers said          (lanes; synchronous calls: charge)
 //!  lease     one row per process start; a lost one never aborts a call    (lease)
 //!  sweep     what dead processes left, retries that are due, upkeep       (sweep)
+//!  retain    partitions made ahead, and what is too old                   (retain)
 //! ```
 //!
 //! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item;
@@ -34,6 +35,7 @@ mod keys;
 pub mod lanes;
 mod lease;
 mod record;
+pub mod retain;
 mod retry;
 pub mod spool;
 pub mod store;
@@ -130,6 +132,7 @@ impl Queue {
         vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
         vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
         vital(keys::serve(pool.clone(), ring.clone(), awaited, upkeep_stops.clone()).boxed());
+        vital(retain::run(pool.clone(), config.retention.clone(), upkeep_stops.clone()).boxed());
         vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
         let keeper = Keeper::new(pool.clone(), slots.clone(), wake.clone(), spool, upkeep_stops.clone());
         let room = keeper.room.clone();

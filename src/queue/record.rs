@@ -15,6 +15,7 @@ use super::Ticket;
 use super::finished::Finished;
 use super::keep::Keeper;
 use super::lanes::{self, LaneNews};
+use super::retain;
 use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome};
 use crate::db;
 use crate::history;
@@ -118,8 +119,27 @@ pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> V
     batches
 }
 
-/// Stores calls of different items in one transaction. Stored again, what is on record is left as it is.
+/// Stores calls of different items in one transaction. Stored again, what is on record is left as it is. A month without a partition
+/// gets one: an answer may have waited in a spool for longer than anybody thought of.
 pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
+    match store_all(pool, calls).await {
+        Err(error) if lacks_partition(&error) => {
+            for finished in calls {
+                retain::make_for(pool, finished.call.ended_at).await?;
+            }
+            store_all(pool, calls).await
+        }
+        stored => stored,
+    }
+}
+
+/// Whether a row found no partition to be in: a check that has no name.
+fn lacks_partition(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.is_some_and(|error| error.code().is_some_and(|code| code == "23514") && error.constraint().is_none())
+}
+
+async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
     let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
     let fresh = store::record_calls(&mut tx, &rows, Timestamp::now()).await?;

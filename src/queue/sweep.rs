@@ -24,7 +24,7 @@ use crate::tenants;
 const TICK: Duration = Duration::from_secs(1);
 /// Looks for dead processes in the time of a lease.
 const LOOKS: u32 = 6;
-/// How often there is upkeep: partitions, old answers to repeated orders and events, keys that have expired.
+/// How often there is upkeep: old answers to repeated orders and events, keys that have expired.
 const UPKEEP: Duration = Duration::from_secs(60);
 /// The most items, lanes, scans or rows of one pass.
 const PASS: i32 = 1000;
@@ -113,7 +113,6 @@ impl Sweep {
 
     async fn upkeep(&self) -> sqlx::Result<()> {
         let now = Timestamp::now();
-        sqlx::query!("select from make_partitions($1, 2)", now.to_sqlx() as _).execute(&self.pool).await?;
         sqlx::query!(
             "delete from idempotency_keys where ctid = any (array(select ctid from idempotency_keys where created_at < $1 limit $2))",
             (now - ORDERS_KEPT).to_sqlx() as _,

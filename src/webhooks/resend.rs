@@ -5,8 +5,8 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::{WebhookError, enqueue_with, read, store};
-use crate::db;
 use crate::contract::webhooks::{Delivery, DeliveryStatus};
+use crate::db;
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 /// The type of a test's event.

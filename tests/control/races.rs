@@ -93,7 +93,9 @@ async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
                         + (select count(*) from answers a where not exists (select from scan_items i where i.item_id = a.item_id))
                         + (select count(*) from key_grants g where not exists (select from scans s where s.grant_id = g.grant_id))
                         + (select count(*) from observations o where not exists (select from scan_items i where i.item_id = o.item_id))
-                        + (select count(*) from latest_prices l where not exists (select from scan_items i where i.item_id = l.item_id))";
+                        + (select count(*) from latest_prices l where l.price is not null
+                           and not exists (select from scan_items i where i.item_id = l.item_id))
+                        + (select count(*) from latest_prices l where not exists (select from scan_items i where i.item_id = l.look_item_id))";
     assert_eq!(house.count(orphans).await, 0);
 }
 

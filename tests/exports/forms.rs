@@ -156,7 +156,7 @@ async fn what_cannot_be_given_is_named() {
     for accept in ["text/html", "application/json;q=0", "image/*, text/plain"] {
         let answer = as_form(&office, KEY, accept, &path).await;
         assert_eq!((answer.kind().as_str(), answer.header("vary")), ("406 invalid_request", "accept"), "{accept}");
-        assert!(answer.message().contains("text/csv or application/x-ndjson"), "{}", answer.message());
+        assert!(answer.message().contains("application/x-ndjson or application/vnd.apache.parquet"), "{}", answer.message());
     }
     for form in [CSV, NDJSON] {
         for (query, field) in
@@ -183,7 +183,11 @@ async fn the_description_names_the_forms() {
     ] {
         let answers = &description["paths"][path]["get"]["responses"];
         let content = answers["200"]["content"].as_object().unwrap();
-        assert_eq!(content.keys().collect::<Vec<_>>(), ["application/json", CSV, NDJSON], "{path}");
+        assert_eq!(
+            content.keys().collect::<Vec<_>>(),
+            ["application/json", CSV, NDJSON, "application/vnd.apache.parquet"],
+            "{path}"
+        );
         assert_eq!(content[NDJSON]["schema"], json!({"$ref": format!("#/components/schemas/{row}")}), "{path}");
         assert!(answers["406"].is_object(), "{path}");
     }

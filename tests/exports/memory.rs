@@ -62,7 +62,8 @@ async fn read(address: SocketAddr, path: &str, accept: &str, pause: Option<Durat
     let head = String::from_utf8_lossy(&head);
     let (head, _) = head.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"), "{head}");
-    (lines - head.lines().count() - 1, bytes)
+    // Of a file that is no text there are none.
+    (lines.saturating_sub(head.lines().count() + 1), bytes)
 }
 
 async fn seeded(stage: &Stage) -> ScanId {
@@ -116,4 +117,49 @@ async fn ten_thousand_answers_as_csv_take_less_than_40_mb() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_answers_read_slowly_take_less_than_40_mb() {
     stays_small("application/x-ndjson", "?expand=answer", Some(Duration::from_millis(2))).await;
+}
+
+/// Observations of one route; `script/bench history` does the same with a million.
+const OBSERVATIONS: i32 = 200_000;
+/// The most that an export of the history may add.
+const HISTORY_KB: u64 = 100_000;
+
+async fn history_stays_small(accept: &str) {
+    let stage = Stage::new().await;
+    let mut conn = stage.pool().acquire().await.unwrap();
+    let tenant = store::find_or_make(&mut conn, &stage.ring, &CallerKey::new(KEY), Timestamp::now()).await.unwrap();
+    crate::history::seed::routes(stage.pool(), tenant, 1, OBSERVATIONS / 400, 400).await;
+    let (service, address) = Serve::listening(&stage).await;
+    let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";
+    read(address, &format!("{path}&limit=500"), "application/json", None).await;
+    forget_highest(service.pid());
+    let before = memory_kb(service.pid(), "VmRSS");
+    let begun = std::time::Instant::now();
+    let (lines, bytes) = read(address, path, accept, None).await;
+    let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);
+    println!(
+        "{accept}: {OBSERVATIONS} observations, {} KB in {:.1?}; {before} kB before, {grown} kB more",
+        bytes / 1000,
+        begun.elapsed()
+    );
+    service.kill();
+    if accept != "application/vnd.apache.parquet" {
+        assert_eq!(lines, usize::try_from(OBSERVATIONS).unwrap() + usize::from(accept == "text/csv"));
+    }
+    assert!(bytes > 1_000_000 && grown < HISTORY_KB, "{grown} kB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_as_csv_takes_less_than_100_mb() {
+    history_stays_small("text/csv").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_as_ndjson_takes_less_than_100_mb() {
+    history_stays_small("application/x-ndjson").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_as_parquet_takes_less_than_100_mb() {
+    history_stays_small("application/vnd.apache.parquet").await;
 }

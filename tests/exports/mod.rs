@@ -1,7 +1,8 @@
-//! Lists as files: CSV and NDJSON of items and of the history, whole or broken off, never in between; and what they cost in memory.
+//! Lists as files: CSV, NDJSON and Parquet of items and of the history, whole or broken off, never in between; and what they cost in memory.
 
 mod breaks;
 mod forms;
 mod history;
 mod memory;
+mod parquet;
 mod seed;

@@ -5,7 +5,7 @@
 //! Leases and time limits are shortened, so that all of it takes a minute; `FARESCAN_SOAK=1` has the real ones, and the long run ([`soak`]).
 
 mod away;
-mod books;
+pub mod books;
 mod disk;
 mod kill;
 mod marketplace;
@@ -18,7 +18,7 @@ mod spooled;
 mod stop;
 
 /// Whether the long form is wanted.
-fn is_soak() -> bool {
+pub fn is_soak() -> bool {
     std::env::var_os("FARESCAN_SOAK").is_some()
 }
 

@@ -48,6 +48,17 @@ impl Serve {
         (service, address)
     }
 
+    /// A service that leaves the searches to workers.
+    pub fn gateway(stage: &Stage) -> Self {
+        Self::gateway_with(stage, &[])
+    }
+
+    /// The same with more settings.
+    pub fn gateway_with(stage: &Stage, settings: &[(&str, &str)]) -> Self {
+        let command = ["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        Self::spawn(stage, &command, 1, settings)
+    }
+
     /// A worker without an API.
     pub fn worker(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
         Self::spawn(stage, &["worker", "--admin-listen", "127.0.0.1:0"], concurrency, settings)

@@ -1,6 +1,11 @@
 //! What was seen, stored and read back.
 
 pub mod archive;
+mod grid;
+mod property;
+mod retention;
+pub mod seed;
+mod series;
 
 use farescan::history::Observation;
 use farescan::ids::ItemId;

@@ -40,6 +40,11 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "scans",
         "upkeep: scans that should have ended; each is ended by itself",
     ),
+    (
+        "select tenant_id, scan_id from scans where finished_at <",
+        "scans",
+        "upkeep: scans that ended long ago, whoever's; each is deleted by itself",
+    ),
     ("function drop_old_events", "scans", "upkeep: events that are old enough, whoever's"),
     ("function drop_old_events", "scan_events", "upkeep: bound to their own scan"),
     (

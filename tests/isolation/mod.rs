@@ -17,6 +17,6 @@ mod matrix;
 mod normal;
 mod record;
 mod removals;
-mod statements;
+pub mod statements;
 mod twin;
 mod world;

@@ -170,5 +170,6 @@ async fn an_answer_without_rows_is_empty_and_an_observation() {
     worker.stop().await;
     assert_eq!((seen.status, seen.items.empty), (ScanStatus::Completed, 2));
     assert_eq!(stage.count("select count(*) from observations where search_status = 'empty' and price is null").await, 2);
-    assert_eq!(stage.count("select count(*) from latest_prices").await, 0);
+    assert_eq!(stage.count("select count(*) from latest_prices where look_status = 'empty'").await, 2);
+    assert_eq!(stage.count("select count(*) from latest_prices where price is not null").await, 0);
 }

@@ -12,6 +12,7 @@ mod money;
 mod page;
 mod party;
 mod text;
+mod zone;
 
 pub use hotel::HotelFilter;
 pub(crate) use integer::whole_number;
@@ -23,6 +24,7 @@ pub use page::{Cursor, PageLimit};
 pub use party::{PassengerKind, Passengers, SeatType};
 pub(crate) use text::text;
 pub use text::{AirlineCode, Airport, CountryCode, Currency, FreeText, HotelBookingId};
+pub use zone::Zone;
 
 use super::fault::Faults;
 use super::field::{FieldKind, FieldValue, refused};

@@ -56,7 +56,8 @@ pub struct Item {
     pub latency_ms: Option<u32>,
     /// What the marketplace said, where it refused.
     pub error: Option<String>,
-    /// The whole answer as upstream gave it; only with `?expand=answer`.
+    /// The whole answer as upstream gave it; only with `?expand=answer`. Answers are kept for 90 days and up to a month longer, unless the
+    /// service's operator says otherwise: `search_status` `ok` or `partial` without one says that it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub answer: Option<Value>,

@@ -193,7 +193,7 @@ fn the_examples_of_answers_are_answers() {
             }
         } )+ };
     }
-    use crate::contract::{account, flights, history, hotels, monitors, quota, rotation, scans, usage};
+    use crate::contract::{account, flights, grids, history, hotels, monitors, quota, rotation, scans, series, usage};
     answers!(
         flights::OnewayFlight,
         flights::RoundtripItinerary,
@@ -214,5 +214,8 @@ fn the_examples_of_answers_are_answers() {
         scans::Attempt,
         history::FlightObservation,
         history::HotelObservation,
+        series::FlightBucket,
+        series::HotelBucket,
+        grids::HistoryGrid,
     );
 }

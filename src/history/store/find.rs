@@ -57,7 +57,8 @@ pub(in crate::history) struct LatestRow {
     pub(in crate::history) item_id: Uuid,
 }
 
-/// Newest first.
+/// Newest first. Of each product as many as the page takes are read, by the index of their times, and then put in one order: a page costs
+/// what it shows, however much was ever seen. The bounds have no "or", so that they cut off partitions and are the index's own.
 pub(in crate::history) async fn observations(
     pool: &PgPool,
     tenant: TenantId,
@@ -67,19 +68,26 @@ pub(in crate::history) async fn observations(
 ) -> sqlx::Result<Vec<ObservationRow>> {
     sqlx::query_as!(
         ObservationRow,
-        "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date, o.last_date, o.observed_at, o.price, o.seller,
-                o.results, o.band_low, o.band_high, o.verdict, o.search_status, o.reason, o.item_id, o.number
-         from series s
-         join observations o on o.tenant_id = s.tenant_id and o.series = s.series
-         where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
-           and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
-           and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
-           and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
-           and ($9::date is null or o.first_date >= $9) and ($10::date is null or o.first_date <= $10)
-           and ($11::date is null or o.last_date = $11)
-           and ($12::timestamptz is null or o.observed_at >= $12) and ($13::timestamptz is null or o.observed_at < $13)
-           and ($14::timestamptz is null or (o.observed_at, o.item_id, o.number) < ($14, $15::uuid, $16::int))
-         order by o.observed_at desc, o.item_id desc, o.number desc limit $17",
+        r#"select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date as "first_date!", o.last_date,
+                  o.observed_at as "observed_at!", o.price, o.seller, o.results, o.band_low, o.band_high, o.verdict,
+                  o.search_status as "search_status!", o.reason, o.item_id as "item_id!", o.number as "number!"
+           from series s
+           cross join lateral (
+               select * from observations o
+               where o.tenant_id = s.tenant_id and o.series = s.series
+                 and o.first_date >= coalesce($9::date, '-infinity') and o.first_date <= coalesce($10::date, 'infinity')
+                 and ($11::date is null or o.last_date = $11)
+                 and o.observed_at >= coalesce($12::timestamptz, '-infinity') and o.observed_at < coalesce($13::timestamptz, 'infinity')
+                 and o.observed_at <= coalesce($14::timestamptz, 'infinity')
+                 and (o.observed_at, o.item_id, o.number)
+                     < (coalesce($14::timestamptz, 'infinity'), coalesce($15::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'),
+                        coalesce($16::int, 2147483647))
+               order by o.observed_at desc, o.item_id desc, o.number desc limit $17) o
+           where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+             and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
+             and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
+             and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
+           order by o.observed_at desc, o.item_id desc, o.number desc limit $17"#,
         tenant.uuid(),
         &filter.endpoints(),
         filter.place,
@@ -120,7 +128,8 @@ pub(in crate::history) async fn latest(
            cross join lateral (
                select distinct on (p.first_date, p.stay) p.* from (
                    select *, case when s.endpoint like 'flights/%' then first_date else last_date end as stay from latest_prices
-                   where tenant_id = s.tenant_id and series = s.series and first_date between greatest($9::date, $12::date) and $10::date
+                   where tenant_id = s.tenant_id and series = s.series and price is not null
+                     and first_date between greatest($9::date, $12::date) and $10::date
                      and ($11::date is null or last_date = $11)) p
                order by p.first_date, p.stay, p.price, p.last_date
            ) l

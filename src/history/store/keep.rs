@@ -4,7 +4,7 @@ use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
 use sqlx::PgConnection;
 
 use crate::history::forget::SeenBy;
-use crate::history::record::{Observation, SeenPrice};
+use crate::history::record::{Newest, Observation};
 use crate::history::series::Series;
 use crate::ids::TenantId;
 
@@ -64,31 +64,53 @@ pub(in crate::history) async fn insert_observations(conn: &mut PgConnection, row
     Ok(())
 }
 
-/// An older price never takes the place of a newer one.
-pub(in crate::history) async fn upsert_latest(conn: &mut PgConnection, rows: &[(&Observation, &SeenPrice)]) -> sqlx::Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
+/// Neither an older price nor an older look ever takes the place of a newer one.
+pub(in crate::history) async fn upsert_latest(conn: &mut PgConnection, rows: &[Newest<'_>]) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
-                                    item_id)
+                                    item_id, looked_at, look_status, look_reason, look_item_id)
          select * from unnest($1::uuid[], $2::bytea[], $3::date[], $4::date[], $5::timestamptz[], $6::numeric[], $7::text[],
-                              $8::numeric[], $9::numeric[], $10::text[], $11::uuid[])
+                              $8::numeric[], $9::numeric[], $10::text[], $11::uuid[], $12::timestamptz[], $13::text[], $14::text[],
+                              $15::uuid[])
          on conflict (tenant_id, series, first_date, last_date) do update
-            set observed_at = excluded.observed_at, price = excluded.price, seller = excluded.seller, band_low = excluded.band_low,
-                band_high = excluded.band_high, verdict = excluded.verdict, item_id = excluded.item_id
-          where latest_prices.observed_at < excluded.observed_at",
-        column!(rows, |(seen, _)| seen.tenant.uuid()),
-        column!(rows, |(seen, _)| seen.subject.series.key.0.to_vec()),
-        column!(rows, |(seen, _)| seen.subject.first_date.to_sqlx()) as &[Date],
-        column!(rows, |(seen, _)| seen.subject.last_date.unwrap_or(seen.subject.first_date).to_sqlx()) as &[Date],
-        column!(rows, |(seen, _)| seen.observed_at.to_sqlx()) as &[Timestamp],
-        column!(rows, |(_, best)| best.price),
-        column!(rows, |(_, best)| best.seller.clone()) as _,
-        column!(rows, |(_, best)| best.band_low) as _,
-        column!(rows, |(_, best)| best.band_high) as _,
-        column!(rows, |(_, best)| best.verdict.map(|verdict| verdict.as_str().to_owned())) as _,
-        column!(rows, |(seen, _)| seen.item.uuid()),
+            set observed_at = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.observed_at
+                                   else latest_prices.observed_at end,
+                price = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.price
+                             else latest_prices.price end,
+                seller = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.seller
+                              else latest_prices.seller end,
+                band_low = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.band_low
+                                else latest_prices.band_low end,
+                band_high = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.band_high
+                                 else latest_prices.band_high end,
+                verdict = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.verdict
+                               else latest_prices.verdict end,
+                item_id = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.item_id
+                               else latest_prices.item_id end,
+                looked_at = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.looked_at
+                                 else latest_prices.looked_at end,
+                look_status = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.look_status
+                                   else latest_prices.look_status end,
+                look_reason = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.look_reason
+                                   else latest_prices.look_reason end,
+                look_item_id = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.look_item_id
+                                    else latest_prices.look_item_id end
+          where is_newer(excluded.observed_at, latest_prices.observed_at) or is_newer(excluded.looked_at, latest_prices.looked_at)",
+        column!(rows, |row| row.look.tenant.uuid()),
+        column!(rows, |row| row.look.subject.series.key.0.to_vec()),
+        column!(rows, |row| row.look.subject.first_date.to_sqlx()) as &[Date],
+        column!(rows, |row| row.look.subject.last_date.unwrap_or(row.look.subject.first_date).to_sqlx()) as &[Date],
+        column!(rows, |row| row.price.map(|(seen, _)| seen.observed_at.to_sqlx())) as _,
+        column!(rows, |row| row.price.map(|(_, best)| best.price)) as _,
+        column!(rows, |row| row.price.and_then(|(_, best)| best.seller.clone())) as _,
+        column!(rows, |row| row.price.and_then(|(_, best)| best.band_low)) as _,
+        column!(rows, |row| row.price.and_then(|(_, best)| best.band_high)) as _,
+        column!(rows, |row| row.price.and_then(|(_, best)| best.verdict.map(|verdict| verdict.as_str().to_owned()))) as _,
+        column!(rows, |row| row.price.map(|(seen, _)| seen.item.uuid())) as _,
+        column!(rows, |row| row.look.observed_at.to_sqlx()) as &[Timestamp],
+        column!(rows, |row| row.look.status.as_str().to_owned()),
+        column!(rows, |row| row.look.reason.clone()) as _,
+        column!(rows, |row| row.look.item.uuid()),
     )
     .execute(conn)
     .await?;
@@ -114,8 +136,8 @@ pub(in crate::history) async fn delete_observations(
     Ok(())
 }
 
-/// Latest prices that came from these items become the newest price that is left, or go. Their rows are locked in the order in which
-/// recorders write them.
+/// Latest prices and looks that came from these items become the newest that are left; a row with neither goes. They are locked in the
+/// order in which recorders write them.
 pub(in crate::history) async fn fall_back(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
     let series: &Vec<_> = column!(seen, |seen| seen.series.0.to_vec());
     let first: &Vec<_> = column!(seen, |seen| seen.first_date.to_sqlx());
@@ -134,16 +156,32 @@ pub(in crate::history) async fn fall_back(conn: &mut PgConnection, tenant: Tenan
     .await?;
     sqlx::query!(
         "update latest_prices l
-         set observed_at = o.observed_at, price = o.price, seller = o.seller, band_low = o.band_low, band_high = o.band_high,
-             verdict = o.verdict, item_id = o.item_id
-         from unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as x (series, first_date, last_date, item_id)
-         cross join lateral (
+         set observed_at = case when l.item_id = any (x.items) then p.observed_at else l.observed_at end,
+             price = case when l.item_id = any (x.items) then p.price else l.price end,
+             seller = case when l.item_id = any (x.items) then p.seller else l.seller end,
+             band_low = case when l.item_id = any (x.items) then p.band_low else l.band_low end,
+             band_high = case when l.item_id = any (x.items) then p.band_high else l.band_high end,
+             verdict = case when l.item_id = any (x.items) then p.verdict else l.verdict end,
+             item_id = case when l.item_id = any (x.items) then p.item_id else l.item_id end,
+             looked_at = case when l.look_item_id = any (x.items) then k.observed_at else l.looked_at end,
+             look_status = case when l.look_item_id = any (x.items) then k.search_status else l.look_status end,
+             look_reason = case when l.look_item_id = any (x.items) then k.reason else l.look_reason end,
+             look_item_id = case when l.look_item_id = any (x.items) then k.item_id else l.look_item_id end
+         from (select u.series, u.first_date, u.last_date, array_agg(u.item_id) as items
+               from unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as u (series, first_date, last_date, item_id)
+               group by 1, 2, 3) x
+         left join lateral (
              select * from observations o
              where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
                and coalesce(o.last_date, o.first_date) = x.last_date and o.price is not null and o.search_status in ('ok', 'partial')
-             order by o.observed_at desc limit 1) o
+             order by o.observed_at desc limit 1) p on true
+         left join lateral (
+             select * from observations o
+             where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
+               and coalesce(o.last_date, o.first_date) = x.last_date
+             order by o.observed_at desc limit 1) k on true
          where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
-           and l.item_id = x.item_id",
+           and (l.item_id = any (x.items) or l.look_item_id = any (x.items))",
         tenant.uuid(),
         series,
         first as &[Date],
@@ -154,14 +192,13 @@ pub(in crate::history) async fn fall_back(conn: &mut PgConnection, tenant: Tenan
     .await?;
     sqlx::query!(
         "delete from latest_prices l
-         using unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as x (series, first_date, last_date, item_id)
+         using unnest($2::bytea[], $3::date[], $4::date[]) as x (series, first_date, last_date)
          where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
-           and l.item_id = x.item_id",
+           and l.price is null and l.looked_at is null",
         tenant.uuid(),
         series,
         first as &[Date],
         last as &[Date],
-        items,
     )
     .execute(conn)
     .await?;

@@ -18,8 +18,12 @@ use crate::http::extract::Pairs;
 pub(in crate::http) struct Wanted(pub(in crate::http) Option<Form>);
 
 /// The forms in the order in which they are given where a request likes them equally.
-const OFFERED: [(Option<Form>, &str, &str); 3] =
-    [(None, "application", "json"), (Some(Form::Csv), "text", "csv"), (Some(Form::Ndjson), "application", "x-ndjson")];
+const OFFERED: [(Option<Form>, &str, &str); 4] = [
+    (None, "application", "json"),
+    (Some(Form::Csv), "text", "csv"),
+    (Some(Form::Ndjson), "application", "x-ndjson"),
+    (Some(Form::Parquet), "application", "vnd.apache.parquet"),
+];
 
 impl Wanted {
     /// The form that is liked best; `None`: none will do. No `Accept` at all is JSON.
@@ -79,8 +83,8 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
         Self::of(&parts.headers).ok_or_else(|| {
-            let message = "`Accept` names no form of this list; it can be application/json (pages), text/csv or application/x-ndjson \
-                           (all rows)";
+            let message = "`Accept` names no form of this list; it can be application/json (pages), text/csv, \
+                           application/x-ndjson or application/vnd.apache.parquet (all rows)";
             varied(ApiError::not_acceptable(message))
         })
     }
@@ -95,6 +99,7 @@ mod tests {
     const JSON: Option<Wanted> = Some(Wanted(None));
     const CSV: Option<Wanted> = Some(Wanted(Some(Form::Csv)));
     const NDJSON: Option<Wanted> = Some(Wanted(Some(Form::Ndjson)));
+    const PARQUET: Option<Wanted> = Some(Wanted(Some(Form::Parquet)));
 
     fn wanted(lines: &[&str]) -> Option<Wanted> {
         Wanted::of(&lines.iter().map(|line| (ACCEPT, HeaderValue::from_str(line).unwrap())).collect())
@@ -123,6 +128,8 @@ mod tests {
             ("application/x-ndjson, text/csv;q=0.5", NDJSON),
             ("application/*, application/json;q=0.2", NDJSON),
             ("text/csv;q=0, */*, application/json;q=0", NDJSON),
+            ("application/vnd.apache.parquet", PARQUET),
+            ("application/vnd.apache.parquet, application/json;q=0.9", PARQUET),
             // Liked equally: ours to choose.
             ("text/csv, application/json", JSON),
             ("application/x-ndjson, text/csv", CSV),

@@ -1,5 +1,7 @@
 //! Deleting a scan that has ended.
 
+use sqlx::PgPool;
+
 use super::store;
 use crate::contract::scans::ScanStatus;
 use crate::db;
@@ -25,10 +27,35 @@ pub async fn delete(desk: Desk<'_>, id: ScanId, with_history: bool) -> Result<()
     if with_history {
         forget(&mut tx, tenant, &items).await?;
     }
-    let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
-    store::keep_usage(&mut tx, tenant, id, &ids).await?;
-    store::delete(&mut tx, tenant, id, &ids, scan.grant_id.map(GrantId::from)).await?;
+    take_out(&mut tx, tenant, id, &items, &scan).await?;
     tx.commit().await?;
+    Ok(())
+}
+
+/// Deletes a scan that has ended, because it is older than the operator keeps scans. Its observations stay.
+///
+/// # Errors
+/// `NotFound`, `InvalidState` when it runs again; `Database`.
+pub async fn ended(pool: &PgPool, tenant: TenantId, id: ScanId) -> Result<(), ScanError> {
+    let mut tx = db::begin(pool).await?;
+    let items = store::lock_items(&mut tx, tenant, id).await?;
+    let scan = scans_store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    refuse_live(&scan)?;
+    take_out(&mut tx, tenant, id, &items, &scan).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+async fn take_out(
+    conn: &mut sqlx::PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    items: &[store::LockedItem],
+    scan: &LockedScan,
+) -> Result<(), ScanError> {
+    let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
+    store::keep_usage(conn, tenant, id, &ids).await?;
+    store::delete(conn, tenant, id, &ids, scan.grant_id.map(GrantId::from)).await?;
     Ok(())
 }
 

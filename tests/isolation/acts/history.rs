@@ -22,6 +22,12 @@ pub async fn play(world: &mut World) -> Seen {
     world.get(&format!("/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31")).await?;
     world.get("/v1/history/hotels?hotel_name=Grand%20Hotel").await?;
     world.get("/v1/history/hotels/latest?hotel_name=Grand%20Hotel&checkin_from=2030-01-01&checkin_to=2030-01-31").await?;
+    world.get(&format!("/v1/history/flights/series?{route}&bucket=week")).await?;
+    world.get("/v1/history/hotels/series?hotel_name=Grand%20Hotel&bucket=week").await?;
+    let dates = "departure_from=2030-01-01&departure_to=2030-01-05&rows=departure_date";
+    world.get(&format!("/v1/history/flights/grid?{route}&{dates}")).await?;
+    let dates = "checkin_from=2030-01-01&checkin_to=2030-01-09&rows=checkin_date&columns=nights";
+    world.get(&format!("/v1/history/hotels/grid?hotel_name=Grand%20Hotel&{dates}")).await?;
 
     world.ask("DELETE", &format!("/v1/scans/{newer}?history=true"), None).await?;
     world.get(&format!("/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31")).await?;

@@ -1,0 +1,327 @@
+//! The history under load: what its questions cost through HTTP with millions of observations, and what an export costs in memory.
+//!
+//! `script/bench history` runs it. It makes a database, fills it (`FARESCAN_BENCH_OBSERVATIONS`, 8 million), starts `farescan serve` as a
+//! process, and asks at a fixed rate whatever the answers do (an open loop): a question's time counts from when it was due, so that one
+//! slow answer shows in all that had to wait behind it. `DATABASE_URL` names a server that may be filled; without it an embedded one
+//! without fsync is used, which reads as fast as any. `FARESCAN_BENCH_ONLY=load` or `export` does one half.
+
+#![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed, and says where")]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr as _;
+use std::time::{Duration, Instant};
+
+use farescan::config::DatabaseConfig;
+use farescan::db::embedded::{Durability, Server, ServerOptions};
+use farescan::db::{self, Database};
+use farescan::search::CallerKey;
+use farescan::tenants::{Keyring, store};
+use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::task::JoinSet;
+
+const KEY: &str = "bench-key-0123456789";
+const RING: &str = "bench:4242424242424242424242424242424242424242424242424242424242424242";
+const NAME: &str = "farescan_bench_history";
+/// Departures that each route is looked at for, once a day for a year.
+const DATES: i64 = 60;
+const DAYS: i64 = 365;
+/// Questions a second, and for how long.
+const RATE: u64 = 200;
+const SECONDS: u64 = 20;
+/// Observations of the product that is exported.
+const EXPORTED: i64 = 1_000_000;
+
+#[tokio::main]
+async fn main() {
+    let wanted = setting("FARESCAN_BENCH_OBSERVATIONS", 8_000_000);
+    let exported = setting("FARESCAN_BENCH_EXPORTED", EXPORTED);
+    let routes = (wanted / (DATES * DAYS)).max(1);
+    let (_server, options) = server().await;
+    let pool = fresh(&options).await;
+    seed(&pool, routes, exported).await;
+    let only = std::env::var("FARESCAN_BENCH_ONLY").unwrap_or_default();
+    if only != "export" {
+        let service = Service::start(&options).await;
+        for question in [Question::Calendar, Question::OneDate, Question::WholeRoute, Question::FirstPage] {
+            load(&service.url, question, routes).await;
+        }
+    }
+    if only == "load" {
+        return;
+    }
+    for form in ["text/csv", "application/x-ndjson", "application/vnd.apache.parquet"] {
+        // A process of its own each: what one export has freed, another would use again.
+        let service = Service::start(&options).await;
+        export(&service, form).await;
+    }
+}
+
+fn setting(name: &str, default: i64) -> i64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// How busy the machine is with everything.
+fn load_average() -> String {
+    std::fs::read_to_string("/proc/loadavg")
+        .map_or_else(|_| "?".to_owned(), |text| text.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}
+
+async fn server() -> (Option<Server>, PgConnectOptions) {
+    if let Ok(url) = std::env::var("DATABASE_URL") {
+        return (None, PgConnectOptions::from_str(&url).unwrap());
+    }
+    let home = PathBuf::from(std::env::var("FARESCAN_BENCH_DIR").unwrap_or_else(|_| "/tmp/farescan-bench".to_owned()));
+    let options = ServerOptions { home, pg_bin: None, durability: Durability::Scratch };
+    let server = tokio::task::spawn_blocking(move || Server::start(&options).unwrap()).await.unwrap();
+    let options = server.connect_options().database("postgres");
+    (Some(server), options)
+}
+
+/// An empty, migrated database; with `FARESCAN_BENCH_KEEP=1` the one of the last run, filled as it is.
+async fn fresh(options: &PgConnectOptions) -> PgPool {
+    let mut conn = options.connect().await.unwrap();
+    if std::env::var_os("FARESCAN_BENCH_KEEP").is_none() {
+        sqlx::raw_sql("drop database if exists farescan_bench_history with (force)").execute(&mut conn).await.unwrap();
+    }
+    // It may be there.
+    drop(sqlx::raw_sql("create database farescan_bench_history").execute(&mut conn).await);
+    conn.close().await.unwrap();
+    let url = options.clone().database(NAME).to_url_lossy().to_string();
+    let database = Database::open(&DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }).await.unwrap();
+    db::migrate(database.pool()).await.unwrap();
+    let pool = database.pool().clone();
+    // For as long as the bench runs.
+    std::mem::forget(database);
+    pool
+}
+
+async fn run(pool: &PgPool, sql: &'static str, values: [i64; 3], tenant: uuid::Uuid) {
+    let mut conn = pool.acquire().await.unwrap();
+    sqlx::raw_sql("set statement_timeout = 0").execute(&mut *conn).await.unwrap();
+    let [first, second, third] = values;
+    sqlx::query(sql).bind(tenant).bind(first).bind(second).bind(third).execute(&mut *conn).await.unwrap();
+}
+
+/// Routes `RAA`, `RAB` … to LHR, each looked at daily for a year for 60 departures; and one product with very many observations, `TLV` to JFK.
+async fn seed(pool: &PgPool, routes: i64, exported: i64) {
+    let ring = Keyring::parse(RING).unwrap();
+    let tenant = store::find_or_make(&mut pool.acquire().await.unwrap(), &ring, &CallerKey::new(KEY), Timestamp::now())
+        .await
+        .unwrap()
+        .uuid();
+    let there: bool = sqlx::query_scalar("select exists (select from series)").fetch_one(pool).await.unwrap();
+    if there {
+        println!("the database is filled already");
+        return;
+    }
+    let begun = Instant::now();
+    sqlx::query("select make_partitions(now() - interval '13 months', 14)").execute(pool).await.unwrap();
+    let series = "insert into series (tenant_id, series, endpoint, product, origin, place, currency)
+        select $1, decode(md5('route ' || r), 'hex'), 'flights/oneway', '{\"passengers\": [1], \"sort_type\": \"Overall\"}',
+               case when r = $2 then 'TLV' else 'R' || chr((65 + r / 26)::int) || chr((65 + r % 26)::int) end, case when r = $2 then 'JFK' else 'LHR' end, 'USD'
+        from generate_series(0, $2) r where $3 is not null and $4 is not null";
+    run(pool, series, [routes, 0, 0], tenant).await;
+    let observations = "insert into observations (tenant_id, series, first_date, observed_at, price, seller, results, band_low, band_high,
+                                  verdict, search_status, reason, item_id, number)
+        select $1, decode(md5('route ' || r), 'hex'), current_date + d::int,
+               date_trunc('hour', now()) - make_interval(days => ($4 - t)::int, secs => d * 7 + r),
+               case when (t + d) % 20 > 0 then 100 + (t * 7 + d * 13 + r * 3) % 300 + 0.25 end, 'Example Air', 12, 180, 320, 'typical',
+               case when (t + d) % 20 > 0 then 'ok' else 'degraded' end, case when (t + d) % 20 = 0 then 'upstream_timeout' end,
+               gen_random_uuid(), 1
+        from generate_series(1, $4) t, generate_series(1, $3) d, generate_series(0, $2 - 1) r";
+    run(pool, observations, [routes, DATES, DAYS], tenant).await;
+    let many = "insert into observations (tenant_id, series, first_date, observed_at, price, seller, results, band_low, band_high, verdict,
+                                  search_status, reason, item_id, number)
+        select $1, decode(md5('route ' || $2), 'hex'), current_date + (n % 330)::int,
+               now() - interval '12 months' + n * interval '12 months' / $3, 100 + n % 300, 'Example Air', 12, 180, 320, 'typical', 'ok', null,
+               gen_random_uuid(), 1
+        from generate_series(0, $3 - 1) n where $4 is not null";
+    run(pool, many, [routes, exported, 0], tenant).await;
+    let latest = "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
+                                  item_id, looked_at, look_status, look_item_id)
+        select tenant_id, series, first_date, first_date, observed_at, price, seller, band_low, band_high, verdict, item_id, observed_at, 'ok',
+               item_id
+        from (select distinct on (series, first_date) * from observations
+              where tenant_id = $1 and price is not null and observed_at > now() - interval '3 days' and $2 + $3 + $4 > 0
+              order by series, first_date, observed_at desc) newest";
+    run(pool, latest, [1, 1, 1], tenant).await;
+    let mut conn = pool.acquire().await.unwrap();
+    sqlx::raw_sql("set statement_timeout = 0").execute(&mut *conn).await.unwrap();
+    sqlx::raw_sql("vacuum analyze").execute(&mut *conn).await.unwrap();
+    let rows: i64 = sqlx::query_scalar("select count(*) from observations").fetch_one(&mut *conn).await.unwrap();
+    let size: i64 = sqlx::query_scalar("select pg_database_size(current_database())").fetch_one(&mut *conn).await.unwrap();
+    println!("{rows} observations of {routes} routes and one more in {:.0?}, {} MB on disk", begun.elapsed(), size / 1_000_000);
+}
+
+/// `farescan serve` as a process.
+struct Service {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Service {
+    async fn start(options: &PgConnectOptions) -> Self {
+        let log =
+            std::env::temp_dir().join(format!("farescan-bench-{}-{}.log", std::process::id(), Timestamp::now().as_millisecond()));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_farescan"))
+            .args(["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .env("DATABASE_URL", options.clone().database(NAME).to_url_lossy().as_str())
+            .env("FARESCAN_FLIGHTS_URL", "http://127.0.0.1:9")
+            .env("FARESCAN_HOTELS_URL", "http://127.0.0.1:9")
+            .env("FARESCAN_MASTER_KEY", RING)
+            .env("FARESCAN_REQUESTS_PER_SECOND", "1000000")
+            .env("FARESCAN_REQUEST_BURST", "1000000")
+            .env("FARESCAN_LOG_FORMAT", "json")
+            // Lines of answers are no part of the question.
+            .env("FARESCAN_LOG", "warn,farescan::service=info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        for _ in 0..3_000 {
+            let text = std::fs::read_to_string(&log).unwrap();
+            let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            if let Some(line) = lines.into_iter().find(|line| line["message"] == "listening") {
+                drop(std::fs::remove_file(&log));
+                return Self { child, url: format!("http://{}", line["address"].as_str().unwrap()) };
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(child.kill());
+        drop(child.wait());
+        panic!("the service does not listen: {}", std::fs::read_to_string(&log).unwrap());
+    }
+
+    /// Kilobytes of the process: `VmRSS`, or the highest there was of it, `VmHWM`.
+    fn memory_kb(&self, what: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Question {
+    Calendar,
+    OneDate,
+    WholeRoute,
+    FirstPage,
+}
+
+impl Question {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Calendar => "calendar of 60 dates",
+            Self::OneDate => "a year of one route by day, one departure (365 observations)",
+            Self::WholeRoute => "a year of one route by day, all departures (21,900 observations)",
+            Self::FirstPage => "newest 50 observations of a route",
+        }
+    }
+
+    fn path(self, route: i64) -> String {
+        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+        let day = |days: i64| -> Date { today.saturating_add(days.days()) };
+        let letter = |place: i64| char::from(b'A' + u8::try_from(place % 26).unwrap());
+        let subject = format!("from_airport=R{}{}&to_airport=LHR", letter(route / 26), letter(route));
+        match self {
+            Self::Calendar => {
+                format!("/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}", day(1), day(DATES))
+            }
+            Self::OneDate => format!("/v1/history/flights/series?{subject}&departure_date={}", day(1 + route % DATES)),
+            Self::WholeRoute => format!("/v1/history/flights/series?{subject}"),
+            Self::FirstPage => format!("/v1/history/flights?{subject}"),
+        }
+    }
+}
+
+/// Asks at the fixed rate; prints how long the answers took from when they were due.
+async fn load(url: &str, question: Question, routes: i64) {
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(512).build().unwrap();
+    let ask = |route: i64| {
+        let request = client.get(format!("{url}{}", question.path(route))).header("x-api-key", KEY);
+        async move {
+            let answer = request.send().await.unwrap();
+            let status = answer.status();
+            (answer.bytes().await.unwrap().len(), status == 200)
+        }
+    };
+    // So that plans and pages are where they are in a service that has run for a while.
+    let mut bytes = 0;
+    for route in 0..routes.min(100) {
+        bytes = ask(route * 7 % routes).await.0;
+    }
+    assert!(bytes > 1_000, "there is something to answer: {bytes} bytes");
+    let rate = u64::try_from(setting("FARESCAN_BENCH_RATE", RATE.try_into().unwrap())).unwrap();
+    let before = load_average();
+    let mut asked = JoinSet::new();
+    let begun = tokio::time::Instant::now();
+    for number in 0..rate * SECONDS {
+        let due = begun + Duration::from_micros(number * 1_000_000 / rate);
+        tokio::time::sleep_until(due).await;
+        let asking = ask(i64::try_from(number).unwrap() * 7919 % routes);
+        asked.spawn(async move {
+            let (_, answered) = asking.await;
+            (due.elapsed(), answered)
+        });
+    }
+    let asked = asked.join_all().await;
+    let elapsed = begun.elapsed();
+    // A service that is asked for more than it can do says 503: what is left is no figure then.
+    let refused = asked.iter().filter(|(_, answered)| !answered).count();
+    let mut times: Vec<_> = asked.into_iter().map(|(time, _)| time).collect();
+    times.sort_unstable();
+    let at = |part: usize| times[(times.len() - 1) * part / 1000];
+    println!(
+        "{}: {rate} a second for {SECONDS} s, {} answers of {} KB in {elapsed:.1?}, {refused} of them refused: median {:.2?}, 90 % {:.2?}, 99 % {:.2?}, most {:.2?}; load average {before} before, {} after",
+        question.name(),
+        times.len(),
+        bytes / 1000,
+        at(500),
+        at(900),
+        at(990),
+        at(1000),
+        load_average(),
+    );
+}
+
+/// Exports the large product; prints what it took in time and memory.
+async fn export(service: &Service, form: &str) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let get = |path: &str| client.get(format!("{}{path}", service.url)).header("x-api-key", KEY);
+    // A request like it, so that only the export itself is measured.
+    get("/v1/history/flights?from_airport=TLV&to_airport=JFK&limit=500").send().await.unwrap().bytes().await.unwrap();
+    std::fs::write(format!("/proc/{}/clear_refs", service.child.id()), "5").unwrap();
+    let (before, begun) = (service.memory_kb("VmRSS"), Instant::now());
+    let mut answer = get("/v1/history/flights?from_airport=TLV&to_airport=JFK").header("accept", form).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut file = std::env::var_os("FARESCAN_BENCH_FILES")
+        .map(|folder| std::fs::File::create(PathBuf::from(folder).join(form.replace('/', "_"))).unwrap());
+    let (mut bytes, mut lines) = (0, 0);
+    while let Some(chunk) = answer.chunk().await.unwrap() {
+        bytes += chunk.len();
+        lines += chunk.split(|byte| *byte == b'\n').count() - 1;
+        if let Some(file) = &mut file {
+            std::io::Write::write_all(file, &chunk).unwrap();
+        }
+    }
+    let most = service.memory_kb("VmHWM");
+    let lines = if form.ends_with("parquet") { String::new() } else { format!("{lines} lines, ") };
+    println!(
+        "export as {form}: {lines}{} MB in {:.1?}; {before} kB before, {most} kB at most: {} kB more; load average {}",
+        bytes / 1_000_000,
+        begun.elapsed(),
+        most.saturating_sub(before),
+        load_average(),
+    );
+}

@@ -1,0 +1,71 @@
+//! What is known of each date of a product: its last price, its last look.
+
+use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
+use rust_decimal::Decimal;
+use serde_json::Value;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::history::filter::Filter;
+use crate::ids::TenantId;
+
+/// What is known of one date with its series.
+pub(in crate::history) struct KnownRow {
+    pub(in crate::history) series: Vec<u8>,
+    pub(in crate::history) endpoint: String,
+    pub(in crate::history) origin: Option<String>,
+    pub(in crate::history) place: String,
+    pub(in crate::history) product: Value,
+    pub(in crate::history) currency: String,
+    pub(in crate::history) market: Option<String>,
+    pub(in crate::history) first_date: Date,
+    /// The first date where there is no second.
+    pub(in crate::history) last_date: Date,
+    pub(in crate::history) observed_at: Option<Timestamp>,
+    pub(in crate::history) price: Option<Decimal>,
+    pub(in crate::history) seller: Option<String>,
+    pub(in crate::history) band_low: Option<Decimal>,
+    pub(in crate::history) band_high: Option<Decimal>,
+    pub(in crate::history) verdict: Option<String>,
+    pub(in crate::history) item_id: Option<Uuid>,
+    pub(in crate::history) looked_at: Option<Timestamp>,
+    pub(in crate::history) look_status: Option<String>,
+    pub(in crate::history) look_reason: Option<String>,
+}
+
+/// By product, and by dates within one. One range of the primary key's index for each product.
+pub(in crate::history) async fn known(
+    pool: &PgPool,
+    tenant: TenantId,
+    filter: &Filter,
+    nights: Option<i32>,
+    limit: i64,
+) -> sqlx::Result<Vec<KnownRow>> {
+    sqlx::query_as!(
+        KnownRow,
+        "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date, l.last_date, l.observed_at, l.price,
+                l.seller, l.band_low, l.band_high, l.verdict, l.item_id, l.looked_at, l.look_status, l.look_reason
+         from series s
+         join latest_prices l on l.tenant_id = s.tenant_id and l.series = s.series
+         where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+           and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
+           and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
+           and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
+           and l.first_date between $9 and $10 and ($11::int is null or l.last_date - l.first_date = $11)
+         order by s.endpoint, s.series, l.first_date, l.last_date limit $12",
+        tenant.uuid(),
+        &filter.endpoints(),
+        filter.place,
+        filter.origin,
+        filter.currency,
+        filter.market,
+        filter.adults,
+        filter.children,
+        filter.first_from.map(|date| date.to_sqlx()) as _,
+        filter.first_to.map(|date| date.to_sqlx()) as _,
+        nights,
+        limit,
+    )
+    .fetch_all(pool)
+    .await
+}

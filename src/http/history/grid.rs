@@ -1,0 +1,55 @@
+//! `/v1/history/flights/grid` and `/v1/history/hotels/grid`: the last known prices as grids.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::contract::grids::{FlightGridQuery, HistoryGrids, HotelGridQuery};
+use crate::history::grid;
+use crate::http::AppState;
+use crate::http::auth::Caller;
+use crate::http::docs::ListErrors;
+use crate::http::error::ApiError;
+use crate::http::extract::Pairs;
+use crate::http::scans::{desk, tenant};
+
+/// What is known to a caller who never ordered anything.
+const NOTHING: HistoryGrids = HistoryGrids { data: Vec::new(), truncated: false };
+
+/// Read the last known fares of a route as grids
+///
+/// Days of departure against lengths of stay, from what scans have seen: it costs no request. A grid for each product. A cell says how old
+/// its price is, what the last look came to, or that nobody ever looked.
+#[utoipa::path(
+    get, path = "/v1/history/flights/grid", tag = "History", params(FlightGridQuery),
+    responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors)
+)]
+pub(in crate::http) async fn flights(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Json<HistoryGrids>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let asked = FlightGridQuery::from_query(pairs.iter())?;
+    let Some(tenant) = tenant(desk).await? else { return Ok(Json(NOTHING)) };
+    Ok(Json(grid::flights(app.history_pool()?, tenant, &asked, desk.now).await?))
+}
+
+/// Read the last known rates of a hotel or place as grids
+///
+/// Days of check-in against lengths of stay or markets, from what scans have seen: it costs no request. A grid for each product; prices
+/// from different markets stand beside each other where `proxy_country` is a side, else each market has a grid. Exactly one of
+/// `hotel_name`, `destination` and `hotel_booking_id`.
+#[utoipa::path(
+    get, path = "/v1/history/hotels/grid", tag = "History", params(HotelGridQuery),
+    responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors)
+)]
+pub(in crate::http) async fn hotels(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Json<HistoryGrids>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    let asked = HotelGridQuery::from_query(pairs.iter())?;
+    let Some(tenant) = tenant(desk).await? else { return Ok(Json(NOTHING)) };
+    Ok(Json(grid::hotels(app.history_pool()?, tenant, &asked, desk.now).await?))
+}

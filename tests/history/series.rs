@@ -1,0 +1,308 @@
+//! Prices over time: buckets, their zones, and what they cost.
+
+use farescan::contract::SearchStatus;
+use farescan::history::{Observation, SeenPrice};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::archive::Archive;
+use crate::isolation::statements;
+use crate::support::app::KEY;
+
+const FARES: &str = "/v1/history/flights/series?from_airport=TLV&to_airport=LHR";
+
+fn at(archive: &Archive, time: &str, day: &str, price: Option<i64>) -> Observation {
+    Observation { observed_at: time.parse().unwrap(), ..archive.fare(day, 0, price) }
+}
+
+/// Partitions are there for months around now; tests look at times that do not move.
+async fn with_partitions(archive: &Archive, months: &[&str]) {
+    for month in months {
+        sqlx::query("select make_partitions($1::timestamptz, 0)")
+            .bind(jiff_sqlx::Timestamp::from(format!("{month}-15T00:00:00Z").parse::<Timestamp>().unwrap()))
+            .execute(archive.db.pool())
+            .await
+            .unwrap();
+    }
+}
+
+async fn rows(archive: &Archive, query: &str) -> Vec<Value> {
+    let answer = archive.app.get(&format!("{FARES}{query}")).await;
+    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+    answer.json()["data"].as_array().unwrap().clone()
+}
+
+fn told(rows: &[Value], fields: &[&str]) -> Vec<Value> {
+    rows.iter().map(|row| fields.iter().map(|field| row[*field].clone()).collect()).collect()
+}
+
+#[tokio::test]
+async fn a_bucket_tells_the_lowest_the_middle_the_highest_and_what_is_missing() {
+    let archive = Archive::open().await;
+    with_partitions(&archive, &["2026-03"]).await;
+    let day = "2027-01-14";
+    let mut seen = vec![
+        at(&archive, "2026-03-02T00:00:00Z", day, Some(200)),
+        at(&archive, "2026-03-02T08:00:00Z", day, Some(100)),
+        at(&archive, "2026-03-02T23:59:59Z", day, Some(163)),
+        at(&archive, "2026-03-02T12:00:00Z", day, Some(164)),
+        at(&archive, "2026-03-02T13:00:00Z", day, None),
+        at(&archive, "2026-03-03T00:00:00Z", day, Some(90)),
+        at(&archive, "2026-03-05T01:00:00Z", day, None),
+    ];
+    seen.push(Observation { status: SearchStatus::Empty, results: Some(0), ..at(&archive, "2026-03-02T14:00:00Z", day, None) });
+    // A degraded answer's price is none to go by.
+    let cheap = SeenPrice { price: 1.into(), seller: None, band_low: None, band_high: None, verdict: None };
+    seen.push(Observation { best: Some(cheap), ..at(&archive, "2026-03-02T15:00:00Z", day, None) });
+    archive.keep(&seen).await;
+    let rows = rows(&archive, "&since=2026-03-01T00:00:00Z&until=2026-04-01T00:00:00Z").await;
+    assert_eq!(rows.len(), 3, "no row where nobody looked");
+    let first = json!({
+        "bucket": "2026-03-02", "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
+        "product": {"sort_type": "Overall", "passengers": [1]}, "currency": "USD", "observations": 7, "prices": 4,
+        "minimum": 100, "median": 163.5, "maximum": 200, "price_insights_low": 180, "price_insights_high": 320,
+        "empty": 1, "degraded": 2, "degraded_share": 0.2857
+    });
+    assert_eq!(rows[0], first);
+    let fields = ["bucket", "prices", "median", "degraded_share"];
+    assert_eq!(told(&rows[1..], &fields), [json!(["2026-03-03", 1, 90, 0.0]), json!(["2026-03-05", 0, null, 1.0])]);
+}
+
+#[tokio::test]
+async fn midnight_is_the_zones_and_weeks_begin_on_monday() {
+    let archive = Archive::open().await;
+    with_partitions(&archive, &["2026-03", "2026-02"]).await;
+    let day = "2027-01-14";
+    archive
+        .keep(&[
+            at(&archive, "2026-03-28T22:30:00Z", day, Some(1)),
+            // London's clocks go forward at 01:00 on the 29th, so its 29th ends an hour early.
+            at(&archive, "2026-03-28T23:30:00Z", day, Some(2)),
+            at(&archive, "2026-03-29T00:30:00Z", day, Some(3)),
+            at(&archive, "2026-03-29T22:59:59Z", day, Some(4)),
+            at(&archive, "2026-03-29T23:00:00Z", day, Some(5)),
+            at(&archive, "2026-03-30T00:00:00Z", day, Some(6)),
+        ])
+        .await;
+    let range = "&since=2026-03-01T00:00:00Z&until=2026-04-01T00:00:00Z";
+    let fields = ["bucket", "minimum", "maximum"];
+    for (query, expected) in [
+        ("", json!([["2026-03-28", 1, 2], ["2026-03-29", 3, 5], ["2026-03-30", 6, 6]])),
+        ("&timezone=utc", json!([["2026-03-28", 1, 2], ["2026-03-29", 3, 5], ["2026-03-30", 6, 6]])),
+        ("&timezone=Europe/London", json!([["2026-03-28", 1, 2], ["2026-03-29", 3, 4], ["2026-03-30", 5, 6]])),
+        ("&timezone=Asia/Kolkata", json!([["2026-03-29", 1, 3], ["2026-03-30", 4, 6]])),
+        ("&bucket=week", json!([["2026-03-23", 1, 5], ["2026-03-30", 6, 6]])),
+        ("&bucket=week&timezone=Europe/London", json!([["2026-03-23", 1, 4], ["2026-03-30", 5, 6]])),
+    ] {
+        let rows = rows(&archive, &format!("{range}{query}")).await;
+        assert_eq!(Value::from(told(&rows, &fields)), expected, "{query}");
+    }
+    // An end of the range cuts its bucket.
+    let cut = rows(&archive, "&since=2026-03-29T00:00:00Z&until=2026-03-29T23:00:00Z").await;
+    assert_eq!(told(&cut, &fields), [json!(["2026-03-29", 3, 4])]);
+}
+
+#[tokio::test]
+async fn products_never_mix_and_each_filter_narrows() {
+    let archive = Archive::open().await;
+    let body = |more: Value| {
+        let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", -60, Some(10)),
+            archive.fare("2030-01-02", -60, Some(20)),
+            archive.seen("flights/oneway", body(json!({"currency": "EUR"})), -60, Some(30)),
+            archive.seen("flights/oneway", body(json!({"passengers": [1, 1]})), -60, Some(40)),
+            archive.seen("flights/roundtrip", body(json!({"return_date": "2030-01-08"})), -60, Some(50)),
+        ])
+        .await;
+    let lowest = |rows: Vec<Value>| {
+        let mut prices: Vec<_> = rows.iter().map(|row| row["minimum"].as_i64().unwrap()).collect();
+        prices.sort_unstable();
+        prices
+    };
+    for (query, expected) in [
+        ("", vec![10, 30, 40, 50]),
+        ("&departure_date=2030-01-02", vec![20]),
+        ("&departure_from=2030-01-02", vec![20, 30, 40, 50]),
+        ("&departure_to=2030-01-01", vec![10]),
+        ("&currency=eur", vec![30]),
+        ("&return_date=2030-01-08", vec![50]),
+        ("&until=2026-01-01T00:00:00Z", vec![]),
+    ] {
+        assert_eq!(lowest(rows(&archive, query).await), expected, "{query}");
+    }
+    let stranger = archive.app.request("GET", FARES).header("x-api-key", "another-key-0123456789");
+    assert_eq!(archive.app.send(stranger).await.json()["data"], json!([]));
+}
+
+#[tokio::test]
+async fn markets_and_stays_of_hotels_are_told_apart() {
+    let archive = Archive::open().await;
+    let stay = |market: &str, checkout: &str, price| {
+        let body = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": checkout, "proxy_country": market});
+        archive.seen("hotels/by-name", body, -60, Some(price))
+    };
+    archive.keep(&[stay("de", "2030-01-06", 100), stay("de", "2030-01-07", 190), stay("us", "2030-01-06", 120)]).await;
+    let path = "/v1/history/hotels/series?hotel_name=Grand+Hotel";
+    for (query, expected) in [
+        ("", json!([["de", 2, 100], ["us", 1, 120]])),
+        ("&proxy_country=US", json!([["us", 1, 120]])),
+        ("&checkout_date=2030-01-07", json!([["de", 1, 190]])),
+        ("&adults=2", json!([["de", 2, 100], ["us", 1, 120]])),
+        ("&adults=3", json!([])),
+        ("&checkin_date=2030-01-06", json!([])),
+    ] {
+        let answer = archive.app.get(&format!("{path}{query}")).await.json();
+        let mut rows = told(answer["data"].as_array().unwrap(), &["proxy_country", "prices", "minimum"]);
+        rows.sort_by_key(|row| row[0].to_string());
+        assert_eq!(Value::from(rows), expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn more_products_than_an_answer_takes_are_said_and_files_have_them_all() {
+    let archive = Archive::open().await;
+    let trips: Vec<_> = (0..30)
+        .flat_map(|party| {
+            let body =
+                json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05", "max_price": 100 + party});
+            [-60, -60 * 30].map(|minutes| archive.seen("flights/oneway", body.clone(), minutes, Some(party + 1)))
+        })
+        .collect();
+    archive.keep(&trips).await;
+    let answer = archive.app.get(FARES).await.json();
+    assert_eq!((answer["data"].as_array().unwrap().len(), &answer["truncated"]), (24, &json!(true)));
+    let narrow = archive.app.get(&format!("{FARES}&currency=EUR")).await.json();
+    assert_eq!((&narrow["data"], &narrow["truncated"], &narrow["timezone"]), (&json!([]), &json!(false), &json!("UTC")));
+
+    let file = |form: &str| {
+        archive.app.send(archive.app.request("GET", FARES).header("x-api-key", KEY).header("accept", form.to_owned()))
+    };
+    let lines = file("application/x-ndjson").await;
+    let lines: Vec<Value> = lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 60);
+    assert_eq!(lines[..24], answer["data"].as_array().unwrap()[..], "in one order");
+    let csv = file("text/csv").await;
+    assert_eq!(csv.header("content-disposition"), "attachment; filename=\"flights-series.csv\"");
+    let csv = csv.text();
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let names = reader.headers().unwrap().clone();
+    assert_eq!((&names[0], names.iter().next_back()), ("bucket", Some("degraded_share")));
+    let of = |row: &csv::StringRecord, name: &str| row[names.iter().position(|column| column == name).unwrap()].to_owned();
+    let read: Vec<_> = reader.records().map(Result::unwrap).map(|row| (of(&row, "bucket"), of(&row, "median"))).collect();
+    let told = |row: &Value| (row["bucket"].as_str().unwrap().to_owned(), row["median"].to_string());
+    assert_eq!(read, lines.iter().map(told).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_said() {
+    let archive = Archive::open().await;
+    for (path, words) in [
+        ("flights/series?from_airport=TLV", "`to_airport` is missing"),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&bucket=month",
+            "`bucket` holds \"month\"; allowed: one of `day`, `week`",
+        ),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&timezone=London",
+            "`timezone` holds \"London\"; allowed: an IANA time zone",
+        ),
+        ("flights/series?from_airport=TLV&to_airport=LHR&timezone=../etc/passwd", "`timezone` holds"),
+        ("flights/series?from_airport=TLV&to_airport=LHR&timezone=%2B02:00", "`timezone` holds"),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&since=2026-01-01T00:00:00Z&until=2027-06-01T00:00:00Z",
+            "`until` holds \"2027-06-01T00:00:00Z\"; allowed: a time up to 2027-02-05T00:00:00Z",
+        ),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&since=2020-01-01T00:00:00Z",
+            "`until` is missing; allowed: a time up to",
+        ),
+        ("flights/series?from_airport=TLV&to_airport=LHR&since=2999-01-01T00:00:00Z", "`since` holds"),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01",
+            "`departure_date` holds",
+        ),
+        ("hotels/series?bucket=day", "`hotel_name` is missing; allowed: exactly one of"),
+    ] {
+        let answer = archive.app.get(&format!("/v1/history/{path}")).await;
+        assert_eq!(answer.kind(), "400 invalid_request", "{path}");
+        assert!(answer.message().starts_with(words), "{path}: {}", answer.message());
+    }
+}
+
+/// A statement of the program, with the values of its parameters written in, in the order of its parameters.
+fn filled(words: &str, values: &[&str]) -> String {
+    let all = statements::queries();
+    let statement = all.iter().find(|one| one.is(words)).unwrap_or_else(|| panic!("no statement begins with {words}"));
+    let mut sql = statement.words();
+    for (at, value) in values.iter().enumerate().rev() {
+        sql = sql.replace(&format!("${}", at + 1), &format!("({value})"));
+    }
+    sql
+}
+
+async fn plan(archive: &Archive, sql: &str) -> String {
+    let rows = sqlx::raw_sql(AssertSqlSafe(format!("explain (costs off) {sql}"))).fetch_all(archive.db.pool()).await.unwrap();
+    rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
+}
+
+/// What is never met: a pass over a table that grows with the history.
+#[tokio::test]
+async fn with_much_history_every_question_goes_by_an_index() {
+    let archive = Archive::open().await;
+    archive.keep(&[archive.fare("2030-01-01", 0, Some(200))]).await;
+    super::seed::routes(archive.db.pool(), archive.tenant, 20, 50, 200).await;
+    let (tenant, any) = (format!("'{}'::uuid", archive.tenant.uuid()), "null");
+    let endpoints = "array['flights/oneway', 'flights/roundtrip']";
+    let (since, until) = ("now() - interval '200 days'", "now()");
+    let product = [&tenant, endpoints, "'LHR'", "'RAH'", any, any, any, any];
+    let list = |first: &str, cursor: [&str; 3]| {
+        let tail = [first, first, any, any, any, cursor[0], cursor[1], cursor[2], "51"];
+        filled(
+            "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date",
+            &[&product[..], &tail].concat(),
+        )
+    };
+    let cursor = ["now() - interval '20 days'", "gen_random_uuid()", "1"];
+    let buckets = |first: &str| {
+        let tail = [first, first, any, since, until, "'UTC'", "'1 day'", any, any, "13"];
+        filled(
+            "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, (b.begins",
+            &[&product[..], &tail].concat(),
+        )
+    };
+    let calendar = {
+        let tail = ["current_date", "current_date + 60", any, any, any, any, any, "5001"];
+        filled(
+            "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date",
+            &[&product[..], &tail].concat(),
+        )
+    };
+    let day = "current_date + 10";
+    for (what, sql) in [
+        ("the first page", list(any, [any; 3])),
+        ("a later page", list(any, cursor)),
+        ("a page of one date", list(day, [any; 3])),
+        ("buckets of all dates", buckets(any)),
+        ("buckets of one date", buckets(day)),
+        ("the calendar", calendar),
+    ] {
+        let plan = plan(&archive, &sql).await;
+        // Months without a row, and the handful of products, may be passed over.
+        let passes: Vec<_> = plan
+            .lines()
+            .filter(|line| line.contains("Seq Scan on") && !line.contains("Seq Scan on series"))
+            .filter(|line| super::seed::is_of_a_full_month(line))
+            .collect();
+        assert!(passes.is_empty(), "{what}: {passes:?}\n{plan}");
+        assert!(plan.contains("Index") && (what == "the calendar" || plan.contains("observations_y")), "{what}:\n{plan}");
+        if what.ends_with("page") {
+            assert!(!plan.contains("Bitmap Heap Scan on observations"), "{what}: in the order of the index:\n{plan}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The catalogue of a migrated database: whether its tables could be spread over several by tenant (docs/scaling.md).
+
+use sqlx::PgPool;
+
+use crate::support::db::{TestDb, connect, execute};
+
+/// Keys of tables with a tenant that do not begin with it, and why that is no obstacle.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("tenant_keys primary key (key_id, fingerprint)", "the directory that finds the tenant: small, and the same everywhere"),
+    ("passed_keys primary key (key_id, fingerprint)", "the directory too: keys that have passed on, for two days"),
+    ("tenants primary key (tenant_id)", "the tenant itself"),
+];
+
+/// Tables without a tenant, and why.
+const TENANTLESS: &[(&str, &str)] = &[
+    ("_sqlx_migrations", "which migrations have run"),
+    ("circuits", "one of each API of the marketplace, for all callers"),
+    ("installation", "one row: the number of this database"),
+    ("retiring_partitions", "partitions that are being taken away"),
+    ("workers", "leases of processes, which work for all callers"),
+];
+
+/// Every primary key, unique index and foreign key of a table with a tenant that does not have it first, on both ends.
+async fn breaking(pool: &PgPool) -> Vec<String> {
+    let keys = "
+        with tables as (
+            select c.oid, c.relname, a.attnum as tenant
+            from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped
+            where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
+        ), columns as (
+            select c.oid as relid, k.keys, string_agg(a.attname, ', ' order by k.place) as names
+            from pg_class c
+            cross join lateral (
+                select n.conkey as keys, u.attnum, u.place from pg_constraint n, unnest(n.conkey) with ordinality u (attnum, place) where n.conrelid = c.oid
+                union
+                select x.indkey::int2[], u.attnum, u.place from pg_index x, unnest(x.indkey::int2[]) with ordinality u (attnum, place) where x.indrelid = c.oid
+            ) k
+            join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum
+            group by 1, 2
+        )
+        select t.relname || case when x.indisprimary then ' primary key (' else ' unique index (' end || n.names || ')'
+        from tables t join pg_index x on x.indrelid = t.oid and x.indisunique
+        left join columns n on n.relid = t.oid and n.keys = x.indkey::int2[]
+        where x.indkey[0] <> t.tenant or x.indisprimary and t.relname = 'tenants'
+        union all
+        select t.relname || ' foreign key (' || n.names || ')'
+        from tables t join pg_constraint f on f.conrelid = t.oid and f.contype = 'f'
+        left join columns n on n.relid = t.oid and n.keys = f.conkey
+        left join tables r on r.oid = f.confrelid
+        where (f.conkey[1] <> t.tenant or f.confkey[1] is distinct from r.tenant)
+        order by 1";
+    sqlx::query_scalar(keys).fetch_all(pool).await.unwrap()
+}
+
+async fn tenantless(pool: &PgPool) -> Vec<String> {
+    let tables = "
+        select c.relname::text from pg_class c
+        where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
+          and not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and a.attnotnull)
+        order by 1";
+    sqlx::query_scalar(tables).fetch_all(pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_table_can_be_spread_by_tenant() {
+    let db = TestDb::new().await;
+    let mut expected: Vec<_> = EXCEPTIONS.iter().map(|(key, _)| (*key).to_owned()).collect();
+    expected.sort();
+    assert_eq!(
+        breaking(db.pool()).await,
+        expected,
+        "a key that does not begin with tenant_id, or an exception that is none any more"
+    );
+    let expected: Vec<_> = TENANTLESS.iter().map(|(table, _)| (*table).to_owned()).collect();
+    assert_eq!(tenantless(db.pool()).await, expected, "a table without a tenant, or an exception that is none any more");
+}
+
+/// The rule can be broken, and that is seen.
+#[tokio::test]
+async fn a_table_that_breaks_the_rule_is_named() {
+    let db = TestDb::new().await;
+    let mut conn = connect(&db.connect_options()).await;
+    let tables = "
+        create table one (id uuid primary key, tenant_id uuid not null references tenants);
+        create table two (tenant_id uuid not null, id uuid, other uuid references one, primary key (tenant_id, id), unique (id, tenant_id));
+        create table three (id uuid)";
+    execute(&mut conn, tables).await.unwrap();
+    let seen = breaking(db.pool()).await;
+    for key in ["one primary key (id)", "two unique index (id, tenant_id)", "two foreign key (other)"] {
+        assert!(seen.contains(&key.to_owned()), "{key}: {seen:?}");
+    }
+    assert!(tenantless(db.pool()).await.contains(&"three".to_owned()));
+}
+
+/// Statements may go to one shard alone only if they say which: that is held by `isolation::forgotten`. Here: nothing counts up by itself
+/// over all tenants but what no tenant sees.
+#[tokio::test]
+async fn no_number_is_shared_by_tenants() {
+    let db = TestDb::new().await;
+    let sequences: Vec<String> = sqlx::query_scalar(
+        "select d.refobjid::regclass::text from pg_class s join pg_depend d on d.objid = s.oid and d.deptype in ('a', 'i')
+         where s.relkind = 'S' and s.relnamespace = 'public'::regnamespace order by 1",
+    )
+    .fetch_all(db.pool())
+    .await
+    .unwrap();
+    assert_eq!(sequences, ["workers"], "numbers of processes");
+}

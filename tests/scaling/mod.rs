@@ -1,0 +1,5 @@
+//! More than one machine: what lets the tables be spread, and several processes on one database.
+
+mod catalogue;
+mod processes;
+mod replica;
