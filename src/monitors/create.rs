@@ -66,7 +66,7 @@ async fn place(conn: &mut PgConnection, desk: Desk<'_>, tenant: TenantId, checke
     };
     store::insert(conn, tenant, id, &written, terms.grant, desk.now).await?;
     // SEAM(webhooks): `request.webhook_url` is checked and not yet kept. Here `webhooks::endpoint::open` is called with it, in this
-    // transaction, and gives the secret that `webhook_secret` shows once.
+    // transaction, and gives the secret that `webhook_secret` shows once: not in the answer that `post.keep` keeps.
     let mut monitor = read::stored(conn, tenant, id, desk.now).await?;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
     monitor.forecast = Some(forecast::forecast(conn, tenant, schedule, plan, ceiling, desk.now).await?);

@@ -16,6 +16,7 @@ pub async fn delete(desk: Desk<'_>, id: MonitorId) -> Result<(), MonitorError> {
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
+    // SEAM(webhooks): `webhooks::endpoint::close` before, which destroys the secrets; the endpoint's row goes with the monitor's.
     store::delete(&mut tx, tenant, id, GrantId::from(monitor.grant_id)).await?;
     tx.commit().await?;
     Ok(())
