@@ -43,7 +43,7 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    let answered = monitors::create::create(desk, &body, key.as_ref()).await?;
+    let answered = monitors::create::create(desk, app.guard(), &body, key.as_ref()).await?;
     let location = [(LOCATION, format!("/v1/monitors/{}", answered.answer.id))];
     Ok((StatusCode::CREATED, location, once(&answered)).into_response())
 }
@@ -93,7 +93,7 @@ pub(super) async fn update(
     JsonObject(body): JsonObject<SCAN_BODY>,
 ) -> Result<Json<Monitor>, ApiError> {
     let desk = desk(&app, &caller)?;
-    Ok(Json(monitors::update::update(desk, monitor_id(&id)?, &body).await?))
+    Ok(Json(monitors::update::update(desk, app.guard(), monitor_id(&id)?, &body).await?))
 }
 
 /// List the slots of a monitor

@@ -13,6 +13,7 @@ use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError, lock_orders};
 use crate::tenants::{self, GrantTerms, Purpose};
+use crate::webhooks::{Guard, endpoint};
 
 /// The most monitors of a caller (security.md, "Limits").
 pub const MAX_MONITORS: i64 = 1_000;
@@ -20,13 +21,14 @@ pub const MAX_MONITORS: i64 = 1_000;
 /// As long as the monitor lives: a time that no monitor sees.
 pub(super) const FOR_LIFE: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
-/// Checks and stores a monitor, with the key of this request sealed for its runs; its next slot comes by itself.
+/// Checks and stores a monitor whose webhook the guard lets through, with the key of this request sealed for its runs; its next slot comes by itself.
 ///
 /// # Errors
 /// `Faults` with every fault of the body, of its schedule and of the scan that its next slot would make; `InvalidState` at the bound of
 /// monitors; `IdempotencyMismatch`; `Database`.
 pub async fn create(
     desk: Desk<'_>,
+    guard: Guard,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
 ) -> Result<Answered<Monitor>, MonitorError> {
@@ -34,7 +36,7 @@ pub async fn create(
     if let Some(answer) = post.repeated(desk).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    let checked = checked(body.clone(), desk.now).await?;
+    let checked = checked(body.clone(), guard, desk.now).await?;
 
     let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
@@ -43,8 +45,11 @@ pub async fn create(
     }
     lock_orders(&mut tx, tenant).await?;
     refuse_too_many(store::count(&mut tx, tenant).await?)?;
-    let answer = place(&mut tx, desk, tenant, &checked).await?;
+    let mut answer = place(&mut tx, desk, tenant, &checked).await?;
+    let secret = answer.webhook_secret.take();
     post.keep(&mut tx, tenant, &answer).await?;
+    // Shown, and kept nowhere in the clear.
+    answer.webhook_secret = secret;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
 }
@@ -65,9 +70,12 @@ async fn place(conn: &mut PgConnection, desk: Desk<'_>, tenant: TenantId, checke
         next_slot: Some(*next_slot),
     };
     store::insert(conn, tenant, id, &written, terms.grant, desk.now).await?;
-    // SEAM(webhooks): `request.webhook_url` is checked and not yet kept. Here `webhooks::endpoint::open` is called with it, in this
-    // transaction, and gives the secret that `webhook_secret` shows once: not in the answer that `post.keep` keeps.
+    let secret = match &request.webhook_url {
+        Some(url) => Some(endpoint::open(conn, desk.ring, tenant, id, url.as_str(), desk.now).await?),
+        None => None,
+    };
     let mut monitor = read::stored(conn, tenant, id, desk.now).await?;
+    monitor.webhook_secret = secret;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
     monitor.forecast = Some(forecast::forecast(conn, tenant, schedule, plan, ceiling, desk.now).await?);
     Ok(monitor)

@@ -27,6 +27,7 @@ pub mod update;
 
 use crate::contract::Faults;
 use crate::scans::ScanError;
+use crate::webhooks::WebhookError;
 
 /// Why a monitor is not made, changed or found. Nothing was stored then.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,16 @@ impl<E: Into<ScanError>> From<E> for MonitorError {
         match error.into() {
             ScanError::NotFound => Self::NotFound,
             other => Self::Order(other),
+        }
+    }
+}
+
+impl From<WebhookError> for MonitorError {
+    fn from(error: WebhookError) -> Self {
+        match error {
+            WebhookError::Database(error) => error.into(),
+            WebhookError::NoEndpoint => Self::NotFound,
+            other => Self::Order(ScanError::InvalidState(other.to_string())),
         }
     }
 }

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use super::relative::resolved;
 use super::schedule::Schedule;
-use crate::contract::monitors::{MonitorRequest, Rule, ScheduleRequest};
+use crate::contract::monitors::{MonitorRequest, Rule, ScheduleRequest, WebhookUrl};
 use crate::contract::scans::Priority;
 use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
 use crate::scans::plan::{Plan, earliest_today, plan};
+use crate::webhooks::Guard;
 
 /// A monitor that can be.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(super) struct Checked {
 }
 
 /// Reads a monitor's body: every fault of it, of its schedule, of the scan that its next slot would make, of its rules beside that scan.
-pub(super) fn check(body: &Map<String, Value>, now: Timestamp) -> Result<Checked, Faults> {
+pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> Result<Checked, Faults> {
     let mut faults = Faults::default();
     let request = MonitorRequest::from_body(body).map_err(|wrong| faults.merge(wrong)).ok();
     // What can be read is looked at in any case, so that all faults are told at once.
@@ -30,6 +31,10 @@ pub(super) fn check(body: &Map<String, Value>, now: Timestamp) -> Result<Checked
     let schedule = written.as_ref().and_then(Schedule::of);
     if let (Some(written), Some(schedule)) = (&written, &schedule) {
         faults.merge(schedule.check(written, now).err().unwrap_or_default());
+    }
+    let url = body.get("webhook_url").and_then(|url| WebhookUrl::read(url).ok());
+    if let Some(fault) = url.and_then(|url| guard.check_field("webhook_url", url.as_str()).err()) {
+        faults.push(fault);
     }
     let next_slot = schedule.as_ref().and_then(|schedule| schedule.after(now));
     let plan = body.get("scan").and_then(Value::as_object).and_then(|scan| {
@@ -106,8 +111,8 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
 }
 
 /// The same on a thread where long work disturbs nobody.
-pub(super) async fn checked(body: Map<String, Value>, now: Timestamp) -> Result<Checked, Faults> {
-    match tokio::task::spawn_blocking(move || check(&body, now)).await {
+pub(super) async fn checked(body: Map<String, Value>, guard: Guard, now: Timestamp) -> Result<Checked, Faults> {
+    match tokio::task::spawn_blocking(move || check(&body, guard, now)).await {
         Ok(checked) => checked,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }

@@ -13,8 +13,10 @@ use crate::contract::monitors::{
     Monitor, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery,
     SlotKind, SlotOutcome, SlotPage, SlotsQuery,
 };
+use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
+use crate::webhooks::endpoint;
 
 const MONITORS: &str = "monitors";
 const SLOTS: &str = "slots";
@@ -100,11 +102,14 @@ async fn monitors_of(
     };
     let months: Vec<_> = rows.iter().filter_map(month).collect();
     let spent: HashMap<_, _> = store::spent(conn, tenant, &months).await?.into_iter().collect();
-    Ok(rows.into_iter().map(|row| shown(row, &spent)).collect())
+    let ids: Vec<_> = rows.iter().map(|row| row.monitor_id.into()).collect();
+    let mut webhooks = endpoint::show_all(conn, tenant, &ids).await?;
+    Ok(rows.into_iter().map(|row| shown(row, &spent, &mut webhooks)).collect())
 }
 
-fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>) -> Monitor {
+fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>, webhooks: &mut HashMap<MonitorId, Webhook>) -> Monitor {
     let id = MonitorId::from(row.monitor_id);
+    let webhook = webhooks.remove(&id);
     let pause = row.pause.as_deref().and_then(MonitorPause::parse);
     Monitor {
         id,
@@ -113,7 +118,8 @@ fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>) -> Monitor {
         scan: object(row.scan),
         // They were read when they were stored.
         alerts: serde_json::from_value(row.rules).unwrap_or_default(),
-        webhook_url: None,
+        webhook_url: webhook.as_ref().map(|webhook| webhook.url.clone()),
+        webhook,
         webhook_secret: None,
         status: if pause.is_some() { MonitorStatus::Paused } else { MonitorStatus::Active },
         status_reason: pause,

@@ -2,16 +2,19 @@
 
 use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::{Map, Value, json};
+use sqlx::PgConnection;
 
 use super::order::checked;
 use super::store::{self, LockedMonitor, Written};
 use super::{MonitorError, forecast, read};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
+use crate::contract::webhooks::ShownSecret;
 use crate::db;
-use crate::ids::MonitorId;
+use crate::ids::{MonitorId, TenantId};
 use crate::scans::Desk;
 use crate::tenants;
+use crate::webhooks::{Guard, endpoint};
 
 /// What `null` takes away.
 const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
@@ -22,7 +25,7 @@ const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
 ///
 /// # Errors
 /// `Faults`; `NotFound`; `Database`.
-pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) -> Result<Monitor, MonitorError> {
+pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<String, Value>) -> Result<Monitor, MonitorError> {
     MonitorPatch::from_body(body)?;
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
@@ -31,9 +34,11 @@ pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) ->
     let merged = merged(&monitor, body);
     let request = MonitorRequest::from_body(&merged)?;
     let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
-    let checked = match checked(merged, desk.now).await {
+    let checked = match checked(merged, guard, desk.now).await {
         Ok(checked) => Some(checked),
-        Err(faults) if ["schedule", "scan", "alerts"].into_iter().any(given) => return Err(MonitorError::faults(faults)),
+        Err(faults) if ["schedule", "scan", "alerts", "webhook_url"].into_iter().any(given) => {
+            return Err(MonitorError::faults(faults));
+        }
         Err(_) => None,
     };
 
@@ -55,8 +60,9 @@ pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) ->
         next_slot,
     };
     store::update(&mut tx, tenant, id, &written, desk.now).await?;
-    // SEAM(webhooks): a `webhook_url` that is given changes the endpoint's address, one that is null closes it.
+    let secret = change_webhook(&mut tx, desk, tenant, id, body.get("webhook_url")).await?;
     let mut answer = read::stored(&mut tx, tenant, id, desk.now).await?;
+    answer.webhook_secret = secret;
     if let Some(checked) = &checked {
         let ceiling = request.max_requests_per_month.map(|max| max.get());
         let (schedule, plan) = (&checked.schedule, &checked.plan);
@@ -64,6 +70,25 @@ pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) ->
     }
     tx.commit().await?;
     Ok(answer)
+}
+
+/// Opens, moves or closes the webhook as a change says; the secret of one that is opened.
+async fn change_webhook(
+    conn: &mut PgConnection,
+    desk: Desk<'_>,
+    tenant: TenantId,
+    id: MonitorId,
+    given: Option<&Value>,
+) -> Result<Option<ShownSecret>, MonitorError> {
+    match given {
+        None => {}
+        Some(Value::String(url)) => match endpoint::show(conn, tenant, id).await? {
+            None => return Ok(Some(endpoint::open(conn, desk.ring, tenant, id, url, desk.now).await?)),
+            Some(_) => endpoint::change_url(conn, tenant, id, url).await?,
+        },
+        Some(_) => endpoint::close(conn, tenant, id, desk.now).await?,
+    }
+    Ok(None)
 }
 
 /// The body of the monitor as it would be, as if it were sent whole.

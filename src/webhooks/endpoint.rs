@@ -3,6 +3,8 @@
 //! Every function works inside its caller's transaction, after the monitor's row and before its deliveries. A URL was checked by the
 //! [`Guard`](super::Guard) before.
 
+use std::collections::HashMap;
+
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
@@ -105,7 +107,19 @@ pub async fn rotate_secret(
 /// # Errors
 /// When the database does not answer.
 pub async fn show(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<Webhook>> {
-    store::show(conn, tenant, monitor).await
+    Ok(store::show(conn, tenant, &[monitor]).await?.pop().map(|(_, webhook)| webhook))
+}
+
+/// The webhooks of those monitors that have one.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn show_all(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    monitors: &[MonitorId],
+) -> sqlx::Result<HashMap<MonitorId, Webhook>> {
+    Ok(store::show(conn, tenant, monitors).await?.into_iter().collect())
 }
 
 async fn keep(

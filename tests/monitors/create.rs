@@ -84,7 +84,7 @@ async fn what_cannot_be_is_told_all_at_once() {
         "`alerts[1].amount` is missing",
         "`alerts[2].percent` holds 0",
         "did you mean `percent`?",
-        "`webhook_url` holds \"http://example.com\"; allowed: an https URL",
+        "`webhook_url` holds a value that is not shown; allowed: an https URL on port 443",
         "`max_requests_per_month` holds 0",
         "did you mean `webhook_url`?",
     ] {

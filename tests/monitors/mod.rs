@@ -4,6 +4,7 @@ mod control;
 mod create;
 mod kill;
 mod tick;
+mod webhook;
 mod year;
 
 use std::sync::Arc;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use farescan::config::WebhookConfig;
 use farescan::monitors::create::create;
 use farescan::scans::Desk;
 use farescan::search::CallerKey;
+use farescan::webhooks::Guard;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use jiff_sqlx::ToSqlx as _;
@@ -72,7 +74,14 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
     let mut ids = Vec::new();
     for place in &PLACES {
         let body = with(&json!({"schedule": {"cron": place.cron, "timezone": place.zone}}));
-        ids.push(create(desk, body.as_object().unwrap(), None).await.unwrap().answer.id.to_string());
+        ids.push(
+            create(desk, Guard::new(&WebhookConfig::default()), body.as_object().unwrap(), None)
+                .await
+                .unwrap()
+                .answer
+                .id
+                .to_string(),
+        );
     }
     let last = PLACES.iter().filter_map(|place| place.expected().last().copied()).max().unwrap();
 
@@ -80,32 +89,9 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
     let mut now = at(FIRST);
     let mut processes = [connections(&office), connections(&office)];
     while now <= last {
-        // Two processes come to the slot, a little late as clocks are; now and then one or both are killed somewhere in it.
+        // A little late, as clocks are.
         let late = now + SignedDuration::from_millis(i64::try_from(dice.below(2_000)).unwrap());
-        let mut running = Vec::new();
-        for process in &processes {
-            let runner = ticker(process);
-            let task = tokio::spawn(async move { runner.tick(late).await });
-            if dice.below(3) == 0 {
-                let (abort, after) = (task.abort_handle(), Duration::from_micros(dice.below(12_000)));
-                tokio::spawn(async move {
-                    tokio::time::sleep(after).await;
-                    abort.abort();
-                });
-            }
-            running.push(task);
-        }
-        for (task, process) in running.into_iter().zip(&mut processes) {
-            match task.await {
-                Ok(pass) => assert_eq!(pass.unwrap().failed, 0),
-                Err(killed) => {
-                    assert!(killed.is_cancelled(), "{killed}");
-                    kills += 1;
-                    // Its connections go with a process.
-                    std::mem::replace(process, connections(&office)).close().await;
-                }
-            }
-        }
+        kills += come(&office, &mut processes, late, &mut dice).await;
         // Whoever comes next finds what they left, once the database has seen that they are gone.
         now = loop {
             passes += 1;
@@ -130,6 +116,35 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
     each_with_its_date(&office).await;
     assert!(kills > 20, "{kills} were killed in time");
     println!("{slots} slots in {} zones, {passes} passes, {kills} of them killed", PLACES.len());
+}
+
+/// The processes come to a slot at once; now and then one or both are killed somewhere in it. Gives how many were.
+async fn come(office: &Office, processes: &mut [PgPool], late: Timestamp, dice: &mut Dice) -> usize {
+    let (mut running, mut kills) = (Vec::new(), 0);
+    for process in processes.iter() {
+        let runner = ticker(process);
+        let task = tokio::spawn(async move { runner.tick(late).await });
+        if dice.below(3) == 0 {
+            let (abort, after) = (task.abort_handle(), Duration::from_micros(dice.below(12_000)));
+            tokio::spawn(async move {
+                tokio::time::sleep(after).await;
+                abort.abort();
+            });
+        }
+        running.push(task);
+    }
+    for (task, process) in running.into_iter().zip(processes) {
+        match task.await {
+            Ok(pass) => assert_eq!(pass.unwrap().failed, 0),
+            Err(killed) => {
+                assert!(killed.is_cancelled(), "{killed}");
+                kills += 1;
+                // Its connections go with a process.
+                std::mem::replace(process, connections(office)).close().await;
+            }
+        }
+    }
+    kills
 }
 
 /// The slots of a monitor are those of its place, each with a scan.

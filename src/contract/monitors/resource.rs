@@ -2,6 +2,7 @@
 
 use super::rule::Rule;
 use crate::contract::scans::{PlanCost, RequestRange};
+use crate::contract::webhooks::{ShownSecret, Webhook};
 use crate::contract::words::words;
 use crate::ids::{MonitorId, ScanId};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ use utoipa::ToSchema;
         "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
     },
     "alerts": [{"type": "price_below", "amount": 200}],
-    "webhook_url": null, "webhook_secret": null,
+    "webhook_url": null, "webhook": null, "webhook_secret": null,
     "status": "active", "status_reason": null,
     "next_slot": "2026-12-02T06:00:00Z",
     "last_slot": {
@@ -46,8 +47,11 @@ pub struct Monitor {
     pub alerts: Vec<Rule>,
     /// Whom to tell.
     pub webhook_url: Option<String>,
-    /// What its deliveries are signed with: in the answer that made it, and never again.
-    pub webhook_secret: Option<String>,
+    /// How its webhook stands: whether it is switched off and why, when it last took a delivery.
+    pub webhook: Option<Webhook>,
+    /// What its deliveries are signed with: in the answer that opened the webhook, and never again, not even where that request is
+    /// repeated with its `Idempotency-Key`.
+    pub webhook_secret: Option<ShownSecret>,
     /// Whether its slots come.
     pub status: MonitorStatus,
     /// Why it is paused.

@@ -16,7 +16,6 @@ fn rows() -> [Row; 6] {
     let long = |length: usize| format!("https://h.example/{}", "a".repeat(length - "https://h.example/".len()));
     let urls = json!(["https://h.example", "https://h.example:8443/x?y=z", long(2000)]);
     let no_urls = json!([
-        "http://h.example",
         "https://",
         "h.example",
         "https://u:p@h.example",

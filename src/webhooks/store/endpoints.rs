@@ -118,20 +118,26 @@ pub(in crate::webhooks) async fn change_secrets(
 pub(in crate::webhooks) async fn show(
     conn: &mut PgConnection,
     tenant: TenantId,
-    monitor: MonitorId,
-) -> sqlx::Result<Option<Webhook>> {
-    let row = sqlx::query!(
-        "select url, off_at, off_reason, delivered_at, failing_since from webhook_endpoints where tenant_id = $1 and monitor_id = $2",
+    monitors: &[MonitorId],
+) -> sqlx::Result<Vec<(MonitorId, Webhook)>> {
+    let monitors: Vec<_> = monitors.iter().map(|monitor| monitor.uuid()).collect();
+    let rows = sqlx::query!(
+        "select monitor_id, url, off_at, off_reason, delivered_at, failing_since from webhook_endpoints
+         where tenant_id = $1 and monitor_id = any($2)",
         tenant.uuid(),
-        monitor.uuid(),
+        &monitors,
     )
-    .fetch_optional(conn)
+    .fetch_all(conn)
     .await?;
-    Ok(row.map(|row| Webhook {
-        url: row.url,
-        off_at: row.off_at.map(|time| time.to_jiff()),
-        off_reason: row.off_reason.as_deref().and_then(OffReason::parse),
-        delivered_at: row.delivered_at.map(|time| time.to_jiff()),
-        failing_since: row.failing_since.map(|time| time.to_jiff()),
-    }))
+    let shown = rows.into_iter().map(|row| {
+        let webhook = Webhook {
+            url: row.url,
+            off_at: row.off_at.map(|time| time.to_jiff()),
+            off_reason: row.off_reason.as_deref().and_then(OffReason::parse),
+            delivered_at: row.delivered_at.map(|time| time.to_jiff()),
+            failing_since: row.failing_since.map(|time| time.to_jiff()),
+        };
+        (row.monitor_id.into(), webhook)
+    });
+    Ok(shown.collect())
 }
