@@ -4,7 +4,8 @@
 //! One program with two faces. The **gateway** is the seven synchronous `/v1` endpoints: it checks a request before it costs
 //! anything, forwards it with the caller's own marketplace key and hands back the answer with its search status and quota. The
 //! **scanner** is the job API: it turns one request into a date-range or market scan, paces it inside the caller's plan, stores every
-//! answer with its search status, and asks again only what was degraded and only when told to.
+//! answer with its search status, and asks again only what was degraded and only when told to; it repeats a scan on a schedule, keeps the
+//! prices that were seen, and tells receivers.
 //!
 //! ```text
 //!  synchronous caller ─► http ─► upstream ─► marketplace (or the sandbox)
@@ -12,7 +13,8 @@
 //!  scan caller ─► http ─► scans ─► Postgres: scan + items, one transaction
 //!                                    │ claim: due lanes, fair, paced, leased
 //!                         apalis worker ─► upstream ─► attempt + answer + observation, one transaction
-//!  grid, history ◄─────── Postgres ◄────────┘
+//!  monitors (slot due) ─► scans             │
+//!  grid, history, usage ◄─ Postgres ◄───────┘ ─► webhooks
 //! ```
 //!
 //! # One search, synchronously
@@ -33,6 +35,12 @@
 //!
 //! If the process dies before *begin*, nothing was spent and the item is claimed again; if it dies after, the call may have been billed:
 //! the item ends `degraded`, `worker_lost`, and is not asked again unless its caller allowed that.
+//!
+//! # One slot of a monitor
+//!
+//! Every process with a worker ticks ([`monitors::tick`]). Whoever comes first to a slot that is due decides it in one transaction: its row
+//! in `monitor_slots`, its scan or the reason why there is none, the next slot. When the scan has ended its run is judged, once. What there
+//! is to tell becomes a delivery in the same transaction; [`webhooks`] sends it, signed, until it is taken or given up.
 //!
 //! # What always holds
 //!
@@ -65,9 +73,10 @@ pub mod tenants;
 
 pub mod account;
 pub mod history;
-pub mod monitors;
 pub mod scans;
+
 pub mod webhooks;
+pub mod monitors;
 
 pub mod queue;
 pub mod worker;
