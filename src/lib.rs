@@ -76,6 +76,7 @@ pub mod history;
 pub mod scans;
 
 pub mod webhooks;
+
 pub mod monitors;
 
 pub mod queue;
