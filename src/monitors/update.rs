@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::order::checked;
 use super::store::{self, LockedMonitor, Written};
-use super::{MonitorError, forecast, read};
+use super::{MonitorError, alerts, forecast, read};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::db;
@@ -55,6 +55,8 @@ pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) ->
         next_slot,
     };
     store::update(&mut tx, tenant, id, &written, desk.now).await?;
+    let rules = request.alerts.as_ref().map_or(&[][..], |rules| rules.as_slice());
+    alerts::changed(&mut tx, tenant, id, rules, searches_else(&monitor.scan, &request.scan), desk.now).await?;
     // SEAM(webhooks): a `webhook_url` that is given changes the endpoint's address, one that is null closes it.
     let mut answer = read::stored(&mut tx, tenant, id, desk.now).await?;
     if let Some(checked) = &checked {
@@ -64,6 +66,11 @@ pub async fn update(desk: Desk<'_>, id: MonitorId, body: &Map<String, Value>) ->
     }
     tx.commit().await?;
     Ok(answer)
+}
+
+/// Whether its runs will be about something else: prices of before do not compare with theirs.
+fn searches_else(before: &Value, after: &Map<String, Value>) -> bool {
+    ["endpoint", "request", "sweep"].into_iter().any(|part| before.get(part) != after.get(part))
 }
 
 /// The body of the monitor as it would be, as if it were sent whole.
