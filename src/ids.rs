@@ -135,6 +135,11 @@ prefixed_id!(
     DeliveryId,
     "dlv"
 );
+prefixed_id!(
+    /// An alert: a rule of a monitor that fired.
+    AlertId,
+    "alr"
+);
 
 #[cfg(test)]
 mod tests {

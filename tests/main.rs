@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod account;
+mod alerts;
 mod control;
 mod embedded;
 mod events;

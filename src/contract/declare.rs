@@ -66,7 +66,7 @@ macro_rules! request {
                     concat!($( $req_doc ),+),
                 ), )*
                 $( $crate::contract::field::FieldSpec::optional::<$opt_ty>(
-                    stringify!($opt),
+                    $crate::contract::declare::wire_name(stringify!($opt)),
                     concat!($( $opt_doc ),+),
                 )
                 $( .with_default(|| {
@@ -86,7 +86,7 @@ macro_rules! request {
             ) -> Result<Self, $crate::contract::fault::Faults> {
                 let mut reader = $crate::contract::read::BodyReader::new($what, Self::FIELDS, body);
                 $( let $req = reader.required::<$req_ty>(stringify!($req)); )*
-                $( let $opt = reader.optional::<$opt_ty>(stringify!($opt)); )*
+                $( let $opt = reader.optional::<$opt_ty>($crate::contract::declare::wire_name(stringify!($opt))); )*
                 $( $(
                     let $alias = reader.optional::<$alias_ty>(stringify!($alias));
                     $( let $target = $target.or($alias); )+
@@ -109,7 +109,7 @@ macro_rules! request {
                 ); )*
                 $( if let Some(value) = &self.$opt {
                     body.insert(
-                        stringify!($opt).to_owned(),
+                        $crate::contract::declare::wire_name(stringify!($opt)).to_owned(),
                         $crate::contract::field::FieldValue::to_value(value),
                     );
                 } )*
@@ -169,3 +169,11 @@ macro_rules! request {
     };
 }
 pub(crate) use request;
+
+/// The name on the wire of an optional field: `r#type` is `type` there.
+pub(crate) const fn wire_name(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}

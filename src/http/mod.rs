@@ -6,6 +6,7 @@
 
 mod account;
 mod admin;
+mod alerts;
 pub mod auth;
 mod deliveries;
 mod docs;
@@ -214,6 +215,9 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(monitors::control::pause))
         .routes(routes!(monitors::control::resume))
         .routes(routes!(monitors::slots))
+        .routes(routes!(alerts::of_monitor))
+        .routes(routes!(alerts::list))
+        .routes(routes!(alerts::read))
         // What was seen.
         .routes(routes!(history::flights))
         .routes(routes!(history::hotels))

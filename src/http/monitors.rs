@@ -19,11 +19,11 @@ use crate::ids::MonitorId;
 use crate::monitors::{self, MonitorError, read as look};
 
 /// The monitor of a path. What is no id names no monitor.
-fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
+pub(super) fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
     text.parse().map_err(|_| no_such_monitor())
 }
 
-fn no_such_monitor() -> ApiError {
+pub(super) fn no_such_monitor() -> ApiError {
     MonitorError::NotFound.into()
 }
 

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use super::alerts::scope;
 use super::relative::resolved;
 use super::schedule::Schedule;
-use crate::contract::monitors::{MonitorRequest, Rule, ScheduleRequest, WebhookUrl};
+use crate::contract::monitors::{MonitorRequest, Rule, RuleScope, ScheduleRequest, WebhookUrl};
 use crate::contract::scans::Priority;
 use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
 use crate::scans::plan::{Plan, earliest_today, plan};
@@ -99,6 +100,15 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
                 |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
             (!markets.iter().any(is_baseline))
                 .then(|| Fault::new("baseline", &parity.baseline.to_value(), "one of the swept markets"))
+        }
+        Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {
+            Some(Fault::new("percent", &drop.percent.to_value(), "a number below 100: no price drops by more"))
+        }
+        Rule::DropPercent(_) | Rule::NewLow(_)
+            if scope(rule) == RuleScope::Scan && swept("currency").is_some_and(|them| them.len() > 1) =>
+        {
+            let allowed = "`cell` for a scan in several currencies: prices of different currencies do not compare";
+            Some(Fault::new("scope", &RuleScope::Scan.to_value(), allowed))
         }
         Rule::PriceBelow(below) if swept("currency").is_some_and(|currencies| currencies.len() > 1) => {
             Some(Fault::new("amount", &below.amount.to_value(), "no `price_below` for a scan in several currencies"))

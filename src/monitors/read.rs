@@ -11,7 +11,7 @@ use super::schedule::Schedule;
 use super::store::{self, LastSlot, MonitorRow, SlotRow, Which};
 use crate::contract::monitors::{
     Monitor, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery,
-    SlotKind, SlotOutcome, SlotPage, SlotsQuery,
+    SlotJudgement, SlotKind, SlotOutcome, SlotPage, SlotsQuery,
 };
 use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
@@ -152,13 +152,20 @@ impl From<LastSlot> for MonitorSlot {
             reason: slot.reason,
             scan_id: slot.scan_id.map(Into::into),
             decided_at: slot.decided_at,
+            judged: slot.judged_at.map(|at| SlotJudgement {
+                at,
+                fired: slot.fired.unsigned_abs(),
+                alerts: slot.alerts.unsigned_abs(),
+                not_comparable: slot.not_comparable.unsigned_abs(),
+            }),
         }
     }
 }
 
 impl From<SlotRow> for MonitorSlot {
     fn from(row: SlotRow) -> Self {
-        let SlotRow { slot, kind, outcome, reason, scan_id, decided_at } = row;
-        LastSlot { slot: slot.to_jiff(), kind, outcome, reason, scan_id, decided_at: decided_at.to_jiff() }.into()
+        let SlotRow { slot, kind, outcome, reason, scan_id, decided_at, judged_at, fired, alerts, not_comparable } = row;
+        let (slot, decided_at, judged_at) = (slot.to_jiff(), decided_at.to_jiff(), judged_at.map(SqlTimestamp::to_jiff));
+        LastSlot { slot, kind, outcome, reason, scan_id, decided_at, judged_at, fired, alerts, not_comparable }.into()
     }
 }

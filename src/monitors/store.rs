@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use shown::{LastSlot, MonitorRow, SlotRow, Which, is_there, shown, slots};
-pub(super) use slots::{Decision, Run, live_runs, mark_judged, record, spent, take_run, to_judge};
+pub(super) use slots::{Decision, Run, live_runs, record, spent, take_run, to_judge};
 
 use crate::contract::Api;
 use crate::ids::{GrantId, MonitorId, TenantId};

@@ -204,15 +204,15 @@ impl Ticker {
         }
     }
 
-    /// Judges a run; false: it was judged meanwhile, or another process is at its monitor.
+    /// Judges a slot; false: it was judged meanwhile, another process is at its monitor, or its scan runs again.
     async fn judge(&self, run: &store::Run, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
         if !store::take_run(&mut tx, run).await? {
             return Ok(false);
         }
-        alerts::judge(&mut tx, run, now).await?;
+        let judged = alerts::judge(&mut tx, run, now).await?;
         tx.commit().await?;
-        Ok(true)
+        Ok(judged)
     }
 }
 

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::order::checked;
 use super::store::{self, LockedMonitor, Written};
-use super::{MonitorError, forecast, read};
+use super::{MonitorError, alerts, forecast, read};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::webhooks::ShownSecret;
@@ -60,6 +60,8 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
         next_slot,
     };
     store::update(&mut tx, tenant, id, &written, desk.now).await?;
+    let rules = request.alerts.as_ref().map_or(&[][..], |rules| rules.as_slice());
+    alerts::changed(&mut tx, tenant, id, rules, searches_else(&monitor.scan, &request.scan), desk.now).await?;
     let secret = change_webhook(&mut tx, desk, tenant, id, body.get("webhook_url")).await?;
     let mut answer = read::stored(&mut tx, tenant, id, desk.now).await?;
     answer.webhook_secret = secret;
@@ -89,6 +91,11 @@ async fn change_webhook(
         Some(_) => endpoint::close(conn, tenant, id, desk.now).await?,
     }
     Ok(None)
+}
+
+/// Whether its runs will be about something else: prices of before do not compare with theirs.
+fn searches_else(before: &Value, after: &Map<String, Value>) -> bool {
+    ["endpoint", "request", "sweep"].into_iter().any(|part| before.get(part) != after.get(part))
 }
 
 /// The body of the monitor as it would be, as if it were sent whole.

@@ -13,6 +13,7 @@
 //! (`queue`), HTTP (`http`).
 
 pub mod cancel;
+pub(crate) mod cells;
 pub mod compare;
 pub mod control;
 pub mod grid;

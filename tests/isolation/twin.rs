@@ -165,8 +165,13 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ("outcome", "case when t.scan_id is null then 'overlap' else 'late' end"),
             ("reason", "'twin'"),
             ("deleted_requests", "t.deleted_requests + 500"),
+            ("fired", "t.fired + 70"),
+            ("not_comparable", "t.not_comparable + 700"),
         ],
     ),
+    // Packed: of the whole scan, not armed.
+    ("rule_states", &[("states", r"'\x28b52ffd0458a100007b22223a7b2261726d6564223a66616c73657d7d43025588'::bytea")]),
+    ("alerts", &[("alert", "jsonb_set(t.alert::jsonb, '{price}', '7777')::json"), ("rule_type", "'stale'")]),
     ("scan_events", &[("last_id", "t.last_id + 1")]),
     ("search_outcomes", &[("outcome", "(select body from isolation.twin_answer)")]),
     ("deleted_usage", &[("attempts", "t.attempts + 1000"), ("requests", "t.requests + 1000")]),

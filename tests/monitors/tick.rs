@@ -27,7 +27,8 @@ async fn a_slot_makes_one_scan_with_its_dates_worked_out() {
     assert_eq!(
         slots[0],
         json!({
-            "slot": slot, "kind": "schedule", "outcome": "ran", "reason": null, "scan_id": scan["id"], "decided_at": slot
+            "slot": slot, "kind": "schedule", "outcome": "ran", "reason": null, "scan_id": scan["id"], "decided_at": slot,
+            "judged": null
         })
     );
     assert_eq!(scan["request"]["departure_date"], date.to_string());

@@ -3,20 +3,24 @@
 //! Here: what a caller sends and gets back. Not here: when a schedule's slots come and what becomes of them, nor when a rule fires
 //! (`monitors`).
 
+mod alert;
 mod list;
 mod request;
 mod resource;
 mod rule;
 mod schedule;
 
+pub use alert::{
+    Alert, AlertBaseline, AlertPage, AlertsQuery, MonitorAlerts, MonitorAlertsQuery, PriceMark, RuleState, SearchedShare,
+};
 pub use list::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
     Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot,
-    MonitorStatus, SlotKind, SlotOutcome, SlotPage,
+    MonitorStatus, SlotJudgement, SlotKind, SlotOutcome, SlotPage,
 };
 pub use rule::{
     Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent, Rule, RuleScope, RuleType, Runs,
-    SoldOut, Stale, VerdictLow,
+    RunsBack, SoldOut, Stale, VerdictLow,
 };
 pub use schedule::{CronText, ScheduleRequest, TimezoneName};

@@ -26,7 +26,8 @@ use utoipa::ToSchema;
     "next_slot": "2026-12-02T06:00:00Z",
     "last_slot": {
         "slot": "2026-12-01T06:00:00Z", "kind": "schedule", "outcome": "ran", "reason": null,
-        "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "decided_at": "2026-12-01T06:00:00.012Z"
+        "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "decided_at": "2026-12-01T06:00:00.012Z",
+        "judged": {"at": "2026-12-01T06:00:12Z", "fired": 1, "alerts": 1, "not_comparable": 0}
     },
     "requests": {"this_month": 30, "max_per_month": 2000},
     "key_custody": {"until": null},
@@ -156,6 +157,21 @@ pub struct MonitorSlot {
     pub scan_id: Option<ScanId>,
     /// When it was decided.
     pub decided_at: Timestamp,
+    /// What the alert rules made of it; null until its scan has ended, and where it was to have none.
+    pub judged: Option<SlotJudgement>,
+}
+
+/// What the alert rules made of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SlotJudgement {
+    /// When.
+    pub at: Timestamp,
+    /// How often rules fired, cells counted apart.
+    pub fired: u32,
+    /// How many alerts of that are on record: a thousand at most.
+    pub alerts: u32,
+    /// How many rules, cells counted apart, saw prices in a currency that does not compare with those before.
+    pub not_comparable: u32,
 }
 
 words! {

@@ -36,7 +36,8 @@ macro_rules! number {
             #[must_use]
             pub fn get(&self) -> Decimal {
                 let text = self.0.to_string();
-                text.parse().or_else(|_| Decimal::from_scientific(&text)).unwrap_or(Decimal::MAX)
+                // What is too small to be told from nothing is nothing.
+                text.parse().or_else(|_| Decimal::from_scientific(&text)).unwrap_or_default()
             }
         }
 
@@ -97,11 +98,21 @@ impl RearmPercent {
 }
 
 whole_number! {
-    /// How many runs a rule looks back.
+    /// How many runs in a row.
     pub struct Runs(u16): 1..=365, "an integer from 1 to 365";
 }
 
 impl Runs {
+    /// The documented default.
+    pub const SEVEN: Self = Self(7);
+}
+
+whole_number! {
+    /// How many prices a rule remembers.
+    pub struct RunsBack(u16): 1..=90, "an integer from 1 to 90";
+}
+
+impl RunsBack {
     /// The documented default.
     pub const SEVEN: Self = Self(7);
 }
@@ -124,15 +135,15 @@ request! {
 }
 
 request! {
-    /// Fires when the price is so many percent below the lowest of the last runs.
+    /// Fires when the price is so many percent below the lowest of the last runs, or more. The first run has nothing to compare with.
     pub struct DropPercent for "drop_percent" {
         required {
             /// By how many percent.
             percent: Percent;
         }
         optional {
-            /// Of how many runs before this one the lowest price counts.
-            runs: Runs = Runs::SEVEN => runs_or_default;
+            /// Of how many runs before this one that had a price the lowest counts.
+            runs: RunsBack = RunsBack::SEVEN => runs_or_default;
             /// What is looked at.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
             /// It can fire again once the price was so many percent above the price at which it fires.
@@ -155,7 +166,7 @@ request! {
 }
 
 request! {
-    /// Fires when the price is the lowest that the monitor has seen.
+    /// Fires when the price is lower than any that the monitor has seen before. The first run has nothing to compare with.
     pub struct NewLow for "new_low" {
         required {}
         optional {
@@ -169,7 +180,7 @@ request! {
 }
 
 request! {
-    /// Fires when there is a price where there was none.
+    /// Fires when there is a price where a whole answer had none. The first run has nothing to compare with.
     pub struct Available for "available" {
         required {}
         optional {
@@ -181,7 +192,7 @@ request! {
 }
 
 request! {
-    /// Fires when a whole answer has no price where there was one.
+    /// Fires when a whole answer has none where there was a price. The first run has nothing to compare with.
     pub struct SoldOut for "sold_out" {
         required {}
         optional {
@@ -244,6 +255,16 @@ macro_rules! rules {
                 /// The rule of this name.
                 $name($body),
             )+
+        }
+
+        impl RuleType {
+            /// The fields of such a rule.
+            #[must_use]
+            pub const fn fields(self) -> &'static [FieldSpec] {
+                match self {
+                    $( Self::$name => $body::FIELDS, )+
+                }
+            }
         }
 
         impl Rule {

@@ -4,8 +4,8 @@ use crate::contract::flights::{OnewayRequest, RoundtripRequest};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::contract::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
 use crate::contract::monitors::{
-    Available, DropPercent, MonitorPatch, MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PriceBelow, ScheduleRequest,
-    SlotsQuery, SoldOut, Stale, VerdictLow,
+    AlertsQuery, Available, DropPercent, MonitorAlertsQuery, MonitorPatch, MonitorRequest, MonitorsQuery, NewLow,
+    ParityGapPercent, PriceBelow, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
 };
 use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
@@ -136,6 +136,8 @@ fn every_body_is_described_by_its_table() {
         UsageQuery,
         RotateKeyRequest,
         LaneBounds,
+        AlertsQuery,
+        MonitorAlertsQuery,
         MonitorRequest,
         MonitorPatch,
         MonitorsQuery,
@@ -207,6 +209,7 @@ fn the_examples_of_answers_are_answers() {
         usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,
+        monitors::Alert,
         monitors::Monitor,
         scans::EventsReset,
         scans::ScanPreview,

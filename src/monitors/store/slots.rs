@@ -88,23 +88,24 @@ pub(in crate::monitors) async fn spent(
     Ok(rows.into_iter().map(|row| (row.id.into(), row.spent)).collect())
 }
 
-/// A run whose scan has ended and whose alert rules have not looked at it.
+/// A slot that its monitor's alert rules have not looked at and can: its scan has ended, or it should have had one and had none.
 #[derive(Debug, Clone)]
 pub(in crate::monitors) struct Run {
     pub(in crate::monitors) tenant: TenantId,
     pub(in crate::monitors) monitor: MonitorId,
     pub(in crate::monitors) slot: Timestamp,
     pub(in crate::monitors) kind: SlotKind,
-    pub(in crate::monitors) scan: ScanId,
+    pub(in crate::monitors) scan: Option<ScanId>,
 }
 
-/// Runs that can be judged, the oldest first.
+/// Slots that can be judged, the oldest first.
 pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query!(
-        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id as "scan_id!"
-           from monitor_slots s join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
-           where s.judged_at is null and s.scan_id is not null and c.finished_at is not null
-           order by s.slot limit $1"#,
+        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id
+         from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
+         where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
+           and (s.scan_id is null or c.finished_at is not null)
+         order by s.slot limit $1",
         most
     )
     .fetch_all(pool)
@@ -114,12 +115,12 @@ pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Res
         monitor: row.monitor_id.into(),
         slot: row.slot.to_jiff(),
         kind: SlotKind::parse(&row.kind).unwrap_or(SlotKind::Schedule),
-        scan: row.scan_id.into(),
+        scan: row.scan_id.map(ScanId::from),
     });
     Ok(run.collect())
 }
 
-/// Takes a run to judge it, under its monitor's lock; false: it was judged meanwhile, another process is at the monitor, or a run before
+/// Takes a slot to judge it, under its monitor's lock; false: it was judged meanwhile, another process is at the monitor, or a slot before
 /// it comes first.
 pub(in crate::monitors) async fn take_run(conn: &mut PgConnection, run: &Run) -> sqlx::Result<bool> {
     let locked = sqlx::query!(
@@ -136,8 +137,9 @@ pub(in crate::monitors) async fn take_run(conn: &mut PgConnection, run: &Run) ->
         "select from monitor_slots s
          where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.judged_at is null
            and not exists (
-               select from monitor_slots o join scans c on c.tenant_id = o.tenant_id and c.scan_id = o.scan_id
-               where o.tenant_id = $1 and o.monitor_id = $2 and o.slot < $3 and o.judged_at is null and c.finished_at is not null)
+               select from monitor_slots o left join scans c on c.tenant_id = o.tenant_id and c.scan_id = o.scan_id
+               where o.tenant_id = $1 and o.monitor_id = $2 and o.slot < $3 and o.judged_at is null
+                 and (c.finished_at is not null or o.scan_id is null and o.outcome in ('failed', 'overlap')))
          for update of s",
         run.tenant.uuid(),
         run.monitor.uuid(),
@@ -147,18 +149,4 @@ pub(in crate::monitors) async fn take_run(conn: &mut PgConnection, run: &Run) ->
     .execute(conn)
     .await?;
     Ok(taken.rows_affected() == 1)
-}
-
-pub(in crate::monitors) async fn mark_judged(conn: &mut PgConnection, run: &Run, now: Timestamp) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update monitor_slots set judged_at = $5 where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
-        run.tenant.uuid(),
-        run.monitor.uuid(),
-        run.slot.to_sqlx() as _,
-        run.kind.as_str(),
-        now.to_sqlx() as _,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }

@@ -8,26 +8,26 @@ use crate::ids::ItemId;
 
 /// What one item of a cell has seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::scans) struct Seen {
-    pub(in crate::scans) item: ItemId,
-    pub(in crate::scans) state: ItemState,
-    pub(in crate::scans) search_status: Option<SearchStatus>,
-    pub(in crate::scans) reason: Option<String>,
+pub(crate) struct Seen {
+    pub(crate) item: ItemId,
+    pub(crate) state: ItemState,
+    pub(crate) search_status: Option<SearchStatus>,
+    pub(crate) reason: Option<String>,
     /// With its currency.
-    pub(in crate::scans) price: Option<(Decimal, String)>,
-    pub(in crate::scans) offer: Option<BestOffer>,
+    pub(crate) price: Option<(Decimal, String)>,
+    pub(crate) offer: Option<BestOffer>,
 }
 
 /// What is known of the offer that has an item's price.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(in crate::scans) struct BestOffer {
+pub(crate) struct BestOffer {
     /// The carrier, or the room type.
-    pub(in crate::scans) seller: Option<String>,
-    pub(in crate::scans) board: Option<String>,
-    pub(in crate::scans) link: Option<String>,
-    pub(in crate::scans) band_low: Option<Decimal>,
-    pub(in crate::scans) band_high: Option<Decimal>,
-    pub(in crate::scans) verdict: Option<Verdict>,
+    pub(crate) seller: Option<String>,
+    pub(crate) board: Option<String>,
+    pub(crate) link: Option<String>,
+    pub(crate) band_low: Option<Decimal>,
+    pub(crate) band_high: Option<Decimal>,
+    pub(crate) verdict: Option<Verdict>,
 }
 
 /// The item that speaks for a cell, of items in the order of their positions: the cheapest (the first of equals), in the currency of the

@@ -5,7 +5,7 @@
 
 mod axes;
 pub(super) mod cell;
-mod parity;
+pub(super) mod parity;
 mod store;
 #[cfg(test)]
 mod tests;

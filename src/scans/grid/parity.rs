@@ -9,7 +9,7 @@ use super::cell::{BestOffer, Seen, difference};
 use crate::contract::scans::{Parity, ParityVerdict};
 
 /// Compares the searches of a market with those of the baseline, for the same stay.
-pub(super) fn parity(baseline: &[Seen], market: &[Seen]) -> Parity {
+pub(crate) fn parity(baseline: &[Seen], market: &[Seen]) -> Parity {
     let (base, here) = (Samples::of(baseline), Samples::of(market));
     let compares = base.compares_with(&here);
     let measured = base.lowest().zip(here.lowest()).filter(|_| compares).map(|(base, here)| difference(base, here));

@@ -68,6 +68,16 @@ pub async fn slots(world: &mut World) -> Seen {
     // It is judged.
     world.tick().await?;
     world.get(&slots).await?;
+    let alerts = world.get(&format!("/v1/monitors/{made}/alerts")).await?;
+    let alert = alerts["data"][0]["id"].as_str().unwrap_or_default().to_owned();
+    for query in ["", "?limit=1", "?type=price_below", "?type=stale", "?since=2026-01-01T00:00:00Z"] {
+        world.get(&format!("/v1/alerts{query}")).await?;
+    }
+    world.get(&format!("/v1/alerts?monitor_id={made}")).await?;
+    world.get(&format!("/v1/alerts/{alert}")).await?;
+    world
+        .ask("PATCH", &format!("/v1/monitors/{made}"), Some(json!({"alerts": [{"type": "price_below", "amount": 201}]})))
+        .await?;
     let page = world.get(&format!("{slots}?outcome=ran")).await?;
     let scan = page["data"][0]["scan_id"].as_str().unwrap_or_default().to_owned();
     world.ask("DELETE", &format!("/v1/scans/{scan}"), None).await?;

@@ -1,0 +1,25 @@
+//! Alerts: what a monitor's rules make of its runs (jobs-api, "Monitors"; docs/decisions/0018).
+//!
+//! ```text
+//!  a run has ended ─► judge, in the transaction that marks its slot: cells ─► sight ─► rules ─► verdicts ─► evidence
+//!                        └─ the rules' states, the alerts, one delivery `monitor.alerts`: all of it, or nothing
+//!  GET /v1/alerts ─► read
+//! ```
+//!
+//! Pure: what a run shows a rule ([`sight`]), when it fires and is armed again ([`rules`]), all rules of a run ([`verdicts`]), what is told
+//! of it ([`evidence`]), which rule is which ([`identity`]). Not here: when a run is judged (`tick`), how a delivery is sent (`webhooks`).
+
+mod evidence;
+mod identity;
+mod judge;
+pub mod read;
+mod rules;
+mod sight;
+mod state;
+mod store;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+
+pub(super) use judge::{changed, judge};
+pub(super) use verdicts::scope;

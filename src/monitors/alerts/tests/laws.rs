@@ -1,0 +1,224 @@
+//! What holds for any rule and any runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::sight::Run;
+use super::super::store::{packed, unpacked};
+use super::{Monitor, rule, run};
+use crate::contract::monitors::Rule;
+use crate::scans::cells::Cells;
+
+fn any_rule() -> impl Strategy<Value = Value> {
+    let scope = prop_oneof![Just("scan"), Just("cell")];
+    let rule = prop_oneof![
+        (190..210_u32, 0..8_u32)
+            .prop_map(|(amount, rearm)| json!({"type": "price_below", "amount": amount, "rearm_percent": rearm})),
+        (1..8_u32, 1..5_u32).prop_map(|(percent, runs)| json!({"type": "drop_percent", "percent": percent, "runs": runs})),
+        (0..5_u32).prop_map(|rearm| json!({"type": "new_low", "rearm_percent": rearm})),
+        Just(json!({"type": "verdict"})),
+        Just(json!({"type": "available"})),
+        Just(json!({"type": "sold_out"})),
+        (1..4_u32).prop_map(|runs| json!({"type": "stale", "runs": runs})),
+    ];
+    (rule, scope).prop_map(|(mut rule, scope)| {
+        rule["scope"] = scope.into();
+        rule
+    })
+}
+
+fn without_price() -> impl Strategy<Value = String> {
+    let words =
+        ["degraded", "partial", "failed", "cancelled", "skipped", "filtered", "empty", "empty sold_out", "empty no_match"];
+    prop::sample::select(words.to_vec()).prop_map(str::to_owned)
+}
+
+fn priced() -> impl Strategy<Value = String> {
+    let more = prop::sample::select(vec!["", " partial", " low", " high", " EUR"]);
+    (185..215_u32, more).prop_map(|(price, more)| format!("{price}{more}"))
+}
+
+/// A cell of one or two samples.
+fn cell(search: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    prop::collection::vec(search, 1..3).prop_map(|samples| samples.join("+"))
+}
+
+/// Runs of up to four cells; some are not of every scan.
+fn runs() -> impl Strategy<Value = Vec<String>> {
+    let search = prop_oneof![3 => priced().boxed(), 2 => without_price().boxed()].boxed();
+    let place = prop_oneof![6 => cell(search).boxed(), 1 => Just("-".to_owned()).boxed()];
+    let run = prop::collection::vec(place, 1..5).prop_map(|cells| cells.join(" | "));
+    prop::collection::vec(run.prop_filter("a scan has a cell", |run| run.chars().any(char::is_alphanumeric)), 1..14)
+}
+
+/// Which keys fire in each run.
+fn fires(rule: &Rule, runs: &[Run]) -> Vec<BTreeSet<String>> {
+    let mut monitor = Monitor::with(rule.clone());
+    runs.iter().map(|run| monitor.sees(run).into_iter().map(|firing| firing.key).collect()).collect()
+}
+
+fn laid(texts: &[String]) -> Vec<Run> {
+    texts.iter().enumerate().map(|(number, text)| run(text, number)).collect()
+}
+
+proptest! {
+    /// Between two alerts of one rule about one scope there is a run after which it was armed.
+    #[test]
+    fn nothing_fires_twice_without_being_armed_between(of in any_rule(), texts in runs()) {
+        let mut monitor = Monitor::with(rule(of));
+        let mut spent = BTreeSet::<String>::new();
+        for run in laid(&texts) {
+            for firing in monitor.sees(&run) {
+                prop_assert!(spent.insert(firing.key.clone()), "fired twice: {}", firing.key);
+                prop_assert!(firing.before.armed && !firing.after.armed);
+            }
+            // Armed again, or of the scan no more.
+            spent.retain(|key| monitor.states.get(key).is_some_and(|state| !state.armed));
+        }
+    }
+
+    /// Runs without any price move nothing that is about prices, wherever they come between runs with prices.
+    #[test]
+    fn an_empty_or_degraded_answer_is_no_price(
+        of in any_rule().prop_filter("about prices", |of| !matches!(of["type"].as_str(), Some("available" | "sold_out" | "stale"))),
+        texts in runs(),
+        nothing in cell(without_price()),
+    ) {
+        let of = rule(of);
+        let between = |run: &Run| Run::new(Cells {
+            all: run.cells.all.iter().map(|cell| {
+                let mut cell = cell.clone();
+                cell.items = super::run(&nothing, 0).cells.all[0].items.clone();
+                cell
+            }).collect(),
+            request: run.cells.request.clone(),
+            endpoint: run.cells.endpoint,
+        });
+        let (mut plain, mut mixed) = (Monitor::with(of.clone()), Monitor::with(of));
+        for run in laid(&texts) {
+            let expected: Vec<_> = plain.sees(&run).into_iter().map(|firing| firing.key).collect();
+            let seen: Vec<_> = mixed.sees(&run).into_iter().map(|firing| firing.key).collect();
+            prop_assert_eq!(seen, expected);
+            prop_assert!(mixed.sees(&between(&run)).is_empty());
+            prop_assert_eq!(&mixed.states, &plain.states);
+        }
+    }
+
+    #[test]
+    fn an_alert_of_a_degraded_run_is_about_the_lack_of_answers_alone(of in any_rule(), texts in runs(), degraded in 1..6_usize) {
+        let mut monitor = Monitor::with(rule(of.clone()));
+        for run in laid(&texts) {
+            monitor.sees(&run);
+        }
+        for number in 0..degraded {
+            let fired = monitor.sees(&super::run("degraded | degraded+failed | degraded | degraded", number));
+            prop_assert!(fired.is_empty() || of["type"] == "stale", "{of}: {fired:?}");
+        }
+    }
+
+    /// The same cells in another order: the same states, the same alerts in the same order.
+    #[test]
+    fn the_order_of_cells_does_not_matter(of in any_rule(), texts in runs(), seed in any::<u64>()) {
+        let of = rule(of);
+        let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of));
+        for run in laid(&texts) {
+            let mut cells = run.cells.all.clone();
+            let turn = usize::try_from(seed).unwrap_or(7) % cells.len();
+            cells.rotate_left(turn);
+            cells.reverse();
+            let turned = Run::new(Cells { all: cells, request: run.cells.request.clone(), endpoint: run.cells.endpoint });
+            let told = |monitor: &mut Monitor, run: &Run| -> Vec<_> {
+                let fired = monitor.sees(run);
+                fired.into_iter().map(|firing| (firing.key, firing.fired.strength, firing.price.map(|price| price.amount))).collect()
+            };
+            prop_assert_eq!(told(&mut one, &run), told(&mut other, &turned));
+            prop_assert_eq!(&one.states, &other.states);
+        }
+    }
+
+    /// Once prices have come in the currency that was asked for, another's are as good as none: not whole, and no price.
+    #[test]
+    fn currencies_never_mix(
+        of in any_rule().prop_filter("about prices", |of| !matches!(of["type"].as_str(), Some("available" | "sold_out" | "stale"))),
+        texts in runs(),
+    ) {
+        let of = rule(of);
+        let texts: Vec<_> = std::iter::once("200 | 200 | 200 | 200".to_owned()).chain(texts).collect();
+        let blind: Vec<_> = texts.iter().map(|text| {
+            let searches = |cell: &str| cell.split('+').map(|one| if one.contains("EUR") { "degraded" } else { one }.to_owned()).collect::<Vec<_>>().join("+");
+            text.split('|').map(searches).collect::<Vec<_>>().join("|")
+        }).collect();
+        // A cell that is new has seen no currency yet: only those that were there from the beginning.
+        let always = texts.iter().all(|text| !text.contains('-') && text.matches('|').count() == 3);
+        if of_scan(&of) || always {
+            prop_assert_eq!(fires(&of, &laid(&texts)), fires(&of, &laid(&blind)));
+        }
+        let mut monitor = Monitor::with(of.clone());
+        for run in laid(&texts) {
+            for firing in monitor.sees(&run) {
+                let price = firing.price.expect("a price fired");
+                let compares = firing.before.currency.is_none_or(|held| held == price.currency || price.currency == "USD");
+                prop_assert!(compares);
+                prop_assert!(price.currency == "USD" || !matches!(of, Rule::PriceBelow(_)));
+            }
+        }
+    }
+
+    /// What comes out depends on what goes in alone, and what is kept between runs reads back as it was.
+    #[test]
+    fn states_are_all_that_a_rule_remembers(of in any_rule(), texts in runs()) {
+        let of = rule(of);
+        let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of));
+        for run in laid(&texts) {
+            let fired: Vec<_> = one.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
+            other.states = unpacked(&packed(&other.states).unwrap()).unwrap();
+            let again: Vec<_> = other.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
+            prop_assert_eq!(fired, again);
+            prop_assert_eq!(&one.states, &other.states);
+        }
+    }
+
+    /// A single search, and the rule of the issue written down a second time.
+    #[test]
+    fn price_below_is_what_it_says(amount in 195..205_u32, rearm in 0..8_u32, texts in prop::collection::vec(
+        prop_oneof![(185..225_u32).prop_map(|price| price.to_string()), without_price()], 1..30,
+    )) {
+        let of = rule(json!({"type": "price_below", "amount": amount, "rearm_percent": rearm}));
+        let mut armed = true;
+        let mut expected = Vec::new();
+        for text in &texts {
+            let price: Option<u32> = text.parse().ok();
+            let fires = armed && price.is_some_and(|price| price < amount);
+            if let Some(price) = price {
+                armed = !fires && (armed || price * 100 >= amount * (100 + rearm));
+            }
+            expected.push(fires);
+        }
+        let seen: Vec<_> = fires(&of, &laid(&texts)).iter().map(|fired| !fired.is_empty()).collect();
+        prop_assert_eq!(seen, expected);
+    }
+}
+
+fn of_scan(rule: &Rule) -> bool {
+    super::verdicts::scope(rule) == crate::contract::monitors::RuleScope::Scan
+}
+
+/// Ten thousand cells before twenty rules, each with a full window: the largest run there is.
+#[test]
+fn the_largest_run_is_judged_within_bounds() {
+    let text = (0..10_000).map(|place| format!("{}", 200 + place % 50)).collect::<Vec<_>>().join(" | ");
+    let run = run(&text, 0);
+    let mut monitor = Monitor::with(rule(json!({"type": "drop_percent", "percent": 10, "runs": 90, "scope": "cell"})));
+    for _ in 0..3 {
+        monitor.sees(&run);
+    }
+    assert_eq!(monitor.states.len(), 10_000);
+    let mut sizes = BTreeMap::new();
+    let kept = packed(&monitor.states).unwrap();
+    sizes.insert("packed", kept.len());
+    assert_eq!(unpacked(&kept).unwrap(), monitor.states);
+    println!("10,000 cells: {sizes:?} bytes");
+    assert!(kept.len() < 2_000_000);
+}
