@@ -193,6 +193,9 @@ pub enum Ending {
 /// # Errors
 /// When the database does not answer, or refuses a call.
 pub async fn record_calls(conn: &mut PgConnection, calls: &[&FinishedCall], now: Timestamp) -> sqlx::Result<Vec<(ItemId, i32)>> {
+    if calls.iter().any(|call| call.ending == Ending::Returned) {
+        sqlx::query!("select arm_returned($1)", Json(calls) as _).execute(&mut *conn).await?;
+    }
     let rows = sqlx::query!(
         r#"select item_id as "item_id!", number as "number!" from record_calls($1, $2)"#,
         now.to_sqlx() as _,

@@ -71,6 +71,7 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "tenant_keys",
         "finds the tenants of many callers at once",
     ),
+    ("function renew_fingerprint", "tenant_keys", "finds the tenant"),
     (
         "function take_deliveries",
         "webhook_endpoints",
