@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use tokio::time::sleep;
 
 use super::meter::{Span, Spent, Times, Who, load, middle, ms};
-use super::orders::{all_done, callers, count, open, order, submit};
+use super::orders::{all_done, callers, count, open, order, settle, submit};
 use super::stage::{Program, Stage};
 use super::upstream::Upstream;
 use super::{Res, runs};
@@ -67,6 +67,7 @@ async fn throughput(stage: &Stage, api: SocketAddr, worker: &Program, upstream: 
     let name = name.replace([' ', ','], "-");
     let callers = callers(stage.pool(), api, &name, 1).await?;
     submit(api, &callers[0], &order(ITEMS)).await?;
+    settle(stage.pool()).await?;
     let done = "select count(*) from scan_items where state = 'done'";
     let before = count(stage.pool(), done).await?;
     let parts =
@@ -131,6 +132,7 @@ async fn alone(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
     let mut rates = Vec::new();
     for (run, callers) in callers_of_runs.iter().enumerate() {
         submit(api, &callers[0], &order(ITEMS)).await?;
+        settle(stage.pool()).await?;
         let span = Span::begin(&[("Postgres", stage.postgres()), ("bench", Who::Process(std::process::id()))])?;
         open(stage.pool()).await?;
         let loops: Vec<_> = (0..LOOPS).map(|_| tokio::spawn(moves(stage.pool().clone()))).collect();

@@ -67,6 +67,25 @@ async fn shut(pool: &PgPool) -> Res<()> {
     Ok(())
 }
 
+/// As autovacuum does within the minute: until then a fresh database works by plans that were made for empty tables.
+pub async fn settle(pool: &PgPool) -> Res<()> {
+    for table in [
+        "scan_items",
+        "scans",
+        "lanes",
+        "attempts",
+        "key_grants",
+        "answers",
+        "observations",
+        "series",
+        "latest_prices",
+        "item_offers",
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(format!("vacuum analyze {table}"))).execute(pool).await?;
+    }
+    Ok(())
+}
+
 /// Opens all lanes at once.
 pub async fn open(pool: &PgPool) -> Res<()> {
     let open =

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::meter::{Span, Who, middle, peak_memory};
-use super::orders::{all_done, callers, count, open, order, submit};
+use super::orders::{all_done, callers, count, open, order, settle, submit};
 use super::stage::Stage;
 use super::upstream::Upstream;
 use super::{Res, runs};
 
 const ITEMS: usize = 10_000;
+/// Items that go before, not counted.
+const WARM: usize = 2_000;
 const IN_FLIGHT: u32 = 200;
 const DELAY_MS: u64 = 50;
 const BYTES: usize = 6_144;
@@ -30,12 +32,20 @@ async fn case(name: &str, how_many: usize, aim: &str) -> Res<()> {
     let api = serve.listening().await?.ok_or("no address")?;
     let worker = stage.worker(&upstream.url(), IN_FLIGHT)?;
     worker.listening().await?;
+    // Connections, code and plans are there when it counts.
+    let first = callers(stage.pool(), api, &format!("{name}-first"), how_many).await?;
+    for caller in &first {
+        submit(api, caller, &order(WARM / how_many)).await?;
+    }
+    open(stage.pool()).await?;
+    all_done(stage.pool()).await?;
     let mut ratios = Vec::new();
     for run in 1..=runs() {
         let callers = callers(stage.pool(), api, &format!("{name}-{run}"), how_many).await?;
         for caller in &callers {
             submit(api, caller, &order(ITEMS / how_many)).await?;
         }
+        settle(stage.pool()).await?;
         let before = stored(&stage).await?;
         let parts = [
             ("worker", Who::Process(worker.pid())),
