@@ -21,7 +21,13 @@ async fn what_dies_before_its_commit_has_judged_nothing() {
     let written = "select (select count(*) from alerts) + (select count(*) from rule_states)
                           + (select count(*) from deliveries) + (select count(*) from monitor_slots where judged_at is not null)";
     for _ in 0..3 {
-        let pass = ticker(watch.office.db.pool()).tick(slot + MOMENT).await.unwrap();
+        // The session that died may hold the run for a moment still: then there is nothing to do.
+        let pass = loop {
+            let pass = ticker(watch.office.db.pool()).tick(slot + MOMENT).await.unwrap();
+            if pass.judged + pass.failed > 0 {
+                break pass;
+            }
+        };
         assert_eq!((pass.judged, pass.failed), (0, 1));
         assert_eq!(watch.office.count(written).await, 0);
     }

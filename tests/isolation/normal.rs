@@ -7,8 +7,18 @@ use std::collections::BTreeMap;
 pub struct Ids(BTreeMap<String, usize>);
 
 /// Fields whose values are new in every run.
-const MASKED: [&str; 9] =
-    ["age_seconds", "next_cursor", "nonce", "ciphertext", "fingerprint", "cursor", "latency_ms", "outcome", "webhook_secret"];
+const MASKED: [&str; 9] = [
+    "age_seconds",
+    "next_cursor",
+    "nonce",
+    "ciphertext",
+    "fingerprint",
+    "cursor",
+    "latency_ms",
+    "outcome",
+    "states",
+    "webhook_secret",
+];
 
 impl Ids {
     /// The text as it reads in every run.
