@@ -187,7 +187,7 @@ pub async fn finish(pool: &PgPool, claims: &[Claimed]) -> Res<()> {
         return Err("a claim was not begun".into());
     }
     let calls: Vec<_> = claims.iter().map(ended).collect();
-    let mut tx = pool.begin().await?;
+    let mut tx = farescan::db::begin(pool).await?;
     let fresh = store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
     tx.commit().await?;
     if fresh.len() == calls.len() { Ok(()) } else { Err("a call was recorded twice".into()) }

@@ -94,7 +94,7 @@ async fn fill_large(pool: &PgPool) -> Res<()> {
 }
 
 async fn fill_some(pool: &PgPool, items: i32, scans: i32, callers: i32) -> Res<()> {
-    let mut tx = pool.begin().await?;
+    let mut tx = farescan::db::begin(pool).await?;
     sqlx::query("set local statement_timeout = 0").execute(&mut *tx).await?;
     sqlx::query(
         "create temp table ordered on commit drop as
@@ -111,12 +111,12 @@ async fn fill_some(pool: &PgPool, items: i32, scans: i32, callers: i32) -> Res<(
         .execute(&mut *tx)
         .await?;
     sqlx::query(
-        r#"insert into scan_items (tenant_id, item_id, scan_id, api, position, body, turn)
+        r"insert into scan_items (tenant_id, item_id, scan_id, api, position, body, turn)
                    select o.tenant_id, gen_random_uuid(), o.scan_id, 'flights', position,
                           jsonb_build_object('from_airport', 'TLV', 'to_airport', 'LHR', 'currency', 'USD',
                                              'departure_date', (date '2027-01-14' + position % 300)::text),
                           l.virtual_time + position
-                   from ordered o join lanes l on l.tenant_id = o.tenant_id cross join generate_series(0, $1 - 1) position"#,
+                   from ordered o join lanes l on l.tenant_id = o.tenant_id cross join generate_series(0, $1 - 1) position",
     )
     .bind(items)
     .execute(&mut *tx)
