@@ -19,6 +19,8 @@ mod upstream;
 
 use std::process::ExitCode;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 /// Whatever goes wrong ends the run with its text: a figure of half a run is none.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -42,17 +44,30 @@ fn run(arguments: &[String]) -> Res<()> {
         return upstream::run(delay_ms.parse()?, bytes.parse()?);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    match words[..] {
-        ["scan"] => runtime.block_on(scan::run()),
-        ["ceiling"] => runtime.block_on(ceiling::run()),
-        ["claim"] => runtime.block_on(claim::run()),
-        ["gateway"] => runtime.block_on(gateway::run()),
-        ["all"] => runtime.block_on(async {
+    // Told to stop, what was started is ended: Postgres would run on otherwise.
+    runtime.block_on(async {
+        let mut term = signal(SignalKind::terminate())?;
+        let mut int = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            ended = bench(&words) => ended,
+            _ = term.recv() => Err("stopped".into()),
+            _ = int.recv() => Err("stopped".into()),
+        }
+    })
+}
+
+async fn bench(words: &[&str]) -> Res<()> {
+    match words {
+        ["scan"] => scan::run().await,
+        ["ceiling"] => ceiling::run().await,
+        ["claim"] => claim::run().await,
+        ["gateway"] => gateway::run().await,
+        ["all"] => {
             scan::run().await?;
             ceiling::run().await?;
             claim::run().await?;
             gateway::run().await
-        }),
+        }
         _ => Err(USAGE.into()),
     }
 }
