@@ -118,11 +118,11 @@ begin
         if e.taken_delivery is not null then
             perform lose_try(p_now, e.tenant_id, e.taken_delivery);
         end if;
-        select * into d from deliveries n
-        where n.tenant_id = e.tenant_id and n.monitor_id = e.monitor_id and n.due_at is not null
-        order by n.due_at, n.delivery_id limit 1;
-        select count(*) into busy from webhook_endpoints w
-        where w.tenant_id = e.tenant_id and w.taken_until > clock_timestamp();
+        select * into d from deliveries waiting
+        where waiting.tenant_id = e.tenant_id and waiting.monitor_id = e.monitor_id and waiting.due_at is not null
+        order by waiting.due_at, waiting.delivery_id limit 1;
+        select count(*) into busy from webhook_endpoints other
+        where other.tenant_id = e.tenant_id and other.taken_until > clock_timestamp();
         update webhook_endpoints w
         set taken_until = null, taken_delivery = null,
             next_at = case when d.due_at <= clock_timestamp() and busy >= p_of_one then clock_timestamp() + interval '1 s'
