@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tempfile::TempDir;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Databases of failed or killed tests are kept this long, to be looked at.
 const KEEP_SECONDS: u64 = 1800;
@@ -104,7 +105,13 @@ impl Drop for TestDb {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async { execute(&mut connect(&admin).await, &drop_it).await.unwrap() });
         });
-        thread.join().expect("the test's database can be dropped");
+        let wait = || thread.join().expect("the test's database can be dropped");
+        // The test's other tasks go on elsewhere meanwhile: Postgres drops no database before every session has heard of it, and one whose
+        // client does not read its answer hears nothing.
+        match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+            _ => wait(),
+        }
     }
 }
 
