@@ -7,8 +7,8 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farescan::config::DatabaseConfig;
@@ -18,10 +18,11 @@ use rustix::process::{Pid, Signal};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tempfile::TempDir;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Databases of failed or killed tests are kept this long, to be looked at.
 const KEEP_SECONDS: u64 = 1800;
+/// A test waits no longer than this for its database to go.
+const LONGEST_DROP: Duration = Duration::from_secs(2);
 
 /// A migrated, empty database, dropped when its test has passed.
 pub struct TestDb {
@@ -100,18 +101,17 @@ impl Drop for TestDb {
             return;
         }
         let (admin, drop_it) = (self.admin.clone(), format!("drop database if exists {} with (force)", self.name));
+        let (tell, told) = mpsc::channel();
         // A runtime of its own: the test's cannot be waited for from within.
-        let thread = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async { execute(&mut connect(&admin).await, &drop_it).await.unwrap() });
+            let _ = tell.send(());
         });
-        let wait = || thread.join().expect("the test's database can be dropped");
-        // The test's other tasks go on elsewhere meanwhile: Postgres drops no database before every session has heard of it, and one whose
-        // client does not read its answer hears nothing.
-        match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-            _ => wait(),
-        }
+        // Postgres drops no database before every session has heard of it, and one whose client does not read its answer hears nothing: that
+        // client may be in the task that waits here. Then it goes on, and the drop ends by itself.
+        let gone = told.recv_timeout(LONGEST_DROP);
+        assert_ne!(gone, Err(mpsc::RecvTimeoutError::Disconnected), "the test's database can be dropped");
     }
 }
 
