@@ -103,15 +103,15 @@ begin
         set looked_at = k.observed_at, look_status = k.search_status, look_reason = k.reason, look_item_id = k.item_id
         from (select) one
         left join lateral (
-            select * from observations o
-            where o.tenant_id = old.tenant_id and o.series = gap.series and o.first_date = gap.first_date
-              and coalesce(o.last_date, o.first_date) = gap.last_date
-            order by o.observed_at desc limit 1) k on true
+            select * from observations seen
+            where seen.tenant_id = old.tenant_id and seen.series = gap.series and seen.first_date = gap.first_date
+              and coalesce(seen.last_date, seen.first_date) = gap.last_date
+            order by seen.observed_at desc limit 1) k on true
         where l.tenant_id = old.tenant_id and l.series = gap.series and l.first_date = gap.first_date and l.last_date = gap.last_date
           and l.look_item_id = old.item_id and l.looked_at = old.ended_at;
-        delete from latest_prices l
-        where l.tenant_id = old.tenant_id and l.series = gap.series and l.first_date = gap.first_date and l.last_date = gap.last_date
-          and l.price is null and l.looked_at is null;
+        delete from latest_prices bare
+        where bare.tenant_id = old.tenant_id and bare.series = gap.series and bare.first_date = gap.first_date
+          and bare.last_date = gap.last_date and bare.price is null and bare.looked_at is null;
     end if;
     return null;
 end $$;

@@ -74,6 +74,16 @@ const UNSEEN: &[(&str, &str, &str)] = &[
         "counts against a bound: with others' in it fewer are taken at a time",
     ),
     (
+        "function forget_gap",
+        "seen.tenant_id = old.tenant_id",
+        "not tried yet: an act is missing that forgets a gap where another caller has seen the same product",
+    ),
+    (
+        "function forget_gap",
+        "bare.tenant_id = old.tenant_id",
+        "what it deletes has neither a price nor a look, whoever's it is: it shows nothing",
+    ),
+    (
         "function end_try",
         "t.tenant_id = p_tenant",
         "the try of a delivery whose endpoint was locked under its tenant; no twin of it has a delivery at the same try",
