@@ -68,7 +68,9 @@ impl Caller {
             Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
             Err(why) => Finished::unaskable(&ticket.claimed, &why, Timestamp::now()),
         };
-        ticket.answered().await;
+        if finished.is_good_news() {
+            ticket.leave_place().await;
+        }
         self.record.record(finished, ticket).await;
     }
 

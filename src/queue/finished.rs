@@ -73,6 +73,11 @@ impl Finished {
         self
     }
 
+    /// Nothing in it says that calls should stop: no refused key, no limit, no quota at its end, no failure.
+    pub(super) fn is_good_news(&self) -> bool {
+        self.sign == Some(Sign::Good) && self.call.pause_reason.is_none() && !self.plan.is_used_up()
+    }
+
     /// How its item ended, in one word of a fixed few: for metrics.
     pub(super) fn end(&self) -> &'static str {
         match (self.call.ending, self.call.search_status) {

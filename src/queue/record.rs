@@ -61,8 +61,8 @@ impl Writer {
         (Self(hand), handed)
     }
 
-    /// Returns when the call is kept. The ticket keeps its place among what is to be stored until then, so what waits here is bounded. If it can never be kept, the
-    /// dropped ticket ends the claim as lost.
+    /// Returns when the call is kept. Until then the ticket keeps its place, or one among what is to be stored, so what waits here is
+    /// bounded. If it can never be kept, the dropped ticket ends the claim as lost.
     pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
         let (kept, done) = oneshot::channel();
         let _waiting = measure::answer_waiting();

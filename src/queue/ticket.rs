@@ -26,7 +26,8 @@ const GIVE_BACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// free, so they are counted here: exactly what is free is claimed.
 ///
 /// A call leaves its place when its answer is there, if there is room among the answers that wait to be stored: so the next call need not
-/// wait for the database. There is room for as many as there are calls; while the database is slow, calls keep their places.
+/// wait for the database. There is room for as many as there are calls; while the database is slow, calls keep their places. So does an
+/// answer that may stop its lane, until the lane has heard it: no call begins in between.
 #[derive(Debug, Clone)]
 pub(super) struct Slots {
     free: Arc<Semaphore>,
@@ -141,8 +142,8 @@ impl Ticket {
         self.asked_at
     }
 
-    /// The answer is there: its place goes to the next call, once there is room among the answers that wait to be stored.
-    pub(super) async fn answered(&mut self) {
+    /// The place goes to the next call, once there is room among the answers that wait to be stored.
+    pub(super) async fn leave_place(&mut self) {
         // The semaphore is never closed; without a permit the ticket keeps its place.
         if let Ok(room) = self.slots.storing.clone().acquire_owned().await {
             self.place = room;
@@ -244,13 +245,13 @@ mod tests {
         let call = async || slots.ticket(claimed(), Instant::now(), slots.take(1).await);
         let (mut one, mut two) = (call().await, call().await);
         assert!(slots.take(1).now_or_never().is_none(), "two calls are underway");
-        one.answered().await;
-        two.answered().await;
+        one.leave_place().await;
+        two.leave_place().await;
         let (mut three, four) = (call().await, call().await);
-        assert!(three.answered().now_or_never().is_none(), "two answers wait, so the third call keeps its place");
+        assert!(three.leave_place().now_or_never().is_none(), "two answers wait, so the third call keeps its place");
         assert!(slots.take(1).now_or_never().is_none());
         one.settle();
-        three.answered().await;
+        three.leave_place().await;
         assert_eq!(slots.take(9).await.num_permits(), 1);
         assert!(slots.wait_until_settled().now_or_never().is_none(), "answers and a call are not stored");
         for ticket in [two, three, four] {

@@ -71,7 +71,8 @@ async fn killed_again_and_again_in_the_middle_of_calls_it_loses_nothing_and_repe
         .await
         .unwrap();
     assert_eq!((lost.len(), lost.iter().sum::<i64>()), (kills, i64::from(seen.items.degraded)));
-    assert!(lost.iter().all(|lost| *lost <= i64::from(concurrency)), "no more is lost than was in flight: {lost:?}");
+    // Those that ask, and those whose answers were not stored yet.
+    assert!(lost.iter().all(|lost| *lost <= 2 * i64::from(concurrency)), "no more is lost than was in flight: {lost:?}");
     assert_eq!(
         stage.count("select count(*) from scan_items where search_status = 'degraded' and reason <> 'worker_lost'").await,
         0

@@ -159,7 +159,7 @@ impl<'a> Known<'a> {
             // Triggers run by themselves.
             let triggers = self.statements.iter().filter(|one| one.sql.contains("RETURNS trigger"));
             runs.extend(triggers.map(|one| one.name.clone()));
-            (world.notes(), runs)
+            (world.end().await, runs)
         };
         self.alone.get_or_init(play).await
     }
@@ -175,7 +175,7 @@ impl<'a> Known<'a> {
             let (alone, _) = self.alone().await;
             let mut world = World::open(self.from, Some(twin), None, None).await;
             (self.act.play)(&mut world).await.unwrap_or_else(|noticed| panic!("{name}, {twin:?}: {}", noticed.0));
-            let notes = world.notes();
+            let notes = world.end().await;
             assert_eq!(notes.len(), alone.len(), "{name}");
             for (note, noted) in notes.iter().zip(alone) {
                 if let Some(told) = note.differs(noted) {
@@ -191,7 +191,9 @@ impl<'a> Known<'a> {
     async fn play_without(&self, twin: Twin, without: &Without) -> Option<String> {
         let expected = self.beside(twin).await;
         let mut world = World::open(self.from, Some(twin), Some(without), Some(expected)).await;
-        (self.act.play)(&mut world).await.err().map(|noticed| noticed.0)
+        let noticed = (self.act.play)(&mut world).await.err().map(|noticed| noticed.0);
+        world.end().await;
+        noticed
     }
 }
 

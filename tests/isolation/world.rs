@@ -168,9 +168,12 @@ impl World {
         self.twin
     }
 
-    /// What was noted.
-    pub fn notes(self) -> Vec<Note> {
-        self.notes
+    /// Ends it; what was noted.
+    pub async fn end(self) -> Vec<Note> {
+        let Self { app, pool, wire, own, ears, notes, db, .. } = self;
+        drop((app, pool, wire, own, ears));
+        db.close().await;
+        notes
     }
 
     /// The first tenant, once it has ordered something.

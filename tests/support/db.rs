@@ -30,6 +30,7 @@ pub struct TestDb {
     admin: PgConnectOptions,
     url: String,
     database: Database,
+    is_gone: bool,
 }
 
 impl TestDb {
@@ -49,7 +50,17 @@ impl TestDb {
         connection.close().await.unwrap();
         let url = admin.clone().database(&name).to_url_lossy().to_string();
         let database = Database::open(&config(&url)).await.unwrap();
-        Self { name, admin, url, database }
+        Self { name, admin, url, database, is_gone: false }
+    }
+
+    /// Drops it now. For a task in which other tests' futures are polled: they would wait while this one's end is waited for in `drop`.
+    pub async fn close(mut self) {
+        self.is_gone = true;
+        execute(&mut connect(&self.admin).await, &self.drop_statement()).await.unwrap();
+    }
+
+    fn drop_statement(&self) -> String {
+        format!("drop database if exists {} with (force)", self.name)
     }
 
     /// A database of its own with all that this one holds, which nobody may be using any more.
@@ -70,7 +81,7 @@ impl TestDb {
         connection.close().await.unwrap();
         let url = self.admin.clone().database(&name).to_url_lossy().to_string();
         let database = Database::open(&config(&url)).await.unwrap();
-        Self { name, admin: self.admin.clone(), url, database }
+        Self { name, admin: self.admin.clone(), url, database, is_gone: false }
     }
 
     /// The program's own pool on it.
@@ -96,11 +107,14 @@ impl TestDb {
 
 impl Drop for TestDb {
     fn drop(&mut self) {
+        if self.is_gone {
+            return;
+        }
         if std::thread::panicking() {
             eprintln!("the test's database is kept for a while: {}", self.url);
             return;
         }
-        let (admin, drop_it) = (self.admin.clone(), format!("drop database if exists {} with (force)", self.name));
+        let (admin, drop_it) = (self.admin.clone(), self.drop_statement());
         let (tell, told) = mpsc::channel();
         // A runtime of its own: the test's cannot be waited for from within.
         std::thread::spawn(move || {
@@ -108,8 +122,8 @@ impl Drop for TestDb {
             runtime.block_on(async { execute(&mut connect(&admin).await, &drop_it).await.unwrap() });
             let _ = tell.send(());
         });
-        // Postgres drops no database before every session has heard of it, and one whose client does not read its answer hears nothing: that
-        // client may be in the task that waits here. Then it goes on, and the drop ends by itself.
+        // Postgres drops no database before every session has heard of it, and one whose client does not read its answer hears nothing: a
+        // process that a test has stopped, for one. The drop ends by itself then.
         let gone = told.recv_timeout(LONGEST_DROP);
         assert_ne!(gone, Err(mpsc::RecvTimeoutError::Disconnected), "the test's database can be dropped");
     }
