@@ -1,8 +1,8 @@
 //! Keeping what finished: in the database; while that is away, in the spool; and if the disk will not have it either, in memory, with
 //! no new calls until it goes.
 //!
-//! A call's place is free again at the latest when its answer is stored or spooled, so while the database is away every call in flight ends in the
-//! spool, and none begins, because beginning needs the database.
+//! A call's place is free again at the latest when its answer is stored or spooled, so while the database is away every call in flight
+//! ends in the spool, and none begins, because beginning needs the database.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
