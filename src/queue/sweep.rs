@@ -1,4 +1,5 @@
-//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, and upkeep. Any process, one at a time.
+//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, and upkeep. Any
+//! process, one at a time.
 //!
 //! Every pass is bounded; what is left waits for the next.
 
@@ -22,7 +23,7 @@ use crate::tenants;
 
 /// How often retries that are due are looked for.
 const TICK: Duration = Duration::from_secs(1);
-/// Looks for dead processes in the time of a lease.
+/// Looks for dead processes, and for tables that have grown, in the time of a lease.
 const LOOKS: u32 = 6;
 /// How often there is upkeep: old answers to repeated orders and events, keys that have expired.
 const UPKEEP: Duration = Duration::from_secs(60);
@@ -75,6 +76,7 @@ impl Sweep {
         two_phase::begin_due(&self.pool, Timestamp::now()).await?;
         if is_due(self.last_look, self.lease.length() / LOOKS) && self.lease.is_settled() {
             self.bury_the_dead().await?;
+            sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
             self.last_look = Some(Instant::now());
         }
         if is_due(self.last_upkeep, UPKEEP) {

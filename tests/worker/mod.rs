@@ -4,4 +4,5 @@ mod calls;
 mod ends;
 mod grid;
 pub mod stage;
+mod statistics;
 mod two_phase;
