@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
@@ -11,10 +11,11 @@ use super::auth::Caller;
 use super::docs::{ListErrors, ReadErrors, WebhookErrors};
 use super::error::ApiError;
 use super::extract::Pairs;
-use super::scans::{desk, next_page, tenant};
+use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
 use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
+use crate::scans::Answered;
 use crate::webhooks::{WebhookError, endpoint, read, resend};
 
 /// What is no id names no delivery.
@@ -27,9 +28,9 @@ fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
     text.parse().map_err(|_| WebhookError::NoEndpoint.into())
 }
 
-fn accepted(delivery: &Delivery) -> Response {
-    let location = [(LOCATION, format!("/v1/deliveries/{}", delivery.id))];
-    (StatusCode::ACCEPTED, location, Json(delivery)).into_response()
+fn accepted(answered: &Answered<Delivery>) -> Response {
+    let location = [(LOCATION, format!("/v1/deliveries/{}", answered.answer.id))];
+    (StatusCode::ACCEPTED, location, once(answered)).into_response()
 }
 
 /// List deliveries
@@ -72,28 +73,44 @@ pub(super) async fn detail(
 /// At once, and after a failure as often and as long as the first time. It keeps its `webhook-id`, so that a receiver which took it before
 /// can tell. One that still waits for its next try is tried now.
 #[utoipa::path(
-    post, path = "/v1/deliveries/{id}/resend", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery")),
+    post, path = "/v1/deliveries/{id}/resend", tag = "Webhooks",
+    params(
+        ("id" = DeliveryId, Path, description = "The delivery"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key within 48 hours gives the first answer again")
+    ),
     responses((status = 202, description = "The delivery; `Location` names it", body = Delivery), WebhookErrors)
 )]
-pub(super) async fn resend(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Response, ApiError> {
+pub(super) async fn resend(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
-    let id = delivery_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or(WebhookError::NoDelivery)?;
-    Ok(accepted(&resend::resend(desk.pool, tenant, id).await?))
+    let key = idempotency_key(&headers)?;
+    Ok(accepted(&resend::resend(desk, delivery_id(&id)?, key.as_ref()).await?))
 }
 
 /// Send a test to a monitor's webhook
 ///
 /// An event `monitor.test`, in one try; its delivery tells how it went.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/test", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
+    post, path = "/v1/monitors/{id}/test", tag = "Webhooks",
+    params(
+        ("id" = MonitorId, Path, description = "The monitor"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key within 48 hours gives the first answer again")
+    ),
     responses((status = 202, description = "The delivery; `Location` names it", body = Delivery), WebhookErrors)
 )]
-pub(super) async fn test(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Response, ApiError> {
+pub(super) async fn test(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
-    let id = monitor_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
-    Ok(accepted(&resend::test(desk.pool, tenant, id, desk.now).await?))
+    let key = idempotency_key(&headers)?;
+    Ok(accepted(&resend::test(desk, monitor_id(&id)?, key.as_ref()).await?))
 }
 
 /// Give a webhook a new secret

@@ -282,7 +282,8 @@ impl IntoResponses for BoundErrors {
 impl IntoResponses for WebhookErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let off = (ErrorType::InvalidState, "The webhook is switched off, is no more, or had too many new secrets within a day");
-        described(&[BAD_KEY, UNKNOWN, off, DEFECT, AWAY])
+        let reused = (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body");
+        described(&[FAULTS, BAD_KEY, UNKNOWN, off, reused, DEFECT, AWAY])
     }
 }
 

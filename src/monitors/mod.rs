@@ -54,6 +54,7 @@ impl From<WebhookError> for MonitorError {
         match error {
             WebhookError::Database(error) => error.into(),
             WebhookError::NoEndpoint => Self::NotFound,
+            WebhookError::Order(error) => error.into(),
             other => Self::Order(ScanError::InvalidState(other.to_string())),
         }
     }

@@ -43,7 +43,7 @@ async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
     let meanwhile = post.enqueue(monitor).await;
     let seen = post.detail(meanwhile).await.delivery;
     assert_eq!((seen.status, seen.reason, seen.try_count), (DeliveryStatus::Failed, Some(DeliveryReason::EndpointOff), 0));
-    let refused = resend::resend(post.pool(), post.tenant, meanwhile).await.unwrap_err();
+    let refused = post.resend(meanwhile).await.unwrap_err();
     assert!(refused.to_string().contains("enable-webhook"), "{refused}");
 
     receiver.on_any().reply(Reply::status(200));
@@ -53,7 +53,7 @@ async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
     assert_eq!((webhook.off_at, webhook.failing_since), (None, None));
     for id in [meanwhile, id] {
         let before = post.detail(id).await.delivery.try_count;
-        resend::resend(post.pool(), post.tenant, id).await.unwrap();
+        post.resend(id).await.unwrap();
         let seen = post.ended(id).await;
         assert_eq!((seen.delivery.status, seen.delivery.try_count), (DeliveryStatus::Delivered, before + 1));
         assert_eq!(receiver.calls().last().unwrap().header("webhook-id"), id.to_string(), "the same message");
@@ -94,7 +94,9 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     let gone = post.enqueue(monitor).await;
     assert_eq!(post.ended(gone).await.delivery.reason, Some(DeliveryReason::Gone));
     assert_eq!(post.ended(waits).await.delivery.reason, Some(DeliveryReason::EndpointOff));
-    let test = resend::test(post.pool(), post.tenant, monitor, Timestamp::now()).await.unwrap_err();
+    let mut tx = post.pool().begin().await.unwrap();
+    let test = resend::tell_test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
+    tx.rollback().await.unwrap();
     assert!(matches!(test, WebhookError::InvalidState(_)));
 
     let other = Upstream::start().await;
@@ -102,7 +104,7 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     post.names.lead("other.test", &[&[address(&other)]]);
     let mut conn = post.pool().acquire().await.unwrap();
     endpoint::change_url(&mut conn, post.tenant, monitor, "http://other.test/").await.unwrap();
-    resend::resend(post.pool(), post.tenant, gone).await.unwrap();
+    post.resend(gone).await.unwrap();
     assert_eq!(post.ended(gone).await.delivery.status, DeliveryStatus::Delivered);
     assert_eq!((receiver.count(), other.count()), (2, 1));
     deliverer.stop().await;
@@ -126,7 +128,7 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
     post.tried(id, 1).await;
     for id in [id, behind] {
         assert_eq!(post.detail(id).await.delivery.reason, Some(DeliveryReason::EndpointClosed));
-        let refused = resend::resend(post.pool(), post.tenant, id).await.unwrap_err();
+        let refused = post.resend(id).await.unwrap_err();
         assert!(matches!(refused, WebhookError::InvalidState(_)), "{refused}");
     }
     assert_eq!(post.endpoint(monitor).await, None);
@@ -155,7 +157,7 @@ async fn sent_again_in_the_middle_of_its_last_try_it_begins_anew() {
         post.due_now(id).await;
     }
     receiver.wait_for("the last try is under way", |calls| calls.len() == 8).await;
-    resend::resend(post.pool(), post.tenant, id).await.unwrap();
+    post.resend(id).await.unwrap();
     let seen = post.tried(id, 8).await;
     assert_eq!(seen.delivery.status, DeliveryStatus::Pending);
     receiver.on_any().reply(Reply::status(200));

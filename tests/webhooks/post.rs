@@ -10,7 +10,7 @@ use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants;
-use farescan::webhooks::{self, Guard, Sender, endpoint, read};
+use farescan::webhooks::{self, Guard, Sender, WebhookError, endpoint, read, resend};
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde_json::json;
@@ -123,6 +123,14 @@ impl Post {
 
     pub async fn enqueue(&self, monitor: MonitorId) -> DeliveryId {
         enqueue(self.pool(), self.tenant, monitor).await
+    }
+
+    /// Has it sent again.
+    pub async fn resend(&self, id: DeliveryId) -> Result<(), WebhookError> {
+        let mut tx = self.pool().begin().await.unwrap();
+        resend::again(&mut tx, self.tenant, id).await?;
+        tx.commit().await.unwrap();
+        Ok(())
     }
 
     pub async fn detail(&self, id: DeliveryId) -> DeliveryDetail {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::post::{Post, deliver, is_signed};
-use crate::support::app::TestApp;
+use crate::support::app::{KEY, TestApp};
 use crate::support::reply::Reply;
+use farescan::ids::DeliveryId;
 use farescan::webhooks::Sender;
 
 async fn app(post: &Post) -> TestApp {
@@ -98,6 +99,37 @@ async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
     assert_eq!(app.post(&format!("{path}/resend"), &json!({})).await.status, 202);
     post.when(id.parse().unwrap(), "it was sent a third time", |seen| seen.tries.len() == 3 && seen.delivery.ended_at.is_some())
         .await;
+    deliverer.stop().await;
+}
+
+/// What is sent is sent once, however often the request for it comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_or_resend_that_is_repeated_is_sent_once() {
+    let post = Post::open().await;
+    let app = app(&post).await;
+    let (receiver, monitor) = post.receiver("once.test").await;
+    receiver.on_any().reply(Reply::status(200));
+    let deliverer = post.deliverer();
+    let ask = async |path: &str, key: &'static str| {
+        let request = app.request("POST", path).header("x-api-key", KEY).header("idempotency-key", key);
+        app.send(request.json(&json!({}))).await
+    };
+    let test = format!("/v1/monitors/{monitor}/test");
+    let first = ask(&test, "one").await;
+    let id: DeliveryId = first.json()["id"].as_str().unwrap().parse().unwrap();
+    post.ended(id).await;
+    let again = ask(&test, "one").await;
+    assert_eq!((again.status, again.header("idempotent-replayed"), again.json()), (202, "true", first.json()));
+    assert_eq!(again.header("location"), first.header("location"));
+    let resend = format!("/v1/deliveries/{id}/resend");
+    assert_eq!(ask(&resend, "one").await.header("idempotent-replayed"), "", "another path is another matter");
+    post.when(id, "it was sent again", |seen| seen.tries.len() == 2 && seen.delivery.ended_at.is_some()).await;
+    assert_eq!(ask(&resend, "one").await.header("idempotent-replayed"), "true");
+    let other = ask(&test, "two").await.json()["id"].as_str().unwrap().parse().unwrap();
+    assert_ne!(other, id);
+    assert_eq!(ask(&test, "not a key").await.kind(), "400 invalid_request");
+    post.ended(other).await;
+    assert_eq!((post.count("select count(*) from deliveries").await, receiver.count()), (2, 3));
     deliverer.stop().await;
 }
 

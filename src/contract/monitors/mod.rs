@@ -23,4 +23,4 @@ pub use rule::{
     Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent, Rule, RuleScope, RuleType, Runs,
     RunsBack, SoldOut, Stale, VerdictLow,
 };
-pub use schedule::{CronText, ScheduleRequest, TimezoneName};
+pub use schedule::{CronText, ScheduleRequest};

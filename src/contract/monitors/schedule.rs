@@ -1,14 +1,12 @@
 //! When a monitor runs, as it is written.
 
 use crate::contract::declare::request;
-use crate::contract::primitives::text;
+use crate::contract::primitives::{Zone, text};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 
 /// The longest cron text, in characters.
 const MAX_CRON_CHARS: usize = 100;
-/// The longest name of a time zone, in characters.
-const MAX_ZONE_CHARS: usize = 64;
 
 request! {
     /// When a monitor runs: wall-clock times of a place.
@@ -18,7 +16,7 @@ request! {
             cron: CronText;
             /// In whose wall-clock time. A time that daylight saving skips comes at the first moment after the gap, one that comes
             /// twice counts the first time; a schedule for every hour goes on through both, hour by hour.
-            timezone: TimezoneName;
+            timezone: Zone;
         }
         optional {}
         example { "cron": "0 6 * * *", "timezone": "Europe/London" }
@@ -42,23 +40,6 @@ impl CronText {
     pub fn parsed(&self) -> Option<Cron> {
         parse(self.as_str())
     }
-}
-
-text! {
-    /// A time zone of the IANA database.
-    pub struct TimezoneName {
-        allowed: "the name of an IANA time zone, such as \"Europe/London\" or \"UTC\"",
-        accepts: |text| text.len() <= MAX_ZONE_CHARS && jiff::tz::TimeZone::get(text).is_ok(),
-        forwards: canonical,
-        examples: ["Europe/London"],
-        schema: { min_length: 1, max_length: MAX_ZONE_CHARS },
-    }
-}
-
-/// Names are accepted in any case, and kept as the database spells them.
-fn canonical(text: &str) -> String {
-    let zone = jiff::tz::TimeZone::get(text).ok();
-    zone.as_ref().and_then(jiff::tz::TimeZone::iana_name).unwrap_or(text).to_owned()
 }
 
 /// No nicknames (`@daily`), no seconds, no years: five fields and nothing else.

@@ -8,7 +8,7 @@ const MAX_ZONE_CHARS: usize = 64;
 text! {
     /// A time zone of the IANA database, written as there.
     pub struct Zone {
-        allowed: "an IANA time zone, such as \"Europe/London\"",
+        allowed: "the name of an IANA time zone, such as \"Europe/London\" or \"UTC\"",
         accepts: |text| text.len() <= MAX_ZONE_CHARS && named(text).is_some(),
         forwards: |text| named(text).unwrap_or_default(),
         examples: ["Europe/London"],
