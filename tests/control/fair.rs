@@ -40,6 +40,7 @@ async fn places_of_the_five(key: &str) -> Vec<usize> {
     let calls = house.app.upstream.calls();
     house.say(&big, "cancel", &json!({})).await;
     worker.stop().await;
+    println!("{}", house.books().await);
     assert_eq!(calls.iter().filter(|call| call.body["from_airport"] == "FIV").count(), 5, "{small}");
     calls[before..]
         .iter()

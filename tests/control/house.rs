@@ -9,6 +9,7 @@ use farescan::upstream::Client;
 use farescan::worker::WorkerDeps;
 use serde_json::{Value, json};
 
+use crate::faults::books::Books;
 use crate::support::app::{Answer, KEY, TestApp, TestAppBuilder, ring};
 use crate::support::db::TestDb;
 use crate::worker::stage::Running;
@@ -59,6 +60,11 @@ impl Dice {
 impl House {
     pub async fn open() -> Self {
         Self::with(TestApp::builder()).await
+    }
+
+    /// The marketplace's ledger and the database agree on this, and no call was lost. To be called when nothing is in flight.
+    pub async fn books(&self) -> Books {
+        Books::between(&self.app.upstream, self.db.pool()).await.complete()
     }
 
     /// With a service that differs from the usual one.

@@ -75,7 +75,7 @@ async fn beyond_the_quota_go_at_most_the_calls_in_flight_and_the_scan_goes_on_af
         worker.stop().await;
         adds_up(&ended);
         let refused = plan.lock().unwrap().refused;
-        println!("a quota of {limit}: {refused} calls beyond it");
+        println!("a quota of {limit}: {refused} calls beyond it; {}", house.books().await);
         assert!(refused <= 8, "{refused} beyond a quota of {limit}");
         assert_eq!(ended["items"]["ok"], json!(80 - refused));
         assert_eq!(ended["items"]["degraded"], json!(refused));
@@ -172,7 +172,8 @@ async fn after_a_429_the_lane_pauses_and_comes_back_slower() {
     let refused_at = refused_at.lock().unwrap().unwrap();
     let after: Vec<_> = house.app.upstream.calls().iter().filter_map(|call| call.at.checked_duration_since(refused_at)).collect();
     let last_before = after.iter().filter(|time| **time < Duration::from_millis(4_900)).max().copied().unwrap_or_default();
-    println!("the last call before the pause came {last_before:?} after the 429, the pause is 5 s");
+    let books = house.books().await;
+    println!("the last call before the pause came {last_before:?} after the 429, the pause is 5 s; {books}");
     let in_pause = after.iter().filter(|time| (Duration::from_secs(1)..Duration::from_millis(4_900)).contains(*time)).count();
     // On a machine that stands still for a second the pause begins later; what was under way then is all that may come.
     assert!(in_pause <= 6, "{in_pause} calls in the pause");

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 use farescan::ids::AttemptId;
+use sqlx::PgPool;
 use uuid::Uuid;
 
+use crate::support::upstream::Upstream;
 use crate::worker::stage::Stage;
 
 /// What the comparison found, for one line of a report.
@@ -78,17 +80,23 @@ const NOWHERE: [(&str, &str); 9] = [
 impl Books {
     /// Compares; panics with what differs. To be called when nothing is in flight.
     pub async fn compare(stage: &Stage) -> Self {
+        Self::between(&stage.upstream, stage.pool()).await
+    }
+
+    /// The same of any marketplace and database.
+    pub async fn between(upstream: &Upstream, pool: &PgPool) -> Self {
+        let count = async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap();
         for (what, sql) in NOWHERE {
-            assert_eq!(stage.count(sql).await, 0, "{what}");
+            assert_eq!(count(sql).await, 0, "{what}");
         }
         let attempts: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(
             "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false) from attempts",
         )
-        .fetch_all(stage.pool())
+        .fetch_all(pool)
         .await
         .unwrap();
         let mut sent = HashMap::<String, usize>::new();
-        let calls = stage.upstream.calls();
+        let calls = upstream.calls();
         for call in &calls {
             // A search that came to a gateway has a request id of its own.
             if call.header("x-request-id").starts_with("att_") {
@@ -110,10 +118,10 @@ impl Books {
             }
         }
         assert!(sent.is_empty(), "sent without being on record: {sent:?}");
-        books.answers = stage.count("select count(*) from answers").await;
-        books.observations = stage.count("select count(*) from observations").await;
-        books.scans = stage.count("select count(*) from scans").await;
-        books.items = stage.count("select count(*) from scan_items").await;
+        books.answers = count("select count(*) from answers").await;
+        books.observations = count("select count(*) from observations").await;
+        books.scans = count("select count(*) from scans").await;
+        books.items = count("select count(*) from scan_items").await;
         books
     }
 

@@ -296,5 +296,8 @@ async fn four_processes_at_one_slot_make_one_scan() {
     for id in &ids {
         assert_eq!(office.outcomes(id).await, ["ran"; 5]);
     }
-    assert_eq!(office.count("select count(*) from scans where monitor_id is not null").await, 30);
+    let scans = office.count("select count(*) from scans where monitor_id is not null").await;
+    let slots = office.count("select count(distinct scan_id) from monitor_slots").await;
+    println!("four tickers at each of {slots} slots: {scans} scans");
+    assert_eq!((scans, slots), (30, 30));
 }
