@@ -43,6 +43,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
     Act { name: "webhooks", play: |world| Box::pin(webhooks::play(world)) },
+    Act { name: "alien webhooks", play: |world| Box::pin(webhooks::aliens(world)) },
     Act { name: "begun", play: |world| Box::pin(calls::begun(world)) },
     Act { name: "best", play: |world| Box::pin(calls::best(world)) },
     Act { name: "after the end", play: |world| Box::pin(calls::after_the_end(world)) },
