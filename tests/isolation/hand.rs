@@ -10,7 +10,7 @@ use farescan::queue::lanes::{self, LaneNews};
 use farescan::queue::store::{self, Claimed, FinishedCall, LaneClaims, StoredAnswer, StoredOffer, Visit};
 use farescan::scans::two_phase;
 use farescan::search::PlanQuota;
-use farescan::tenants::Keyring;
+use farescan::tenants::{GrantError, Keyring};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
@@ -136,19 +136,24 @@ impl World {
     }
 
     /// The key of a claim, opened as a call does.
-    pub async fn open_key(&mut self, claimed: &Claimed) -> Seen<bool> {
+    pub async fn open_key(&mut self, claimed: &Claimed) -> Seen {
         self.open_key_with(&crate::support::app::ring(), claimed).await
     }
 
     /// The same with this ring.
-    pub async fn open_key_with(&mut self, ring: &Keyring, claimed: &Claimed) -> Seen<bool> {
+    pub async fn open_key_with(&mut self, ring: &Keyring, claimed: &Claimed) -> Seen {
         let pool = self.pool.clone();
         let grant = claimed.grant.ok_or_else(|| Noticed("a claim without a grant".to_owned()))?;
         let opened = async {
-            let key = farescan::tenants::store::open_grant(&pool, ring, claimed.claim.tenant, grant).await;
-            key.map(|key| key.expose() == crate::support::app::KEY)
+            match farescan::tenants::store::open_grant(&pool, ring, claimed.claim.tenant, grant).await {
+                Ok(key) if key.expose() == crate::support::app::KEY => Ok("opens"),
+                Ok(_) => Ok("opens another key"),
+                Err(GrantError::Gone) => Ok("gone"),
+                Err(GrantError::NotOpened { .. }) => Ok("does not open"),
+                Err(GrantError::Database(error)) => Err(error),
+            }
         };
-        self.work("open the key", opened).await
+        self.work("open the key", opened).await.map(drop)
     }
 
     /// A lane is told of a call's end that changes nothing.

@@ -12,7 +12,6 @@
 //! other, beside each twin.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -30,81 +29,11 @@ use crate::support::db::TestDb;
 /// How many removals are played at the same time.
 const AT_ONCE: usize = 4;
 
-/// Removals that no act can notice, and why. Each must exist, and must not be noticed.
-const UNSEEN: &[(&str, &str, &str)] = &[
-    (
-        "select monitor_id from deliveries where tenant_id",
-        "tenant_id = $1",
-        "says which endpoint to lock; the lock, and all that is shown or done, is bound to the tenant",
-    ),
-    (
-        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id from monitor_slots s left join scans c",
-        "c.tenant_id = s.tenant_id",
-        "the tick looks for runs that may have ended; each is locked and looked at again under its tenant",
-    ),
-    (
-        "select rule, states from rule_states where tenant_id",
-        "tenant_id = $1",
-        "a second caller's states of one monitor's id would be taken in turn, and the monitor was locked under its tenant",
-    ),
-    (
-        "update monitor_slots set judged_at = $3 where tenant_id",
-        "tenant_id = $1",
-        "the monitor was locked under its tenant; no act changes what a monitor searches while a run is underway",
-    ),
-    (
-        "select monitor_id, url, off_at, off_reason, delivered_at, failing_since from webhook_endpoints",
-        "tenant_id = $1",
-        "the monitors that are asked for were read under their tenant",
-    ),
-    (
-        "delete from latest_prices l using unnest",
-        "l.tenant_id = $1",
-        "what it deletes has neither a price nor a look, whoever's it is: it shows nothing",
-    ),
-    ("select x.tenant_id as", "g.tenant_id = x.tenant_id", "a key is sealed with its tenant: another's does not open"),
-    (
-        "function take_deliveries",
-        "waiting.tenant_id = e.tenant_id",
-        "the next of an endpoint's own deliveries, by its monitor's id; no twin of it has one that is due sooner",
-    ),
-    (
-        "function take_deliveries",
-        "other.tenant_id = e.tenant_id",
-        "counts against a bound: with others' in it fewer are taken at a time",
-    ),
-    (
-        "function forget_gap",
-        "seen.tenant_id = old.tenant_id",
-        "not tried yet: an act is missing that forgets a gap where another caller has seen the same product",
-    ),
-    (
-        "function forget_gap",
-        "bare.tenant_id = old.tenant_id",
-        "what it deletes has neither a price nor a look, whoever's it is: it shows nothing",
-    ),
-    (
-        "function end_try",
-        "t.tenant_id = p_tenant",
-        "the try of a delivery whose endpoint was locked under its tenant; no twin of it has a delivery at the same try",
-    ),
-];
-
 /// One tenant condition that is taken out.
 pub struct Removal {
     pub without: Without,
-    /// The condition, on one line.
-    pub condition: String,
     /// What the record calls it: the statement with a digest of its text, which of its conditions, and the condition.
     pub key: String,
-}
-
-impl Removal {
-    fn reason(&self) -> Option<&'static str> {
-        let is_it =
-            |(words, condition, _): &&(&str, &str, &str)| self.without.statement.is(words) && *condition == self.condition;
-        UNSEEN.iter().find(is_it).map(|(_, _, reason)| *reason)
-    }
 }
 
 /// All statements, and every removal of a tenant condition from one of them, in their order.
@@ -120,7 +49,6 @@ pub async fn all() -> (Vec<Statement>, Vec<Removal>) {
                 Removal {
                     without: Without { statement: statement.clone(), text: condition.taken_out(&statement.sql) },
                     key: format!("{} {} {text}", statement.digest(), place + 1),
-                    condition: text,
                 }
             })
             .collect::<Vec<_>>()
@@ -294,22 +222,17 @@ impl Chosen {
     }
 }
 
-fn every_form_is_known(statements: &[Statement], removals: &[Removal]) {
+fn every_form_is_known(statements: &[Statement]) {
     let strange: Vec<_> = statements.iter().flat_map(|statement| unread(&statement.sql)).collect();
     assert!(strange.is_empty(), "write these as equalities, so that they can be taken out: {strange:#?}");
-    for (words, condition, _) in UNSEEN {
-        let is_held = |removal: &Removal| removal.without.statement.is(words) && removal.condition == *condition;
-        assert!(removals.iter().any(is_held), "{words} has no {condition} any more");
-    }
 }
 
 #[tokio::test]
 async fn every_tenant_condition_is_on_record() {
     let (statements, removals) = all().await;
-    every_form_is_known(&statements, &removals);
+    every_form_is_known(&statements);
     let record = Record::read();
-    let is_known = |removal: &&Removal| record.get(&removal.key).is_some() != removal.reason().is_some();
-    let unknown: Vec<_> = removals.iter().filter(|removal| !is_known(removal)).map(|removal| &removal.key).collect();
+    let unknown: Vec<_> = removals.iter().map(|removal| &removal.key).filter(|key| record.get(key).is_none()).collect();
     let is_gone = |key: &&str| !removals.iter().any(|removal| removal.key == **key);
     let gone: Vec<_> = record.keys().filter(is_gone).collect();
     assert!(
@@ -369,7 +292,7 @@ async fn where_nothing_is_taken_out_nothing_is_noticed() {
 async fn no_tenant_condition_can_be_taken_out_unnoticed() {
     let begun = Instant::now();
     let (statements, removals) = all().await;
-    every_form_is_known(&statements, &removals);
+    every_form_is_known(&statements);
     let (chosen, record) = (Chosen::from_env(), Record::read());
     let numbers = chosen.numbers(&removals, &record);
     let from = Box::pin(Beginnings::make()).await;
@@ -381,7 +304,6 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
                 let result = play.noticed(removal).await;
                 let told = match &result {
                     Ok((place, told)) => format!("noticed   {place}: {told}"),
-                    Err(why) if removal.reason().is_some() => format!("listed    {why}"),
                     Err(why) => format!("SURVIVED  {why}"),
                 };
                 // While it is played: it takes minutes.
@@ -393,25 +315,20 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
         .collect::<Vec<_>>()
         .await;
 
-    let (mut noticed, mut listed, mut wrong) = (Record::default(), String::new(), Vec::new());
+    let (mut noticed, mut survived) = (Record::default(), Vec::new());
     for (removal, result) in &results {
-        match (result, removal.reason()) {
-            (Ok((place, _)), None) => noticed.put(&removal.key, *place),
-            (Err(_), Some(reason)) => writeln!(listed, "  {}: {reason}", removal.key).unwrap(),
-            (Err(why), None) => wrong.push(format!("{}: {why}", removal.key)),
-            (Ok((place, _)), Some(_)) => {
-                wrong.push(format!("{}: {place} notices it, and it is on the list of those that nobody notices", removal.key));
-            }
+        match result {
+            Ok((place, _)) => noticed.put(&removal.key, *place),
+            Err(why) => survived.push(format!("{}: {why}", removal.key)),
         }
     }
     println!(
-        "{} removals of {} in {:.0?}: {} noticed, {} listed, {} survived\n{listed}",
+        "{} removals of {} in {:.0?}: {} noticed, {} survived",
         results.len(),
         removals.len(),
         begun.elapsed(),
         noticed.len(),
-        results.len() - noticed.len() - wrong.len(),
-        wrong.len(),
+        survived.len(),
     );
     match chosen {
         Chosen::These(_) => {}
@@ -423,7 +340,7 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
             record.write();
         }
     }
-    assert!(wrong.is_empty(), "nothing would notice if these were missing: {wrong:#?}");
+    assert!(survived.is_empty(), "nothing would notice if these were missing: {survived:#?}");
 }
 
 fn one_line(text: &str) -> String {

@@ -82,6 +82,8 @@ pub async fn told(world: &mut World) -> Seen {
     world
         .arrange("update key_grants set expires_at = now() - interval '1 minute' where tenant_id = $1 and wiped_at is null")
         .await?;
+    // The twin's has not, and is no reason to think that the key could not be opened.
+    world.open_key(&claims[0]).await?;
     world.hold(&scan, Cause::KeyGone).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
     Ok(())

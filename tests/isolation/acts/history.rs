@@ -36,6 +36,28 @@ pub async fn play(world: &mut World) -> Seen {
     Ok(())
 }
 
+/// What nobody looked at, and looks that are left when a gap was none, are another's, however alike.
+pub async fn gaps(world: &mut World) -> Seen {
+    const BARE: &str = "update latest_prices set price = null, observed_at = null, item_id = null, looked_at = null, \
+        look_status = null, look_reason = null, look_item_id = null where tenant_id = $1";
+    world.warm().await?;
+    let scan = world.order(order(1, &json!({}))).await?;
+    world.finish(|_| Comes::Price(200)).await?;
+    world.beside(BARE).await?;
+    world.ask("DELETE", &format!("/v1/scans/{scan}?history=true"), None).await?;
+
+    world.order(order(2, &json!({}))).await?;
+    let claims = world.claim(2).await?;
+    world.begin(&claims).await?;
+    world.give_up(&claims).await?;
+    // An answer that comes late and shows nothing: of that date no look is left, but for the twin's.
+    world.record(&[(&claims[0], Comes::Refused)]).await?;
+    world.beside(BARE).await?;
+    world.record(&[(&claims[1], Comes::Refused)]).await?;
+    world.get("/v1/history/flights?from_airport=TLV&to_airport=LHR").await?;
+    Ok(())
+}
+
 pub fn hotels() -> serde_json::Value {
     json!({
         "endpoint": "hotels/by-name",

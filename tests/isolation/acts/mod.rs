@@ -43,6 +43,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "account", play: |world| Box::pin(account::play(world)) },
     Act { name: "prefer", play: |world| Box::pin(account::prefer(world)) },
     Act { name: "webhooks", play: |world| Box::pin(webhooks::play(world)) },
+    Act { name: "alien webhooks", play: |world| Box::pin(webhooks::aliens(world)) },
     Act { name: "begun", play: |world| Box::pin(calls::begun(world)) },
     Act { name: "best", play: |world| Box::pin(calls::best(world)) },
     Act { name: "after the end", play: |world| Box::pin(calls::after_the_end(world)) },
@@ -55,8 +56,10 @@ pub const ACTS: &[Act] = &[
     Act { name: "monitors", play: |world| Box::pin(monitors::play(world)) },
     Act { name: "alien monitors", play: |world| Box::pin(monitors::aliens(world)) },
     Act { name: "alien runs", play: |world| Box::pin(monitors::runs(world)) },
+    Act { name: "judged", play: |world| Box::pin(monitors::judged(world)) },
     Act { name: "slots", play: |world| Box::pin(monitors::slots(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
+    Act { name: "gaps", play: |world| Box::pin(history::gaps(world)) },
 ];
 
 /// What the twin has beside its copies: a scan that has ended, one that runs and a monitor, of a caller whose key is accepted.

@@ -90,7 +90,8 @@ pub async fn slots(world: &mut World) -> Seen {
     world.tick().await?;
     world.ask("POST", &format!("/v1/monitors/{made}/resume"), None).await?;
     world.arrange("update monitors set max_requests_per_month = 3 where tenant_id = $1").await?;
-    world.arrange("update monitor_slots set slot = slot - interval '3 hours' where tenant_id = $1").await?;
+    // So far that none comes to where another was, in whatever order they are moved.
+    world.arrange("update monitor_slots set slot = slot - interval '5 hours' where tenant_id = $1").await?;
     world.arrange(DUE).await?;
     world.tick().await?;
     world.get(&slots).await?;
@@ -121,9 +122,11 @@ pub async fn aliens(world: &mut World) -> Seen {
     Ok(())
 }
 
+/// The twin's scans have ended.
+const ENDED: &str = "update scans set finished_at = now(), status = 'completed' where tenant_id = $1 and finished_at is null";
+
 /// Runs that go on, have ended or wait to be judged are another's, however alike.
 pub async fn runs(world: &mut World) -> Seen {
-    const ENDED: &str = "update scans set finished_at = now(), status = 'completed' where tenant_id = $1 and finished_at is null";
     const GOES_ON: &str = "with monitors as (update monitors set next_slot = '2999-01-01' where tenant_id = $1) \
         update scans set finished_at = null, status = 'running' where tenant_id = $1 and monitor_id is not null";
     world.warm().await?;
@@ -159,5 +162,45 @@ pub async fn runs(world: &mut World) -> Seen {
     world.beside(ENDED).await?;
     world.tick_alone().await?;
     world.get(&format!("/v1/monitors/{made}/slots")).await?;
+    Ok(())
+}
+
+/// What judges a run, and what rules remember, is another's, however alike.
+pub async fn judged(world: &mut World) -> Seen {
+    world.warm().await?;
+    let mut plain = body("without rules");
+    plain.as_object_mut().unwrap().remove("alerts");
+    let plain = id(&world.post("/v1/monitors", plain).await?)?;
+    world.post(&format!("/v1/monitors/{plain}/run"), json!({})).await?;
+    // It goes on, and there is no rule that would look.
+    world.beside(ENDED).await?;
+    world.tick_alone().await?;
+    world.finish(|_| Comes::Price(190)).await?;
+    world.tick_alone().await?;
+    world.get(&format!("/v1/monitors/{plain}/slots")).await?;
+
+    let first = id(&world.post("/v1/monitors", body("first")).await?)?;
+    world.post(&format!("/v1/monitors/{first}/run"), json!({})).await?;
+    world.finish(|_| Comes::Price(190)).await?;
+    world.tick_alone().await?;
+    // By the same rule, which remembers nothing yet; the twin's has fired.
+    let second = id(&world.post("/v1/monitors", body("second")).await?)?;
+    world.post(&format!("/v1/monitors/{second}/run"), json!({})).await?;
+    world.finish(|_| Comes::Price(190)).await?;
+    world
+        .beside(
+            "insert into rule_states select r.tenant_id, m.monitor_id, r.rule, r.states \
+             from rule_states r join monitors m on m.tenant_id = r.tenant_id where r.tenant_id = $1 on conflict do nothing",
+        )
+        .await?;
+    world.tick_alone().await?;
+    world.get("/v1/alerts").await?;
+
+    // It searches something else now: what it runs is not judged any more.
+    world.post(&format!("/v1/monitors/{second}/run"), json!({})).await?;
+    let mut scan = body("second")["scan"].take();
+    scan["request"]["to_airport"] = json!("JFK");
+    world.ask("PATCH", &format!("/v1/monitors/{second}"), Some(json!({"scan": scan}))).await?;
+    world.get(&format!("/v1/monitors/{second}/slots")).await?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The life of a webhook: opened, tried, given up, switched off and on, moved, closed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use farescan::ids::{MonitorId, TenantId};
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::id;
-use crate::isolation::world::{Noticed, Seen, World};
+use crate::isolation::world::{Business, Noticed, Seen, World};
 use crate::support::app::ring;
 use crate::support::reply::Reply;
 use crate::webhooks::post::{self, Names};
@@ -39,10 +40,14 @@ async fn tell(world: &mut World, tenant: TenantId, monitor: MonitorId) -> Seen<S
     Ok(told.map(|id| id.to_string()).unwrap_or_default())
 }
 
-/// Delivers until nothing of the first tenant is due.
+/// Delivers until nothing of the first tenant is due, and notes what came.
 async fn deliver(world: &mut World, names: &Names, tenant: TenantId) -> Seen {
+    deliver_on(Business::Own, world, names, tenant).await
+}
+
+async fn deliver_on(business: Business, world: &mut World, names: &Names, tenant: TenantId) -> Seen {
     let sender = Sender::with_names(post::guard(), Arc::new(names.clone())).unwrap();
-    let pool = world.pool.clone();
+    let (pool, before) = (world.pool.clone(), world.app.upstream.count());
     let delivering = async {
         let deliverer = post::deliver(&pool, sender);
         let due = "select count(*) from webhook_endpoints where tenant_id = $1 and (next_at <= now() or taken_until is not null)";
@@ -52,7 +57,12 @@ async fn deliver(world: &mut World, names: &Names, tenant: TenantId) -> Seen {
         deliverer.stop().await;
         Ok::<_, sqlx::Error>(())
     };
-    world.work("deliveries", delivering).await
+    world.work_on(business, "deliveries", delivering).await?;
+    let calls = world.app.upstream.calls().split_off(before);
+    let came = calls.iter().map(|call| format!("{} {} {}", call.header("webhook-id"), call.path, call.body));
+    // In the order in which they were made.
+    let came: BTreeSet<_> = came.collect();
+    world.work_on(Business::Reading, "what came", async { Ok::<_, sqlx::Error>(came) }).await.map(drop)
 }
 
 pub async fn play(world: &mut World) -> Seen {
@@ -102,6 +112,49 @@ pub async fn play(world: &mut World) -> Seen {
     deliver(world, &names, tenant).await?;
 
     ends(world, &names, tenant, [monitor, other]).await
+}
+
+/// Webhooks, deliveries and tries are another's, however alike.
+pub async fn aliens(world: &mut World) -> Seen {
+    world.warm().await?;
+    let tenant = TenantId::from(world.tenant().await?);
+    let names = Names::default();
+    names.lead("hooks.test", &[&[post::address(&world.app.upstream)]]);
+    let plain = id(&world.post("/v1/monitors", crate::monitors::monitor()).await?)?;
+    // The twin's has a webhook.
+    world
+        .beside(
+            "insert into webhook_endpoints (tenant_id, monitor_id, url, secret_ids, created_at) \
+             select tenant_id, monitor_id, 'http://twin.test/', array[grant_id], now() from monitors where tenant_id = $1",
+        )
+        .await?;
+    world.get(&format!("/v1/monitors/{plain}")).await?;
+    world.get("/v1/monitors").await?;
+
+    let monitor = open(world, tenant).await?;
+    world.app.upstream.on_any().reply(Reply::status(200).body("thanks"));
+    let told = tell(world, tenant, monitor).await?;
+    // As many of the twin's are being tried as of one caller may be, and one at this number.
+    world
+        .beside(
+            "insert into webhook_endpoints (tenant_id, monitor_id, url, secret_ids, created_at, taken_until, taken_delivery) \
+             select tenant_id, md5(n::text)::uuid, 'http://twin.test/', array[tenant_id], now(), '2999-01-01', tenant_id \
+             from tenants cross join generate_series(1, 20) n where tenant_id = $1",
+        )
+        .await?;
+    world
+        .beside(
+            "insert into delivery_tries (tenant_id, delivery_id, number, started_at) \
+             select tenant_id, delivery_id, tries + 1, now() from deliveries where tenant_id = $1 and due_at is not null",
+        )
+        .await?;
+    deliver_on(Business::All, world, &names, tenant).await?;
+    world.get(&format!("/v1/deliveries/{told}")).await?;
+
+    // The twin's is of a monitor that has no webhook.
+    world.beside("update deliveries set monitor_id = tenant_id where tenant_id = $1").await?;
+    world.ask("POST", &format!("/v1/deliveries/{told}/resend"), None).await?;
+    deliver(world, &names, tenant).await
 }
 
 /// A receiver that wants no more, secrets that are rotated, webhooks that are moved and closed.
