@@ -20,6 +20,7 @@ use farescan::tenants::{Keyring, store};
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 const KEY: &str = "bench-key-0123456789";
@@ -265,11 +266,11 @@ async fn load(url: &str, question: Question, routes: i64) {
     let rate = u64::try_from(setting("FARESCAN_BENCH_RATE", RATE.try_into().unwrap())).unwrap();
     let before = load_average();
     let mut asked = JoinSet::new();
-    let begun = tokio::time::Instant::now();
-    for number in 0..rate * SECONDS {
-        let due = begun + Duration::from_micros(number * 1_000_000 / rate);
-        tokio::time::sleep_until(due).await;
-        let asking = ask(i64::try_from(number).unwrap() * 7919 % routes);
+    let (begun, mut due) = keep_to(rate);
+    let mut number = 0;
+    while let Some(due) = due.recv().await {
+        let asking = ask(number * 7919 % routes);
+        number += 1;
         asked.spawn(async move {
             let (_, answered) = asking.await;
             (due.elapsed(), answered)
@@ -293,6 +294,21 @@ async fn load(url: &str, question: Question, routes: i64) {
         at(1000),
         load_average(),
     );
+}
+
+/// Says when each question is due, on time: the runtime's own timers round up to the millisecond, which is as long as an answer takes.
+#[expect(clippy::disallowed_methods, reason = "a thread of its own, which does nothing but wait")]
+fn keep_to(rate: u64) -> (Instant, mpsc::UnboundedReceiver<Instant>) {
+    let begun = Instant::now();
+    let (send, due) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for number in 0..rate * SECONDS {
+            let due = begun + Duration::from_micros(number * 1_000_000 / rate);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            send.send(due).unwrap();
+        }
+    });
+    (begun, due)
 }
 
 /// Exports the large product; prints what it took in time and memory.

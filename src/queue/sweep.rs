@@ -23,8 +23,10 @@ use crate::tenants;
 
 /// How often retries that are due are looked for.
 const TICK: Duration = Duration::from_secs(1);
-/// Looks for dead processes, and for tables that have grown, in the time of a lease.
+/// Looks for dead processes in the time of a lease.
 const LOOKS: u32 = 6;
+/// How often tables that have grown are looked for: until one is found, the first large scan of a fresh database goes by plans for none.
+const COUNT: Duration = Duration::from_secs(2);
 /// How often there is upkeep: old answers to repeated orders and events, keys that have expired.
 const UPKEEP: Duration = Duration::from_secs(60);
 /// The most items, lanes, scans or rows of one pass.
@@ -41,7 +43,7 @@ const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// Sweeps until `stop`.
 pub(super) async fn run(pool: PgPool, lease: Arc<Lease>, stop: CancellationToken) {
     let sweeping = async {
-        let mut sweep = Sweep { pool, lease, last_look: None, last_upkeep: None };
+        let mut sweep = Sweep { pool, lease, last_count: None, last_look: None, last_upkeep: None };
         loop {
             if let Err(error) = sweep.once().await {
                 tracing::warn!(%error, "the sweep was not finished; the next goes on");
@@ -55,6 +57,7 @@ pub(super) async fn run(pool: PgPool, lease: Arc<Lease>, stop: CancellationToken
 struct Sweep {
     pool: PgPool,
     lease: Arc<Lease>,
+    last_count: Option<Instant>,
     last_look: Option<Instant>,
     last_upkeep: Option<Instant>,
 }
@@ -74,9 +77,12 @@ impl Sweep {
         }
         self.release_retries().await?;
         two_phase::begin_due(&self.pool, Timestamp::now()).await?;
+        if is_due(self.last_count, COUNT) {
+            sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
+            self.last_count = Some(Instant::now());
+        }
         if is_due(self.last_look, self.lease.length() / LOOKS) && self.lease.is_settled() {
             self.bury_the_dead().await?;
-            sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
             self.last_look = Some(Instant::now());
         }
         if is_due(self.last_upkeep, UPKEEP) {
