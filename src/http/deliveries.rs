@@ -15,8 +15,9 @@ use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
 use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
+use crate::monitors::deliveries::{send_again, send_test};
 use crate::scans::Answered;
-use crate::webhooks::{WebhookError, endpoint, read, resend};
+use crate::webhooks::{WebhookError, endpoint, read};
 
 /// What is no id names no delivery.
 fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
@@ -88,7 +89,7 @@ pub(super) async fn resend(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(&resend::resend(desk, delivery_id(&id)?, key.as_ref()).await?))
+    Ok(accepted(&send_again(desk, delivery_id(&id)?, key.as_ref()).await?))
 }
 
 /// Send a test to a monitor's webhook
@@ -110,7 +111,7 @@ pub(super) async fn test(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(&resend::test(desk, monitor_id(&id)?, key.as_ref()).await?))
+    Ok(accepted(&send_test(desk, monitor_id(&id)?, key.as_ref()).await?))
 }
 
 /// Give a webhook a new secret

@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use crate::contract::{Api, ErrorBody, ErrorType, Faults};
 use crate::db;
 use crate::monitors::MonitorError;
+use crate::monitors::deliveries::DeliveryError;
 use crate::paging::PageError;
 use crate::scans::ScanError;
 use crate::scans::watch::WatchError;
@@ -232,9 +233,17 @@ impl From<WebhookError> for ApiError {
         match error {
             WebhookError::NoEndpoint | WebhookError::NoDelivery => Self::not_found(error.to_string()),
             WebhookError::InvalidState(message) => Self::invalid_state(message),
-            WebhookError::Order(error) => error.into(),
             WebhookError::Database(error) => error.into(),
             WebhookError::TooLarge(_) | WebhookError::Secret(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<DeliveryError> for ApiError {
+    fn from(error: DeliveryError) -> Self {
+        match error {
+            DeliveryError::Webhook(error) => error.into(),
+            DeliveryError::Order(error) => error.into(),
         }
     }
 }

@@ -15,6 +15,7 @@
 pub mod alerts;
 pub mod control;
 pub mod create;
+pub mod deliveries;
 pub mod forecast;
 mod order;
 pub mod read;
@@ -54,7 +55,6 @@ impl From<WebhookError> for MonitorError {
         match error {
             WebhookError::Database(error) => error.into(),
             WebhookError::NoEndpoint => Self::NotFound,
-            WebhookError::Order(error) => error.into(),
             other => Self::Order(ScanError::InvalidState(other.to_string())),
         }
     }

@@ -32,7 +32,6 @@ pub use sign::Secret;
 
 use crate::contract::webhooks::Event;
 use crate::ids::{DeliveryId, MonitorId, TenantId};
-use crate::scans::ScanError;
 
 /// The largest body, in bytes. Receivers like them below 20 KB; who has more to tell tells where it is.
 pub const MAX_BODY: usize = 1024 * 1024;
@@ -55,21 +54,9 @@ pub enum WebhookError {
     /// A secret that is held does not open.
     #[error("the webhook's secret: {0}")]
     Secret(String),
-    /// As with any order: a key that was used before with another body.
-    #[error(transparent)]
-    Order(ScanError),
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-}
-
-impl From<ScanError> for WebhookError {
-    fn from(error: ScanError) -> Self {
-        match error {
-            ScanError::Database(error) => Self::Database(error),
-            other => Self::Order(other),
-        }
-    }
 }
 
 /// Has an event sent to a monitor's webhook, if it has one, once the caller's transaction is committed. One row; the endpoint stays locked

@@ -95,7 +95,7 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     assert_eq!(post.ended(gone).await.delivery.reason, Some(DeliveryReason::Gone));
     assert_eq!(post.ended(waits).await.delivery.reason, Some(DeliveryReason::EndpointOff));
     let mut tx = post.pool().begin().await.unwrap();
-    let test = resend::tell_test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
+    let test = resend::test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
     tx.rollback().await.unwrap();
     assert!(matches!(test, WebhookError::InvalidState(_)));
 

@@ -128,7 +128,7 @@ impl Post {
     /// Has it sent again.
     pub async fn resend(&self, id: DeliveryId) -> Result<(), WebhookError> {
         let mut tx = self.pool().begin().await.unwrap();
-        resend::again(&mut tx, self.tenant, id).await?;
+        resend::resend(&mut tx, self.tenant, id).await?;
         tx.commit().await.unwrap();
         Ok(())
     }
