@@ -54,11 +54,9 @@ pub async fn monitors(pool: &PgPool, tenant: TenantId, query: &MonitorsQuery, no
     };
     let mut conn = pool.acquire().await?;
     let mut rows = store::shown(&mut conn, tenant, &Which::List { query, before, most: one_more_than(limit) }).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let data = monitors_of(&mut conn, tenant, rows, now).await?;
-    let next_cursor = data.last().filter(|_| more).map(|last| paging::after(MONITORS, [last.id.to_string()]));
-    Ok(MonitorPage { data, next_cursor })
+    let next_cursor =
+        paging::cut(&mut rows, limit).map(|last| paging::after(MONITORS, [MonitorId::from(last.monitor_id).to_string()]));
+    Ok(MonitorPage { data: monitors_of(&mut conn, tenant, rows, now).await?, next_cursor })
 }
 
 /// A page of a monitor's slots, newest first; `None`: there is no such monitor.
@@ -81,12 +79,9 @@ pub async fn slots(pool: &PgPool, tenant: TenantId, id: MonitorId, query: &Slots
         return Ok(None);
     }
     let mut rows = store::slots(&mut conn, tenant, id, query, before, one_more_than(limit)).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let data: Vec<_> = rows.into_iter().map(MonitorSlot::from).collect();
-    let cursor = |last: &MonitorSlot| paging::after(SLOTS, [last.slot.as_microsecond().to_string(), last.kind.to_string()]);
-    let next_cursor = data.last().filter(|_| more).map(cursor);
-    Ok(Some(SlotPage { data, next_cursor }))
+    let next_cursor = paging::cut(&mut rows, limit)
+        .map(|last| paging::after(SLOTS, [last.slot.to_jiff().as_microsecond().to_string(), last.kind.clone()]));
+    Ok(Some(SlotPage { data: rows.into_iter().map(MonitorSlot::from).collect(), next_cursor }))
 }
 
 /// What each has spent this month is added up for all of them at once.

@@ -25,9 +25,7 @@ pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery
         }
     };
     let mut data = store::deliveries(pool, tenant, query, before, one_more_than(limit)).await?;
-    let more = data.len() > limit;
-    data.truncate(limit);
-    let next_cursor = data.last().filter(|_| more).map(|last| paging::after(DELIVERIES, [last.id.to_string()]));
+    let next_cursor = paging::cut(&mut data, limit).map(|last| paging::after(DELIVERIES, [last.id.to_string()]));
     Ok(DeliveryPage { data, next_cursor })
 }
 

@@ -22,9 +22,7 @@ pub async fn alerts(pool: &PgPool, tenant: TenantId, query: &AlertsQuery) -> Res
     let limit = usize::from(query.limit_or_default().get());
     let before = query.cursor.as_ref().map(place).transpose()?;
     let mut rows = store::list(pool, tenant, query, before, one_more_than(limit)).await?;
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| more).map(|(fired_at, id, _)| cursor(*fired_at, *id));
+    let next_cursor = paging::cut(&mut rows, limit).map(|(fired_at, id, _)| cursor(*fired_at, *id));
     Ok(AlertPage { data: rows.into_iter().map(|(.., alert)| alert).collect(), next_cursor })
 }
 

@@ -60,7 +60,7 @@ pub async fn slots(world: &mut World) -> Seen {
     world.arrange(DUE).await?;
     world.tick().await?;
     world.get(&slots).await?;
-    world.arrange("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world.arrange("update monitor_slots set slot = slot - interval '6 minutes' where tenant_id = $1").await?;
     world.arrange(DUE).await?;
     // Its predecessor runs.
     world.tick().await?;
@@ -84,14 +84,14 @@ pub async fn slots(world: &mut World) -> Seen {
     world.get(&format!("/v1/monitors/{made}")).await?;
     world.get(&format!("{slots}?limit=1")).await?;
     world.arrange("update lanes set paused_until = 'infinity', pause_reason = 'key_rejected' where tenant_id = $1").await?;
-    world.arrange("update monitor_slots set slot = slot - interval '2 hours' where tenant_id = $1").await?;
+    world.arrange("update monitor_slots set slot = slot - interval '12 minutes' where tenant_id = $1").await?;
     world.arrange(DUE).await?;
     world.get(&format!("/v1/monitors/{made}")).await?;
     world.tick().await?;
     world.ask("POST", &format!("/v1/monitors/{made}/resume"), None).await?;
     world.arrange("update monitors set max_requests_per_month = 3 where tenant_id = $1").await?;
     // So far that none comes to where another was, in whatever order they are moved.
-    world.arrange("update monitor_slots set slot = slot - interval '5 hours' where tenant_id = $1").await?;
+    world.arrange("update monitor_slots set slot = slot - interval '30 minutes' where tenant_id = $1").await?;
     world.arrange(DUE).await?;
     world.tick().await?;
     world.get(&slots).await?;
