@@ -344,6 +344,7 @@ async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) ->
 
     // Two days later, everything answered: the plan has begun anew, one call asks, and the pace is back.
     for answer in under_way.drain(..) {
+        market.told = true;
         lane.tell(&answer.headers).await;
     }
     lane.at += 2.0 * PLAN_SECONDS;
