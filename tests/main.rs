@@ -1,6 +1,5 @@
 //! The one integration binary: the house seen from outside, a module for each part of it.
 
-#![allow(clippy::disallowed_methods, reason = "a test waits for the transactions that it begins")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod account;

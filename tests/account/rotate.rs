@@ -207,7 +207,7 @@ async fn the_new_key_is_known_under_every_key_of_the_ring_and_the_old_one_under_
         Keyring::parse(&ids.chars().map(entry).collect::<Vec<_>>().join(",")).unwrap()
     };
     let (old, new) = (CallerKey::new("old-key"), CallerKey::new("new-key"));
-    let mut tx = db.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(db.pool()).await.unwrap();
     let tenant = store::find_or_make(&mut tx, &ring("ba"), &old, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     // A process that has the older ring still.

@@ -101,6 +101,7 @@ async fn a_callers_pause_outranks_the_lanes_and_a_resume_ends_both() {
         let paused = house.scan_when(&id, "the lane is paused", |scan| scan["status_reason"] == reason).await;
         assert_eq!(paused["status"], json!("paused"));
         house.still(&id).await;
+        assert!(house.app.upstream.count() <= 3, "{reason}: none begins behind those that were underway");
         let listed = house.get("/v1/scans?status=paused&endpoint=flights/oneway").await;
         assert_eq!(listed["data"][0]["id"], json!(id), "paused by its lane is paused");
 

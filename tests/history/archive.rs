@@ -24,7 +24,7 @@ impl Archive {
         let db = TestDb::new().await;
         let app = TestApp::builder().database(&db).start().await;
         let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
-        let mut tx = db.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(db.pool()).await.unwrap();
         let tenant = store::find_or_make(&mut tx, &ring(), &CallerKey::new(KEY), now).await.unwrap();
         tx.commit().await.unwrap();
         Self { db, app, tenant, now }
@@ -57,7 +57,7 @@ impl Archive {
     }
 
     pub async fn keep(&self, observations: &[Observation]) {
-        let mut tx = self.db.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(self.db.pool()).await.unwrap();
         record(&mut tx, observations).await.unwrap();
         tx.commit().await.unwrap();
     }

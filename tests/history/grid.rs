@@ -145,7 +145,7 @@ async fn what_is_taken_out_is_no_longer_a_look() {
     let forget = async |seen: &Observation| {
         let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
         let seen = farescan::history::SeenBy::of(seen.item, "flights/oneway", body.as_object().unwrap()).unwrap();
-        let mut tx = archive.db.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(archive.db.pool()).await.unwrap();
         farescan::history::forget(&mut tx, archive.tenant, &[seen]).await.unwrap();
         tx.commit().await.unwrap();
     };

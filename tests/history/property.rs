@@ -227,7 +227,7 @@ impl Life {
     async fn record(&self, claimed: &Claimed, comes: Comes, at: Timestamp) -> bool {
         let call = comes.call(claimed, at);
         let request = Request::check(Endpoint::FlightsOneway, &claimed.body).unwrap().request;
-        let mut tx = self.office.db.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(self.office.db.pool()).await.unwrap();
         let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now()).await.unwrap();
         if !fresh.is_empty() {
             let claim = claimed.claim;

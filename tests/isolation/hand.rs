@@ -290,7 +290,7 @@ async fn record(pool: &PgPool, calls: &[(&Claimed, Comes)], ended: Timestamp) ->
         bodies.push(zstd::encode_all(format!("[{{\"comes\": \"{comes:?}\"}}]").as_bytes(), 3).unwrap());
         offers.push(offer(*comes));
     }
-    let mut tx = pool.begin().await?;
+    let mut tx = farescan::db::begin(pool).await?;
     let fresh = store::record_calls(&mut tx, &finished.iter().collect::<Vec<_>>(), now).await?;
     let is_fresh =
         |at: &usize| fresh.iter().any(|(item, number)| (*item, *number) == (calls[*at].0.claim.item, calls[*at].0.claim.number));

@@ -373,7 +373,7 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
 async fn keep_prices(office: &Office, key: &str) {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
     let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request;
-    let mut tx = office.db.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(office.db.pool()).await.unwrap();
     let now = Timestamp::now();
     let tenant = tenants::store::find(&mut tx, &ring(), &CallerKey::new(key), now).await.unwrap().unwrap();
     let seen = |minutes: i64| Observation {

@@ -16,7 +16,7 @@ fn ring(ids: &str) -> Keyring {
 }
 
 async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
-    let mut tx = pool.begin().await.unwrap();
+    let mut tx = farescan::db::begin(pool).await.unwrap();
     let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     tenant

@@ -185,7 +185,7 @@ async fn a_claim_reads_what_it_takes_however_large_the_backlog() {
         yard.submit(scan_of(10_000)).await;
     }
     for visit in 0..8 {
-        let mut tx = yard.pool.begin().await.unwrap();
+        let mut tx = farescan::db::begin(&yard.pool).await.unwrap();
         let before = reads(&mut tx).await;
         let Visit::Claims(claims, _) = store::claim(&mut *tx, worker, 20).await.unwrap() else { panic!("fenced") };
         let after = reads(&mut tx).await;

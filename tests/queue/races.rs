@@ -37,7 +37,7 @@ async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
             retried(|| store::give_up(&yard.pool, &lane, Timestamp::now())).await;
         }
         retried(async || {
-            let mut tx = yard.pool.begin().await?;
+            let mut tx = farescan::db::begin(&yard.pool).await?;
             store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
             tx.commit().await
         })

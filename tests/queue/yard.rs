@@ -89,7 +89,7 @@ impl Yard {
 
     pub async fn submit_for(&self, tenant: TenantId, order: Order) -> ScanId {
         let (scan, grant) = (ScanId::new(), GrantId::new());
-        let mut tx = self.pool.begin().await.unwrap();
+        let mut tx = farescan::db::begin(&self.pool).await.unwrap();
         let start: i64 =
             sqlx::query_scalar("select arm_lane($1, 'flights')").bind(tenant.uuid()).fetch_one(&mut *tx).await.unwrap();
         sqlx::query(
@@ -154,7 +154,7 @@ impl Yard {
 
     /// Records calls; gives how many were new.
     pub async fn record(&self, calls: &[FinishedCall]) -> usize {
-        let mut tx = self.pool.begin().await.unwrap();
+        let mut tx = farescan::db::begin(&self.pool).await.unwrap();
         let fresh = store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await.unwrap();
         tx.commit().await.unwrap();
         fresh.len()
@@ -177,7 +177,7 @@ impl Yard {
 
     /// What a cancel does to a scan's items and status.
     pub async fn cancel(&self, scan: ScanId) {
-        let mut tx = self.pool.begin().await.unwrap();
+        let mut tx = farescan::db::begin(&self.pool).await.unwrap();
         sqlx::query("select arm_lane($1, 'flights')").bind(self.tenant.uuid()).execute(&mut *tx).await.unwrap();
         let moved = sqlx::query(
             "update scan_items set state = 'cancelled', worker_id = null

@@ -94,7 +94,7 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     let gone = post.enqueue(monitor).await;
     assert_eq!(post.ended(gone).await.delivery.reason, Some(DeliveryReason::Gone));
     assert_eq!(post.ended(waits).await.delivery.reason, Some(DeliveryReason::EndpointOff));
-    let mut tx = post.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
     let test = resend::test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
     tx.rollback().await.unwrap();
     assert!(matches!(test, WebhookError::InvalidState(_)));
@@ -121,7 +121,7 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
     let id = post.enqueue(monitor).await;
     let behind = post.enqueue(monitor).await;
     receiver.wait_for_in_flight(1).await;
-    let mut tx = post.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
     endpoint::close(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     gate.open();
@@ -134,7 +134,7 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
     assert_eq!(post.endpoint(monitor).await, None);
     assert_eq!(post.count("select count(*) from key_grants where purpose = 'webhook'").await, 0);
     assert_eq!(receiver.count(), 1);
-    let mut tx = post.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
     endpoint::close(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap();
     let missing = endpoint::enable(&mut tx, post.tenant, monitor).await.unwrap_err();
     assert!(matches!(missing, WebhookError::NoEndpoint));

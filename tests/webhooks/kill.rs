@@ -42,7 +42,7 @@ fn errors(seen: &DeliveryDetail) -> Vec<Option<&'static str>> {
 }
 
 async fn tenant(stage: &Stage) -> TenantId {
-    let mut tx = stage.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(stage.pool()).await.unwrap();
     let key = farescan::search::CallerKey::new(crate::worker::stage::KEY);
     let tenant = farescan::tenants::store::find_or_make(&mut tx, &stage.ring, &key, jiff::Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();

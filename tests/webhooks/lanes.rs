@@ -51,7 +51,7 @@ async fn what_comes_in_between_is_sent() {
     let deliverer = post.deliverer();
     let mut open = Vec::new();
     for round in 0..40 {
-        let mut tx = post.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(post.pool()).await.unwrap();
         let data = json!({"round": round});
         let id = webhooks::enqueue(&mut tx, post.tenant, monitor, "monitor.alerts", &data, Timestamp::now()).await;
         let id = id.unwrap().unwrap();

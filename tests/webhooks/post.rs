@@ -127,7 +127,7 @@ impl Post {
 
     /// Has it sent again.
     pub async fn resend(&self, id: DeliveryId) -> Result<(), WebhookError> {
-        let mut tx = self.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(self.pool()).await.unwrap();
         resend::resend(&mut tx, self.tenant, id).await?;
         tx.commit().await.unwrap();
         Ok(())
@@ -186,7 +186,7 @@ pub fn deliver(pool: &PgPool, sender: Sender) -> Delivering {
 }
 
 pub async fn tenant(pool: &PgPool, key: &str) -> TenantId {
-    let mut tx = pool.begin().await.unwrap();
+    let mut tx = farescan::db::begin(pool).await.unwrap();
     let tenant = tenants::store::find_or_make(&mut tx, &ring(), &CallerKey::new(key), Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     tenant
@@ -210,14 +210,14 @@ pub async fn webhook_under(ring: &tenants::Keyring, pool: &PgPool, tenant: Tenan
 
 /// Opens the webhook of a monitor; its secret.
 pub async fn open_for(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, monitor: MonitorId, url: &str) -> String {
-    let mut tx = pool.begin().await.unwrap();
+    let mut tx = farescan::db::begin(pool).await.unwrap();
     let secret = endpoint::open(&mut tx, ring, tenant, monitor, url, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     secret.0.to_string()
 }
 
 pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> DeliveryId {
-    let mut tx = pool.begin().await.unwrap();
+    let mut tx = farescan::db::begin(pool).await.unwrap();
     let data =
         json!({"monitor_id": monitor, "alerts": [{"type": "price_below", "price": 198.5, "note": "größer „als“ gedacht"}]});
     let id = webhooks::enqueue(&mut tx, tenant, monitor, "monitor.alerts", &data, Timestamp::now()).await.unwrap();

@@ -12,7 +12,7 @@ use crate::support::app::{KEY, ring};
 use crate::support::reply::Reply;
 
 async fn rotated(post: &Post, monitor: farescan::ids::MonitorId, now: Timestamp) -> Result<String, WebhookError> {
-    let mut tx = post.pool().begin().await.unwrap();
+    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
     let (secret, until) = endpoint::rotate_secret(&mut tx, &ring(), post.tenant, monitor, now).await?;
     tx.commit().await.unwrap();
     assert!((until.duration_since(now) - SignedDuration::from_hours(24)).abs() < SignedDuration::from_secs(1));

@@ -21,7 +21,7 @@ async fn open(world: &mut World, tenant: TenantId) -> Seen<MonitorId> {
     let pool = world.pool.clone();
     let monitor: MonitorId = id(&made)?.parse().map_err(|_| Noticed("no monitor's id".to_owned()))?;
     let opening = async {
-        let mut tx = pool.begin().await?;
+        let mut tx = farescan::db::begin(&pool).await?;
         endpoint::open(&mut tx, &ring(), tenant, monitor, URL, Timestamp::now()).await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
@@ -177,7 +177,7 @@ async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, othe
     world.ask("POST", &format!("/v1/monitors/{other}/rotate-secret"), None).await?;
     let pool = world.pool.clone();
     let moving = async {
-        let mut tx = pool.begin().await?;
+        let mut tx = farescan::db::begin(&pool).await?;
         endpoint::change_url(&mut tx, tenant, monitor, "http://hooks.test/moved").await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
@@ -186,7 +186,7 @@ async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, othe
     let last = tell(world, tenant, other).await?;
     let pool = world.pool.clone();
     let closing = async {
-        let mut tx = pool.begin().await?;
+        let mut tx = farescan::db::begin(&pool).await?;
         endpoint::close(&mut tx, tenant, other, Timestamp::now()).await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())

@@ -207,7 +207,7 @@ impl Trial {
 
     async fn record(&mut self, claim: Claim, end: End, billed: u16) -> String {
         let call = FinishedCall { billed, ..Self::finished(claim, end) };
-        let mut tx = self.stage.pool().begin().await.unwrap();
+        let mut tx = farescan::db::begin(self.stage.pool()).await.unwrap();
         let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now()).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(!fresh.is_empty(), self.model.record(claim, end, billed.into()), "record {claim:?} {end:?}");
