@@ -2,7 +2,8 @@
 //!
 //! `script/bench history` runs it. It makes a database, fills it (`FARESCAN_BENCH_OBSERVATIONS`, 8 million), starts `farescan serve` as a
 //! process, and asks at a fixed rate whatever the answers do (an open loop): a question's time counts from when it was due, so that one
-//! slow answer shows in all that had to wait behind it. `DATABASE_URL` names a server that may be filled; without it an embedded one
+//! slow answer shows in all that had to wait behind it. An answer without the database is asked for at the same rate: what of a time is
+//! HTTP's, and a core's that wakes up. `DATABASE_URL` names a server that may be filled; without it an embedded one
 //! without fsync is used, which reads as fast as any. `FARESCAN_BENCH_ONLY=load` or `export` does one half.
 
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed, and says where")]
@@ -43,12 +44,15 @@ async fn main() {
     let (_server, options) = server().await;
     let pool = fresh(&options).await;
     seed(&pool, routes, exported).await;
+    pack(&pool).await;
     let only = std::env::var("FARESCAN_BENCH_ONLY").unwrap_or_default();
     if only != "export" {
         let service = Service::start(&options).await;
-        for question in [Question::Calendar, Question::OneDate, Question::WholeRoute, Question::FirstPage] {
+        for question in Question::ALL {
             load(&service.url, question, routes).await;
         }
+        println!("the calendar and the year at the same time:");
+        tokio::join!(load(&service.url, Question::Calendar, routes), load(&service.url, Question::WholeRoute, routes));
     }
     if only == "load" {
         return;
@@ -129,7 +133,7 @@ async fn seed(pool: &PgPool, routes: i64, exported: i64) {
                                   verdict, search_status, reason, item_id, number)
         select $1, decode(md5('route ' || r), 'hex'), current_date + d::int,
                date_trunc('hour', now()) - make_interval(days => ($4 - t)::int, secs => d * 7 + r),
-               case when (t + d) % 20 > 0 then 100 + (t * 7 + d * 13 + r * 3) % 300 + 0.25 end, 'Example Air', 12, 180, 320, 'typical',
+               case when (t + d) % 20 > 0 then 100 + (t * 7 + d * 13 + r * 3) % 300 + 0.25 end, 'Example Air', 12, 150 + (d + r) % 40, 280 + (d * 3 + r) % 90, 'typical',
                case when (t + d) % 20 > 0 then 'ok' else 'degraded' end, case when (t + d) % 20 = 0 then 'upstream_timeout' end,
                gen_random_uuid(), 1
         from generate_series(1, $4) t, generate_series(1, $3) d, generate_series(0, $2 - 1) r";
@@ -155,6 +159,21 @@ async fn seed(pool: &PgPool, routes: i64, exported: i64) {
     let rows: i64 = sqlx::query_scalar("select count(*) from observations").fetch_one(&mut *conn).await.unwrap();
     let size: i64 = sqlx::query_scalar("select pg_database_size(current_database())").fetch_one(&mut *conn).await.unwrap();
     println!("{rows} observations of {routes} routes and one more in {:.0?}, {} MB on disk", begun.elapsed(), size / 1_000_000);
+}
+
+/// As a worker does it once a minute.
+async fn pack(pool: &PgPool) {
+    let begun = Instant::now();
+    let days = farescan::history::days::pack_passed(pool, Timestamp::now()).await.unwrap();
+    let size: i64 = sqlx::query_scalar(
+        "select sum(pg_total_relation_size(inhrelid))::bigint from pg_inherits where inhparent = 'observed_days'::regclass",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap();
+    sqlx::raw_sql("vacuum analyze series").execute(pool).await.unwrap();
+    sqlx::raw_sql("vacuum analyze observed_days").execute(pool).await.unwrap();
+    println!("{days} days packed in {:.0?}; all of them are {} MB", begun.elapsed(), size / 1_000_000);
 }
 
 /// `farescan serve` as a process.
@@ -214,18 +233,25 @@ impl Service {
 
 #[derive(Debug, Clone, Copy)]
 enum Question {
+    Nothing,
     Calendar,
     OneDate,
     WholeRoute,
+    WholeRouteElsewhere,
     FirstPage,
 }
 
 impl Question {
+    const ALL: [Self; 6] =
+        [Self::Nothing, Self::Calendar, Self::OneDate, Self::WholeRoute, Self::WholeRouteElsewhere, Self::FirstPage];
+
     fn name(self) -> &'static str {
         match self {
+            Self::Nothing => "no question, an answer without the database (/healthz)",
             Self::Calendar => "calendar of 60 dates",
             Self::OneDate => "a year of one route by day, one departure (365 observations)",
             Self::WholeRoute => "a year of one route by day, all departures (21,900 observations)",
+            Self::WholeRouteElsewhere => "the same by week in the time zone of New York",
             Self::FirstPage => "newest 50 observations of a route",
         }
     }
@@ -236,11 +262,15 @@ impl Question {
         let letter = |place: i64| char::from(b'A' + u8::try_from(place % 26).unwrap());
         let subject = format!("from_airport=R{}{}&to_airport=LHR", letter(route / 26), letter(route));
         match self {
+            Self::Nothing => "/healthz".to_owned(),
             Self::Calendar => {
                 format!("/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}", day(1), day(DATES))
             }
             Self::OneDate => format!("/v1/history/flights/series?{subject}&departure_date={}", day(1 + route % DATES)),
             Self::WholeRoute => format!("/v1/history/flights/series?{subject}"),
+            Self::WholeRouteElsewhere => {
+                format!("/v1/history/flights/series?{subject}&bucket=week&timezone=America/New_York")
+            }
             Self::FirstPage => format!("/v1/history/flights?{subject}"),
         }
     }
@@ -262,7 +292,7 @@ async fn load(url: &str, question: Question, routes: i64) {
     for route in 0..routes.min(100) {
         bytes = ask(route * 7 % routes).await.0;
     }
-    assert!(bytes > 1_000, "there is something to answer: {bytes} bytes");
+    assert!(bytes > 1_000 || matches!(question, Question::Nothing), "there is something to answer: {bytes} bytes");
     let rate = u64::try_from(setting("FARESCAN_BENCH_RATE", RATE.try_into().unwrap())).unwrap();
     let before = load_average();
     let mut asked = JoinSet::new();

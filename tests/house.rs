@@ -18,7 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("db", &[]),
     // The key that tenants seal is `search::CallerKey`.
     ("tenants", &["db", "search"]),
-    ("history", &["search", "contract"]),
+    ("history", &["db", "search", "contract"]),
     ("scans", &["db", "history", "tenants", "search", "contract"]),
     ("webhooks", &["db", "tenants", "contract"]),
     ("monitors", &["db", "scans", "history", "webhooks", "tenants", "search", "contract"]),

@@ -4,7 +4,7 @@ use super::declare::request;
 use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
-use super::history::one_subject;
+use super::history::{Product, one_subject};
 use super::latest::short_range;
 use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId};
 use super::query::query;
@@ -15,7 +15,7 @@ use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 words! {
@@ -184,7 +184,7 @@ pub struct HistoryGrid {
     pub proxy_country: Option<String>,
     /// The other fields that name the product. Products never mix.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// ISO currency code of every price.
     pub currency: String,
     /// The rows: of dates every one of the range, of lengths and markets those that were looked at, in their order.

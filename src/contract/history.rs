@@ -14,7 +14,11 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use utoipa::ToSchema;
+
+/// The fields that name a product beside those that a row shows by themselves: rows of one product share them.
+pub type Product = Arc<Map<String, Value>>;
 
 request! {
     /// The query of `GET /v1/history/flights`.
@@ -161,7 +165,7 @@ pub struct FlightObservation {
     pub return_date: Option<Date>,
     /// The other fields that name the product: party, cabin, filters.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// The lowest fare, in major units; null where there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
@@ -217,7 +221,7 @@ pub struct HotelObservation {
     pub proxy_country: Option<String>,
     /// The other fields that name the product: party, filters.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// The lowest price of the whole stay, in major units; null where there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]

@@ -4,7 +4,7 @@ use super::declare::request;
 use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
-use super::history::one_subject;
+use super::history::{Product, one_subject};
 use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId};
 use super::query::query;
 use super::status::Verdict;
@@ -12,7 +12,6 @@ use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// The longest range of a calendar, in days: a year and what is left of its last month.
@@ -123,7 +122,7 @@ pub struct FlightLatest {
     pub return_date: Option<Date>,
     /// The other fields that name the product: party, cabin, filters. Products never mix.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// The lowest fare, in major units.
     #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]
@@ -172,7 +171,7 @@ pub struct HotelLatest {
     pub proxy_country: Option<String>,
     /// The other fields that name the product: party, filters. Products never mix.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// The lowest price of the whole stay, in major units.
     #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]

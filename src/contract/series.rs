@@ -4,14 +4,13 @@ use super::declare::request;
 use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
-use super::history::{one_day_or_range, one_subject};
+use super::history::{Product, one_day_or_range, one_subject};
 use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, Zone};
 use super::query::query;
 use super::words::words;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// The longest range of time, in days: a year and what is left of its last month.
@@ -173,7 +172,7 @@ pub struct FlightBucket {
     pub to_airport: String,
     /// The other fields that name the product: party, cabin, filters. Products never mix.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// ISO currency code. Currencies never mix.
     pub currency: String,
     /// How often it was looked at.
@@ -227,7 +226,7 @@ pub struct HotelBucket {
     pub proxy_country: Option<String>,
     /// The other fields that name the product: party, filters. Products never mix.
     #[schema(value_type = Object)]
-    pub product: Map<String, Value>,
+    pub product: Product,
     /// ISO currency code. Currencies never mix.
     pub currency: String,
     /// How often it was looked at.

@@ -1,13 +1,20 @@
 //! Prices over time: what was seen of each product, bucket by bucket.
+//!
+//! Days that have passed are read packed (`days`), what came since as it is; both are added up alike (`sums`).
 
-use futures::{Stream, TryStreamExt as _};
+use futures::{Stream, TryStreamExt as _, pin_mut};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
+use super::days::midnight;
 use super::filter::Filter;
-use super::query::{FARE_SHOWS, RATE_SHOWS, other_fields};
-use super::store::buckets::{self, BucketRow};
+use super::look::unpack;
+use super::shown::Shown;
+use super::store::days;
+use super::store::products::{ProductRow, products};
+use super::sums::{Measure, Sum, Sums};
 use crate::contract::Endpoint;
 use crate::contract::series::{
     Bucket, FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
@@ -49,12 +56,10 @@ impl Over {
         Self { since, until, bucket: query.bucket_or_default(), zone }
     }
 
-    /// The length of a bucket, in the words of the database.
-    pub(super) fn step(&self) -> &'static str {
-        match self.bucket {
-            Bucket::Day => "1 day",
-            Bucket::Week => "7 days",
-        }
+    fn measure(&self, filter: &Filter) -> Measure {
+        // A zone of the contract is one of the database of zones.
+        let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
+        Measure { since: self.since, until: self.until, bucket: self.bucket, zone, dates: filter.dates() }
     }
 }
 
@@ -69,9 +74,15 @@ pub(super) struct After {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn flights(pool: &PgPool, tenant: TenantId, query: &FlightSeriesQuery, over: Over) -> sqlx::Result<FlightSeries> {
-    let (rows, next) = page(pool, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
-    let data = rows.into_iter().filter_map(fares).collect();
+pub async fn flights(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &FlightSeriesQuery,
+    over: Over,
+) -> sqlx::Result<FlightSeries> {
+    let (rows, next) = page(conn, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
+    let mut shown = Shown::by_fares();
+    let data = rows.into_iter().flat_map(|seen| fares(seen, &mut shown)).collect();
     Ok(FlightSeries { data, truncated: next.is_some(), ..no_flights(over) })
 }
 
@@ -86,9 +97,15 @@ pub fn no_flights(over: Over) -> FlightSeries {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn hotels(pool: &PgPool, tenant: TenantId, query: &HotelSeriesQuery, over: Over) -> sqlx::Result<HotelSeries> {
-    let (rows, next) = page(pool, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
-    let data = rows.into_iter().filter_map(rates).collect();
+pub async fn hotels(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &HotelSeriesQuery,
+    over: Over,
+) -> sqlx::Result<HotelSeries> {
+    let (rows, next) = page(conn, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
+    let mut shown = Shown::by_rates();
+    let data = rows.into_iter().flat_map(|seen| rates(seen, &mut shown)).collect();
     Ok(HotelSeries { data, truncated: next.is_some(), ..no_hotels(over) })
 }
 
@@ -106,7 +123,8 @@ pub fn all_flights(
     query: &FlightSeriesQuery,
     over: Over,
 ) -> impl Stream<Item = Result<FlightBucket, PageError>> + Send + use<> {
-    all(pool.clone(), tenant, query.into(), over).try_filter_map(|row| std::future::ready(Ok(fares(row))))
+    let mut shown = Shown::by_fares();
+    each(all(pool.clone(), tenant, query.into(), over).map_ok(move |seen| fares(seen, &mut shown)))
 }
 
 /// Rates over time, row by row, of any number of products.
@@ -116,102 +134,116 @@ pub fn all_hotels(
     query: &HotelSeriesQuery,
     over: Over,
 ) -> impl Stream<Item = Result<HotelBucket, PageError>> + Send + use<> {
-    all(pool.clone(), tenant, query.into(), over).try_filter_map(|row| std::future::ready(Ok(rates(row))))
+    let mut shown = Shown::by_rates();
+    each(all(pool.clone(), tenant, query.into(), over).map_ok(move |seen| rates(seen, &mut shown)))
 }
 
-fn all(pool: PgPool, tenant: TenantId, filter: Filter, over: Over) -> impl Stream<Item = Result<BucketRow, PageError>> + Send {
+/// The rows of products, one after the other.
+fn each<Row>(products: impl Stream<Item = Result<Vec<Row>, PageError>>) -> impl Stream<Item = Result<Row, PageError>> {
+    products.map_ok(|rows| futures::stream::iter(rows.into_iter().map(Ok))).try_flatten()
+}
+
+fn all(pool: PgPool, tenant: TenantId, filter: Filter, over: Over) -> impl Stream<Item = Result<Seen, PageError>> + Send {
     paging::walk(None, move |after: Option<After>| {
         let (pool, filter, over) = (pool.clone(), filter.clone(), over.clone());
         async move {
-            let (rows, next) = page(&pool, tenant, &filter, &over, after.as_ref(), EXPORT_PRODUCTS).await?;
+            let (rows, next) = page(&mut *pool.acquire().await?, tenant, &filter, &over, after.as_ref(), EXPORT_PRODUCTS).await?;
             Ok((rows, next.map(Some)))
         }
     })
 }
 
-/// The buckets of at most `products` products, and the last of them if there are more.
+/// A product with its buckets.
+struct Seen {
+    product: ProductRow,
+    sums: Vec<Sum>,
+}
+
+/// The next products with their buckets, at most so many, and the last of them if there are more.
 async fn page(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     over: &Over,
     after: Option<&After>,
-    products: usize,
-) -> sqlx::Result<(Vec<BucketRow>, Option<After>)> {
-    let mut rows = buckets::buckets(pool, tenant, filter, over, after, paging::one_more_than(products)).await?;
-    let mut last: Option<After> = None;
-    let mut seen = 0;
-    let cut = rows.iter().position(|row| {
-        if last.as_ref().is_none_or(|last| last.series != row.series) {
-            seen += 1;
-            if seen > products {
-                return true;
+    limit: usize,
+) -> sqlx::Result<(Vec<Seen>, Option<After>)> {
+    let mut found = products(&mut *conn, tenant, filter, after, paging::one_more_than(limit)).await?;
+    let next = paging::cut(&mut found, limit).map(|last| After { endpoint: last.endpoint.clone(), series: last.series.clone() });
+    let measure = over.measure(filter);
+    let mut seen = Vec::new();
+    for product in found {
+        let sums = add_up(&mut *conn, tenant, &product, &measure).await?;
+        seen.push(Seen { product, sums });
+    }
+    Ok((seen, next))
+}
+
+/// The buckets of a product. However much was seen of it, no more than a bucket's prices are held.
+async fn add_up(conn: &mut PgConnection, tenant: TenantId, product: &ProductRow, measure: &Measure) -> sqlx::Result<Vec<Sum>> {
+    let mut sums = Sums::new(measure);
+    let unpacked_since = product.unpacked_since.map_or(measure.until, |since| since.to_jiff());
+    {
+        let packed = days::packed(conn, tenant, &product.series, midnight(measure.since), unpacked_since.min(measure.until));
+        pin_mut!(packed);
+        while let Some(day) = packed.try_next().await? {
+            for look in unpack(&day) {
+                sums.add(&look.map_err(|error| sqlx::Error::Decode(error.into()))?);
             }
-            last = Some(After { endpoint: row.endpoint.clone(), series: row.series.clone() });
         }
-        false
-    });
-    rows.truncate(cut.unwrap_or(rows.len()));
-    Ok((rows, last.filter(|_| cut.is_some())))
+    }
+    if unpacked_since < measure.until {
+        let looks = days::looks(conn, tenant, &product.series, unpacked_since.max(measure.since), measure.until, i64::MAX);
+        pin_mut!(looks);
+        while let Some(look) = looks.try_next().await? {
+            sums.add(&look);
+        }
+    }
+    Ok(sums.finish())
 }
 
-fn count(number: Option<i64>) -> u64 {
-    number.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
-}
-
-/// To four decimals; both are counts of rows.
-fn share(part: u64, whole: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "counts of rows are far below 2^52")]
-    let share = part as f64 / whole.max(1) as f64;
-    (share * 10_000.0).round() / 10_000.0
-}
-
-fn normal(price: Option<Decimal>) -> Option<Decimal> {
-    price.map(|price| price.normalize())
-}
-
-/// `None` for a product that was not looked at.
-fn fares(row: BucketRow) -> Option<FlightBucket> {
-    let endpoint = Endpoint::parse(&row.endpoint)?;
-    let (observations, degraded) = (count(row.observations), count(row.degraded));
-    Some(FlightBucket {
-        bucket: row.bucket?.to_jiff(),
+fn fares(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<FlightBucket> {
+    let Some(endpoint) = Endpoint::parse(&row.endpoint) else { return Vec::new() };
+    let product = shown.product(endpoint, &row.product);
+    let bucket = |sum: Sum| FlightBucket {
+        bucket: sum.bucket,
         endpoint,
-        from_airport: row.origin.unwrap_or_default(),
-        to_airport: row.place,
-        product: other_fields(endpoint, &row.product, &FARE_SHOWS),
-        currency: row.currency,
-        observations,
-        prices: count(row.prices),
-        minimum: normal(row.minimum),
-        median: normal(row.median),
-        maximum: normal(row.maximum),
-        price_insights_low: normal(row.band_low),
-        price_insights_high: normal(row.band_high),
-        empty: count(row.empty),
-        degraded,
-        degraded_share: share(degraded, observations),
-    })
+        from_airport: row.origin.clone().unwrap_or_default(),
+        to_airport: row.place.clone(),
+        product: product.clone(),
+        currency: row.currency.clone(),
+        observations: sum.observations,
+        prices: sum.prices,
+        minimum: sum.range.map(|range| range.lowest),
+        median: sum.range.map(|range| range.middle),
+        maximum: sum.range.map(|range| range.highest),
+        price_insights_low: sum.band_low.map(Decimal::from),
+        price_insights_high: sum.band_high.map(Decimal::from),
+        empty: sum.empty,
+        degraded: sum.degraded,
+        degraded_share: sum.degraded_share(),
+    };
+    sums.into_iter().map(bucket).collect()
 }
 
-/// `None` for a product that was not looked at.
-fn rates(row: BucketRow) -> Option<HotelBucket> {
-    let endpoint = Endpoint::parse(&row.endpoint)?;
-    let (observations, degraded) = (count(row.observations), count(row.degraded));
-    Some(HotelBucket {
-        bucket: row.bucket?.to_jiff(),
+fn rates(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<HotelBucket> {
+    let Some(endpoint) = Endpoint::parse(&row.endpoint) else { return Vec::new() };
+    let product = shown.product(endpoint, &row.product);
+    let bucket = |sum: Sum| HotelBucket {
+        bucket: sum.bucket,
         endpoint,
-        place: row.place,
-        proxy_country: row.market,
-        product: other_fields(endpoint, &row.product, &RATE_SHOWS),
-        currency: row.currency,
-        observations,
-        prices: count(row.prices),
-        minimum: normal(row.minimum),
-        median: normal(row.median),
-        maximum: normal(row.maximum),
-        empty: count(row.empty),
-        degraded,
-        degraded_share: share(degraded, observations),
-    })
+        place: row.place.clone(),
+        proxy_country: row.market.clone(),
+        product: product.clone(),
+        currency: row.currency.clone(),
+        observations: sum.observations,
+        prices: sum.prices,
+        minimum: sum.range.map(|range| range.lowest),
+        median: sum.range.map(|range| range.middle),
+        maximum: sum.range.map(|range| range.highest),
+        empty: sum.empty,
+        degraded: sum.degraded,
+        degraded_share: sum.degraded_share(),
+    };
+    sums.into_iter().map(bucket).collect()
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use super::look::Dates;
 use crate::contract::Endpoint;
 use crate::contract::grids::{FlightGridQuery, FlightSide, HotelGridQuery};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
@@ -37,6 +38,11 @@ impl Filter {
     /// The endpoints by their names.
     pub(super) fn endpoints(&self) -> Vec<String> {
         self.endpoints.iter().map(|endpoint| endpoint.as_str().to_owned()).collect()
+    }
+
+    /// The days of the journey or stay that are asked for.
+    pub(super) fn dates(&self) -> Dates {
+        Dates::of(self.first_from, self.first_to, self.last_date)
     }
 
     /// Journeys of a route. One with a return is a round trip.

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::PgConnection;
 
 use super::filter::Filter;
 use super::latest::age_seconds;
-use super::query::{FARE_SHOWS, RATE_SHOWS, other_fields};
+use super::shown;
 use super::store::grid::{self, KnownRow};
 use crate::contract::grids::{FlightGridQuery, FlightSide, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery, HotelSide};
 use crate::contract::scans::{GridAxis, Nights};
-use crate::contract::{Api, Endpoint, SearchStatus, Verdict};
+use crate::contract::{Endpoint, SearchStatus, Verdict};
 use crate::ids::TenantId;
 use crate::paging;
 
@@ -53,21 +53,31 @@ enum Mark {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn flights(pool: &PgPool, tenant: TenantId, query: &FlightGridQuery, now: Timestamp) -> sqlx::Result<HistoryGrids> {
+pub async fn flights(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &FlightGridQuery,
+    now: Timestamp,
+) -> sqlx::Result<HistoryGrids> {
     let side = |side: FlightSide| match side {
         FlightSide::DepartureDate => (Side::First, side.as_str()),
         FlightSide::Nights => (Side::Nights, side.as_str()),
     };
     let layout =
         Layout { rows: side(query.rows), columns: query.columns.map(side), from: query.departure_from, to: query.departure_to };
-    read(pool, tenant, &query.into(), query.nights, &layout, now).await
+    read(conn, tenant, &query.into(), query.nights, &layout, now).await
 }
 
 /// The last known rates of a hotel or place as grids.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn hotels(pool: &PgPool, tenant: TenantId, query: &HotelGridQuery, now: Timestamp) -> sqlx::Result<HistoryGrids> {
+pub async fn hotels(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &HotelGridQuery,
+    now: Timestamp,
+) -> sqlx::Result<HistoryGrids> {
     let side = |side: HotelSide| match side {
         HotelSide::CheckinDate => (Side::First, side.as_str()),
         HotelSide::Nights => (Side::Nights, side.as_str()),
@@ -75,11 +85,11 @@ pub async fn hotels(pool: &PgPool, tenant: TenantId, query: &HotelGridQuery, now
     };
     let layout =
         Layout { rows: side(query.rows), columns: query.columns.map(side), from: query.checkin_from, to: query.checkin_to };
-    read(pool, tenant, &query.into(), query.nights, &layout, now).await
+    read(conn, tenant, &query.into(), query.nights, &layout, now).await
 }
 
 async fn read(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     nights: Option<Nights>,
@@ -87,7 +97,7 @@ async fn read(
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
     let nights = nights.map(|nights| i32::from(nights.get()));
-    let mut known = grid::known(pool, tenant, filter, nights, paging::one_more_than(MAX_KNOWN)).await?;
+    let mut known = grid::known(conn, tenant, filter, nights, paging::one_more_than(MAX_KNOWN)).await?;
     let mut truncated = known.len() > MAX_KNOWN;
     if truncated {
         // The product that was cut off would read as never looked at.
@@ -177,13 +187,13 @@ fn laid_out(known: &[KnownRow], layout: &Layout, now: Timestamp, room: usize) ->
         field: field.to_owned(),
         values: marks.iter().map(Mark::shown).collect(),
     };
-    let (flights, markets) = (endpoint.api() == Api::Flights, layout.sides().any(|side| side == Side::Market));
+    let markets = layout.sides().any(|side| side == Side::Market);
     Some(HistoryGrid {
         endpoint,
         from_airport: first.origin.clone(),
         place: first.place.clone(),
         proxy_country: first.market.clone().filter(|_| !markets),
-        product: other_fields(endpoint, &first.product, if flights { &FARE_SHOWS } else { &RATE_SHOWS }),
+        product: shown::product(endpoint, &first.product),
         currency: first.currency.clone(),
         rows: axis(layout.rows, &rows),
         columns: layout.columns.zip(columns.as_deref()).map(|(side, marks)| axis(side, marks)),

@@ -3,10 +3,10 @@
 use futures::{Stream, TryStreamExt as _};
 use jiff::Timestamp;
 use jiff::civil::Date;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use super::filter::Filter;
-use super::query::{FARE_SHOWS, RATE_SHOWS, other_fields};
+use super::shown::Shown;
 use super::store::find::{self, LatestRow};
 use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
 use crate::contract::{Endpoint, Verdict};
@@ -32,18 +32,30 @@ pub(super) struct Day {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn flights(pool: &PgPool, tenant: TenantId, query: &FlightLatestQuery, now: Timestamp) -> sqlx::Result<FlightCalendar> {
-    let (rows, next) = page(pool, tenant, &query.into(), None, MAX_ROWS).await?;
-    Ok(FlightCalendar { data: rows.into_iter().map(|row| fare(row, now)).collect(), truncated: next.is_some() })
+pub async fn flights(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &FlightLatestQuery,
+    now: Timestamp,
+) -> sqlx::Result<FlightCalendar> {
+    let (rows, next) = page(conn, tenant, &query.into(), None, MAX_ROWS).await?;
+    let mut shown = Shown::by_fares();
+    Ok(FlightCalendar { data: rows.into_iter().map(|row| fare(row, now, &mut shown)).collect(), truncated: next.is_some() })
 }
 
 /// The last known lowest rate of each day of check-in and length of stay.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn hotels(pool: &PgPool, tenant: TenantId, query: &HotelLatestQuery, now: Timestamp) -> sqlx::Result<HotelCalendar> {
-    let (rows, next) = page(pool, tenant, &query.into(), None, MAX_ROWS).await?;
-    Ok(HotelCalendar { data: rows.into_iter().map(|row| rate(row, now)).collect(), truncated: next.is_some() })
+pub async fn hotels(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &HotelLatestQuery,
+    now: Timestamp,
+) -> sqlx::Result<HotelCalendar> {
+    let (rows, next) = page(conn, tenant, &query.into(), None, MAX_ROWS).await?;
+    let mut shown = Shown::by_rates();
+    Ok(HotelCalendar { data: rows.into_iter().map(|row| rate(row, now, &mut shown)).collect(), truncated: next.is_some() })
 }
 
 /// The last known lowest fares, row by row, without the bound of a calendar.
@@ -53,7 +65,8 @@ pub fn all_flights(
     query: &FlightLatestQuery,
     now: Timestamp,
 ) -> impl Stream<Item = Result<FlightLatest, PageError>> + Send + use<> {
-    all(pool.clone(), tenant, query.into()).map_ok(move |row| fare(row, now))
+    let mut shown = Shown::by_fares();
+    all(pool.clone(), tenant, query.into()).map_ok(move |row| fare(row, now, &mut shown))
 }
 
 /// The last known lowest rates, row by row, without the bound of a calendar.
@@ -63,14 +76,15 @@ pub fn all_hotels(
     query: &HotelLatestQuery,
     now: Timestamp,
 ) -> impl Stream<Item = Result<HotelLatest, PageError>> + Send + use<> {
-    all(pool.clone(), tenant, query.into()).map_ok(move |row| rate(row, now))
+    let mut shown = Shown::by_rates();
+    all(pool.clone(), tenant, query.into()).map_ok(move |row| rate(row, now, &mut shown))
 }
 
 fn all(pool: PgPool, tenant: TenantId, filter: Filter) -> impl Stream<Item = Result<LatestRow, PageError>> + Send {
     paging::walk(None, move |after: Option<Day>| {
         let (pool, filter) = (pool.clone(), filter.clone());
         async move {
-            let (rows, next) = page(&pool, tenant, &filter, after.as_ref(), EXPORT_ROWS).await?;
+            let (rows, next) = page(&mut *pool.acquire().await?, tenant, &filter, after.as_ref(), EXPORT_ROWS).await?;
             Ok((rows, next.map(Some)))
         }
     })
@@ -78,13 +92,13 @@ fn all(pool: PgPool, tenant: TenantId, filter: Filter) -> impl Stream<Item = Res
 
 /// At most `limit` prices, and the last of them if there are more.
 async fn page(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     after: Option<&Day>,
     limit: usize,
 ) -> sqlx::Result<(Vec<LatestRow>, Option<Day>)> {
-    let mut rows = find::latest(pool, tenant, filter, after, paging::one_more_than(limit)).await?;
+    let mut rows = find::latest(conn, tenant, filter, after, paging::one_more_than(limit)).await?;
     let next = paging::cut(&mut rows, limit).map(|last| Day {
         first_date: last.first_date.to_jiff(),
         stay: last.stay.to_jiff(),
@@ -99,7 +113,7 @@ pub(super) fn age_seconds(observed_at: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.duration_since(observed_at).as_secs()).unwrap_or_default()
 }
 
-fn fare(row: LatestRow, now: Timestamp) -> FlightLatest {
+fn fare(row: LatestRow, now: Timestamp, shown: &mut Shown) -> FlightLatest {
     let endpoint = Endpoint::parse(&row.endpoint).unwrap_or(Endpoint::FlightsOneway);
     let observed_at = row.observed_at.to_jiff();
     FlightLatest {
@@ -108,7 +122,7 @@ fn fare(row: LatestRow, now: Timestamp) -> FlightLatest {
         to_airport: row.place,
         departure_date: row.first_date.to_jiff(),
         return_date: (endpoint == Endpoint::FlightsRoundtrip).then(|| row.last_date.to_jiff()),
-        product: other_fields(endpoint, &row.product, &FARE_SHOWS),
+        product: shown.product(endpoint, &row.product),
         price: row.price.normalize(),
         currency: row.currency,
         carrier: row.seller,
@@ -121,7 +135,7 @@ fn fare(row: LatestRow, now: Timestamp) -> FlightLatest {
     }
 }
 
-fn rate(row: LatestRow, now: Timestamp) -> HotelLatest {
+fn rate(row: LatestRow, now: Timestamp, shown: &mut Shown) -> HotelLatest {
     let endpoint = Endpoint::parse(&row.endpoint).unwrap_or(Endpoint::HotelsByName);
     let observed_at = row.observed_at.to_jiff();
     HotelLatest {
@@ -130,7 +144,7 @@ fn rate(row: LatestRow, now: Timestamp) -> HotelLatest {
         checkin_date: row.first_date.to_jiff(),
         checkout_date: row.last_date.to_jiff(),
         proxy_country: row.market,
-        product: other_fields(endpoint, &row.product, &RATE_SHOWS),
+        product: shown.product(endpoint, &row.product),
         price: row.price.normalize(),
         currency: row.currency,
         room: row.seller,

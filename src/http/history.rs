@@ -11,6 +11,8 @@ use axum::extract::State;
 use axum::response::Response;
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
+use sqlx::Postgres;
+use sqlx::pool::PoolConnection;
 use utoipa::PartialSchema;
 
 use super::AppState;
@@ -24,8 +26,24 @@ use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery, HotelObservation,
 };
 use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
-use crate::history::{latest, query};
+use crate::history::{fare_products, latest, query, rate_products};
+use crate::ids::TenantId;
 use crate::paging::PageError;
+use crate::scans::Desk;
+use crate::tenants;
+
+/// Who asks, and a connection to where the history is read: the one that told who it is, unless there is a replica. `None`: who never ordered
+/// anything has seen nothing.
+async fn reader(app: &AppState, desk: Desk<'_>) -> Result<Option<(PoolConnection<Postgres>, TenantId)>, ApiError> {
+    let mut conn = desk.pool.acquire().await?;
+    let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await? else { return Ok(None) };
+    if let Some(replica) = app.replica() {
+        // Not both at once: who holds one and waits for another may wait for himself.
+        drop(conn);
+        conn = replica.acquire().await?;
+    }
+    Ok(Some((conn, tenant)))
+}
 
 /// All that a caller has seen as a file, each field of its products in a column; who never ordered anything has seen nothing.
 async fn file<Row: PartialSchema + Serialize + Send + 'static>(
@@ -66,14 +84,13 @@ pub(super) async fn flights(
     let desk = desk(&app, &caller)?;
     let asked = FlightHistoryQuery::from_query(pairs.iter())?;
     wanted.check(&pairs)?;
-    let tenant = tenant(desk).await?;
-    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| query::all_flights(pool, tenant, &asked));
-        return file(form, "flights", &query::fare_products(), rows).await;
+        let pool = app.history_pool()?;
+        let rows = tenant(desk).await?.map(|tenant| query::all_flights(pool, tenant, &asked));
+        return file(form, "flights", &fare_products(), rows).await;
     }
-    let page = match tenant {
-        Some(tenant) => query::flights(pool, tenant, &asked).await?,
+    let page = match reader(&app, desk).await? {
+        Some((mut conn, tenant)) => query::flights(&mut conn, tenant, &asked).await?,
         None => FlightHistoryPage::default(),
     };
     Ok(varied((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page))))
@@ -107,14 +124,13 @@ pub(super) async fn hotels(
     let desk = desk(&app, &caller)?;
     let asked = HotelHistoryQuery::from_query(pairs.iter())?;
     wanted.check(&pairs)?;
-    let tenant = tenant(desk).await?;
-    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| query::all_hotels(pool, tenant, &asked));
-        return file(form, "hotels", &query::rate_products(), rows).await;
+        let pool = app.history_pool()?;
+        let rows = tenant(desk).await?.map(|tenant| query::all_hotels(pool, tenant, &asked));
+        return file(form, "hotels", &rate_products(), rows).await;
     }
-    let page = match tenant {
-        Some(tenant) => query::hotels(pool, tenant, &asked).await?,
+    let page = match reader(&app, desk).await? {
+        Some((mut conn, tenant)) => query::hotels(&mut conn, tenant, &asked).await?,
         None => HotelHistoryPage::default(),
     };
     Ok(varied((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page))))
@@ -147,14 +163,13 @@ pub(super) async fn latest_flights(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = FlightLatestQuery::from_query(pairs.iter())?;
-    let tenant = tenant(desk).await?;
-    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
-        return file(form, "flights-latest", &query::fare_products(), rows).await;
+        let pool = app.history_pool()?;
+        let rows = tenant(desk).await?.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
+        return file(form, "flights-latest", &fare_products(), rows).await;
     }
-    let calendar = match tenant {
-        Some(tenant) => latest::flights(pool, tenant, &asked, desk.now).await?,
+    let calendar = match reader(&app, desk).await? {
+        Some((mut conn, tenant)) => latest::flights(&mut conn, tenant, &asked, desk.now).await?,
         None => FlightCalendar::default(),
     };
     Ok(varied(Json(calendar)))
@@ -188,14 +203,13 @@ pub(super) async fn latest_hotels(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = HotelLatestQuery::from_query(pairs.iter())?;
-    let tenant = tenant(desk).await?;
-    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
-        return file(form, "hotels-latest", &query::rate_products(), rows).await;
+        let pool = app.history_pool()?;
+        let rows = tenant(desk).await?.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
+        return file(form, "hotels-latest", &rate_products(), rows).await;
     }
-    let calendar = match tenant {
-        Some(tenant) => latest::hotels(pool, tenant, &asked, desk.now).await?,
+    let calendar = match reader(&app, desk).await? {
+        Some((mut conn, tenant)) => latest::hotels(&mut conn, tenant, &asked, desk.now).await?,
         None => HotelCalendar::default(),
     };
     Ok(varied(Json(calendar)))

@@ -171,7 +171,13 @@ impl AppState {
     /// # Errors
     /// 503 `unavailable` when this service has no database.
     pub fn history_pool(&self) -> Result<&PgPool, ApiError> {
-        self.reads.as_ref().map_or_else(|| self.pool(), Ok)
+        self.replica().map_or_else(|| self.pool(), Ok)
+    }
+
+    /// The replica that the history is read from, if there is one.
+    #[must_use]
+    pub fn replica(&self) -> Option<&PgPool> {
+        self.reads.as_ref()
     }
 
     /// The database.

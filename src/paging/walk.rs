@@ -31,7 +31,8 @@ where
     Reading: Future<Output = Page<Row, Place>> + Send + 'static,
 {
     let pages = stream::try_unfold(Some(begin), move |place| {
-        let reading = place.map(&page);
+        // On the heap: what a page needs would be part of everything that holds the walk.
+        let reading = place.map(|place| Box::pin(page(place)));
         async move {
             let Some(reading) = reading else { return Ok::<_, PageError>(None) };
             let (rows, next) = alone(reading).await?;

@@ -56,6 +56,7 @@ pub use call::Caller;
 pub use ticket::Ticket;
 
 use crate::config::WorkerConfig;
+use crate::history::days;
 use crate::ids::{ItemId, TenantId};
 use crate::tenants::Keyring;
 use crate::upstream;
@@ -133,6 +134,7 @@ impl Queue {
         vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
         vital(keys::serve(pool.clone(), ring.clone(), awaited, upkeep_stops.clone()).boxed());
         vital(retain::run(pool.clone(), config.retention.clone(), upkeep_stops.clone()).boxed());
+        vital(days::keep_packed(pool.clone(), config.retention.upkeep(), upkeep_stops.clone()).boxed());
         vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
         let keeper = Keeper::new(pool.clone(), slots.clone(), wake.clone(), spool, upkeep_stops.clone());
         let room = keeper.room.clone();

@@ -85,7 +85,8 @@ pub async fn retire(pool: &PgPool, config: &RetentionConfig, now: Timestamp) -> 
         finish(&mut conn, &begun.parent, &begun.partition).await?;
         retired.partitions.push(begun.partition);
     }
-    for (parent, before) in [("answers", config.answers_before(now)), ("observations", config.observations_before(now))] {
+    let (answers, observations) = (config.answers_before(now), config.observations_before(now));
+    for (parent, before) in [("answers", answers), ("observations", observations), ("observed_days", observations)] {
         if let Some(before) = before {
             retired.partitions.extend(retire_oldest(&mut conn, parent, before, now).await?);
         }

@@ -73,3 +73,14 @@ impl Archive {
         answer.json()["data"].as_array().unwrap().iter().map(|row| row[field].clone()).collect()
     }
 }
+
+/// Waits for a condition, at most 30 seconds.
+pub async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    for _ in 0..1_500 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("waited in vain until {what}");
+}

@@ -1,6 +1,7 @@
 //! What was seen, stored and read back.
 
 pub mod archive;
+mod days;
 mod grid;
 mod property;
 mod retention;

@@ -172,7 +172,7 @@ impl Life {
     }
 
     async fn step(&mut self) {
-        match self.dice.random_range(0..16) {
+        match self.dice.random_range(0..18) {
             0 | 1 => self.order().await,
             2..5 => self.begin_some().await,
             5..11 => self.finish_one().await,
@@ -180,6 +180,7 @@ impl Life {
             12 => self.lose_some().await,
             13 => self.late_one().await,
             14 => self.retry().await,
+            15 | 16 => self.pack().await,
             _ => self.delete().await,
         }
     }
@@ -344,6 +345,12 @@ impl Life {
         }
         self.ledger.items.retain(|_, item| item.scan != scan);
         self.ledger.scans.remove(&scan);
+    }
+
+    /// Days that are over, or today's too: a clock may be wrong.
+    async fn pack(&mut self) {
+        let now = self.now + SignedDuration::from_hours(24 * self.dice.random_range(-15..=1));
+        history::days::pack_passed(self.office.db.pool(), now).await.unwrap();
     }
 
     async fn agrees(&self) {

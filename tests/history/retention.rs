@@ -6,10 +6,14 @@ use jiff::{Timestamp, ToSpan as _, civil::date, tz::TimeZone};
 use serde_json::json;
 use sqlx::PgPool;
 
+use super::archive::wait_until;
 use crate::faults::process::Serve;
 use crate::scans::office::{Comes, Office, fares};
 use crate::support::db::{TestDb, connect, execute};
 use crate::worker::stage::Stage;
+
+/// What has a partition for each month.
+const TABLES: [&str; 3] = ["answers", "observations", "observed_days"];
 
 fn noon(year: i16, month: i8, day: i8) -> Timestamp {
     date(year, month, day).at(12, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap().timestamp()
@@ -37,7 +41,7 @@ async fn make(pool: &PgPool, from: Timestamp, months: i32) {
 async fn with_months(from: Timestamp, count: i32) -> TestDb {
     let db = TestDb::new().await;
     let mut conn = connect(&db.connect_options()).await;
-    for table in ["answers", "observations"] {
+    for table in TABLES {
         for month in months(db.pool(), table).await {
             execute(&mut conn, &format!("drop table {table}_y{month}")).await.unwrap();
         }
@@ -64,7 +68,9 @@ async fn there_is_a_partition_for_every_moment_long_before_it_comes() {
         }
         now = now.checked_add(1.day()).unwrap();
     }
-    assert_eq!(months(db.pool(), "answers").await, months(db.pool(), "observations").await);
+    for table in TABLES {
+        assert_eq!(months(db.pool(), table).await, months(db.pool(), "observations").await);
+    }
     assert_eq!(months(db.pool(), "answers").await.len(), 39, "January 2030 to March 2033, and none twice");
 }
 
@@ -124,8 +130,8 @@ async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
     assert_eq!(months(db.pool(), "observations").await, ["2030m04", "2030m05", "2030m06", "2030m07", "2030m08"]);
     assert_eq!(passes, 2);
     assert_eq!(
-        (tables(db.pool(), "answers").await, tables(db.pool(), "observations").await),
-        (4, 5),
+        (tables(db.pool(), "answers").await, tables(db.pool(), "observations").await, tables(db.pool(), "observed_days").await),
+        (4, 5, 5),
         "dropped, not only taken off"
     );
     // For good, unless told otherwise.
@@ -238,7 +244,9 @@ async fn a_process_that_runs_makes_room_and_takes_away_without_being_asked() {
     make(stage.pool(), now.checked_sub(6.months()).unwrap().timestamp(), 3).await;
     let drop_month = async |month: String| {
         let mut conn = stage.pool().acquire().await.unwrap();
-        execute(&mut conn, &format!("drop table answers_y{month}; drop table observations_y{month}")).await.unwrap();
+        for table in TABLES {
+            execute(&mut conn, &format!("drop table {table}_y{month}")).await.unwrap();
+        }
     };
     drop_month(name(0)).await;
     let settings = [("FARESCAN_UPKEEP_SECONDS", "1"), ("FARESCAN_ANSWER_RETENTION_DAYS", "30")];
@@ -263,7 +271,7 @@ async fn an_answer_without_a_partition_is_given_one() {
     let first = stage.submit(1, &json!({})).await;
     stage.ended(first).await;
     let mut conn = stage.pool().acquire().await.unwrap();
-    for table in ["answers", "observations"] {
+    for table in TABLES {
         for month in months(stage.pool(), table).await {
             execute(&mut conn, &format!("drop table {table}_y{month}")).await.unwrap();
         }
@@ -273,14 +281,4 @@ async fn an_answer_without_a_partition_is_given_one() {
     assert_eq!(stage.count("select count(*) from answers").await, 3);
     assert_eq!(stage.count("select count(*) from observations").await, 3);
     worker.stop().await;
-}
-
-async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_500 {
-        if so().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("waited in vain until {what}");
 }

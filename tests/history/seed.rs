@@ -60,6 +60,6 @@ pub fn is_of_a_full_month(line: &str) -> bool {
     let now = Timestamp::now().to_zoned(TimeZone::UTC);
     (1..6).any(|back| {
         let month = now.saturating_sub(back.months());
-        line.contains(&month.strftime("observations_y%Ym%m").to_string())
+        line.contains(&month.strftime("_y%Ym%m").to_string())
     })
 }

@@ -1,6 +1,7 @@
 //! Prices over time: buckets, their zones, and what they cost.
 
 use farescan::contract::SearchStatus;
+use farescan::history::days::pack_passed;
 use farescan::history::{Observation, SeenPrice};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -257,6 +258,8 @@ async fn with_much_history_every_question_goes_by_an_index() {
     let archive = Archive::open().await;
     archive.keep(&[archive.fare("2030-01-01", 0, Some(200))]).await;
     super::seed::routes(archive.db.pool(), archive.tenant, 20, 50, 200).await;
+    pack_passed(archive.db.pool(), Timestamp::now()).await.unwrap();
+    sqlx::raw_sql("analyze observed_days").execute(archive.db.pool()).await.unwrap();
     let (tenant, any) = (format!("'{}'::uuid", archive.tenant.uuid()), "null");
     let endpoints = "array['flights/oneway', 'flights/roundtrip']";
     let (since, until) = ("now() - interval '200 days'", "now()");
@@ -264,22 +267,21 @@ async fn with_much_history_every_question_goes_by_an_index() {
     let list = |first: &str, cursor: [&str; 3]| {
         let tail = [first, first, any, any, any, cursor[0], cursor[1], cursor[2], "51"];
         filled(
-            "select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date",
+            "select s.endpoint, s.origin, s.place, s.product as \"product: Json<RawProduct>\", s.currency, s.market, o.first_date",
             &[&product[..], &tail].concat(),
         )
     };
     let cursor = ["now() - interval '20 days'", "gen_random_uuid()", "1"];
-    let buckets = |first: &str| {
-        let tail = [first, first, any, since, until, "'UTC'", "'1 day'", any, any, "13"];
-        filled(
-            "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, (b.begins",
-            &[&product[..], &tail].concat(),
-        )
-    };
+    let series = "(select series from series where origin = 'RAH')";
+    let of_product = |words: &str, more: &[&str]| filled(words, &[&[&*tenant, series, since, until], more].concat());
+    let products = filled(
+        "select s.series, s.endpoint, s.origin, s.place, s.product as \"product: Json<RawProduct>\", s.currency, s.market, s.unpacked_since",
+        &[&product[..], &[any, any, "13"]].concat(),
+    );
     let calendar = {
         let tail = ["current_date", "current_date + 60", any, any, any, any, any, "5001"];
         filled(
-            "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date",
+            "select s.series, s.endpoint, s.origin, s.place, s.product as \"product: Json<RawProduct>\", s.currency, s.market, l.first_date",
             &[&product[..], &tail].concat(),
         )
     };
@@ -288,8 +290,15 @@ async fn with_much_history_every_question_goes_by_an_index() {
         ("the first page", list(any, [any; 3])),
         ("a later page", list(any, cursor)),
         ("a page of one date", list(day, [any; 3])),
-        ("buckets of all dates", buckets(any)),
-        ("buckets of one date", buckets(day)),
+        ("the products", products),
+        ("days that are packed", of_product("select looks from observed_days", &[])),
+        (
+            "days that are not",
+            of_product(
+                "select observed_at as \"observed_at!\", first_date as \"first_date!\", last_date, search_status",
+                &["20000"],
+            ),
+        ),
         ("the calendar", calendar),
     ] {
         let plan = plan(&archive, &sql).await;
@@ -300,7 +309,9 @@ async fn with_much_history_every_question_goes_by_an_index() {
             .filter(|line| super::seed::is_of_a_full_month(line))
             .collect();
         assert!(passes.is_empty(), "{what}: {passes:?}\n{plan}");
-        assert!(plan.contains("Index") && (what == "the calendar" || plan.contains("observations_y")), "{what}:\n{plan}");
+        let parted = !["the products", "the calendar"].contains(&what);
+        assert!(what == "the products" || plan.contains("Index"), "{what}:\n{plan}");
+        assert!(!parted || plan.contains("observations_y") || plan.contains("observed_days_y"), "{what}:\n{plan}");
         if what.ends_with("page") {
             assert!(!plan.contains("Bitmap Heap Scan on observations"), "{what}: in the order of the index:\n{plan}");
         }

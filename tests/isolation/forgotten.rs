@@ -91,6 +91,12 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "the tick finds runs that have ended; each is judged by itself",
     ),
     ("select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id", "scans", "the tick: bound to the slot's tenant"),
+    (
+        "select tenant_id, series, unpacked_since as",
+        "series",
+        "upkeep: products with days to be packed; each is packed by itself",
+    ),
+    ("function unpack_days", "series", "bound to the observations that have just come or gone"),
     ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),
     ("view shown_scans", "lanes", "bound to the view's own scan"),
     ("view shown_scans", "key_grants", "bound to the view's own scan"),

@@ -10,7 +10,7 @@ pub struct Ids(BTreeMap<String, usize>);
 const MASKED: [&str; 5] = ["age_seconds", "next_cursor", "cursor", "latency_ms", "webhook_secret"];
 
 /// The same where their values are bytes: what is sealed, drawn or packed. A slot's outcome is a word, and stays.
-const MASKED_BYTES: [&str; 5] = ["nonce", "ciphertext", "fingerprint", "outcome", "states"];
+const MASKED_BYTES: [&str; 6] = ["nonce", "ciphertext", "fingerprint", "outcome", "states", "looks"];
 
 impl Ids {
     /// The text as it reads in every run.

@@ -2,13 +2,14 @@
 
 use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
 use rust_decimal::Decimal;
-use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::PgConnection;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::history::filter::Filter;
 use crate::history::latest::Day;
 use crate::history::query::Place;
+use crate::history::shown::RawProduct;
 use crate::ids::TenantId;
 
 /// An observation with its series.
@@ -16,7 +17,7 @@ pub(in crate::history) struct ObservationRow {
     pub(in crate::history) endpoint: String,
     pub(in crate::history) origin: Option<String>,
     pub(in crate::history) place: String,
-    pub(in crate::history) product: Value,
+    pub(in crate::history) product: Json<RawProduct>,
     pub(in crate::history) currency: String,
     pub(in crate::history) market: Option<String>,
     pub(in crate::history) first_date: Date,
@@ -40,7 +41,7 @@ pub(in crate::history) struct LatestRow {
     pub(in crate::history) endpoint: String,
     pub(in crate::history) origin: Option<String>,
     pub(in crate::history) place: String,
-    pub(in crate::history) product: Value,
+    pub(in crate::history) product: Json<RawProduct>,
     pub(in crate::history) currency: String,
     pub(in crate::history) market: Option<String>,
     pub(in crate::history) first_date: Date,
@@ -60,7 +61,7 @@ pub(in crate::history) struct LatestRow {
 /// Newest first. Of each product as many as the page takes are read, by the index of their times, and then put in one order: a page costs
 /// what it shows, however much was ever seen. The bounds have no "or", so that they cut off partitions and are the index's own.
 pub(in crate::history) async fn observations(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     before: Option<Place>,
@@ -68,7 +69,7 @@ pub(in crate::history) async fn observations(
 ) -> sqlx::Result<Vec<ObservationRow>> {
     sqlx::query_as!(
         ObservationRow,
-        r#"select s.endpoint, s.origin, s.place, s.product, s.currency, s.market, o.first_date as "first_date!", o.last_date,
+        r#"select s.endpoint, s.origin, s.place, s.product as "product: Json<RawProduct>", s.currency, s.market, o.first_date as "first_date!", o.last_date,
                   o.observed_at as "observed_at!", o.price, o.seller, o.results, o.band_low, o.band_high, o.verdict,
                   o.search_status as "search_status!", o.reason, o.item_id as "item_id!", o.number as "number!"
            from series s
@@ -106,14 +107,14 @@ pub(in crate::history) async fn observations(
         before.map(|place| place.number),
         limit,
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await
 }
 
 /// By day. Of the returns from one day's journey the cheapest; a stay of another length is another price. One range of the primary key's
 /// index for each product.
 pub(in crate::history) async fn latest(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     after: Option<&Day>,
@@ -121,7 +122,7 @@ pub(in crate::history) async fn latest(
 ) -> sqlx::Result<Vec<LatestRow>> {
     sqlx::query_as!(
         LatestRow,
-        r#"select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date as "first_date!",
+        r#"select s.series, s.endpoint, s.origin, s.place, s.product as "product: Json<RawProduct>", s.currency, s.market, l.first_date as "first_date!",
                   l.last_date as "last_date!", l.stay as "stay!: Date", l.observed_at as "observed_at!", l.price as "price!", l.seller,
                   l.band_low, l.band_high, l.verdict, l.item_id as "item_id!"
            from series s
@@ -156,6 +157,6 @@ pub(in crate::history) async fn latest(
         after.map(|day| day.series.as_slice()),
         limit,
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await
 }

@@ -3,7 +3,7 @@
 use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
 use rust_decimal::Decimal;
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::history::filter::Filter;
@@ -35,7 +35,7 @@ pub(in crate::history) struct KnownRow {
 
 /// By product, and by dates within one. One range of the primary key's index for each product.
 pub(in crate::history) async fn known(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     nights: Option<i32>,
@@ -66,6 +66,6 @@ pub(in crate::history) async fn known(
         nights,
         limit,
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
+use super::reader;
 use crate::contract::grids::{FlightGridQuery, HistoryGrids, HotelGridQuery};
 use crate::history::grid;
 use crate::http::AppState;
@@ -10,7 +11,7 @@ use crate::http::auth::Caller;
 use crate::http::docs::ListErrors;
 use crate::http::error::ApiError;
 use crate::http::extract::Pairs;
-use crate::http::scans::{desk, tenant};
+use crate::http::scans::desk;
 
 /// What is known to a caller who never ordered anything.
 const NOTHING: HistoryGrids = HistoryGrids { data: Vec::new(), truncated: false };
@@ -30,8 +31,8 @@ pub(in crate::http) async fn flights(
 ) -> Result<Json<HistoryGrids>, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = FlightGridQuery::from_query(pairs.iter())?;
-    let Some(tenant) = tenant(desk).await? else { return Ok(Json(NOTHING)) };
-    Ok(Json(grid::flights(app.history_pool()?, tenant, &asked, desk.now).await?))
+    let Some((mut conn, tenant)) = reader(&app, desk).await? else { return Ok(Json(NOTHING)) };
+    Ok(Json(grid::flights(&mut conn, tenant, &asked, desk.now).await?))
 }
 
 /// Read the last known rates of a hotel or place as grids
@@ -50,6 +51,6 @@ pub(in crate::http) async fn hotels(
 ) -> Result<Json<HistoryGrids>, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = HotelGridQuery::from_query(pairs.iter())?;
-    let Some(tenant) = tenant(desk).await? else { return Ok(Json(NOTHING)) };
-    Ok(Json(grid::hotels(app.history_pool()?, tenant, &asked, desk.now).await?))
+    let Some((mut conn, tenant)) = reader(&app, desk).await? else { return Ok(Json(NOTHING)) };
+    Ok(Json(grid::hotels(&mut conn, tenant, &asked, desk.now).await?))
 }

@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::file;
+use super::{file, reader};
 use crate::contract::series::{FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery};
 use crate::history::buckets::{self, Over};
-use crate::history::query;
+use crate::history::{fare_products, rate_products};
 use crate::http::AppState;
 use crate::http::auth::Caller;
 use crate::http::docs::{ListErrors, NotAcceptable};
@@ -43,14 +43,13 @@ pub(in crate::http) async fn flights(
     let desk = desk(&app, &caller)?;
     let asked = FlightSeriesQuery::from_query(pairs.iter())?;
     let over = Over::of_flights(&asked, asked.times(desk.now)?);
-    let tenant = tenant(desk).await?;
-    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
-        return file(form, "flights-series", &query::fare_products(), rows).await;
+        let pool = app.history_pool()?;
+        let rows = tenant(desk).await?.map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
+        return file(form, "flights-series", &fare_products(), rows).await;
     }
-    let series = match tenant {
-        Some(tenant) => buckets::flights(pool, tenant, &asked, over).await?,
+    let series = match reader(&app, desk).await? {
+        Some((mut conn, tenant)) => buckets::flights(&mut conn, tenant, &asked, over).await?,
         None => buckets::no_flights(over),
     };
     Ok(varied(Json(series)))
@@ -83,14 +82,13 @@ pub(in crate::http) async fn hotels(
     let desk = desk(&app, &caller)?;
     let asked = HotelSeriesQuery::from_query(pairs.iter())?;
     let over = Over::of_hotels(&asked, asked.times(desk.now)?);
-    let tenant = tenant(desk).await?;
-    let pool = app.history_pool()?;
     if let Some(form) = wanted.0 {
-        let rows = tenant.map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
-        return file(form, "hotels-series", &query::rate_products(), rows).await;
+        let pool = app.history_pool()?;
+        let rows = tenant(desk).await?.map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
+        return file(form, "hotels-series", &rate_products(), rows).await;
     }
-    let series = match tenant {
-        Some(tenant) => buckets::hotels(pool, tenant, &asked, over).await?,
+    let series = match reader(&app, desk).await? {
+        Some((mut conn, tenant)) => buckets::hotels(&mut conn, tenant, &asked, over).await?,
         None => buckets::no_hotels(over),
     };
     Ok(varied(Json(series)))

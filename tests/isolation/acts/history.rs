@@ -1,5 +1,7 @@
 //! What was seen, of fares and rates, and taking it out.
 
+use farescan::history::days::pack_passed;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::order;
@@ -55,6 +57,26 @@ pub async fn gaps(world: &mut World) -> Seen {
     world.beside(BARE).await?;
     world.record(&[(&claims[1], Comes::Refused)]).await?;
     world.get("/v1/history/flights?from_airport=TLV&to_airport=LHR").await?;
+    Ok(())
+}
+
+/// Days that are over are packed: each caller's own, from what he saw, and the days of the other stay as they are.
+pub async fn days(world: &mut World) -> Seen {
+    // The twin's are packed, so that a pass is none of its business; and it has seen more since.
+    const PACKED: &str =
+        "with moved as (update observations set observed_at = observed_at + interval '3 days' where tenant_id = $1)
+        update series set unpacked_since = null where tenant_id = $1";
+    let series = "/v1/history/flights/series?from_airport=TLV&to_airport=LHR";
+    world.warm().await?;
+    for price in [200, 190] {
+        world.order(order(2, &json!({}))).await?;
+        world.finish(|_| Comes::Price(price)).await?;
+        world.beside(PACKED).await?;
+        let pool = world.pool.clone();
+        let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
+        world.work("pack", async { pack_passed(&pool, tomorrow).await }).await?;
+        world.get(series).await?;
+    }
     Ok(())
 }
 

@@ -60,6 +60,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "slots", play: |world| Box::pin(monitors::slots(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },
     Act { name: "gaps", play: |world| Box::pin(history::gaps(world)) },
+    Act { name: "days", play: |world| Box::pin(history::days(world)) },
 ];
 
 /// What the twin has beside its copies: a scan that has ended, one that runs and a monitor, of a caller whose key is accepted.

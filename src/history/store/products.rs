@@ -1,0 +1,56 @@
+//! Products of a route, a hotel or a place.
+
+use sqlx::PgConnection;
+use sqlx::types::Json;
+
+use crate::history::buckets::After;
+use crate::history::filter::Filter;
+use crate::history::shown::RawProduct;
+use crate::ids::TenantId;
+
+/// A product of a tenant.
+pub(in crate::history) struct ProductRow {
+    pub(in crate::history) series: Vec<u8>,
+    pub(in crate::history) endpoint: String,
+    pub(in crate::history) origin: Option<String>,
+    pub(in crate::history) place: String,
+    pub(in crate::history) product: Json<RawProduct>,
+    pub(in crate::history) currency: String,
+    pub(in crate::history) market: Option<String>,
+    /// From this day on observations are to be read; all before it is packed. Nothing: all of it is.
+    pub(in crate::history) unpacked_since: Option<jiff_sqlx::Timestamp>,
+}
+
+/// The next products that fit, in the order of their endpoints and keys. Their dates and times do not count.
+pub(in crate::history) async fn products(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    filter: &Filter,
+    after: Option<&After>,
+    limit: i64,
+) -> sqlx::Result<Vec<ProductRow>> {
+    sqlx::query_as!(
+        ProductRow,
+        r#"select s.series, s.endpoint, s.origin, s.place, s.product as "product: Json<RawProduct>", s.currency, s.market, s.unpacked_since
+           from series s
+           where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+             and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
+             and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
+             and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
+             and ($9::text is null or (s.endpoint, s.series) > ($9, $10::bytea))
+           order by s.endpoint, s.series limit $11"#,
+        tenant.uuid(),
+        &filter.endpoints(),
+        filter.place,
+        filter.origin,
+        filter.currency,
+        filter.market,
+        filter.adults,
+        filter.children,
+        after.map(|after| after.endpoint.as_str()),
+        after.map(|after| after.series.as_slice()),
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}
