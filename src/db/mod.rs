@@ -186,6 +186,24 @@ pub fn is_away(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether an error says that its connection is gone, whatever becomes of others.
+pub fn is_cut(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        // Connection exceptions, and sessions that were told to end.
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")),
+        _ => false,
+    }
+}
+
+/// The answer of a connection that was not tried before; no answer is as if there were no connection.
+///
+/// # Errors
+/// Those of `asking`, and [`sqlx::Error::PoolTimedOut`] after as long as a request waits for a connection.
+pub async fn in_time<T>(asking: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    tokio::time::timeout(ACQUIRE_TIMEOUT, asking).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
 /// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, transactions rolled back (a deadlock), no
 /// resources, shutting down or starting up, trouble outside it, read only while a standby takes over, a session that idled too long,
 /// tables that are not made yet, a time limit met.

@@ -35,7 +35,8 @@ pub async fn keep_packed(pool: PgPool, every: Duration, stop: CancellationToken)
     stop.run_until_cancelled(packing).await;
 }
 
-/// Packs all days that are over at `now`, of all products; gives how many. A product that somebody is just writing to is left for later.
+/// Packs all days that are over at `now`, of all products; gives how many. A product that somebody is just writing to is left for later, and
+/// so is one that cannot be packed, with a line in the log.
 ///
 /// # Errors
 /// When the database does not answer; what is done stays done.
@@ -45,8 +46,15 @@ pub async fn pack_passed(pool: &PgPool, now: Timestamp) -> sqlx::Result<usize> {
     loop {
         let mut tx = db::begin(pool).await?;
         let Some(product) = days::next_unpacked(&mut tx, last.as_ref(), today).await? else { return Ok(packed) };
-        packed += pack_some(&mut tx, &product, today).await?;
-        tx.commit().await?;
+        match pack_some(&mut tx, &product, today).await {
+            Ok(days) => {
+                tx.commit().await?;
+                packed += days;
+            }
+            Err(error) if db::is_cut(&error) => return Err(error),
+            // It comes first again in every pass: whoever comes after it must not wait for that.
+            Err(error) => tracing::warn!(%error, "the days of a product cannot be packed; they are read as they are"),
+        }
         last = Some(product);
     }
 }

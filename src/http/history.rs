@@ -35,8 +35,8 @@ use crate::tenants;
 /// Who asks, and a connection to where the history is read: the one that told who it is, unless there is a replica. `None`: who never ordered
 /// anything has seen nothing.
 async fn reader(app: &AppState, desk: Desk<'_>) -> Result<Option<(PoolConnection<Postgres>, TenantId)>, ApiError> {
-    let mut conn = desk.pool.acquire().await?;
-    let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await? else { return Ok(None) };
+    let (mut conn, tenant) = tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
+    let Some(tenant) = tenant else { return Ok(None) };
     if let Some(replica) = app.replica() {
         // Not both at once: who holds one and waits for another may wait for himself.
         drop(conn);

@@ -34,8 +34,7 @@ pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>
 
 /// The caller as a tenant; `None`: nothing was ever ordered with this key.
 pub(super) async fn tenant(desk: Desk<'_>) -> Result<Option<TenantId>, ApiError> {
-    let mut conn = desk.pool.acquire().await?;
-    Ok(tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await?)
+    Ok(tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?.1)
 }
 
 /// The scan of a path. What is no id names no scan.

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::books::Books;
 use super::process::Serve;
-use crate::support::db::PrivatePg;
+use crate::history::archive::Archive;
+use crate::support::db::{PrivatePg, connect};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::worker::stage::Stage;
@@ -62,4 +63,27 @@ async fn connections_that_are_cut_again_and_again_cost_nothing() {
     let seen = stage.scan(scan).await;
     assert_eq!((seen.status, seen.items.ok, stage.upstream.count()), (ScanStatus::Completed, 300, 300));
     println!("{connections} connections cut; {}", Books::compare(&stage).await.complete());
+}
+
+/// A reader takes an idle connection without trying it first.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_does_not_notice_that_idle_connections_were_cut() {
+    let archive = Archive::open().await;
+    archive.keep(&[archive.fare("2030-01-01", 0, Some(200))]).await;
+    let read = async || {
+        let path = "/v1/history/flights/latest?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-01-31";
+        let answer = archive.app.get(path).await;
+        assert_eq!((answer.status, answer.text().contains("\"price\":200")), (200, true), "{}", answer.text());
+    };
+    let mut conn = connect(&archive.db.connect_options()).await;
+    for _ in 0..3 {
+        futures::future::join_all((0..30).map(|_| read())).await;
+        let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                   where datname = current_database() and pid <> pg_backend_pid()";
+        let cut: i64 = sqlx::query_scalar(cut).fetch_one(&mut conn).await.unwrap();
+        assert!(cut > 2, "several were idle: {cut}");
+        for _ in 0..10 {
+            read().await;
+        }
+    }
 }

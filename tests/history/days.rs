@@ -3,6 +3,7 @@
 use farescan::history::Observation;
 use farescan::history::days::pack_passed;
 use farescan::ids::ItemId;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -204,6 +205,25 @@ async fn much_history_from_before_is_packed_pass_by_pass() {
         archive.app.get(&path).await.json()["data"].as_array().unwrap()[..today],
         expected["data"].as_array().unwrap()[..today]
     );
+}
+
+/// An operator has taken a month of them away, and left the observations.
+#[tokio::test]
+async fn who_cannot_be_packed_keeps_nobody_waiting() {
+    let archive = Archive::open().await;
+    let pool = archive.db.pool();
+    let months_ago = |months: i64| -(months * 31 * 1_440);
+    sqlx::raw_sql("select make_partitions(now() - interval '7 months', 8)").execute(pool).await.unwrap();
+    let euro = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01", "currency": "EUR"});
+    let seen =
+        [archive.fare("2030-01-01", months_ago(5), Some(200)), archive.seen("flights/oneway", euro, months_ago(1), Some(90))];
+    archive.keep(&seen).await;
+    let expected = answers(&archive).await;
+    let gone = seen[0].observed_at.to_zoned(TimeZone::UTC).strftime("drop table observed_days_y%Ym%m").to_string();
+    execute(&mut connect(&archive.db.connect_options()).await, &gone).await.unwrap();
+    assert_eq!(pack_passed(pool, archive.now).await.unwrap(), 1, "the later one's");
+    assert_eq!(pack_passed(pool, archive.now).await.unwrap(), 0);
+    assert_eq!(answers(&archive).await, expected);
 }
 
 /// What another version has packed is not guessed at.

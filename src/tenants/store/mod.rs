@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use sqlx::{PgConnection, PgPool};
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, PgPool, Postgres};
 
 pub use self::grants::{
     GrantError, HeldGrant, HeldSecret, OpenedGrants, RingCheckError, check_ring, grants_beside, insert_grant, open_grant,
@@ -14,6 +15,7 @@ pub use self::grants::{
 };
 use super::fingerprint::Fingerprint;
 use super::keyring::Keyring;
+use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 
@@ -23,6 +25,35 @@ use crate::search::CallerKey;
 /// When the database does not answer.
 pub async fn find(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<Option<TenantId>> {
     look_up(conn, &Fingerprint::all(ring, key), now).await
+}
+
+/// The same, with the connection that told it. One that is idle is taken without asking whether it still works: the look-up shows that, and
+/// one that was cut makes way for the next. It saves a reader one of his three waits for the database.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_connected(
+    pool: &PgPool,
+    ring: &Keyring,
+    key: &CallerKey,
+    now: Timestamp,
+) -> sqlx::Result<(PoolConnection<Postgres>, Option<TenantId>)> {
+    let prints = Fingerprint::all(ring, key);
+    while let Some(mut conn) = pool.try_acquire() {
+        match db::in_time(look_up(&mut conn, &prints, now)).await {
+            Ok(tenant) => return Ok((conn, tenant)),
+            Err(error) => {
+                // Not back into the pool, which would wait for what it has to say.
+                drop(conn.detach());
+                if !db::is_cut(&error) {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    let mut conn = pool.acquire().await?;
+    let tenant = look_up(&mut conn, &prints, now).await?;
+    Ok((conn, tenant))
 }
 
 /// The same for a transaction that seals the key: until its end the tenant stays the key's, a rotation waits for it. To be called before
