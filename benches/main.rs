@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Whatever goes wrong ends the run with its text: a figure of half a run is none.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const USAGE: &str = "script/bench scan|ceiling|claim|gateway|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
+const USAGE: &str = "script/bench scan|ceiling|claim|gateway|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
 
 fn main() -> ExitCode {
     // Cargo adds a flag of its own.
