@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, timeout};
 
 use super::begin::Beginner;
-use super::finished::Finished;
+use super::finished::{Finished, Unaskable};
 use super::hold::{Cause, hold_scan};
 use super::keys::Keys;
 use super::lease::Lease;
@@ -18,6 +18,7 @@ use super::store::{self, Claimed, Verdict};
 use super::{Claim, Ticket};
 use crate::contract::{Endpoint, Request};
 use crate::ids::AttemptId;
+use crate::scans::plan::earliest_today;
 use crate::search::{CallerKey, Finding, Search};
 use crate::tenants::{self, Keyring};
 use crate::upstream;
@@ -48,7 +49,7 @@ impl Caller {
     pub async fn carry_out(&self, mut ticket: Ticket) {
         let begin_until = self.lease.begin_until(ticket.asked_at());
         let until = Until::Deadline(begin_until);
-        let search = search_of(&ticket.claimed);
+        let search = search_of(&ticket.claimed, Timestamp::now());
         let key = match self.key_of(&ticket.claimed, begin_until).await {
             Some(Ok(key)) => key,
             Some(Err(cause)) => {
@@ -66,7 +67,7 @@ impl Caller {
         }
         let finished = match search {
             Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
-            Err(why) => Finished::unaskable(&ticket.claimed, &why, Timestamp::now()),
+            Err(why) => Finished::unaskable(&ticket.claimed, why, Timestamp::now()),
         };
         if finished.is_good_news() {
             ticket.leave_place().await;
@@ -116,12 +117,21 @@ impl Caller {
     }
 }
 
-/// The search that a stored item stands for; the text says why there is none.
-fn search_of(claimed: &Claimed) -> Result<Search, String> {
-    let endpoint = Endpoint::parse(&claimed.endpoint).ok_or_else(|| format!("there is no endpoint {}", claimed.endpoint))?;
-    let checked = Request::check(endpoint, &claimed.body).map_err(|faults| faults.to_string())?;
+/// The search that a stored item stands for, or why nothing is sent. One whose date has passed while its scan was held cannot have an
+/// answer, and would be billed; what goes as its caller wrote it is the marketplace's to judge.
+fn search_of(claimed: &Claimed, now: Timestamp) -> Result<Search, Unaskable> {
+    let invalid = |error: String| Unaskable { reason: "invalid_request", error };
+    let endpoint =
+        Endpoint::parse(&claimed.endpoint).ok_or_else(|| invalid(format!("there is no endpoint {}", claimed.endpoint)))?;
+    let checked = Request::check(endpoint, &claimed.body).map_err(|faults| invalid(faults.to_string()))?;
     if claimed.is_as_written() {
         return Ok(Search::of_caller(checked.request));
+    }
+    if let Some(date) = checked.request.first_date().filter(|date| *date < earliest_today(now)) {
+        return Err(Unaskable {
+            reason: "date_passed",
+            error: format!("{date} had passed when its turn came: it was not searched"),
+        });
     }
     Ok(Search::of_item(checked.request, claimed.upstream_limit.unwrap_or(ROWS), claimed.upstream_filters))
 }

@@ -21,6 +21,14 @@ const LONGEST_TEXT: usize = 500;
 /// The longest deep link that is kept, in bytes: browsers and servers take no longer ones for sure.
 const LONGEST_LINK: usize = 8_192;
 
+/// Why a stored search is not sent: it is none that its endpoint takes, because another version of this program checked it, or its date
+/// has passed.
+#[derive(Debug)]
+pub(super) struct Unaskable {
+    pub(super) reason: &'static str,
+    pub(super) error: String,
+}
+
 /// Everything that is stored of a call, in one transaction.
 #[derive(Debug)]
 pub(super) struct Finished {
@@ -88,9 +96,9 @@ impl Finished {
         }
     }
 
-    /// The stored search is none that its endpoint takes: it was checked by another version of this program. Nothing was sent.
-    pub(super) fn unaskable(claimed: &Claimed, why: &str, now: Timestamp) -> Self {
-        let ending = (Ending::Failed, None, Some("invalid_request".to_owned()), Some(why.to_owned()));
+    /// Nothing was sent.
+    pub(super) fn unaskable(claimed: &Claimed, why: Unaskable, now: Timestamp) -> Self {
+        let ending = (Ending::Failed, None, Some(why.reason.to_owned()), Some(why.error));
         Self {
             call: blank(claimed, ending, now),
             lane: claimed.lane,

@@ -58,6 +58,26 @@ async fn an_idle_worker_starts_within_a_fraction_of_a_second() {
     worker.stop().await;
 }
 
+/// A scan that was held for weeks goes on: what cannot be had any more is not paid for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_date_that_has_passed_meanwhile_is_not_searched() {
+    let stage = Stage::new().await;
+    let scan = stage.submit(5, &json!({})).await;
+    let weeks_later =
+        "update scan_items set body = jsonb_set(body, '{departure_date}', '\"2026-01-01\"'), first_date = '2026-01-01'
+                       where position < 2";
+    sqlx::raw_sql(weeks_later).execute(stage.pool()).await.unwrap();
+    let worker = stage.worker();
+    let seen = stage.ended(scan).await;
+    worker.stop().await;
+    assert_eq!((stage.upstream.count(), seen.items.ok, seen.items.failed, seen.requests.spent), (3, 3, 2, 3));
+    let items = stage.items(scan).await;
+    let of = |item: &farescan::contract::scans::Item| (item.reason.clone(), item.error.clone());
+    let error = "2026-01-01 had passed when its turn came: it was not searched";
+    assert!(items[..2].iter().all(|item| of(item) == (Some("date_passed".to_owned()), Some(error.to_owned()))), "{:?}", items[0]);
+    assert_eq!(stage.count("select count(*) from observations where search_status <> 'ok'").await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_degraded_answer_a_retry_asks_exactly_those_again() {
     let stage = Stage::new().await;
