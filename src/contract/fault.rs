@@ -113,6 +113,11 @@ impl Faults {
         self
     }
 
+    /// Keeps those that `keep` says; what is not listed is kept.
+    pub fn retain(&mut self, keep: impl FnMut(&Fault) -> bool) {
+        self.listed.retain(keep);
+    }
+
     /// Whether nothing is wrong.
     #[must_use]
     pub fn is_empty(&self) -> bool {

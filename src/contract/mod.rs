@@ -11,6 +11,7 @@
 
 pub mod account;
 mod alias;
+mod as_written;
 mod check;
 mod declare;
 mod describe;
@@ -42,6 +43,7 @@ pub mod webhooks;
 mod words;
 
 pub use alias::Alias;
+pub use as_written::AsWritten;
 pub use check::{Checked, Request};
 pub use endpoint::{Api, Endpoint};
 pub use error::{ErrorBody, ErrorDetail, ErrorType};

@@ -1,11 +1,11 @@
-//! What the month that begins now takes and costs. Not here: the plans' prices (`scans::preview`).
+//! What the month that begins with the next slot takes and costs: of a schedule for a season, a month in season. Not here: the plans' prices (`scans::preview`).
 
 use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgConnection;
 
+use super::ceiling;
 use super::schedule::Schedule;
 use crate::contract::monitors::MonitorForecast;
-use crate::contract::scans::RequestRange;
 use crate::ids::TenantId;
 use crate::scans::plan::Plan;
 use crate::scans::preview;
@@ -21,19 +21,13 @@ pub(super) async fn forecast(
 ) -> sqlx::Result<MonitorForecast> {
     let slots = slots_of_month(schedule, now);
     let requests_per_run = preview::requests(plan);
-    let requests_per_month = monthly(requests_per_run, slots, ceiling);
+    let requests_per_month = ceiling::monthly(plan, slots, ceiling);
     let plans = preview::monthly_costs(conn, tenant, plan.order.endpoint.get().api(), requests_per_month, now).await?;
     Ok(MonitorForecast { slots, requests_per_run, requests_per_month, plans })
 }
 
 fn slots_of_month(schedule: &Schedule, now: Timestamp) -> u32 {
-    let end = now.to_zoned(schedule.zone().clone()).saturating_add(1.month()).timestamp();
-    u32::try_from(schedule.slots(now).take_while(|slot| *slot <= end).count()).unwrap_or(u32::MAX)
-}
-
-/// A slot is skipped whose run could go over the ceiling, so nothing is ever spent beyond it.
-fn monthly(run: RequestRange, slots: u32, ceiling: Option<u32>) -> RequestRange {
-    let most = ceiling.map_or(u64::MAX, u64::from);
-    let month = |requests: u64| requests.saturating_mul(slots.into()).min(most);
-    RequestRange { least: month(run.least), most: month(run.most) }
+    let Some(first) = schedule.after(now) else { return 0 };
+    let end = first.to_zoned(schedule.zone().clone()).saturating_add(1.month()).timestamp();
+    u32::try_from(schedule.slots(now).take_while(|slot| *slot < end).count()).unwrap_or(u32::MAX)
 }

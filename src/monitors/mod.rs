@@ -9,15 +9,17 @@
 //!
 //! However many processes tick, a slot is decided once: its row in `monitor_slots` and its scan are of one commit, made under the
 //! monitor's lock. Locks come in this order: the tenant's key, the monitor, and then those of an order (`scans`). Pure: when slots come
-//! ([`schedule`]), relative dates ([`relative`]), what a month takes ([`forecast`]). Not here: carrying out a scan (`queue`), HTTP
+//! ([`schedule`]), relative dates ([`relative`]) and passed ones (`passed`), what a month takes (`ceiling`, [`forecast`]). Not here: carrying out a scan (`queue`), HTTP
 //! (`http`).
 
 pub mod alerts;
+mod ceiling;
 pub mod control;
 pub mod create;
 pub mod deliveries;
 pub mod forecast;
 mod order;
+mod passed;
 pub mod read;
 pub mod relative;
 pub mod schedule;

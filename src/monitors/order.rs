@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::alerts::scope;
+use super::ceiling;
 use super::relative::resolved;
 use super::schedule::Schedule;
 use crate::contract::monitors::{MonitorRequest, Rule, RuleScope, ScheduleRequest, WebhookUrl};
@@ -12,6 +13,9 @@ use crate::contract::scans::Priority;
 use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
 use crate::scans::plan::{Plan, earliest_today, plan};
 use crate::webhooks::Guard;
+
+/// The most bytes of a monitor's scan, as JSON: five hundred hotels by name take half of it.
+const MAX_SCAN_BYTES: usize = 64 << 10;
 
 /// A monitor that can be.
 #[derive(Debug)]
@@ -38,6 +42,7 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
         faults.push(fault);
     }
     let next_slot = schedule.as_ref().and_then(|schedule| schedule.after(now));
+    faults.merge(too_long(body.get("scan")).map(Faults::from).unwrap_or_default());
     let plan = body.get("scan").and_then(Value::as_object).and_then(|scan| {
         let slot = next_slot.unwrap_or(now);
         let utc = Schedule::read("0 0 * * *", "UTC");
@@ -54,7 +59,22 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
         }
         faults.merge(wrong.prefix("alerts"));
     }
+    if let (Some(request), Some(plan)) = (&request, &plan)
+        && let Some(fault) = ceiling::too_low(request, plan)
+    {
+        faults.push(fault);
+    }
     faults.or_else_build(|| Some(Checked { request: request?, schedule: schedule?, next_slot: next_slot?, plan: plan? }))
+}
+
+/// A monitor is kept, listed and read for each of its slots: longer than any that is meant, its scan is refused.
+fn too_long(scan: Option<&Value>) -> Option<Fault> {
+    let bytes = scan?.to_string().len();
+    (bytes > MAX_SCAN_BYTES).then(|| Fault {
+        path: "scan".to_owned(),
+        held: Some(format!("{bytes} bytes of JSON")),
+        allowed: format!("at most {MAX_SCAN_BYTES} bytes: shorter lists, or several monitors"),
+    })
 }
 
 /// The faults of the scan at their place in the monitor's body, which takes relative dates too.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
-use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgPool};
 
 use super::schedule::Schedule;
@@ -110,7 +109,7 @@ fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>, webhooks: &mut HashMa
         id,
         name: row.name,
         schedule: MonitorSchedule { cron: row.cron, timezone: row.timezone },
-        scan: object(row.scan),
+        scan: row.scan.0.into(),
         // They were read when they were stored.
         alerts: serde_json::from_value(row.rules).unwrap_or_default(),
         webhook_url: webhook.as_ref().map(|webhook| webhook.url.clone()),
@@ -128,13 +127,6 @@ fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>, webhooks: &mut HashMa
         forecast: None,
         created_at: row.created_at.to_jiff(),
         updated_at: row.updated_at.to_jiff(),
-    }
-}
-
-fn object(stored: Value) -> Map<String, Value> {
-    match stored {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
     }
 }
 

@@ -69,9 +69,20 @@ impl Schedule {
         }
     }
 
+    /// The first slot after a time that is not on record; `last` is the newest that is: whoever decided it may have a clock that is ahead.
+    #[must_use]
+    pub fn after_decided(&self, time: Timestamp, last: Option<Timestamp>) -> Option<Timestamp> {
+        self.after(last.map_or(time, |last| last.max(time)))
+    }
+
     /// The slots after a time, in their order.
     pub fn slots(&self, time: Timestamp) -> impl Iterator<Item = Timestamp> {
         std::iter::successors(self.after(time), |slot| self.after(*slot))
+    }
+
+    /// The slots that are due at a time, from one that is its own on.
+    pub fn due(&self, first: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+        std::iter::once(first).chain(self.slots(first)).take_while(move |slot| *slot <= now)
     }
 
     /// Where the calendar month of a time begins, and where the next one does.

@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use shown::{LastSlot, MonitorRow, SlotRow, Which, is_there, shown, slots};
-pub(super) use slots::{Decision, Run, live_runs, record, spent, take_run, to_judge};
+pub(super) use slots::{Decision, Run, last_decided, live_runs, record, spent, take_run, to_judge};
 
 use crate::contract::Api;
 use crate::ids::{GrantId, MonitorId, TenantId};
@@ -104,14 +104,16 @@ pub(super) struct LockedMonitor {
     pub(super) max_requests_per_month: Option<i32>,
     pub(super) paused: bool,
     pub(super) next_slot: Option<SqlTimestamp>,
+    /// Its slot waits for room among what its caller has underway.
+    pub(super) waits: bool,
     pub(super) grant_id: Uuid,
 }
 
 pub(super) async fn lock(conn: &mut PgConnection, tenant: TenantId, id: MonitorId) -> sqlx::Result<Option<LockedMonitor>> {
     sqlx::query_as!(
         LockedMonitor,
-        "select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, grant_id
-         from monitors where tenant_id = $1 and monitor_id = $2 for update",
+        r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, not_before is not null as "waits!", grant_id
+           from monitors where tenant_id = $1 and monitor_id = $2 for update"#,
         tenant.uuid(),
         id.uuid(),
     )
@@ -128,9 +130,9 @@ pub(super) async fn lock_due(
 ) -> sqlx::Result<Option<LockedMonitor>> {
     sqlx::query_as!(
         LockedMonitor,
-        "select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, grant_id
-         from monitors where tenant_id = $1 and monitor_id = $2 and next_slot is not null and greatest(next_slot, not_before) <= $3
-         for update skip locked",
+        r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, not_before is not null as "waits!", grant_id
+           from monitors where tenant_id = $1 and monitor_id = $2 and next_slot is not null and greatest(next_slot, not_before) <= $3
+           for update skip locked"#,
         tenant.uuid(),
         id.uuid(),
         now.to_sqlx() as _,

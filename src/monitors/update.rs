@@ -5,11 +5,12 @@ use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 
 use super::order::checked;
+use super::schedule::Schedule;
 use super::store::{self, LockedMonitor, Written};
 use super::{MonitorError, alerts, forecast, read};
-use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::webhooks::ShownSecret;
+use crate::contract::{Fault, Faults, FieldValue as _};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
 use crate::scans::Desk;
@@ -36,16 +37,17 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
     let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
     let checked = match checked(merged, guard, desk.now).await {
         Ok(checked) => Some(checked),
-        Err(faults) if ["schedule", "scan", "alerts", "webhook_url"].into_iter().any(given) => {
-            return Err(MonitorError::faults(faults));
-        }
-        Err(_) => None,
+        Err(faults) => match touched(faults, given) {
+            faults if faults.is_empty() => None,
+            faults => return Err(MonitorError::faults(faults)),
+        },
     };
 
     let undecided = monitor.next_slot.filter(|slot| slot.to_jiff() <= desk.now);
-    let next_slot = match (&checked, undecided) {
+    let last = store::last_decided(&mut tx, tenant, id).await?;
+    let next_slot = match (Schedule::of(&request.schedule), undecided) {
         _ if monitor.paused => None,
-        (Some(checked), None) if given("schedule") => Some(checked.next_slot),
+        (Some(schedule), None) if given("schedule") => schedule.after_decided(desk.now, last),
         _ => monitor.next_slot.map(SqlTimestamp::to_jiff),
     };
     let api = request.scan.get("endpoint").and_then(Value::as_str).and_then(crate::contract::Endpoint::parse);
@@ -72,6 +74,17 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
     }
     tx.commit().await?;
     Ok(answer)
+}
+
+/// The faults of what a change gives. What it does not was right when it was given, and time may have passed over it: the dates of a
+/// scan, the last slot of a schedule. Rules and the ceiling are looked at beside the scan, so a new scan may be at fault for them.
+fn touched(mut faults: Faults, given: impl Fn(&str) -> bool) -> Faults {
+    let is_touched = |fault: &Fault| {
+        let part = fault.path.split(['.', '[']).next().unwrap_or_default();
+        given(part) || given("scan") && ["alerts", "max_requests_per_month"].contains(&part)
+    };
+    faults.retain(is_touched);
+    faults
 }
 
 /// Opens, moves or closes the webhook as a change says; the secret of one that is opened.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{MOMENT, Watch, fares, monitor};
-use crate::monitors::ticker;
+use crate::monitors::{tick, ticker};
 
 /// The connection is gone after everything is written and before it is committed.
 #[tokio::test(flavor = "multi_thread")]
@@ -23,7 +23,7 @@ async fn what_dies_before_its_commit_has_judged_nothing() {
     for _ in 0..3 {
         // The session that died may hold the run for a moment still: then there is nothing to do.
         let pass = loop {
-            let pass = ticker(watch.office.db.pool()).tick(slot + MOMENT).await.unwrap();
+            let pass = tick(&ticker(watch.office.db.pool()), slot + MOMENT).await.unwrap();
             if pass.judged + pass.failed > 0 {
                 break pass;
             }
@@ -52,7 +52,7 @@ async fn four_processes_at_one_run_judge_it_once() {
         watch.all_ended().await;
         let before = watch.alerts(&id).await.len();
         let tickers = [(); 4].map(|()| ticker(watch.office.db.pool()));
-        let passes = futures::future::join_all(tickers.iter().map(|ticker| ticker.tick(slot + MOMENT))).await;
+        let passes = futures::future::join_all(tickers.iter().map(|ticker| tick(ticker, slot + MOMENT))).await;
         let judged: usize = passes.into_iter().map(|pass| pass.unwrap().judged).sum();
         assert_eq!(judged, 1);
         assert_eq!(watch.alerts(&id).await.len() - before, fires);

@@ -101,6 +101,57 @@ async fn what_cannot_be_is_told_all_at_once() {
 }
 
 #[tokio::test]
+async fn a_ceiling_that_no_run_fits_under_is_refused() {
+    let office = Office::open().await;
+    let scan = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+        "sweep": {"departure_date": {"from": "+7d", "to": "+13d"}}
+    });
+    let body = |ceiling: u32| with(&json!({"scan": scan, "max_requests_per_month": ceiling}));
+    let told = faults(&office, &body(6)).await;
+    assert_eq!(told, "`max_requests_per_month` holds 6; allowed: at least 7: one request for each search of a run");
+    let id = office.watch(&body(7)).await;
+    let path = format!("/v1/monitors/{id}");
+    for change in [
+        json!({"max_requests_per_month": 6}),
+        json!({"scan": {"endpoint": "flights/oneway", "request": scan["request"],
+        "sweep": {"departure_date": {"from": "+7d", "to": "+14d"}}}}),
+    ] {
+        let answer = office.ask("PATCH", &path, Some(&change)).await;
+        assert_eq!(answer.kind(), "400 invalid_request");
+        assert!(answer.message().starts_with("`max_requests_per_month` holds"), "{}", answer.message());
+    }
+    let named = office.ask("PATCH", &path, Some(&json!({"name": "a week", "max_requests_per_month": 10}))).await.json();
+    let forecast = &named["forecast"];
+    assert_eq!(
+        (&forecast["requests_per_run"], &forecast["requests_per_month"]),
+        (&json!({"least": 7, "most": 14}), &json!({"least": 7, "most": 10}))
+    );
+}
+
+/// A month in season, whenever it is asked.
+#[tokio::test]
+async fn a_forecast_begins_with_the_next_slot() {
+    let office = Office::open().await;
+    let schedule = json!({"cron": "0 6 1-10 3 *", "timezone": "UTC"});
+    let made = office.ask("POST", "/v1/monitors", Some(&with(&json!({"schedule": schedule})))).await.json();
+    let (slots, today) = (made["forecast"]["slots"].as_i64().unwrap(), Timestamp::now().in_tz("UTC").unwrap().date());
+    let in_season = today.month() == 3 && today.day() < 11;
+    assert!(slots == 10 || in_season && slots > 0, "{made}");
+}
+
+#[tokio::test]
+async fn a_scan_that_is_too_long_to_keep_is_refused() {
+    let office = Office::open().await;
+    let hotels: Vec<_> = (0..3_000).map(|hotel| format!("The Grand Hotel of Number {hotel}")).collect();
+    let scan = json!({
+        "endpoint": "hotels/by-name", "request": {"checkin_date": "+30d", "checkout_date": "+32d"}, "sweep": {"hotel_name": hotels}
+    });
+    let told = faults(&office, &with(&json!({"scan": scan}))).await;
+    assert!(told.starts_with("`scan` holds ") && told.contains("at most 65536 bytes"), "{told}");
+}
+
+#[tokio::test]
 async fn a_rule_fits_its_scan() {
     let office = Office::open().await;
     let stays = |sweep: Value| {

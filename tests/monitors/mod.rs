@@ -2,6 +2,7 @@
 
 mod control;
 mod create;
+mod decided;
 mod kill;
 mod tick;
 mod webhook;
@@ -10,7 +11,7 @@ mod year;
 use std::sync::Arc;
 
 use farescan::config::PaceConfig;
-use farescan::monitors::tick::{Pass, Ticker};
+use farescan::monitors::tick::Ticker;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -43,6 +44,22 @@ pub fn ticker(pool: &PgPool) -> Ticker {
 
 pub fn at(time: &str) -> Timestamp {
     time.parse().unwrap_or_else(|_| panic!("{time}"))
+}
+
+/// What a pass over the slots and then one over the runs did.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Pass {
+    pub decided: usize,
+    pub judged: usize,
+    pub failed: usize,
+    pub next: Option<Timestamp>,
+}
+
+/// Both passes of a process, at a time that the test gives.
+pub async fn tick(ticker: &Ticker, now: Timestamp) -> sqlx::Result<Pass> {
+    let decided = ticker.decide_due(|| now).await?;
+    let judged = ticker.judge_ended(|| now).await?;
+    Ok(Pass { decided: decided.decided, judged: judged.judged, failed: decided.failed + judged.failed, next: decided.next })
 }
 
 impl Office {
@@ -82,7 +99,7 @@ impl Office {
 
     /// One pass of one process at a time.
     pub async fn tick(&self, now: Timestamp) -> Pass {
-        let pass = ticker(self.db.pool()).tick(now).await.unwrap();
+        let pass = tick(&ticker(self.db.pool()), now).await.unwrap();
         assert_eq!(pass.failed, 0);
         pass
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
-use super::{at, ticker, with};
+use super::{at, tick, ticker, with};
 use crate::control::house::Dice;
 use crate::scans::office::{Comes, Office};
 use crate::support::app::{KEY, ring};
@@ -123,7 +123,7 @@ async fn come(office: &Office, processes: &mut [PgPool], late: Timestamp, dice: 
     let (mut running, mut kills) = (Vec::new(), 0);
     for process in processes.iter() {
         let runner = ticker(process);
-        let task = tokio::spawn(async move { runner.tick(late).await });
+        let task = tokio::spawn(async move { tick(&runner, late).await });
         if dice.below(3) == 0 {
             let (abort, after) = (task.abort_handle(), Duration::from_micros(dice.below(12_000)));
             tokio::spawn(async move {

@@ -1,13 +1,13 @@
 //! A monitor and its slots as their caller sees them.
 
 use super::rule::Rule;
+use crate::contract::AsWritten;
 use crate::contract::scans::{PlanCost, RequestRange};
 use crate::contract::webhooks::{ShownSecret, Webhook};
 use crate::contract::words::words;
 use crate::ids::{MonitorId, ScanId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// A scan on a schedule.
@@ -43,7 +43,7 @@ pub struct Monitor {
     pub schedule: MonitorSchedule,
     /// The order of each run, as given.
     #[schema(value_type = Object)]
-    pub scan: Map<String, Value>,
+    pub scan: AsWritten,
     /// When to tell.
     pub alerts: Vec<Rule>,
     /// Whom to tell.
@@ -123,7 +123,7 @@ pub struct MonitorKey {
 /// What a month of a monitor takes and costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorForecast {
-    /// The slots of the month that begins now.
+    /// The slots of the month that begins with the next one.
     pub slots: u32,
     /// The billed requests of one run.
     pub requests_per_run: RequestRange,
@@ -195,7 +195,7 @@ words! {
         Missed = "missed",
         /// The run before it had not ended.
         Overlap = "overlap",
-        /// Its run could have gone over `max_requests_per_month`.
+        /// What is left of `max_requests_per_month` is less than a request for each search of a run.
         MonthlyCeiling = "monthly_ceiling",
         /// Its scan could not be made; `reason` says why.
         Failed = "failed",

@@ -1,11 +1,13 @@
 //! Holding a monitor by its caller's word.
 
+use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
 
 use crate::contract::monitors::{Monitor, SlotKind, SlotOutcome};
 use crate::db;
 use crate::ids::{GrantId, MonitorId};
-use crate::monitors::store::Decision;
+use crate::monitors::schedule::Schedule;
+use crate::monitors::store::{Decision, LockedMonitor};
 use crate::monitors::{MonitorError, read, store};
 use crate::scans::Desk;
 use crate::tenants;
@@ -21,16 +23,26 @@ pub async fn pause(desk: Desk<'_>, id: MonitorId) -> Result<Monitor, MonitorErro
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
     if !monitor.paused {
-        // A slot that came just now and that nobody has decided is on record all the same.
-        if let Some(slot) = monitor.next_slot.map(SqlTimestamp::to_jiff).filter(|slot| *slot <= desk.now) {
-            let reason = Some("the monitor was paused before it was decided".to_owned());
-            let missed = Decision { slot, kind: SlotKind::Schedule, outcome: SlotOutcome::Missed, reason, scan: None };
-            store::record(&mut tx, tenant, id, &[missed], desk.now).await?;
-        }
+        let undecided = undecided(&monitor, store::last_decided(&mut tx, tenant, id).await?, desk.now);
+        store::record(&mut tx, tenant, id, &undecided, desk.now).await?;
         store::set_paused(&mut tx, tenant, id, true, None, desk.now).await?;
         tenants::store::wipe(&mut tx, tenant, GrantId::from(monitor.grant_id), desk.now).await?;
     }
     let answer = read::stored(&mut tx, tenant, id, desk.now).await?;
     tx.commit().await?;
     Ok(answer)
+}
+
+/// Slots that have come and that nobody has decided are on record all the same.
+fn undecided(monitor: &LockedMonitor, last: Option<Timestamp>, now: Timestamp) -> Vec<Decision> {
+    let Some(first) = monitor.next_slot.map(SqlTimestamp::to_jiff).filter(|slot| *slot <= now) else { return Vec::new() };
+    let slots = match Schedule::read(&monitor.cron, &monitor.timezone) {
+        Some(schedule) => schedule.due(first, now).collect(),
+        None => vec![first],
+    };
+    let missed = |slot| {
+        let reason = Some("the monitor was paused before it was decided".to_owned());
+        Decision { slot, kind: SlotKind::Schedule, outcome: SlotOutcome::Missed, reason, scan: None }
+    };
+    slots.into_iter().filter(|slot| last.is_none_or(|last| *slot > last)).map(missed).collect()
 }

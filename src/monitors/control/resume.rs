@@ -39,7 +39,8 @@ pub async fn resume(
         return Ok(Answered { answer, replayed: true });
     }
     let next = if monitor.paused {
-        Schedule::read(&monitor.cron, &monitor.timezone).and_then(|schedule| schedule.after(desk.now))
+        let last = store::last_decided(&mut tx, tenant, id).await?;
+        Schedule::read(&monitor.cron, &monitor.timezone).and_then(|schedule| schedule.after_decided(desk.now, last))
     } else {
         monitor.next_slot.map(SqlTimestamp::to_jiff)
     };

@@ -38,8 +38,8 @@ pub async fn run(
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    if !store::live_runs(&mut tx, tenant, id).await?.is_empty() {
-        return Err(invalid("a run of the monitor has not ended: wait for it, or cancel its scan".to_owned()));
+    if let Some(run) = store::live_runs(&mut tx, tenant, id).await?.first() {
+        return Err(invalid(format!("{}; wait for it, resume it if it is paused, or cancel it", run.in_the_way())));
     }
     let zone_gone = || invalid(format!("the time zone {} is not known to this service any more", monitor.timezone));
     let schedule = Schedule::read(&monitor.cron, &monitor.timezone).ok_or_else(zone_gone)?;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ pub(in crate::monitors) struct MonitorRow {
     pub(in crate::monitors) name: String,
     pub(in crate::monitors) cron: String,
     pub(in crate::monitors) timezone: String,
-    pub(in crate::monitors) scan: Value,
+    pub(in crate::monitors) scan: Json<Box<RawValue>>,
     pub(in crate::monitors) rules: Value,
     pub(in crate::monitors) max_requests_per_month: Option<i32>,
     /// Why it is paused.
@@ -61,7 +62,7 @@ pub(in crate::monitors) async fn shown(
     };
     sqlx::query_as!(
         MonitorRow,
-        r#"select m.monitor_id, m.name, m.cron, m.timezone, m.scan, m.rules, m.max_requests_per_month, p.pause, m.next_slot,
+        r#"select m.monitor_id, m.name, m.cron, m.timezone, m.scan as "scan: Json<Box<RawValue>>", m.rules, m.max_requests_per_month, p.pause, m.next_slot,
                   exists (select from key_grants g where g.tenant_id = $1 and g.grant_id = m.grant_id and g.wiped_at is null) as "holds_key!",
                   (select json_build_object('slot', s.slot, 'kind', s.kind, 'outcome', s.outcome, 'reason', s.reason, 'scan_id', s.scan_id,
                                             'decided_at', s.decided_at, 'judged_at', s.judged_at, 'fired', s.fired, 'alerts', s.alerts,

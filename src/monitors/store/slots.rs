@@ -1,7 +1,7 @@
 //! Slots: what was decided, what their runs have cost, and which are to be judged.
 
 use jiff::Timestamp;
-use jiff_sqlx::ToSqlx as _;
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 
 use crate::contract::monitors::{SlotKind, SlotOutcome};
@@ -48,18 +48,55 @@ pub(in crate::monitors) async fn record(
     Ok(())
 }
 
+/// The newest slot of its schedule that is on record. Under the monitor's lock it is so until the lock is given up.
+pub(in crate::monitors) async fn last_decided(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<Option<Timestamp>> {
+    let last = sqlx::query_scalar!(
+        r#"select max(slot) as "last: SqlTimestamp" from monitor_slots where tenant_id = $1 and monitor_id = $2 and kind = 'schedule'"#,
+        tenant.uuid(),
+        id.uuid(),
+    );
+    Ok(last.fetch_one(conn).await?.map(SqlTimestamp::to_jiff))
+}
+
+/// A run of a monitor that has not ended.
+#[derive(Debug)]
+pub(in crate::monitors) struct LiveRun {
+    pub(in crate::monitors) scan: ScanId,
+    status: String,
+    reason: Option<String>,
+}
+
+impl LiveRun {
+    /// What stands in the way of another, and how it goes on.
+    pub(in crate::monitors) fn in_the_way(&self) -> String {
+        let Self { scan, status, reason } = self;
+        match reason {
+            Some(reason) => format!("the run before has not ended: its scan {scan} is {status} ({reason})"),
+            None => format!("the run before has not ended: its scan {scan} is {status}"),
+        }
+    }
+}
+
 /// The runs of a monitor that have not ended.
 pub(in crate::monitors) async fn live_runs(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
-) -> sqlx::Result<Vec<ScanId>> {
-    let runs = sqlx::query_scalar!(
-        "select scan_id from scans where tenant_id = $1 and monitor_id = $2 and finished_at is null",
+) -> sqlx::Result<Vec<LiveRun>> {
+    let rows = sqlx::query!(
+        r#"select c.scan_id, v.status as "status!", v.status_reason
+           from scans c join shown_scans v on v.tenant_id = c.tenant_id and v.scan_id = c.scan_id
+           where c.tenant_id = $1 and c.monitor_id = $2 and c.finished_at is null"#,
         tenant.uuid(),
         id.uuid(),
-    );
-    Ok(runs.fetch_all(conn).await?.into_iter().map(ScanId::from).collect())
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| LiveRun { scan: row.scan_id.into(), status: row.status, reason: row.status_reason }).collect())
 }
 
 /// What monitors have spent on the runs of these stretches of time: billed requests, those of deleted scans too.
