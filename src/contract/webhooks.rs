@@ -207,8 +207,17 @@ pub struct RotatedSecret {
     pub old_secret_until: Timestamp,
 }
 
-/// What is sent by `POST /v1/monitors/{id}/test`, and the form of every event: its type, when it was, and its data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The data of the event that `POST /v1/monitors/{id}/test` sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MonitorTest {
+    /// The monitor.
+    pub monitor_id: MonitorId,
+    /// That it is a test.
+    pub message: String,
+}
+
+/// The form of every event: its type, when it was, and its data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event<T> {
     /// The event's type.
     #[serde(rename = "type")]

@@ -2,6 +2,7 @@
 //! own files (contract 21). Routes describe themselves; here is what they share.
 
 mod headers;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -68,6 +69,7 @@ pub(super) fn completed(mut openapi: OpenApi) -> OpenApi {
         }
     }
     headers::describe(&mut openapi);
+    webhooks::describe(&mut openapi);
     openapi
 }
 

@@ -1,11 +1,10 @@
 //! A caller's word over deliveries: send one again, send a test.
 
 use jiff::Timestamp;
-use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{WebhookError, enqueue_with, read, store};
-use crate::contract::webhooks::{Delivery, DeliveryStatus};
+use crate::contract::webhooks::{Delivery, DeliveryStatus, MonitorTest};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 /// The type of a test's event.
@@ -38,7 +37,7 @@ pub async fn test(
     monitor: MonitorId,
     now: Timestamp,
 ) -> Result<Delivery, WebhookError> {
-    let data = json!({"monitor_id": monitor, "message": "This is a test. Nothing has happened."});
+    let data = MonitorTest { monitor_id: monitor, message: "This is a test. Nothing has happened.".to_owned() };
     let id = enqueue_with(conn, tenant, monitor, TEST, &data, now, 1).await?.ok_or(WebhookError::NoEndpoint)?;
     let delivery = read::delivery(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)?;
     if delivery.status == DeliveryStatus::Failed {

@@ -135,6 +135,24 @@ async fn contract_21_answers_name_their_headers() {
     assert_eq!(description["paths"]["/healthz"]["get"]["responses"]["200"]["headers"].as_object().unwrap().len(), 1);
 }
 
+/// What receivers get is described beside what is served.
+#[tokio::test]
+async fn webhooks_are_described_with_their_signature() {
+    let app = TestApp::start().await;
+    let description = plain(&app, "GET", "/openapi.json").await.json();
+    let sent = description["webhooks"].as_object().unwrap();
+    assert_eq!(sent.keys().collect::<Vec<_>>(), ["monitor.alerts", "monitor.test"]);
+    for (event, item) in sent {
+        let headers = item["post"]["parameters"].as_array().unwrap();
+        let told: Vec<_> = headers.iter().map(|header| (header["in"].as_str(), header["name"].as_str().unwrap())).collect();
+        let header = Some("header");
+        assert_eq!(told, [(header, "webhook-id"), (header, "webhook-timestamp"), (header, "webhook-signature")], "{event}");
+        let body = item["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
+        let schema = &description["components"]["schemas"][body.rsplit('/').next().unwrap()];
+        assert_eq!(schema["required"], serde_json::json!(["type", "timestamp", "data"]), "{event}");
+    }
+}
+
 /// Every reference leads somewhere.
 fn unresolved(whole: &Value, part: &Value) {
     match part {
