@@ -67,7 +67,7 @@ pub(super) async fn make_for(pool: &PgPool, time: Timestamp) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Takes away what is too old at `now`: of each table at most one partition, and some scans. Does nothing while another process is at it.
+/// Takes away what is too old at `now`: of each table at most one partition, and some rows. Does nothing while another process is at it.
 ///
 /// # Errors
 /// When the database does not answer, or somebody holds what is to be taken away; what is done stays done.
@@ -79,61 +79,99 @@ pub async fn retire(pool: &PgPool, config: &RetentionConfig, now: Timestamp) -> 
         conn.close().await?;
         return Ok(Retired::default());
     }
-    let mut retired = Retired::default();
-    for begun in sqlx::query!("select partition, parent from retiring_partitions order by partition").fetch_all(&mut conn).await?
-    {
-        finish(&mut conn, &begun.parent, &begun.partition).await?;
-        retired.partitions.push(begun.partition);
-    }
-    let (answers, observations) = (config.answers_before(now), config.observations_before(now));
-    for (parent, before) in [("answers", answers), ("observations", observations), ("observed_days", observations)] {
-        if let Some(before) = before {
-            retired.partitions.extend(retire_oldest(&mut conn, parent, before, now).await?);
-        }
-    }
+    let partitions = retire_partitions(&mut conn, config, now).await;
     // Said, because a session outlives its connection by some moments.
     sqlx::query!("select from pg_advisory_unlock(hashtextextended('farescan.retention', 0))").execute(&mut conn).await?;
     conn.close().await?;
+    let mut retired = Retired::default();
     if let Some(before) = config.scans_before(now) {
         retired.scans = delete_ended(pool, before).await?;
     }
-    Ok(retired)
+    // Not before: a partition that somebody reads for hours is no reason to keep rows.
+    Ok(Retired { partitions: partitions?, ..retired })
 }
 
-/// Takes away the oldest partition, if all of it is older than `before`.
-async fn retire_oldest(conn: &mut PgConnection, parent: &str, before: Timestamp, now: Timestamp) -> sqlx::Result<Option<String>> {
-    let oldest = sqlx::query_scalar!(
-        r#"insert into retiring_partitions (partition, parent, retired_at)
-           select partition, $1, $3 from partitions_before($1, $2) where not is_pending order by ends_at limit 1
-           returning partition"#,
-        parent,
-        before.to_sqlx() as _,
+/// Takes away the oldest partition of each table, where all of it is too old; gives their names.
+async fn retire_partitions(conn: &mut PgConnection, config: &RetentionConfig, now: Timestamp) -> sqlx::Result<Vec<String>> {
+    choose(conn, config, now).await?;
+    let (mut partitions, mut held) = (Vec::new(), None);
+    // Packed days before the observations that they were made from: who read days whose observations are gone would tell what no list has.
+    let chosen =
+        sqlx::query!("select partition, parent from retiring_partitions order by parent = 'observed_days' desc, partition");
+    for chosen in chosen.fetch_all(&mut *conn).await? {
+        match take_off(conn, &chosen.parent, &chosen.partition).await? {
+            Ok(()) => {
+                drop_off(conn, &chosen.partition).await?;
+                partitions.push(chosen.partition);
+            }
+            // Hidden it is, so that the observations follow their days at once; who read it before may take hours.
+            Err(error) => held = Some(error),
+        }
+    }
+    held.map_or(Ok(partitions), Err)
+}
+
+/// Puts on record which partitions go: the oldest of each table, all in one commit, so that who goes on after a process that died takes the
+/// days with their observations. None while some are there: they go first.
+async fn choose(conn: &mut PgConnection, config: &RetentionConfig, now: Timestamp) -> sqlx::Result<()> {
+    let (answers, observations) = (config.answers_before(now), config.observations_before(now));
+    let tables = [("answers", answers), ("observations", observations), ("observed_days", observations)];
+    let (parents, before): (Vec<_>, Vec<_>) =
+        tables.into_iter().filter_map(|(parent, before)| Some((parent.to_owned(), before?.to_sqlx()))).unzip();
+    sqlx::query!(
+        "insert into retiring_partitions (partition, parent, retired_at)
+         select distinct on (stale.parent) p.partition, stale.parent, $3
+         from unnest($1::text[], $2::timestamptz[]) as stale (parent, before)
+         cross join lateral partitions_before(stale.parent, stale.before) p
+         where not p.is_pending and not exists (select from retiring_partitions)
+         order by stale.parent, p.ends_at",
+        &parents,
+        &before as &[jiff_sqlx::Timestamp],
         now.to_sqlx() as _,
-    );
-    let Some(partition) = oldest.fetch_optional(&mut *conn).await? else { return Ok(None) };
-    finish(conn, parent, &partition).await?;
-    Ok(Some(partition))
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
-/// Carries on from whichever step the partition is at, to the last.
-async fn finish(conn: &mut PgConnection, parent: &str, partition: &str) -> sqlx::Result<()> {
-    let steps = sqlx::query!(
-        r#"select format('alter table %I detach partition %I ', $1::text, c.relname)
-                  || case when i.inhdetachpending then 'finalize' else 'concurrently' end as detach,
-                  format('drop table %I', c.relname) as "drop!", i.inhrelid is not null as "is_attached!"
-           from pg_class c left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = to_regclass($1)
-           where c.oid = to_regclass(quote_ident($2))"#,
+/// Takes a partition off its table, from whichever step it is at. Inside: who reads the table held it for too long, but whoever comes after
+/// sees it without the partition already.
+async fn take_off(conn: &mut PgConnection, parent: &str, partition: &str) -> sqlx::Result<sqlx::Result<()>> {
+    let Some(is_pending) = attached(conn, parent, partition).await? else { return Ok(Ok(())) };
+    let step = sqlx::query_scalar!(
+        r#"select format('alter table %I detach partition %I ', $1::text, $2::text)
+                  || case when $3 then 'finalize' else 'concurrently' end as "step!""#,
+        parent,
+        partition,
+        is_pending,
+    );
+    let step = step.fetch_one(&mut *conn).await?;
+    // As one statement by itself: it is two transactions, and the first of them hides it.
+    match sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *conn).await {
+        Ok(_) => Ok(Ok(())),
+        Err(error) => match attached(conn, parent, partition).await? {
+            Some(false) => Err(error),
+            Some(true) | None => Ok(Err(error)),
+        },
+    }
+}
+
+/// Whether a partition that is still one of its table is hidden already; `None`: it is none any more.
+async fn attached(conn: &mut PgConnection, parent: &str, partition: &str) -> sqlx::Result<Option<bool>> {
+    let pending = sqlx::query_scalar!(
+        "select i.inhdetachpending from pg_inherits i
+         where i.inhrelid = to_regclass(quote_ident($2)) and i.inhparent = to_regclass($1)",
         parent,
         partition,
     );
-    // Nothing: it was dropped, and its process died before it said so.
-    if let Some(step) = steps.fetch_optional(&mut *conn).await? {
-        if let Some(detach) = step.detach.filter(|_| step.is_attached) {
-            // As one statement by itself: it is two transactions.
-            sqlx::raw_sql(AssertSqlSafe(detach)).execute(&mut *conn).await?;
-        }
-        sqlx::raw_sql(AssertSqlSafe(step.drop)).execute(&mut *conn).await?;
-    }
+    pending.fetch_optional(conn).await
+}
+
+/// Drops what was taken off, and says so. It may be gone: a process died before it could say it.
+async fn drop_off(conn: &mut PgConnection, partition: &str) -> sqlx::Result<()> {
+    let step = sqlx::query_scalar!(r#"select format('drop table if exists %I', $1::text) as "step!""#, partition);
+    let step = step.fetch_one(&mut *conn).await?;
+    sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *conn).await?;
     sqlx::query!("delete from retiring_partitions where partition = $1", partition).execute(conn).await?;
     Ok(())
 }
