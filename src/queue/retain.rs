@@ -3,11 +3,12 @@
 //! Any process, one at a time, a little in each pass; what is left waits for the next. Nothing here locks a table that is in use for
 //! long: a partition is taken off concurrently, and only then dropped. What a pass began is on record, so that any other goes on with it.
 //!
-//! What an operator keeps he decides (`RetentionConfig`): whole answers for 90 days, scans and observations for good unless told otherwise.
+//! What an operator keeps he decides (`RetentionConfig`): whole answers for 90 days, alerts and slots of monitors for a year, scans and
+//! observations for good unless told otherwise.
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Span, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Span, Timestamp, ToSpan as _, tz::TimeZone};
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use tokio::time::{Instant, sleep};
@@ -23,6 +24,8 @@ const MONTHS_AHEAD: i32 = 2;
 /// The most scans of one pass, and how long it may go on with them.
 const SCANS: i64 = 200;
 const SCANS_TIME: Duration = Duration::from_secs(10);
+/// The most alerts, and the most slots, of one pass.
+const ROWS: i64 = 5_000;
 
 /// What a pass took away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +34,10 @@ pub struct Retired {
     pub partitions: Vec<String>,
     /// Scans that ended long ago.
     pub scans: u64,
+    /// Alerts that fired long ago.
+    pub alerts: u64,
+    /// Slots of monitors from long ago.
+    pub slots: u64,
 }
 
 /// Makes room and takes away until `stop`.
@@ -43,7 +50,9 @@ pub(super) async fn run(pool: PgPool, config: RetentionConfig, stop: Cancellatio
             }
             match retire(&pool, &config, now).await {
                 Ok(retired) if retired == Retired::default() => {}
-                Ok(Retired { partitions, scans }) => tracing::info!(?partitions, scans, "what is too old was taken away"),
+                Ok(Retired { partitions, scans, alerts, slots }) => {
+                    tracing::info!(?partitions, scans, alerts, slots, "what is too old was taken away");
+                }
                 Err(error) => tracing::warn!(%error, "what is too old was not all taken away; the next pass goes on"),
             }
             sleep(config.upkeep()).await;
@@ -86,6 +95,10 @@ pub async fn retire(pool: &PgPool, config: &RetentionConfig, now: Timestamp) -> 
     let mut retired = Retired::default();
     if let Some(before) = config.scans_before(now) {
         retired.scans = delete_ended(pool, before).await?;
+    }
+    if let Some((alerts, slots)) = config.alerts_before(now).zip(config.slots_before(now)) {
+        retired.alerts = delete_alerts(pool, alerts).await?;
+        retired.slots = delete_slots(pool, slots).await?;
     }
     // Not before: a partition that somebody reads for hours is no reason to keep rows.
     Ok(Retired { partitions: partitions?, ..retired })
@@ -198,6 +211,33 @@ async fn delete_ended(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
     Ok(deleted)
 }
 
+/// Deletes alerts that fired before a time. Waits for no lock, as does the next: whoever deletes a monitor has its rows in another order.
+async fn delete_alerts(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from alerts where ctid = any (array(
+             select ctid from alerts where fired_at < $1 order by fired_at limit $2 for update skip locked))",
+        before.to_sqlx() as _,
+        ROWS,
+    );
+    Ok(deleted.execute(pool).await?.rows_affected())
+}
+
+/// Deletes what became of slots before a time, but for what is still to be judged, and for each monitor's newest slot, which it shows.
+async fn delete_slots(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from monitor_slots where ctid = any (array(
+             select s.ctid from monitor_slots s
+             where s.slot < $1
+               and (s.judged_at is not null or s.scan_id is null and s.outcome not in ('failed', 'overlap'))
+               and exists (select from monitor_slots n
+                           where n.tenant_id = s.tenant_id and n.monitor_id = s.monitor_id and n.slot > s.slot)
+             order by s.slot limit $2 for update of s skip locked))",
+        before.to_sqlx() as _,
+        ROWS,
+    );
+    Ok(deleted.execute(pool).await?.rows_affected())
+}
+
 impl RetentionConfig {
     /// The time before which answers are too old; `None`: none ever is.
     fn answers_before(&self, now: Timestamp) -> Option<Timestamp> {
@@ -207,6 +247,19 @@ impl RetentionConfig {
     /// The time before which ended scans are too old.
     fn scans_before(&self, now: Timestamp) -> Option<Timestamp> {
         before(now, self.scan_retention_days)
+    }
+
+    /// The time before which alerts are too old.
+    fn alerts_before(&self, now: Timestamp) -> Option<Timestamp> {
+        before(now, self.alert_retention_days)
+    }
+
+    /// The time before which slots are too old: none of this calendar month or the last one is, because ceilings go by what these have cost.
+    fn slots_before(&self, now: Timestamp) -> Option<Timestamp> {
+        // No zone is a day away from UTC: neither the one where it is still the month before, nor the one where that began first.
+        let this_month = now.to_zoned(TimeZone::UTC).checked_sub(1.day()).ok()?.first_of_month().ok()?.start_of_day().ok()?;
+        let last_month = this_month.checked_sub(1.month().days(1)).ok()?.timestamp();
+        Some(self.alerts_before(now)?.min(last_month))
     }
 
     /// The time before which observations are too old.

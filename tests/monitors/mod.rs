@@ -2,6 +2,7 @@
 
 mod control;
 mod create;
+mod kept;
 mod kill;
 mod tick;
 mod webhook;
