@@ -44,7 +44,11 @@ async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
     let seen = post.detail(meanwhile).await.delivery;
     assert_eq!((seen.status, seen.reason, seen.try_count), (DeliveryStatus::Failed, Some(DeliveryReason::EndpointOff), 0));
     let refused = post.resend(meanwhile).await.unwrap_err();
-    assert!(refused.to_string().contains("enable-webhook"), "{refused}");
+    let expected = format!(
+        "this monitor's webhook is switched off (`failing`): nothing was delivered for five days; switch it on with \
+         POST /v1/monitors/{monitor}/enable-webhook, or give it another URL with PATCH /v1/monitors/{monitor}"
+    );
+    assert_eq!(refused.to_string(), expected);
 
     receiver.on_any().reply(Reply::status(200));
     let mut conn = post.pool().acquire().await.unwrap();
@@ -98,6 +102,9 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     let test = resend::test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
     tx.rollback().await.unwrap();
     assert!(matches!(test, WebhookError::InvalidState(_)));
+    for words in ["(`gone`): its receiver answered 410", &format!("POST /v1/monitors/{monitor}/enable-webhook")] {
+        assert!(test.to_string().contains(words), "{test}");
+    }
 
     let other = Upstream::start().await;
     other.on_any().reply(Reply::status(200));
