@@ -264,6 +264,11 @@ pub struct RetentionConfig {
           value_parser = clap::value_parser!(u32).range(0..=1_200))]
     pub observation_retention_months: u32,
 
+    /// Days that alerts are kept, and what became of the slots of monitors; 0 for good. Slots of this month and the last one always stay
+    #[arg(long, env = "FARESCAN_ALERT_RETENTION_DAYS", value_name = "DAYS", default_value_t = Self::ALERT_DAYS,
+          value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    pub alert_retention_days: u32,
+
     /// Seconds between two looks at what is to be made ahead or taken away
     #[arg(long, env = "FARESCAN_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Self::UPKEEP_SECONDS, hide = true,
           value_parser = clap::value_parser!(u32).range(1..=3_600))]
@@ -273,6 +278,8 @@ pub struct RetentionConfig {
 impl RetentionConfig {
     /// A quarter: what is asked again about an answer is asked soon.
     pub const ANSWER_DAYS: u32 = 90;
+    /// A year: who wonders what a monitor told looks as far back as to the same season.
+    pub const ALERT_DAYS: u32 = 365;
     /// Far more often than a partition is needed, and a look that finds nothing costs a millisecond.
     pub const UPKEEP_SECONDS: u32 = 60;
 
@@ -289,6 +296,7 @@ impl Default for RetentionConfig {
             answer_retention_days: Self::ANSWER_DAYS,
             scan_retention_days: 0,
             observation_retention_months: 0,
+            alert_retention_days: Self::ALERT_DAYS,
             upkeep_seconds: Self::UPKEEP_SECONDS,
         }
     }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::store::{self, SpentRow};
 use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
+use crate::db;
 use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
 
@@ -40,7 +41,7 @@ pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, 
     let Some(tenant) = tenant else { return Ok(usage) };
     let range = Range::of((since, until));
     // One sight of the ledger, so that the totals are those of the rows while scans run.
-    let mut tx = pool.begin_with("begin isolation level repeatable read, read only").await?;
+    let mut tx = db::snapshot(pool.acquire().await?).await?;
     let days = store::by_day(&mut tx, tenant, &range).await?;
     usage.totals = days.iter().fold(UsageTotals::default(), plus);
     usage.data = match group {

@@ -7,6 +7,7 @@ use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, PageLimit};
 use super::query::query;
+use super::series::in_order;
 use super::status::{SearchStatus, Verdict};
 use super::words::listed;
 use crate::ids::ItemId;
@@ -98,17 +99,20 @@ request! {
 query!(FlightHistoryQuery => spanning, HotelHistoryQuery => spanning);
 
 impl FlightHistoryQuery {
-    /// The rules that span fields: one day or a range of days, not both.
+    /// The rules that span fields: one day or a range of days, not both; a range of time that ends after it begins.
     fn spanning(&self) -> Faults {
-        one_day_or_range("departure", self.departure_date, self.departure_from.or(self.departure_to))
+        let mut faults = one_day_or_range("departure", self.departure_date, self.departure_from.or(self.departure_to));
+        faults.merge(in_order(self.since, self.until));
+        faults
     }
 }
 
 impl HotelHistoryQuery {
-    /// The rules that span fields: exactly one subject; one day or a range of days, not both.
+    /// The rules that span fields: exactly one subject; one day or a range of days, not both; a range of time that ends after it begins.
     fn spanning(&self) -> Faults {
         let mut faults = one_subject(&self.to_body());
         faults.merge(one_day_or_range("checkin", self.checkin_date, self.checkin_from.or(self.checkin_to)));
+        faults.merge(in_order(self.since, self.until));
         faults
     }
 }

@@ -135,12 +135,24 @@ impl HotelSeriesQuery {
     }
 }
 
+/// Where both ends of a range are given: the one comes before the other.
+pub(in crate::contract) fn in_order(since: Option<Timestamp>, until: Option<Timestamp>) -> Faults {
+    match since.zip(until) {
+        Some((since, until)) if since >= until => ends_before_it_begins(since, until),
+        _ => Faults::default(),
+    }
+}
+
+fn ends_before_it_begins(since: Timestamp, until: Timestamp) -> Faults {
+    Fault::new("since", &since.to_value(), format!("a time before {until}, where the range ends")).into()
+}
+
 fn times(since: Option<Timestamp>, until: Option<Timestamp>, now: Timestamp) -> Result<(Timestamp, Timestamp), Faults> {
     let days = |days: i64| SignedDuration::from_hours(24 * days);
     let ends = until.unwrap_or(now);
     let begins = since.unwrap_or_else(|| ends.checked_sub(days(USUAL_DAYS)).unwrap_or(Timestamp::MIN));
     if begins >= ends {
-        return Err(Fault::new("since", &begins.to_value(), format!("a time before {ends}, where the range ends")).into());
+        return Err(ends_before_it_begins(begins, ends));
     }
     let last = begins.checked_add(days(MAX_DAYS)).unwrap_or(Timestamp::MAX);
     if ends > last {

@@ -9,8 +9,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection, Postgres, SqlSafeStr as _, Transaction};
 
 use crate::config::DatabaseConfig;
 use embedded::{EmbeddedError, Server, ServerOptions};
@@ -150,6 +151,18 @@ pub async fn begin(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>
     let pool = pool.clone();
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     let begun = tokio::spawn(async move { pool.begin().await });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
+/// Begins a transaction that sees all of one moment and changes nothing, on a connection that is there already: what takes several statements
+/// to answer must not be put together from two states. Whole or not at all, as [`begin`].
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn snapshot(conn: PoolConnection<Postgres>) -> sqlx::Result<Transaction<'static, Postgres>> {
+    let begin = "begin isolation level repeatable read, read only";
+    #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+    let begun = tokio::spawn(async move { Transaction::begin(conn, Some(begin.into_sql_str())).await });
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 

@@ -1,12 +1,15 @@
 //! Prices over time: what was seen of each product, bucket by bucket.
 //!
-//! Days that have passed are read packed (`days`), what came since as it is; both are added up alike (`sums`).
+//! Days that have passed are read packed (`days`), what came since as it is; both are added up alike (`sums`). Where the one ends, the one
+//! and the other are asked for one after the other, so they are read as of one moment: what is taken out meanwhile is in all of an answer
+//! or in none of it. A file is of one moment for each of its pages.
 
 use futures::{Stream, TryStreamExt as _, pin_mut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
-use sqlx::{PgConnection, PgPool};
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, PgPool, Postgres};
 
 use super::days::midnight;
 use super::filter::Filter;
@@ -19,6 +22,7 @@ use crate::contract::Endpoint;
 use crate::contract::series::{
     Bucket, FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
 };
+use crate::db;
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
 
@@ -75,12 +79,13 @@ pub(super) struct After {
 /// # Errors
 /// When the database does not answer.
 pub async fn flights(
-    conn: &mut PgConnection,
+    conn: PoolConnection<Postgres>,
     tenant: TenantId,
     query: &FlightSeriesQuery,
     over: Over,
 ) -> sqlx::Result<FlightSeries> {
-    let (rows, next) = page(conn, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
+    let mut moment = db::snapshot(conn).await?;
+    let (rows, next) = page(&mut moment, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
     let mut shown = Shown::by_fares();
     let data = rows.into_iter().flat_map(|seen| fares(seen, &mut shown)).collect();
     Ok(FlightSeries { data, truncated: next.is_some(), ..no_flights(over) })
@@ -98,12 +103,13 @@ pub fn no_flights(over: Over) -> FlightSeries {
 /// # Errors
 /// When the database does not answer.
 pub async fn hotels(
-    conn: &mut PgConnection,
+    conn: PoolConnection<Postgres>,
     tenant: TenantId,
     query: &HotelSeriesQuery,
     over: Over,
 ) -> sqlx::Result<HotelSeries> {
-    let (rows, next) = page(conn, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
+    let mut moment = db::snapshot(conn).await?;
+    let (rows, next) = page(&mut moment, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
     let mut shown = Shown::by_rates();
     let data = rows.into_iter().flat_map(|seen| rates(seen, &mut shown)).collect();
     Ok(HotelSeries { data, truncated: next.is_some(), ..no_hotels(over) })
@@ -147,7 +153,8 @@ fn all(pool: PgPool, tenant: TenantId, filter: Filter, over: Over) -> impl Strea
     paging::walk(None, move |after: Option<After>| {
         let (pool, filter, over) = (pool.clone(), filter.clone(), over.clone());
         async move {
-            let (rows, next) = page(&mut *pool.acquire().await?, tenant, &filter, &over, after.as_ref(), EXPORT_PRODUCTS).await?;
+            let mut moment = db::snapshot(pool.acquire().await?).await?;
+            let (rows, next) = page(&mut moment, tenant, &filter, &over, after.as_ref(), EXPORT_PRODUCTS).await?;
             Ok((rows, next.map(Some)))
         }
     })

@@ -41,7 +41,8 @@ pub async fn open(
     Ok(secret.shown())
 }
 
-/// Moves it. What is pending goes to the new place, at its own time; one that was switched off is on again.
+/// Moves it. What is pending goes to the new place, at its own time; one that was switched off is on again. What fails at the old place from
+/// now on is no failure of the new one.
 ///
 /// # Errors
 /// [`WebhookError::NoEndpoint`], or when the database does not answer.

@@ -4,6 +4,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::store::lists as store;
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage};
+use crate::db;
 use crate::ids::{DeliveryId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
 
@@ -34,7 +35,8 @@ pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery
 /// # Errors
 /// When the database does not answer.
 pub async fn detail(pool: &PgPool, tenant: TenantId, id: DeliveryId) -> sqlx::Result<Option<DeliveryDetail>> {
-    let mut moment = store::moment(pool).await?;
+    // They must not contradict each other.
+    let mut moment = db::snapshot(pool.acquire().await?).await?;
     let Some((delivery, payload)) = store::delivery(&mut moment, tenant, id).await? else { return Ok(None) };
     let tries = store::tries(&mut moment, tenant, id, MOST_TRIES).await?;
     Ok(Some(DeliveryDetail { delivery, payload, tries }))

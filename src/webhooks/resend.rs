@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use sqlx::PgConnection;
 
+use super::store::Switch;
 use super::{WebhookError, enqueue_with, read, store};
-use crate::contract::webhooks::{Delivery, DeliveryStatus, MonitorTest};
+use crate::contract::webhooks::{Delivery, MonitorTest, OffReason};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 /// The type of a test's event.
@@ -17,10 +18,10 @@ pub const TEST: &str = "monitor.test";
 /// [`WebhookError::NoDelivery`]; `InvalidState` while its webhook is switched off or is no more.
 pub async fn resend(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> Result<Delivery, WebhookError> {
     let monitor = store::monitor_of(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)?;
-    match store::is_on(conn, tenant, monitor).await? {
+    match store::switch(conn, tenant, monitor).await? {
         None => return Err(WebhookError::InvalidState("the monitor of this delivery has no webhook any more".to_owned())),
-        Some(false) => return Err(switched_off()),
-        Some(true) => {}
+        Some(Switch::Off(reason)) => return Err(switched_off(monitor, reason)),
+        Some(Switch::On) => {}
     }
     store::begin_again(conn, tenant, id).await?;
     store::arm(conn, tenant, monitor).await?;
@@ -40,14 +41,19 @@ pub async fn test(
     let data = MonitorTest { monitor_id: monitor, message: "This is a test. Nothing has happened.".to_owned() };
     let id = enqueue_with(conn, tenant, monitor, TEST, &data, now, 1).await?.ok_or(WebhookError::NoEndpoint)?;
     let delivery = read::delivery(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)?;
-    if delivery.status == DeliveryStatus::Failed {
-        return Err(switched_off());
+    match store::switch(conn, tenant, monitor).await? {
+        Some(Switch::Off(reason)) => Err(switched_off(monitor, reason)),
+        Some(Switch::On) | None => Ok(delivery),
     }
-    Ok(delivery)
 }
 
-fn switched_off() -> WebhookError {
-    let message =
-        "this monitor's webhook is switched off: switch it on with POST /v1/monitors/{id}/enable-webhook, or give it another URL";
-    WebhookError::InvalidState(message.to_owned())
+fn switched_off(monitor: MonitorId, reason: OffReason) -> WebhookError {
+    let why = match reason {
+        OffReason::Gone => "its receiver answered 410, which says that it wants no more",
+        OffReason::Failing => "nothing was delivered for five days",
+    };
+    WebhookError::InvalidState(format!(
+        "this monitor's webhook is switched off (`{reason}`): {why}; switch it on with POST /v1/monitors/{monitor}/enable-webhook, or give \
+         it another URL with PATCH /v1/monitors/{monitor}"
+    ))
 }

@@ -6,6 +6,8 @@
 //! | 410 | failed, `gone` | switched off |
 //! | anything else, not the last | again after the next delay, or after `Retry-After` if that is longer | |
 //! | the same, the last | failed, `tries_spent` | switched off if nothing was delivered for five days |
+//!
+//! What failed at a URL that the endpoint has left meanwhile is none of this: it is tried again, and does not count (the migration `epochs`).
 
 use std::time::Duration;
 

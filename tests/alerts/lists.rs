@@ -61,6 +61,13 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
     for field in ["`type` holds", "`since` holds", "`limit` holds", "`monitor_id` holds"] {
         assert!(answer.message().contains(field), "{}", answer.message());
     }
+    for path in ["/v1/alerts".to_owned(), format!("/v1/monitors/{one}/alerts")] {
+        let answer =
+            watch.office.ask("GET", &format!("{path}?since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"), None).await;
+        assert_eq!(answer.kind(), "400 invalid_request", "{path}");
+        let words = "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-01-01T00:00:00Z, where the range ends";
+        assert!(answer.message().starts_with(words), "{path}: {}", answer.message());
+    }
     watch.close().await;
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use super::archive::{Archive, wait_until};
+use crate::support::app::KEY;
 use crate::support::db::{connect, execute};
 
 const FARES: &str = "/v1/history/flights/series?from_airport=TLV&to_airport=LHR";
@@ -151,6 +152,46 @@ async fn a_day_is_not_packed_while_some_of_it_is_on_its_way() {
     tokio::join!(keeping, waiting);
     let rows = archive.app.get(FARES).await.json();
     assert_eq!((&rows["data"][0]["minimum"], &rows["data"][0]["prices"]), (&json!(100), &json!(3)));
+}
+
+/// What is taken out while it is read is in all of an answer or in none of it: packed days, what came since, and where the one ends.
+#[tokio::test]
+async fn an_answer_is_of_one_moment() {
+    for form in ["application/json", "application/x-ndjson"] {
+        let archive = Archive::open().await;
+        let pool = archive.db.pool();
+        let today = 0;
+        archive.keep(&[archive.fare("2030-01-01", -3 * 1_440, Some(200)), archive.fare("2030-01-01", today, Some(100))]).await;
+        assert_eq!(pack_passed(pool, archive.now).await.unwrap(), 1);
+        // The reader is past the packed day when he meets the lock.
+        let mut forgetting = farescan::db::begin(pool).await.unwrap();
+        sqlx::raw_sql("lock table observations in access exclusive mode; delete from observations")
+            .execute(&mut *forgetting)
+            .await
+            .unwrap();
+        let path = format!("{FARES}&until={}", archive.now + SignedDuration::from_hours(1));
+        let asking = archive.app.send(archive.app.request("GET", &path).header("x-api-key", KEY).header("accept", form));
+        let committing = async {
+            wait_until("the reader waits", async || {
+                count(
+                    pool,
+                    "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+                )
+                .await
+                    > 0
+            })
+            .await;
+            forgetting.commit().await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(asking, committing);
+        let prices: Vec<_> = match form {
+            "application/json" => answer.json()["data"].as_array().unwrap().iter().map(|row| row["prices"].clone()).collect(),
+            _ => answer.text().lines().map(|row| serde_json::from_str::<Value>(row).unwrap()["prices"].clone()).collect(),
+        };
+        assert_eq!(prices, [json!(1), json!(1)], "{form}: as it was when the answer began");
+        let after = archive.app.get(&path).await.json();
+        assert_eq!(after["data"], json!([]));
+    }
 }
 
 /// Everybody at once, in any order: nothing is lost, and nobody waits for ever.

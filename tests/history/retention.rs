@@ -1,12 +1,13 @@
 //! How long what was stored is kept, and that there is room for what comes.
 
 use farescan::config::RetentionConfig;
+use farescan::history::days::pack_passed;
 use farescan::queue::retain::{make_ahead, retire};
-use jiff::{Timestamp, ToSpan as _, civil::date, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::date, tz::TimeZone};
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::archive::wait_until;
+use super::archive::{Archive, wait_until};
 use crate::faults::process::Serve;
 use crate::scans::office::{Comes, Office, fares};
 use crate::support::db::{TestDb, connect, execute};
@@ -187,6 +188,48 @@ async fn a_reader_that_stays_keeps_nobody_else_waiting() {
     let retired = retire(db.pool(), &days(90), noon(2030, 6, 1)).await.unwrap();
     assert_eq!(retired.partitions[0], "answers_y2030m01");
     assert!(!months(db.pool(), "answers").await.contains(&"2030m01".to_owned()));
+}
+
+/// A backup that reads for hours: what is told of prices over time is what is listed, all the while.
+#[tokio::test]
+async fn no_price_is_told_whose_observation_is_gone() {
+    // Who has read what, and whether the month shows after the pass.
+    for (holds, shows) in [
+        ("select count(*) from observations", false),
+        ("select count(*) from observed_days", false),
+        ("select count(*) from observations; select count(*) from observed_days", false),
+        // Not read, but held: not even hidden.
+        ("lock table observed_days in share update exclusive mode", true),
+    ] {
+        let archive = Archive::open().await;
+        let pool = archive.db.pool();
+        sqlx::raw_sql("select make_partitions(now() - interval '7 months', 8)").execute(pool).await.unwrap();
+        archive
+            .keep(&[archive.fare("2030-01-01", -5 * 31 * 1_440, Some(100)), archive.fare("2030-01-01", -1_440 * 2, Some(200))])
+            .await;
+        pack_passed(pool, archive.now).await.unwrap();
+        let config = RetentionConfig { observation_retention_months: 3, ..days(0) };
+        // All months before those of the first observation.
+        let first = (archive.now - SignedDuration::from_hours(5 * 31 * 24)).to_zoned(TimeZone::UTC).strftime("%Ym%m").to_string();
+        while months(pool, "observations").await[0] < first {
+            assert_eq!(retire(pool, &config, archive.now).await.unwrap().partitions.len(), 2);
+        }
+        let mut reader = connect(&archive.db.connect_options()).await;
+        execute(&mut reader, &format!("begin; {holds}")).await.unwrap();
+        let error = retire(pool, &config, archive.now).await.unwrap_err();
+        assert!(error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code == "55P03")), "{error}");
+        let route = "from_airport=TLV&to_airport=LHR";
+        let since = archive.now - SignedDuration::from_hours(300 * 24);
+        let series = archive.app.get(&format!("/v1/history/flights/series?{route}&since={since}")).await.json();
+        let list = archive.app.get(&format!("/v1/history/flights?{route}")).await.json();
+        let told: Vec<_> = series["data"].as_array().unwrap().iter().map(|row| row["minimum"].clone()).collect();
+        let listed: Vec<_> = list["data"].as_array().unwrap().iter().rev().map(|row| row["price"].clone()).collect();
+        assert_eq!(told, listed, "while another has done: {holds}");
+        assert_eq!(told.len(), if shows { 2 } else { 1 }, "{holds}");
+        execute(&mut reader, "commit").await.unwrap();
+        retire(pool, &config, archive.now).await.unwrap();
+        assert!(months(pool, "observations").await[0] > first && months(pool, "observed_days").await[0] > first);
+    }
 }
 
 #[tokio::test]

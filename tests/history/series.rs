@@ -228,6 +228,19 @@ async fn what_cannot_be_asked_is_said() {
             "flights/series?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01",
             "`departure_date` holds",
         ),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z",
+            "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-01-01T00:00:00Z, where the range ends",
+        ),
+        // And the lists in the same words.
+        (
+            "flights?from_airport=TLV&to_airport=LHR&since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z",
+            "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-01-01T00:00:00Z, where the range ends",
+        ),
+        (
+            "hotels?destination=Rome&since=2026-02-01T00:00:00Z&until=2026-02-01T00:00:00Z",
+            "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-02-01T00:00:00Z, where the range ends",
+        ),
         ("hotels/series?bucket=day", "`hotel_name` is missing; allowed: exactly one of"),
     ] {
         let answer = archive.app.get(&format!("/v1/history/{path}")).await;

@@ -45,6 +45,8 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "scans",
         "upkeep: scans that ended long ago, whoever's; each is deleted by itself",
     ),
+    ("delete from alerts where ctid = any", "alerts", "upkeep: what is too old, whoever's"),
+    ("delete from monitor_slots where ctid = any", "monitor_slots", "upkeep: what is too old, whoever's"),
     ("function drop_old_events", "scans", "upkeep: events that are old enough, whoever's"),
     ("function drop_old_events", "scan_events", "upkeep: bound to their own scan"),
     (

@@ -3,6 +3,7 @@
 mod control;
 mod create;
 mod decided;
+mod kept;
 mod kill;
 mod tick;
 mod webhook;

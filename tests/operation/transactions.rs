@@ -25,8 +25,13 @@ async fn a_begin_that_nobody_waits_for_leaves_no_transaction_behind() {
     let db = TestDb::new().await;
     let one = PgPoolOptions::new().max_connections(1).connect_with(db.connect_options()).await.unwrap();
     sqlx::query("create table kept (polls bigint)").execute(db.pool()).await.unwrap();
-    for polls in 1..60_u8 {
-        drop_after(polls.into(), db::begin(&one)).await;
+    for polls in 1..120_u8 {
+        // Of either kind, so that no step of one is passed over.
+        if polls % 2 == 0 {
+            drop_after(usize::from(polls / 2), db::begin(&one)).await;
+        } else {
+            drop_after(usize::from(polls / 2), async { db::snapshot(one.acquire().await?).await }).await;
+        }
         sqlx::query("insert into kept values ($1)").bind(i64::from(polls)).execute(&one).await.unwrap();
         let kept: bool = sqlx::query_scalar("select exists (select from kept where polls = $1)")
             .bind(i64::from(polls))

@@ -1,10 +1,10 @@
 //! Endpoints that are switched off, on again, moved and closed.
 
 use farescan::contract::webhooks::{DeliveryReason, DeliveryStatus, OffReason};
-use farescan::webhooks::{WebhookError, endpoint, resend};
+use farescan::webhooks::{Sender, WebhookError, endpoint, resend};
 use jiff::Timestamp;
 
-use super::post::{Post, address};
+use super::post::{Post, address, deliver, guard};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
@@ -44,7 +44,11 @@ async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
     let seen = post.detail(meanwhile).await.delivery;
     assert_eq!((seen.status, seen.reason, seen.try_count), (DeliveryStatus::Failed, Some(DeliveryReason::EndpointOff), 0));
     let refused = post.resend(meanwhile).await.unwrap_err();
-    assert!(refused.to_string().contains("enable-webhook"), "{refused}");
+    let expected = format!(
+        "this monitor's webhook is switched off (`failing`): nothing was delivered for five days; switch it on with \
+         POST /v1/monitors/{monitor}/enable-webhook, or give it another URL with PATCH /v1/monitors/{monitor}"
+    );
+    assert_eq!(refused.to_string(), expected);
 
     receiver.on_any().reply(Reply::status(200));
     let mut conn = post.pool().acquire().await.unwrap();
@@ -98,6 +102,9 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     let test = resend::test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
     tx.rollback().await.unwrap();
     assert!(matches!(test, WebhookError::InvalidState(_)));
+    for words in ["(`gone`): its receiver answered 410", &format!("POST /v1/monitors/{monitor}/enable-webhook")] {
+        assert!(test.to_string().contains(words), "{test}");
+    }
 
     let other = Upstream::start().await;
     other.on_any().reply(Reply::status(200));
@@ -107,6 +114,73 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     post.resend(gone).await.unwrap();
     assert_eq!(post.ended(gone).await.delivery.status, DeliveryStatus::Delivered);
     assert_eq!((receiver.count(), other.count()), (2, 1));
+    deliverer.stop().await;
+}
+
+/// Moved in the middle of a try: what the old place says then, says nothing of the new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_try_to_the_old_place_does_not_switch_the_new_one_off() {
+    for (status, failures) in [(410, 0), (410, 7), (500, 7), (500, 2)] {
+        let post = Post::open().await;
+        let (old, monitor) = post.receiver("old.test").await;
+        let gate = Gate::closed();
+        old.on_any().reply(Reply::status(status).header("retry-after", "9000").held_by(&gate));
+        let new = Upstream::start().await;
+        new.on_any().reply(Reply::status(204));
+        post.names.lead("new.test", &[&[address(&new)]]);
+        let (tried, behind) = (post.enqueue(monitor).await, post.enqueue(monitor).await);
+        let begun = "update deliveries set failures = $2 where delivery_id = $1";
+        sqlx::query(begun).bind(tried.uuid()).bind(failures).execute(post.pool()).await.unwrap();
+        let days = "update webhook_endpoints set failing_since = now() - interval '30 days'";
+        sqlx::query(days).execute(post.pool()).await.unwrap();
+        // As patient as a service: the receiver is held for as long as this test takes.
+        let sender = Sender::with_names(guard(), std::sync::Arc::new(post.names.clone())).unwrap();
+        let deliverer = deliver(post.pool(), sender);
+        old.wait_for_in_flight(1).await;
+        let mut tx = farescan::db::begin(post.pool()).await.unwrap();
+        endpoint::change_url(&mut tx, post.tenant, monitor, "http://new.test/").await.unwrap();
+        tx.commit().await.unwrap();
+        gate.open();
+        let seen = post.tried(tried, 1).await;
+        assert_eq!((seen.tries[0].http_status, seen.delivery.status), (Some(status), DeliveryStatus::Pending), "{failures}");
+        let wait = seen.delivery.next_try_at.unwrap().duration_since(seen.tries[0].ended_at.unwrap()).as_secs();
+        assert!(wait <= 6, "the new place is not the one that asked for time: {wait} s");
+        let webhook = post.endpoint(monitor).await.unwrap();
+        assert_eq!((webhook.off_reason, webhook.failing_since), (None, None), "{status} after {failures}");
+        assert_eq!(
+            post.count("select max(failures)::bigint from deliveries").await,
+            i64::from(failures),
+            "nor is it a failure of the new place"
+        );
+        post.due_now(tried).await;
+        for id in [tried, behind] {
+            assert_eq!(post.ended(id).await.delivery.status, DeliveryStatus::Delivered);
+        }
+        assert_eq!((old.count(), new.count()), (1, 2));
+        deliverer.stop().await;
+    }
+}
+
+/// What the new place says counts again, from its first try on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_place_that_is_gone_is_switched_off() {
+    let post = Post::open().await;
+    let (receiver, monitor) = post.receiver("old.test").await;
+    receiver.on_any().reply(Reply::status(410));
+    let mut conn = post.pool().acquire().await.unwrap();
+    endpoint::change_url(&mut conn, post.tenant, monitor, "http://old.test/other").await.unwrap();
+    let deliverer = post.deliverer();
+    let id = post.enqueue(monitor).await;
+    assert_eq!(post.ended(id).await.delivery.reason, Some(DeliveryReason::Gone));
+    assert_eq!(post.endpoint(monitor).await.unwrap().off_reason, Some(OffReason::Gone));
+    endpoint::enable(&mut conn, post.tenant, monitor).await.unwrap();
+    post.resend(id).await.unwrap();
+    post.tried(id, 2).await;
+    assert_eq!(
+        post.endpoint(monitor).await.unwrap().off_reason,
+        Some(OffReason::Gone),
+        "and so does what it says once it is on again"
+    );
     deliverer.stop().await;
 }
 

@@ -3,9 +3,11 @@
 use super::resource::SlotKind;
 use super::rule::{Rule, RuleScope, RuleType};
 use crate::contract::declare::request;
+use crate::contract::fault::Faults;
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::query::query;
 use crate::contract::scans::ParityVerdict;
+use crate::contract::series::in_order;
 use crate::contract::status::{SearchStatus, Verdict};
 use crate::ids::{AlertId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
@@ -56,9 +58,21 @@ request! {
     }
 }
 
-query!(AlertsQuery, MonitorAlertsQuery);
+query!(AlertsQuery => spanning, MonitorAlertsQuery => spanning);
+
+impl AlertsQuery {
+    /// The rules that span fields: a range of time ends after it begins.
+    fn spanning(&self) -> Faults {
+        in_order(self.since, self.until)
+    }
+}
 
 impl MonitorAlertsQuery {
+    /// The rules that span fields: a range of time ends after it begins.
+    fn spanning(&self) -> Faults {
+        in_order(self.since, self.until)
+    }
+
     /// The same question of all alerts, about this monitor's.
     #[must_use]
     pub fn of(self, monitor: MonitorId) -> AlertsQuery {

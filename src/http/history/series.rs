@@ -49,7 +49,7 @@ pub(in crate::http) async fn flights(
         return file(form, "flights-series", &fare_products(), rows).await;
     }
     let series = match reader(&app, desk).await? {
-        Some((mut conn, tenant)) => buckets::flights(&mut conn, tenant, &asked, over).await?,
+        Some((conn, tenant)) => buckets::flights(conn, tenant, &asked, over).await?,
         None => buckets::no_flights(over),
     };
     Ok(varied(Json(series)))
@@ -88,7 +88,7 @@ pub(in crate::http) async fn hotels(
         return file(form, "hotels-series", &rate_products(), rows).await;
     }
     let series = match reader(&app, desk).await? {
-        Some((mut conn, tenant)) => buckets::hotels(&mut conn, tenant, &asked, over).await?,
+        Some((conn, tenant)) => buckets::hotels(conn, tenant, &asked, over).await?,
         None => buckets::no_hotels(over),
     };
     Ok(varied(Json(series)))

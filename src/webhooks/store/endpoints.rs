@@ -28,7 +28,7 @@ pub(in crate::webhooks) async fn insert(
     Ok(())
 }
 
-/// `false`: there is none.
+/// `false`: there is none. A try that is under way goes to where it was: with another epoch its failure is none of the new place.
 pub(in crate::webhooks) async fn change_url(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -36,7 +36,7 @@ pub(in crate::webhooks) async fn change_url(
     url: &str,
 ) -> sqlx::Result<bool> {
     let changed = sqlx::query!(
-        "update webhook_endpoints set url = $3, off_at = null, off_reason = null, failing_since = null
+        "update webhook_endpoints set url = $3, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
          where tenant_id = $1 and monitor_id = $2",
         tenant.uuid(),
         monitor.uuid(),
@@ -49,7 +49,8 @@ pub(in crate::webhooks) async fn change_url(
 pub(in crate::webhooks) async fn enable(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<bool> {
     let enabled = sqlx::query!(
         "update webhook_endpoints
-         set off_at = null, off_reason = null, failing_since = case when off_at is null then failing_since end
+         set off_at = null, off_reason = null, failing_since = case when off_at is null then failing_since end,
+             epoch = epoch + (off_at is not null)::integer
          where tenant_id = $1 and monitor_id = $2",
         tenant.uuid(),
         monitor.uuid(),

@@ -2,7 +2,7 @@
 
 use jiff_sqlx::Timestamp;
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError};
@@ -57,11 +57,6 @@ pub(in crate::webhooks) async fn deliveries(
         limit,
     );
     Ok(rows.fetch_all(pool).await?.into_iter().map(Delivery::from).collect())
-}
-
-/// A transaction that sees all of one moment: a delivery and its tries must not contradict each other.
-pub(in crate::webhooks) async fn moment(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>> {
-    pool.begin_with("begin isolation level repeatable read, read only").await
 }
 
 /// One delivery and its body.

@@ -13,7 +13,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::schedule::{Fate, PATIENCE};
 use super::send::Ended;
-use crate::contract::webhooks::TryError;
+use crate::contract::webhooks::{OffReason, TryError};
 use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 
 /// A delivery that is not there yet.
@@ -145,15 +145,25 @@ pub(super) async fn monitor_of(conn: &mut PgConnection, tenant: TenantId, id: De
     Ok(monitor.fetch_optional(conn).await?.map(MonitorId::from))
 }
 
-/// Whether an endpoint is switched on; its row is locked. `None`: there is none.
-pub(super) async fn is_on(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<bool>> {
-    sqlx::query_scalar!(
-        r#"select off_at is null as "is_on!" from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update"#,
+/// Whether an endpoint is sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Switch {
+    On,
+    Off(OffReason),
+}
+
+/// How an endpoint is switched; its row is locked. `None`: there is none.
+pub(super) async fn switch(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<Switch>> {
+    let reason = sqlx::query_scalar!(
+        "select off_reason from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
         tenant.uuid(),
         monitor.uuid(),
-    )
-    .fetch_optional(conn)
-    .await
+    );
+    let switch = |reason: Option<String>| match reason {
+        None => Switch::On,
+        Some(reason) => Switch::Off(OffReason::parse(&reason).unwrap_or(OffReason::Failing)),
+    };
+    Ok(reason.fetch_optional(conn).await?.map(switch))
 }
 
 /// Makes a delivery pending, due now, with all of its tries before it.

@@ -50,6 +50,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "told", play: |world| Box::pin(calls::told(world)) },
     Act { name: "circuit", play: |world| Box::pin(circuit::play(world)) },
     Act { name: "old events", play: |world| Box::pin(sweep::events(world)) },
+    Act { name: "old slots", play: |world| Box::pin(sweep::slots(world)) },
     Act { name: "expired key", play: |world| Box::pin(sweep::keys(world)) },
     Act { name: "alien phase", play: |world| Box::pin(sweep::phases(world)) },
     Act { name: "passing", play: |world| Box::pin(account::passing(world)) },

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farescan::config::WorkerConfig;
+use farescan::config::{RetentionConfig, WorkerConfig};
+use farescan::queue::retain::retire;
 use farescan::upstream::Client;
 use farescan::worker::WorkerDeps;
+use jiff::Timestamp;
 use serde_json::json;
 
-use super::order;
+use super::{id, monitors, order};
 use crate::isolation::hand::Comes;
 use crate::isolation::world::{Business, Seen, World};
 use crate::support::app::ring;
@@ -31,6 +33,32 @@ pub async fn events(world: &mut World) -> Seen {
         Ok::<_, sqlx::Error>(dropped)
     };
     world.work_on(Business::All, "drop old events", drop_old).await?;
+    Ok(())
+}
+
+/// Old slots and alerts go; the newest slot of a monitor stays, whatever newer one another has.
+pub async fn slots(world: &mut World) -> Seen {
+    world.warm().await?;
+    let made = id(&world.post("/v1/monitors", monitors::body("old")).await?)?;
+    world
+        .arrange(
+            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, decided_at) \
+             select tenant_id, monitor_id, '2020-01-01', 'schedule', 'missed', '2020-01-01' from monitors where tenant_id = $1",
+        )
+        .await?;
+    world
+        .beside(
+            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, decided_at) \
+             select tenant_id, monitor_id, '2999-01-01', 'schedule', 'missed', '2020-01-01' from monitors where tenant_id = $1",
+        )
+        .await?;
+    let pool = world.pool.clone();
+    let retiring = async {
+        let config = RetentionConfig { answer_retention_days: 0, ..RetentionConfig::default() };
+        retire(&pool, &config, Timestamp::now()).await.map(|_| ())
+    };
+    world.work_on(Business::All, "retention", retiring).await?;
+    world.get(&format!("/v1/monitors/{made}/slots")).await?;
     Ok(())
 }
 
