@@ -206,7 +206,7 @@ pub struct FlightObservation {
     "endpoint": "hotels/by-name", "place": "Grand Hotel",
     "checkin_date": "2027-01-14", "checkout_date": "2027-01-17", "proxy_country": "de",
     "product": {"adults": 2, "children": 0},
-    "price": 312, "currency": "USD", "room": "Double Room", "results": 1,
+    "price": 312, "currency": "USD", "hotel": null, "room": "Double Room", "results": 1,
     "search_status": "ok", "reason": null, "observed_at": "2026-12-01T08:00:03Z",
     "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"
 })))]
@@ -232,7 +232,9 @@ pub struct HotelObservation {
     pub price: Option<Decimal>,
     /// ISO currency code. Series of different currencies never mix.
     pub currency: String,
-    /// The room or hotel of the lowest rate.
+    /// hotels/search: the hotel of the lowest rate.
+    pub hotel: Option<String>,
+    /// hotels/by-name and hotels/rooms: the room of the lowest rate.
     pub room: Option<String>,
     /// Properties or rooms found.
     pub results: Option<u32>,

@@ -153,7 +153,7 @@ pub struct FlightLatest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "endpoint": "hotels/by-name", "place": "Grand Hotel", "checkin_date": "2027-01-14", "checkout_date": "2027-01-17",
-    "proxy_country": "de", "product": {"adults": 2, "children": 0}, "price": 312, "currency": "USD", "room": "Double Room",
+    "proxy_country": "de", "product": {"adults": 2, "children": 0}, "price": 312, "currency": "USD", "hotel": null, "room": "Double Room",
     "observed_at": "2026-12-01T08:00:03Z", "age_seconds": 5400, "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"
 })))]
 pub struct HotelLatest {
@@ -178,7 +178,9 @@ pub struct HotelLatest {
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
-    /// The room or hotel.
+    /// hotels/search: the hotel.
+    pub hotel: Option<String>,
+    /// hotels/by-name and hotels/rooms: the room.
     pub room: Option<String>,
     /// When it was seen.
     pub observed_at: Timestamp,

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use sqlx::{PgConnection, PgPool};
 
 use super::filter::Filter;
-use super::shown::Shown;
+use super::shown::{Shown, hotel_or_room};
 use super::store::find::{self, LatestRow};
 use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
 use crate::contract::{Endpoint, Verdict};
@@ -137,6 +137,7 @@ fn fare(row: LatestRow, now: Timestamp, shown: &mut Shown) -> FlightLatest {
 
 fn rate(row: LatestRow, now: Timestamp, shown: &mut Shown) -> HotelLatest {
     let endpoint = Endpoint::parse(&row.endpoint).unwrap_or(Endpoint::HotelsByName);
+    let (hotel, room) = hotel_or_room(endpoint, row.seller);
     let observed_at = row.observed_at.to_jiff();
     HotelLatest {
         endpoint,
@@ -147,7 +148,8 @@ fn rate(row: LatestRow, now: Timestamp, shown: &mut Shown) -> HotelLatest {
         product: shown.product(endpoint, &row.product),
         price: row.price.normalize(),
         currency: row.currency,
-        room: row.seller,
+        hotel,
+        room,
         observed_at,
         age_seconds: age_seconds(observed_at, now),
         item_id: row.item_id.into(),

@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::filter::Filter;
-use super::shown::Shown;
+use super::shown::{Shown, hotel_or_room};
 use super::store::find::{self, ObservationRow};
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery, HotelObservation,
@@ -168,6 +168,7 @@ fn fare(row: ObservationRow, shown: &mut Shown) -> FlightObservation {
 
 fn rate(row: ObservationRow, shown: &mut Shown) -> HotelObservation {
     let endpoint = Endpoint::parse(&row.endpoint).unwrap_or(Endpoint::HotelsByName);
+    let (hotel, room) = hotel_or_room(endpoint, row.seller);
     let first_date = row.first_date.to_jiff();
     HotelObservation {
         endpoint,
@@ -178,7 +179,8 @@ fn rate(row: ObservationRow, shown: &mut Shown) -> HotelObservation {
         product: shown.product(endpoint, &row.product),
         price: row.price.map(|price| price.normalize()),
         currency: row.currency,
-        room: row.seller,
+        hotel,
+        room,
         results: count(row.results),
         search_status: status(&row.search_status),
         reason: row.reason,

@@ -18,6 +18,11 @@ const BY_FARES: [&str; 3] = ["from_airport", "to_airport", "currency"];
 /// Fields of a product that a rate shows by themselves.
 const BY_RATES: [&str; 5] = ["hotel_name", "destination", "hotel_booking_id", "currency", "proxy_country"];
 
+/// Whose name it is that stands beside a rate: of a place's hotels the hotel's, of a hotel's rooms the room's.
+pub(super) fn hotel_or_room(endpoint: Endpoint, seller: Option<String>) -> (Option<String>, Option<String>) {
+    if endpoint == Endpoint::HotelsSearch { (seller, None) } else { (None, seller) }
+}
+
 /// The most products that are kept: more than there are in nearly all answers.
 const KEPT: usize = 1_000;
 

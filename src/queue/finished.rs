@@ -182,7 +182,10 @@ pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&
         observed_at: call.ended_at,
         best: best.map(|offer| SeenPrice {
             price: offer.price,
-            seller: offer.hotel.as_ref().or(offer.carrier_or_room.as_ref()).map(|text| storable(text)),
+            // What was not asked for: of a place which hotel, of a hotel which room.
+            seller: if matches!(request, Request::HotelSearch(_)) { &offer.hotel } else { &offer.carrier_or_room }
+                .as_ref()
+                .map(|text| storable(text)),
             band_low: offer.band_low,
             band_high: offer.band_high,
             verdict: offer.verdict,

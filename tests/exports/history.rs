@@ -115,7 +115,7 @@ async fn files_have_names_and_columns() {
             RATES,
             "hotels.csv",
             format!(
-                "endpoint,place,checkin_date,checkout_date,proxy_country,{rate},price,currency,room,results,search_status,reason,\
+                "endpoint,place,checkin_date,checkout_date,proxy_country,{rate},price,currency,hotel,room,results,search_status,reason,\
                  observed_at,item_id"
             ),
         ),
@@ -131,7 +131,7 @@ async fn files_have_names_and_columns() {
             LATEST_RATES,
             "hotels-latest.csv",
             format!(
-                "endpoint,place,checkin_date,checkout_date,proxy_country,{rate},price,currency,room,observed_at,age_seconds,item_id"
+                "endpoint,place,checkin_date,checkout_date,proxy_country,{rate},price,currency,hotel,room,observed_at,age_seconds,item_id"
             ),
         ),
     ] {

@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use farescan::contract::Endpoint;
+use farescan::contract::history::{HotelHistoryQuery, HotelObservation};
 use farescan::contract::scans::{Grid, GridQuery, ItemState, ParityVerdict};
 use farescan::contract::{SearchStatus, Verdict};
+use farescan::history::query;
 use farescan::ids::ScanId;
 use farescan::scans::grid::grid;
 use rust_decimal::Decimal;
@@ -119,6 +121,36 @@ async fn markets_stand_beside_their_baseline() {
         (grid.cells[1].link.as_deref(), grid.cells[1].room.as_deref()),
         (Some("https://hotels.example/one"), Some("double"))
     );
+    // And the history says the room, as the hotel is what was asked for.
+    let rates = seen(&stage, &[("hotel_name", "Grand Hotel"), ("proxy_country", "jp")]).await;
+    assert_eq!((rates.len(), &rates[0].room, &rates[0].hotel), (3, &Some("Single".to_owned()), &None));
+}
+
+/// The rates that a caller has seen.
+async fn seen(stage: &Stage, question: &[(&str, &str)]) -> Vec<HotelObservation> {
+    let asked = HotelHistoryQuery::from_query(question.iter().copied()).unwrap();
+    let mut conn = stage.pool().acquire().await.unwrap();
+    query::hotels(&mut conn, stage.tenant().await, &asked).await.unwrap().data
+}
+
+/// Of a place it is the hotel that was not asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_of_a_place_names_the_hotel() {
+    let stage = Stage::new().await;
+    let cheap = json!({"name": "Hotel One", "price": 90, "room_type": "Single", "link": "https://hotels.example/one"});
+    let dear = json!({"name": "Hotel Two", "price": 120, "room_type": "Double", "link": "https://hotels.example/two"});
+    stage.upstream.on(Endpoint::HotelsSearch).reply(Reply::json(json!({"properties": [dear, cheap]})));
+    let mut order = markets();
+    order["endpoint"] = json!("hotels/search");
+    order["request"].as_object_mut().unwrap().shift_remove("hotel_name");
+    order["request"]["destination"] = json!("Barcelona");
+    order["sweep"] = json!({});
+    let worker = stage.worker();
+    let scan = stage.order(&order).await;
+    stage.ended(scan).await;
+    worker.stop().await;
+    let rates = seen(&stage, &[("destination", "Barcelona")]).await;
+    assert_eq!((rates.len(), &rates[0].hotel, &rates[0].room), (1, &Some("Hotel One".to_owned()), &None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
