@@ -135,7 +135,8 @@ request! {
 }
 
 request! {
-    /// Fires when the price is so many percent below the lowest of the last runs, or more. The first run has nothing to compare with.
+    /// Fires when the price is so many percent below the lowest of the last runs, or more; and whenever it is so many percent below the
+    /// price at which it last fired. The first run has nothing to compare with.
     pub struct DropPercent for "drop_percent" {
         required {
             /// By how many percent.
@@ -146,7 +147,8 @@ request! {
             runs: RunsBack = RunsBack::SEVEN => runs_or_default;
             /// What is looked at.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the price at which it fires.
+            /// It can fire again once the price was so many percent above the price at which it fires. A price that falls by another
+            /// `percent` does not wait for that.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example { "percent": 10, "runs": 7 }
@@ -166,13 +168,15 @@ request! {
 }
 
 request! {
-    /// Fires when the price is lower than any that the monitor has seen before. The first run has nothing to compare with.
+    /// Fires when the price is lower than any that the monitor has seen before. The first run has nothing to compare with. A low that is
+    /// less than `rearm_percent` below the last one told is no news.
     pub struct NewLow for "new_low" {
         required {}
         optional {
             /// What is looked at.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the lowest.
+            /// It can fire again once the price was so many percent above the lowest, or for a low so many percent below the last one
+            /// told; with 0 for every new low.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example {}

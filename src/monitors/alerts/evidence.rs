@@ -150,6 +150,7 @@ fn state(state: &State) -> RuleState {
     RuleState {
         armed: state.armed,
         lowest: shown(state.memory.lowest()),
+        last_fired: shown(state.told.as_ref()),
         had_price: state.memory.presence(),
         runs_without_answer: matches!(state.memory, Memory::Absent(_)).then(|| state.memory.absent()),
     }

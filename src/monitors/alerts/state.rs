@@ -22,6 +22,9 @@ pub(super) struct State {
     /// The last price seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<Mark>,
+    /// `new_low`, `drop_percent`: the price at which it last fired. States that were kept before this was have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Mark>,
     /// Where the scan's lowest price was, as far as is known. Not for cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) anchor: Option<Anchor>,
@@ -85,7 +88,7 @@ impl State {
             Rule::Available(_) | Rule::SoldOut(_) => (false, Memory::Presence(None)),
             Rule::Stale(_) => (true, Memory::Absent(0)),
         };
-        Self { armed, currency: None, last: None, anchor: None, memory }
+        Self { armed, currency: None, last: None, told: None, anchor: None, memory }
     }
 }
 
