@@ -170,7 +170,9 @@ pub struct SlotJudgement {
     pub fired: u32,
     /// How many alerts of that are on record: a thousand at most.
     pub alerts: u32,
-    /// How many rules, cells counted apart, saw prices in a currency that does not compare with those before.
+    /// How many rules, cells counted apart, saw prices in a currency that does not compare with those before; of `parity_gap_percent`,
+    /// how many markets had fewer than two prices on a side (`insufficient` in the scan's grid with a `baseline`), or prices for other
+    /// rooms, boards or currencies than the baseline's (`not_comparable` there).
     pub not_comparable: u32,
 }
 

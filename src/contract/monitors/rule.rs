@@ -95,6 +95,10 @@ impl RearmPercent {
     pub fn two() -> Self {
         Self(2.into())
     }
+
+    fn of(percent: Decimal) -> Self {
+        Self(serde_json::from_str(&percent.normalize().to_string()).unwrap_or_else(|_| 0.into()))
+    }
 }
 
 whole_number! {
@@ -209,7 +213,7 @@ request! {
 
 request! {
     /// Fires when a market's price differs from the baseline's by so many percent, either way. For scans of hotels/by-name and
-    /// hotels/rooms that sweep `proxy_country`.
+    /// hotels/rooms that sweep `proxy_country` with `samples` of 2 at least: one price on each side says nothing.
     pub struct ParityGapPercent for "parity_gap_percent" {
         required {
             /// By how many percent of the baseline.
@@ -218,10 +222,21 @@ request! {
             baseline: CountryCode;
         }
         optional {
-            /// It can fire again once the difference was so many percent of the baseline smaller.
-            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// It can fire again once the difference was so many percent of the baseline smaller; less than `percent`. Without it 2, or
+            /// half of `percent` where that is less.
+            rearm_percent: RearmPercent;
         }
         example { "percent": 5, "baseline": "us" }
+    }
+}
+
+impl ParityGapPercent {
+    /// What the caller gave as `rearm_percent`, else the documented default.
+    #[must_use]
+    pub fn rearm_percent_or_default(&self) -> RearmPercent {
+        let half = self.percent.get() / Decimal::TWO;
+        let default = || if half < Decimal::TWO { RearmPercent::of(half) } else { RearmPercent::two() };
+        self.rearm_percent.clone().unwrap_or_else(default)
     }
 }
 

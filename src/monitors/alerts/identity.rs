@@ -26,7 +26,11 @@ pub(super) fn distinct(rules: Vec<Rule>) -> (Vec<RuleKey>, Vec<Rule>) {
 
 /// Equal for rules that say the same: its type, then every field in the order of their names, with the default where it has none.
 pub(super) fn key(rule: &Rule) -> RuleKey {
-    let given = rule.to_value();
+    let mut given = rule.to_value();
+    // The one default that hangs on another field.
+    if let Rule::ParityGapPercent(parity) = rule {
+        given["rearm_percent"] = parity.rearm_percent_or_default().to_value();
+    }
     let mut fields: Vec<_> = rule
         .rule_type()
         .fields()
@@ -83,6 +87,12 @@ mod tests {
             assert_ne!(key(&rule(other.clone())), below, "{other}");
         }
         assert_ne!(key(&rule(json!({"type": "available"}))), key(&rule(json!({"type": "sold_out"}))));
+        let parity = |percent: f64, rearm: Value| {
+            key(&rule(json!({"type": "parity_gap_percent", "baseline": "us", "percent": percent, "rearm_percent": rearm})))
+        };
+        assert_eq!(parity(5.0, Value::Null), parity(5.0, json!(2)), "whatever it was kept under before half was");
+        assert_eq!(parity(3.0, Value::Null), parity(3.0, json!(1.5)));
+        assert_ne!(parity(3.0, Value::Null), parity(3.0, json!(2)));
     }
 
     #[test]

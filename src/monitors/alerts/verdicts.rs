@@ -8,7 +8,7 @@ use super::rules::step;
 use super::sight::{Run, Sight, was_wanted};
 use super::state::{State, States};
 use crate::contract::monitors::{Rule, RuleScope};
-use crate::contract::scans::Parity;
+use crate::contract::scans::{Parity, ParityVerdict};
 
 /// Under this key is what a rule remembers of the whole scan. No cell has it.
 pub(super) const WHOLE_SCAN: &str = "";
@@ -19,7 +19,7 @@ pub(super) struct Verdicts {
     /// Of each rule, in their order.
     pub(super) states: Vec<States>,
     pub(super) fired: Strongest,
-    /// How many rules, cells counted apart, saw prices in a currency that does not compare.
+    /// How many rules, cells counted apart, saw prices in a currency that does not compare, or markets that do not.
     pub(super) not_comparable: usize,
 }
 
@@ -102,6 +102,8 @@ impl Bench<'_> {
         let Rule::ParityGapPercent(parity) = self.rule else { return };
         for compared in run.of_markets(parity.baseline.as_str()) {
             let cell = &run.cells.all[compared.market];
+            let says_nothing = !matches!(compared.parity.verdict, ParityVerdict::Gap | ParityVerdict::Noise);
+            self.verdicts.not_comparable += usize::from(was_wanted(cell) && says_nothing);
             self.look(cell.key.clone(), &run.asked(Some(cell)), &compared.sight, Some((compared.parity, compared.baseline)));
         }
     }
