@@ -6,6 +6,7 @@ mod lists;
 mod once;
 mod paths;
 mod size;
+mod stale;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -241,7 +241,8 @@ impl ParityGapPercent {
 }
 
 request! {
-    /// Fires when there was no answer for so many runs.
+    /// Fires when there was no answer for so many runs. A slot that came while the run before went on counts as one if nothing was
+    /// answered since the slot before it: a run that hangs is told, one that only takes long is not.
     pub struct Stale for "stale" {
         required {}
         optional {

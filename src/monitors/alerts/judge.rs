@@ -27,6 +27,10 @@ pub(in crate::monitors) async fn judge(conn: &mut PgConnection, slot: &Slot, now
         return store::mark(conn, slot, &Marks::default(), now).await.map(|()| true);
     }
     let run = match slot.scan {
+        // What is in its way is slow, and no run without an answer: that is known once it has ended.
+        None if slot.overlap && store::is_answered_since_slot_before(conn, slot).await? => {
+            return store::mark(conn, slot, &Marks::default(), now).await.map(|()| true);
+        }
         None => None,
         Some(scan) => match cells::ended(conn, slot.tenant, scan).await? {
             None => return Ok(false),

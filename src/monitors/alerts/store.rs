@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use jiff::Timestamp;
-use jiff_sqlx::ToSqlx as _;
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
@@ -113,6 +113,33 @@ pub(super) async fn insert(conn: &mut PgConnection, tenant: TenantId, alerts: &[
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Whether a search of the monitor was answered since the schedule's slot before this one: what runs then is only slow. Slots that nobody
+/// was there for are none.
+pub(super) async fn is_answered_since_slot_before(conn: &mut PgConnection, slot: &Slot) -> sqlx::Result<bool> {
+    let since = sqlx::query_scalar!(
+        r#"select max(slot) as "slot: SqlTimestamp" from monitor_slots
+           where tenant_id = $1 and monitor_id = $2 and kind = 'schedule' and outcome <> 'missed' and slot < $3"#,
+        slot.tenant.uuid(),
+        slot.monitor.uuid(),
+        slot.slot.to_sqlx() as _,
+    );
+    let since = since.fetch_one(&mut *conn).await?;
+    sqlx::query_scalar!(
+        r#"select exists (
+               select from scans s join scan_items i on i.tenant_id = s.tenant_id and i.scan_id = s.scan_id
+               where s.tenant_id = $1 and s.monitor_id = $2
+                 and (s.finished_at is null or s.finished_at >= coalesce($3, '-infinity'::timestamptz))
+                 and i.observed_at >= coalesce($3, '-infinity'::timestamptz) and i.state = 'done'
+                 and (i.search_status in ('ok', 'empty') or i.search_status = 'partial' and i.best_price is not null)
+           ) as "is_answered!""#,
+        slot.tenant.uuid(),
+        slot.monitor.uuid(),
+        since as _,
+    )
+    .fetch_one(conn)
+    .await
 }
 
 /// Puts on record that a slot was judged, and what that came to.
