@@ -5,6 +5,7 @@ mod killed;
 mod lists;
 mod once;
 mod paths;
+mod poisoned;
 mod size;
 mod stale;
 

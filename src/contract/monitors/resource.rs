@@ -151,7 +151,7 @@ pub struct MonitorSlot {
     pub kind: SlotKind,
     /// What became of it.
     pub outcome: SlotOutcome,
-    /// Why it did not run, where `outcome` alone does not say it.
+    /// Why it did not run, where `outcome` alone does not say it; and what of its rules could not be judged, and why.
     pub reason: Option<String>,
     /// The scan that it made; null where it made none, and once that is deleted.
     pub scan_id: Option<ScanId>,

@@ -188,7 +188,8 @@ request! {
 }
 
 request! {
-    /// Fires when there is a price where a whole answer had none. The first run has nothing to compare with.
+    /// Fires when there is a price where a whole answer had none. A price in the first run does not fire: there has to be an answer without
+    /// one before.
     pub struct Available for "available" {
         required {}
         optional {
@@ -200,7 +201,7 @@ request! {
 }
 
 request! {
-    /// Fires when a whole answer has none where there was a price. The first run has nothing to compare with.
+    /// Fires when a whole answer has none where there was a price. A first run without one does not fire: there has to be a price before.
     pub struct SoldOut for "sold_out" {
         required {}
         optional {

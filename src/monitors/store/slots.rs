@@ -103,7 +103,7 @@ pub(in crate::monitors) struct Run {
 /// Slots that can be judged, the oldest first.
 pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query!(
-        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.outcome = 'overlap' as "overlap!", s.scan_id
+        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
          from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
          where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
            and (s.scan_id is null or c.finished_at is not null)

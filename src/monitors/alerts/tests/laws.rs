@@ -230,7 +230,7 @@ proptest! {
         let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of));
         for run in laid(&texts) {
             let fired: Vec<_> = one.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
-            other.states = unpacked(&packed(&other.states).unwrap()).unwrap();
+            other.states = unpacked(&other.rule, &packed(&other.states).unwrap()).unwrap();
             let again: Vec<_> = other.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
             prop_assert_eq!(fired, again);
             prop_assert_eq!(&one.states, &other.states);
@@ -285,7 +285,7 @@ fn the_largest_run_is_judged_within_bounds() {
     let mut sizes = BTreeMap::new();
     let kept = packed(&monitor.states).unwrap();
     sizes.insert("packed", kept.len());
-    assert_eq!(unpacked(&kept).unwrap(), monitor.states);
+    assert_eq!(unpacked(&monitor.rule, &kept).unwrap(), monitor.states);
     println!("10,000 cells: {sizes:?} bytes");
     assert!(kept.len() < 2_000_000);
 }

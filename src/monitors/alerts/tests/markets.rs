@@ -5,8 +5,6 @@ use serde_json::{Map, Value, json};
 use super::{Monitor, Row, Run, rule, searched, table_of};
 use crate::contract::Endpoint;
 use crate::monitors::alerts::sight::Run as Laid;
-use crate::monitors::alerts::state::States;
-use crate::monitors::alerts::verdicts;
 use crate::scans::cells::{Cell, Cells};
 
 /// `us 100+102 | de 110+112`: two samples of each market.
@@ -111,9 +109,9 @@ fn every_market_is_followed_by_itself() {
 #[test]
 fn the_evidence_has_both_sides() {
     let run = markets("us 100+101 | de 106+107", 0);
-    let rules = [rule(json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}))];
-    let fired = verdicts::judged(&rules, vec![States::new()], &run).fired.in_order();
-    let alerts = crate::monitors::alerts::evidence::alerts(&super::evidence::of(), &rules, Some(&run), &fired);
+    let mut monitor = Monitor::with(rule(json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"})));
+    let fired = monitor.sees(&run);
+    let alerts = crate::monitors::alerts::evidence::alerts(&super::evidence::of(), &monitor.rules(), Some(&run), &fired);
     let shown = serde_json::to_value(&alerts[0]).unwrap();
     assert_eq!(shown["cell"], json!({"proxy_country": "de"}));
     assert_eq!((&shown["price"], &shown["currency"], &shown["threshold"]), (&json!(106), &json!("USD"), &json!(5)));
