@@ -9,7 +9,7 @@ use super::ceiling;
 use super::relative::resolved;
 use super::schedule::Schedule;
 use crate::contract::monitors::{MonitorRequest, Rule, RuleScope, ScheduleRequest, WebhookUrl};
-use crate::contract::scans::Priority;
+use crate::contract::scans::{Priority, Samples};
 use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
 use crate::scans::plan::{Plan, earliest_today, plan};
 use crate::webhooks::Guard;
@@ -58,6 +58,9 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
             }
         }
         faults.merge(wrong.prefix("alerts"));
+        if let Some(fault) = sampled_once(rules, scan) {
+            faults.push(fault);
+        }
     }
     if let (Some(request), Some(plan)) = (&request, &plan)
         && let Some(fault) = ceiling::too_low(request, plan)
@@ -118,8 +121,13 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
             };
             let is_baseline =
                 |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
-            (!markets.iter().any(is_baseline))
-                .then(|| Fault::new("baseline", &parity.baseline.to_value(), "one of the swept markets"))
+            if !markets.iter().any(is_baseline) {
+                return Some(Fault::new("baseline", &parity.baseline.to_value(), "one of the swept markets"));
+            }
+            let rearm = parity.rearm_percent_or_default();
+            let allowed =
+                "less than its `percent`: no difference could be smaller by that, and it would fire once and never again";
+            (rearm.get() >= parity.percent.get()).then(|| Fault::new("rearm_percent", &rearm.to_value(), allowed))
         }
         Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {
             Some(Fault::new("percent", &drop.percent.to_value(), "a number below 100: no price drops by more"))
@@ -138,6 +146,23 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
         }
         _ => None,
     }
+}
+
+/// What is wrong with a scan that compares markets by one price each: the first rule that could never fire is named.
+fn sampled_once(rules: &[Value], scan: &Map<String, Value>) -> Option<Fault> {
+    let sweep = scan.get("sweep").and_then(Value::as_object).and_then(|sweep| sweep.get("samples"));
+    let samples = match sweep {
+        None | Some(Value::Null) => 1,
+        Some(samples) => Samples::read(samples).ok()?.get(),
+    };
+    let compares = |rule: &Value| {
+        let rule = Rule::read(rule).ok().filter(|rule| matches!(rule, Rule::ParityGapPercent(_)));
+        // A scan without markets is told as that.
+        rule.is_some_and(|rule| misplaced(&rule, scan).is_none_or(|fault| fault.path == "rearm_percent"))
+    };
+    let index = rules.iter().position(compares).filter(|_| samples < 2)?;
+    let allowed = format!("at least 2 with the rule `alerts[{index}]`: one price on each side cannot tell a gap from noise");
+    Some(Fault::new("scan.sweep.samples", &samples.into(), &allowed))
 }
 
 /// The same on a thread where long work disturbs nobody.

@@ -5,7 +5,9 @@ mod killed;
 mod lists;
 mod once;
 mod paths;
+mod poisoned;
 mod size;
+mod stale;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -176,6 +176,48 @@ async fn a_rule_fits_its_scan() {
     office.watch(&with(&json!({"scan": stays(markets), "alerts": parity("us")}))).await;
 }
 
+/// A rule that could never fire, or never again, is a mistake that is told; a later change cannot bring it about either.
+#[tokio::test]
+async fn a_parity_rule_can_fire_and_be_armed_again() {
+    let office = Office::open().await;
+    let stays = |samples: Value| {
+        let request = json!({"hotel_name": "Grand Hotel", "checkin_date": "+30d", "checkout_date": "+32d"});
+        let sweep = json!({"proxy_country": ["us", "de"], "samples": samples});
+        json!({"endpoint": "hotels/by-name", "request": request, "sweep": sweep})
+    };
+    let rules = |rearm: Value| json!([{"type": "stale"}, {"type": "parity_gap_percent", "percent": 1.5, "baseline": "us", "rearm_percent": rearm}]);
+    let once = "`scan.sweep.samples` holds 1; allowed: at least 2 with the rule `alerts[1]`";
+    let never = "`alerts[1].rearm_percent` holds 1.5; allowed: less than its `percent`";
+    let refused = [
+        (stays(json!(1)), rules(json!(1)), vec![once]),
+        (stays(Value::Null), rules(Value::Null), vec![once]),
+        (stays(json!(2)), rules(json!(1.5)), vec![never]),
+        (stays(json!(1)), rules(json!(1.5)), vec![once, never]),
+    ];
+    for (scan, rules, says) in &refused {
+        let told = faults(&office, &with(&json!({"scan": scan, "alerts": rules}))).await;
+        for says in says {
+            assert!(told.contains(says), "{told}");
+        }
+        assert_eq!(told.matches("allowed").count(), says.len(), "{told}");
+    }
+    let told = faults(&office, &with(&json!({"scan": stays(json!("two")), "alerts": rules(json!(1))}))).await;
+    assert!(told.contains("`scan.sweep.samples` holds \"two\"") && !told.contains("at least 2 with"), "{told}");
+
+    let id = office.watch(&with(&json!({"scan": stays(json!(2)), "alerts": rules(Value::Null)}))).await;
+    let before = office.dump().await;
+    for (patch, says) in [
+        (json!({"scan": stays(json!(1))}), once),
+        (json!({"scan": stays(Value::Null)}), once),
+        (json!({"alerts": rules(json!(1.5))}), never),
+    ] {
+        let answer = office.ask("PATCH", &format!("/v1/monitors/{id}"), Some(&patch)).await;
+        assert_eq!(answer.kind(), "400 invalid_request", "{patch}");
+        assert!(answer.message().contains(says), "{}", answer.message());
+    }
+    assert_eq!(office.dump().await, before);
+}
+
 #[tokio::test]
 async fn the_same_order_twice_is_one_monitor() {
     let office = Office::open().await;

@@ -138,7 +138,7 @@ pub struct Alert {
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
-    /// Where the threshold comes from: the lowest of the last runs, or of all.
+    /// Where the threshold comes from: the lowest of the last runs, or of all; of a further `drop_percent`, the price that it last told.
     pub reference: Option<PriceMark>,
     /// The market that it was compared with.
     pub baseline: Option<AlertBaseline>,
@@ -233,6 +233,9 @@ pub struct RuleState {
     /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lowest: Option<PriceMark>,
+    /// `new_low`, `drop_percent`: the price at which it last fired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_fired: Option<PriceMark>,
     /// `available`, `sold_out`: whether there was a price when that was last known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub had_price: Option<bool>,

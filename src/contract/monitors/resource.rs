@@ -151,7 +151,7 @@ pub struct MonitorSlot {
     pub kind: SlotKind,
     /// What became of it.
     pub outcome: SlotOutcome,
-    /// Why it did not run, where `outcome` alone does not say it.
+    /// Why it did not run, where `outcome` alone does not say it; and what of its rules could not be judged, and why.
     pub reason: Option<String>,
     /// The scan that it made; null where it made none, and once that is deleted.
     pub scan_id: Option<ScanId>,
@@ -170,7 +170,9 @@ pub struct SlotJudgement {
     pub fired: u32,
     /// How many alerts of that are on record: a thousand at most.
     pub alerts: u32,
-    /// How many rules, cells counted apart, saw prices in a currency that does not compare with those before.
+    /// How many rules, cells counted apart, saw prices in a currency that does not compare with those before; of `parity_gap_percent`,
+    /// how many markets had fewer than two prices on a side (`insufficient` in the scan's grid with a `baseline`), or prices for other
+    /// rooms, boards or currencies than the baseline's (`not_comparable` there).
     pub not_comparable: u32,
 }
 

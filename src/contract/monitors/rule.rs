@@ -95,6 +95,10 @@ impl RearmPercent {
     pub fn two() -> Self {
         Self(2.into())
     }
+
+    fn of(percent: Decimal) -> Self {
+        Self(serde_json::from_str(&percent.normalize().to_string()).unwrap_or_else(|_| 0.into()))
+    }
 }
 
 whole_number! {
@@ -135,7 +139,8 @@ request! {
 }
 
 request! {
-    /// Fires when the price is so many percent below the lowest of the last runs, or more. The first run has nothing to compare with.
+    /// Fires when the price is so many percent below the lowest of the last runs, or more; and whenever it is so many percent below the
+    /// price at which it last fired. The first run has nothing to compare with.
     pub struct DropPercent for "drop_percent" {
         required {
             /// By how many percent.
@@ -146,7 +151,8 @@ request! {
             runs: RunsBack = RunsBack::SEVEN => runs_or_default;
             /// What is looked at.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the price at which it fires.
+            /// It can fire again once the price was so many percent above the price at which it fires. A price that falls by another
+            /// `percent` does not wait for that.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example { "percent": 10, "runs": 7 }
@@ -166,13 +172,15 @@ request! {
 }
 
 request! {
-    /// Fires when the price is lower than any that the monitor has seen before. The first run has nothing to compare with.
+    /// Fires when the price is lower than any that the monitor has seen before. The first run has nothing to compare with. A low that is
+    /// less than `rearm_percent` below the last one told is no news.
     pub struct NewLow for "new_low" {
         required {}
         optional {
             /// What is looked at.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the lowest.
+            /// It can fire again once the price was so many percent above the lowest, or for a low so many percent below the last one
+            /// told; with 0 for every new low.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example {}
@@ -180,7 +188,8 @@ request! {
 }
 
 request! {
-    /// Fires when there is a price where a whole answer had none. The first run has nothing to compare with.
+    /// Fires when there is a price where a whole answer had none. A price in the first run does not fire: there has to be an answer without
+    /// one before.
     pub struct Available for "available" {
         required {}
         optional {
@@ -192,7 +201,7 @@ request! {
 }
 
 request! {
-    /// Fires when a whole answer has none where there was a price. The first run has nothing to compare with.
+    /// Fires when a whole answer has none where there was a price. A first run without one does not fire: there has to be a price before.
     pub struct SoldOut for "sold_out" {
         required {}
         optional {
@@ -205,7 +214,7 @@ request! {
 
 request! {
     /// Fires when a market's price differs from the baseline's by so many percent, either way. For scans of hotels/by-name and
-    /// hotels/rooms that sweep `proxy_country`.
+    /// hotels/rooms that sweep `proxy_country` with `samples` of 2 at least: one price on each side says nothing.
     pub struct ParityGapPercent for "parity_gap_percent" {
         required {
             /// By how many percent of the baseline.
@@ -214,15 +223,27 @@ request! {
             baseline: CountryCode;
         }
         optional {
-            /// It can fire again once the difference was so many percent of the baseline smaller.
-            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// It can fire again once the difference was so many percent of the baseline smaller; less than `percent`. Without it 2, or
+            /// half of `percent` where that is less.
+            rearm_percent: RearmPercent;
         }
         example { "percent": 5, "baseline": "us" }
     }
 }
 
+impl ParityGapPercent {
+    /// What the caller gave as `rearm_percent`, else the documented default.
+    #[must_use]
+    pub fn rearm_percent_or_default(&self) -> RearmPercent {
+        let half = self.percent.get() / Decimal::TWO;
+        let default = || if half < Decimal::TWO { RearmPercent::of(half) } else { RearmPercent::two() };
+        self.rearm_percent.clone().unwrap_or_else(default)
+    }
+}
+
 request! {
-    /// Fires when there was no answer for so many runs.
+    /// Fires when there was no answer for so many runs. A slot that came while the run before went on counts as one if nothing was
+    /// answered since the slot before it: a run that hangs is told, one that only takes long is not.
     pub struct Stale for "stale" {
         required {}
         optional {

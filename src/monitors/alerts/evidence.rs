@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
+use super::identity::RuleKey;
 use super::rules::Fired;
 use super::sight::{self, Price};
 use super::state::{Mark, Memory, State};
@@ -38,8 +39,10 @@ pub(super) struct Of {
 pub(super) struct Firing {
     /// The rule's place in the monitor.
     pub(super) rule: usize,
-    /// The cell's key; empty for the whole scan.
+    /// What the state is kept under; empty for the whole scan.
     pub(super) key: String,
+    /// Of a cell: its place in the run, where there is one.
+    pub(super) cell: Option<usize>,
     pub(super) fired: Fired,
     pub(super) price: Option<Price>,
     /// With the cell of the baseline.
@@ -84,10 +87,10 @@ impl Strongest {
 }
 
 /// The alerts of firings. Ids are made from the weakest on: what is listed newest first begins with the strongest.
-pub(super) fn alerts(of: &Of, rules: &[Rule], run: Option<&sight::Run>, firings: &[Firing]) -> Vec<Alert> {
+pub(super) fn alerts(of: &Of, rules: &[(RuleKey, Rule)], run: Option<&sight::Run>, firings: &[Firing]) -> Vec<Alert> {
     let searched = run.map(searched);
     let mut alerts: Vec<_> =
-        firings.iter().rev().map(|firing| alert(of, &rules[firing.rule], run, firing, searched.as_ref())).collect();
+        firings.iter().rev().map(|firing| alert(of, &rules[firing.rule].1, run, firing, searched.as_ref())).collect();
     alerts.reverse();
     alerts
 }
@@ -97,6 +100,7 @@ fn alert(of: &Of, rule: &Rule, run: Option<&sight::Run>, firing: &Firing, search
         let cell = run.cells.all.get(price.found.0)?;
         Some((cell, cell.items.get(price.found.1)?))
     });
+    let cell = found.map(|(cell, _)| cell).or_else(|| run?.cells.all.get(firing.cell?));
     let offer = found.and_then(|(_, searched)| searched.seen.offer.clone()).unwrap_or_default();
     let flights = run.is_some_and(|run| run.cells.endpoint.api() == Api::Flights);
     let (buy_link, link) = if flights { (offer.link, None) } else { (None, offer.link) };
@@ -109,7 +113,7 @@ fn alert(of: &Of, rule: &Rule, run: Option<&sight::Run>, firing: &Firing, search
         rule_type: rule.rule_type(),
         rule: rule.clone(),
         scope: if firing.key.is_empty() { RuleScope::Scan } else { RuleScope::Cell },
-        cell: found.map_or_else(|| values(&firing.key), |(cell, _)| cell.values.clone()),
+        cell: cell.map_or_else(|| values(&firing.key), |cell| cell.values.clone()),
         price: firing.price.as_ref().map(|price| price.amount.normalize()),
         currency: firing.price.as_ref().map(|price| price.currency.clone()).or_else(|| firing.before.currency.clone()),
         item_id: found.map(|(_, searched)| searched.seen.item),
@@ -137,7 +141,7 @@ fn compares(firing: &Firing) -> bool {
     firing.price.as_ref().is_none_or(|price| firing.before.currency.as_ref() == Some(&price.currency))
 }
 
-/// A cell's key is its values.
+/// A cell's key is its values, and what tells of slots without a run keeps all of it.
 fn values(key: &str) -> Map<String, Value> {
     serde_json::from_str(key).unwrap_or_default()
 }
@@ -150,6 +154,7 @@ fn state(state: &State) -> RuleState {
     RuleState {
         armed: state.armed,
         lowest: shown(state.memory.lowest()),
+        last_fired: shown(state.told.as_ref()),
         had_price: state.memory.presence(),
         runs_without_answer: matches!(state.memory, Memory::Absent(_)).then(|| state.memory.absent()),
     }

@@ -11,22 +11,24 @@ use crate::contract::monitors::Rule;
 pub(super) type RuleKey = [u8; 16];
 
 /// Rules with their keys, in their order; of equal ones the first alone, for they would fire together for ever.
-pub(super) fn distinct(rules: Vec<Rule>) -> (Vec<RuleKey>, Vec<Rule>) {
-    let mut keys = Vec::<RuleKey>::new();
-    let mut distinct = Vec::new();
+pub(super) fn distinct(rules: Vec<Rule>) -> Vec<(RuleKey, Rule)> {
+    let mut distinct = Vec::<(RuleKey, Rule)>::new();
     for rule in rules {
         let key = key(&rule);
-        if !keys.contains(&key) {
-            keys.push(key);
-            distinct.push(rule);
+        if distinct.iter().all(|(held, _)| *held != key) {
+            distinct.push((key, rule));
         }
     }
-    (keys, distinct)
+    distinct
 }
 
 /// Equal for rules that say the same: its type, then every field in the order of their names, with the default where it has none.
 pub(super) fn key(rule: &Rule) -> RuleKey {
-    let given = rule.to_value();
+    let mut given = rule.to_value();
+    // The one default that hangs on another field.
+    if let Rule::ParityGapPercent(parity) = rule {
+        given["rearm_percent"] = parity.rearm_percent_or_default().to_value();
+    }
     let mut fields: Vec<_> = rule
         .rule_type()
         .fields()
@@ -83,12 +85,17 @@ mod tests {
             assert_ne!(key(&rule(other.clone())), below, "{other}");
         }
         assert_ne!(key(&rule(json!({"type": "available"}))), key(&rule(json!({"type": "sold_out"}))));
+        let parity = |percent: f64, rearm: Value| {
+            key(&rule(json!({"type": "parity_gap_percent", "baseline": "us", "percent": percent, "rearm_percent": rearm})))
+        };
+        assert_eq!(parity(5.0, Value::Null), parity(5.0, json!(2)), "whatever it was kept under before half was");
+        assert_eq!(parity(3.0, Value::Null), parity(3.0, json!(1.5)));
+        assert_ne!(parity(3.0, Value::Null), parity(3.0, json!(2)));
     }
 
     #[test]
     fn of_equal_rules_there_is_one() {
         let written = [json!({"type": "new_low"}), json!({"type": "available"}), json!({"type": "new_low", "rearm_percent": 2})];
-        let (keys, rules) = distinct(written.into_iter().map(rule).collect());
-        assert_eq!((keys.len(), rules.len()), (2, 2));
+        assert_eq!(distinct(written.into_iter().map(rule).collect()).len(), 2);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!               it is true ─► fires
-//!   armed ─────────────────────────────► fired
-//!     ▲                                    │   (true still, or false by too little: nothing)
+//!   armed ─────────────────────────────► fired ─► fires again: `new_low`, `drop_percent`, a step below the price last told
+//!     ▲                                    │      (true still, or false by too little: nothing)
 //!     └── it is false by rearm_percent ────┘
 //! ```
 //!
@@ -54,22 +54,37 @@ pub(super) fn step(rule: &Rule, asked: &str, before: &State, sight: &Sight) -> S
             if price.firm || lowest.is_none_or(|lowest| price.amount < lowest.price) {
                 after.memory.push(price.mark(), drop.runs_or_default().get().into());
             }
-            let Some((lowest, threshold)) = lowest.and_then(|lowest| Some((lowest, less(lowest.price, drop.percent.get())?)))
-            else {
+            let percent = drop.percent.get();
+            after.told = told(before, lowest).cloned();
+            let Some((lowest, threshold)) = lowest.and_then(|lowest| Some((lowest, less(lowest.price, percent)?))) else {
                 return Turn::NOTHING_TO_COMPARE;
             };
             let turn = Turn::of_price(price, threshold, price.amount <= threshold, drop.rearm_percent_or_default().get());
-            Turn { reference: Some(lowest.clone()), strength: fraction(lowest.price, price.amount), ..turn }
+            let further = after.told.as_ref().and_then(|told| Some((told, below(told, price, percent)?)));
+            // Whichever it fires by is what it is shown with.
+            let (reference, threshold) = match further {
+                Some(further) if !(before.armed && turn.holds) => further,
+                _ => (lowest, threshold),
+            };
+            Turn {
+                further: further.is_some(),
+                threshold: Some(threshold),
+                reference: Some(reference.clone()),
+                strength: fraction(reference.price, price.amount),
+                ..turn
+            }
         }),
         Rule::NewLow(new_low) => priced(rule, asked, before, sight, |before, price, after| {
             let lowest = before.memory.lowest();
             if lowest.is_none_or(|lowest| price.amount < lowest.price) {
                 after.memory = Memory::Lowest(Some(price.mark()));
             }
+            after.told = told(before, lowest).cloned();
             let Some(lowest) = lowest else { return Turn::NOTHING_TO_COMPARE };
             let rearm = new_low.rearm_percent_or_default().get();
             let turn = Turn::of_price(price, lowest.price, price.amount < lowest.price, rearm);
-            Turn { reference: Some(lowest.clone()), ..turn }
+            let further = turn.holds && after.told.as_ref().is_some_and(|told| below(told, price, rearm).is_some());
+            Turn { further, reference: Some(lowest.clone()), ..turn }
         }),
         Rule::Verdict(_) => priced(rule, asked, before, sight, |_, price, _| {
             let holds = price.verdict == Some(Verdict::Low);
@@ -83,7 +98,8 @@ pub(super) fn step(rule: &Rule, asked: &str, before: &State, sight: &Sight) -> S
             let rearm = (threshold - parity.rearm_percent_or_default().get()).max(Decimal::ZERO);
             let holds = gap.verdict == ParityVerdict::Gap && gap.percent >= threshold;
             let strength = gap.percent.checked_div(Decimal::ONE_HUNDRED).unwrap_or_default();
-            let turn = Turn { holds, rearms: gap.percent <= rearm, threshold: Some(threshold), reference: None, strength };
+            let rearms = gap.percent <= rearm;
+            let turn = Turn { holds, rearms, threshold: Some(threshold), strength, ..Turn::NOTHING_TO_COMPARE };
             let price = sight.prices.first().map(|price| (0, price));
             turned(before, following(before, price.map(|(_, price)| price)), price.map(|(at, _)| at), turn)
         }
@@ -97,6 +113,8 @@ struct Turn {
     holds: bool,
     /// It is false, by enough to be armed again.
     rearms: bool,
+    /// It is so far below the price last told that it is news of its own, armed or not.
+    further: bool,
     threshold: Option<Decimal>,
     reference: Option<Mark>,
     strength: Decimal,
@@ -104,7 +122,7 @@ struct Turn {
 
 impl Turn {
     const NOTHING_TO_COMPARE: Self =
-        Self { holds: false, rearms: false, threshold: None, reference: None, strength: Decimal::ZERO };
+        Self { holds: false, rearms: false, further: false, threshold: None, reference: None, strength: Decimal::ZERO };
 
     /// Armed again at `rearm` percent above the threshold, that price included: 200 and 5 are armed again at 210.
     fn of_price(price: &Price, threshold: Decimal, holds: bool, rearm: Decimal) -> Self {
@@ -113,8 +131,8 @@ impl Turn {
             holds,
             rearms: price.firm && !holds && high_enough,
             threshold: Some(threshold),
-            reference: None,
             strength: fraction(threshold, price.amount),
+            ..Self::NOTHING_TO_COMPARE
         }
     }
 }
@@ -136,7 +154,22 @@ fn priced(
     let before = if anew { &State { armed: before.armed, ..State::new(rule) } } else { before };
     let mut after = following(before, Some(price));
     let turn = judge(before, price, &mut after);
-    turned(before, after, Some(at), turn)
+    let mut step = turned(before, after, Some(at), turn);
+    if step.fired.is_some() && matches!(rule, Rule::NewLow(_) | Rule::DropPercent(_)) {
+        step.after.told = Some(price.mark());
+    }
+    step
+}
+
+/// The price at which a rule last fired. One that does not know it though it has fired (in another currency, or before that was kept) goes
+/// by the lowest that it has seen until now.
+fn told<'a>(before: &'a State, lowest: Option<&'a Mark>) -> Option<&'a Mark> {
+    before.told.as_ref().or(lowest.filter(|_| !before.armed))
+}
+
+/// So many percent below the price that was told, that threshold included: the threshold. Lower in any case: 0 percent below is not equal.
+fn below(told: &Mark, price: &Price, percent: Decimal) -> Option<Decimal> {
+    less(told.price, percent).filter(|threshold| price.amount <= *threshold && price.amount < told.price)
 }
 
 /// The price to go by: in the currency that was asked for, else in that of the prices before, else the first there is. An amount is in one
@@ -170,7 +203,7 @@ fn following(before: &State, price: Option<&Price>) -> State {
 }
 
 fn turned(before: &State, mut after: State, price: Option<usize>, turn: Turn) -> Step {
-    let fires = before.armed && turn.holds;
+    let fires = before.armed && turn.holds || turn.further;
     after.armed = if fires { false } else { before.armed || turn.rearms };
     let fired = fires.then_some(Fired {
         price,

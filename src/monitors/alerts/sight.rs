@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
-use super::state::Mark;
+use super::state::{Mark, short};
 use crate::contract::scans::{ItemState, Parity, ParityVerdict};
 use crate::contract::{SearchStatus, Verdict};
 use crate::scans::cells::{Cell, Cells, Searched, Seen, parity};
@@ -40,7 +40,7 @@ pub(super) struct Price {
     /// Nothing cheaper was there, as far as can be known: every search of the cell is whole and in this currency; of a scan, every cell's,
     /// or that of the cell where the lowest price was, or that is of this scan no more.
     pub(super) firm: bool,
-    /// Of a scan: the cell that has it.
+    /// Of a scan: the short key of the cell that has it.
     pub(super) cell: Option<String>,
     /// Where it stands: its cell and which of its searches.
     pub(super) found: (usize, usize),
@@ -91,12 +91,12 @@ pub(super) struct Compared {
 
 impl Run {
     pub(super) fn new(cells: Cells) -> Self {
-        let places = cells.all.iter().enumerate().map(|(place, cell)| (cell.key.clone(), place)).collect();
+        let places = cells.all.iter().enumerate().map(|(place, cell)| (short(&cell.key).into_owned(), place)).collect();
         Self { cells, places }
     }
 
     pub(super) fn cell(&self, key: &str) -> Option<&Cell> {
-        self.places.get(key).map(|place| &self.cells.all[*place])
+        self.places.get(&*short(key)).map(|place| &self.cells.all[*place])
     }
 
     /// The currency that was asked for: in a cell, or without one in the whole scan.
@@ -116,7 +116,7 @@ impl Run {
         let mut sight = seen(self.cells.all.iter().enumerate());
         for price in &mut sight.prices {
             price.firm = is_known(&price.currency);
-            price.cell = Some(self.cells.all[price.found.0].key.clone());
+            price.cell = Some(short(&self.cells.all[price.found.0].key).into_owned());
         }
         sight
     }

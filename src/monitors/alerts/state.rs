@@ -1,15 +1,35 @@
 //! What a rule remembers of one scope from run to run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::contract::monitors::Rule;
 
-/// The states of one rule: of the whole scan under the empty key, or of each cell under its own (`scans::cells`).
+/// The states of one rule: of the whole scan under the empty key, or of each cell under its own (`scans::cells`), as it is [`kept_under`].
 pub(super) type States = BTreeMap<String, State>;
+
+/// The longest key of a cell that is kept as it is. A list that is swept makes keys of a kilobyte, and there may be 10,000 of them.
+const LONGEST_KEY: usize = 64;
+
+/// A cell's key, or in the place of a long one half of its SHA-256. What is short already stays as it is.
+pub(super) fn short(key: &str) -> Cow<'_, str> {
+    if key.len() <= LONGEST_KEY {
+        return Cow::Borrowed(key);
+    }
+    let digest: [u8; 32] = Sha256::digest(key).into();
+    Cow::Owned(digest[..16].iter().fold("#".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+}
+
+/// Under what a rule keeps what it remembers of a cell. `stale` alone keeps all of a long key: it tells of slots without a run, where the
+/// key is all that says which cell it was.
+pub(super) fn kept_under<'a>(rule: &Rule, key: &'a str) -> Cow<'a, str> {
+    if matches!(rule, Rule::Stale(_)) { Cow::Borrowed(key) } else { short(key) }
+}
 
 /// What one rule remembers of one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +42,9 @@ pub(super) struct State {
     /// The last price seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<Mark>,
+    /// `new_low`, `drop_percent`: the price at which it last fired. States that were kept before this was have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<Mark>,
     /// Where the scan's lowest price was, as far as is known. Not for cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) anchor: Option<Anchor>,
@@ -52,7 +75,7 @@ impl TryFrom<(String, i64)> for Mark {
     }
 }
 
-/// The key of a cell, with the price that it had.
+/// The key of a cell, [`short`], with the price that it had. States from before have long ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Anchor {
     pub(super) cell: String,
@@ -85,7 +108,7 @@ impl State {
             Rule::Available(_) | Rule::SoldOut(_) => (false, Memory::Presence(None)),
             Rule::Stale(_) => (true, Memory::Absent(0)),
         };
-        Self { armed, currency: None, last: None, anchor: None, memory }
+        Self { armed, currency: None, last: None, told: None, anchor: None, memory }
     }
 }
 

@@ -1,16 +1,17 @@
 //! Rules' states and alerts in the database. Every statement begins with the tenant.
 
-use std::io::Read as _;
+use std::borrow::Cow;
+use std::io::{Read as _, Write as _};
 
 use jiff::Timestamp;
-use jiff_sqlx::ToSqlx as _;
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::identity::RuleKey;
 use super::judge::Marks;
-use super::state::States;
+use super::state::{States, kept_under};
 use crate::contract::monitors::{Alert, AlertsQuery, Rule, RuleType};
 use crate::ids::{AlertId, MonitorId, TenantId};
 use crate::monitors::store::Run as Slot;
@@ -43,15 +44,24 @@ pub(super) async fn states(conn: &mut PgConnection, tenant: TenantId, id: Monito
     rows.into_iter().map(|row| Ok((key(row.rule)?, row.states))).collect()
 }
 
-pub(super) fn unpacked(packed: &[u8]) -> sqlx::Result<States> {
-    let states = zstd::Decoder::new(packed).map(|states| states.take(MAX_STATES_BYTES)).map_err(serde_json::Error::io);
-    let read = states.and_then(|states| serde_json::from_reader(std::io::BufReader::new(states)));
-    read.map_err(|error| sqlx::Error::Decode(error.into()))
+/// The states of a rule as they were packed, also before long keys were shortened.
+pub(super) fn unpacked(rule: &Rule, packed: &[u8]) -> serde_json::Result<States> {
+    let states = zstd::Decoder::new(packed).map_err(serde_json::Error::io)?.take(MAX_STATES_BYTES);
+    let states: States = serde_json::from_reader(std::io::BufReader::new(states))?;
+    if states.keys().all(|key| matches!(kept_under(rule, key), Cow::Borrowed(_))) {
+        return Ok(states);
+    }
+    Ok(states.into_iter().map(|(key, state)| (kept_under(rule, &key).into_owned(), state)).collect())
 }
 
-pub(super) fn packed(states: &States) -> sqlx::Result<Vec<u8>> {
-    let text = serde_json::to_vec(states).map_err(|error| sqlx::Error::Encode(error.into()))?;
-    Ok(zstd::encode_all(text.as_slice(), 0)?)
+pub(super) fn packed(states: &States) -> std::io::Result<Vec<u8>> {
+    let mut packed = zstd::Encoder::new(Vec::new(), 0)?;
+    // Buffered: what writes JSON writes a few bytes at a time.
+    let mut text = std::io::BufWriter::new(&mut packed);
+    serde_json::to_writer(&mut text, states)?;
+    text.flush()?;
+    drop(text);
+    packed.finish()
 }
 
 /// Writes what rules remember now; what others remembered is forgotten.
@@ -115,11 +125,39 @@ pub(super) async fn insert(conn: &mut PgConnection, tenant: TenantId, alerts: &[
     Ok(())
 }
 
-/// Puts on record that a slot was judged, and what that came to.
+/// Whether a search of the monitor was answered since the schedule's slot before this one: what runs then is only slow. Slots that nobody
+/// was there for are none.
+pub(super) async fn is_answered_since_slot_before(conn: &mut PgConnection, slot: &Slot) -> sqlx::Result<bool> {
+    let since = sqlx::query_scalar!(
+        r#"select max(slot) as "slot: SqlTimestamp" from monitor_slots
+           where tenant_id = $1 and monitor_id = $2 and kind = 'schedule' and outcome <> 'missed' and slot < $3"#,
+        slot.tenant.uuid(),
+        slot.monitor.uuid(),
+        slot.slot.to_sqlx() as _,
+    );
+    let since = since.fetch_one(&mut *conn).await?;
+    sqlx::query_scalar!(
+        r#"select exists (
+               select from scans s join scan_items i on i.tenant_id = s.tenant_id and i.scan_id = s.scan_id
+               where s.tenant_id = $1 and s.monitor_id = $2
+                 and (s.finished_at is null or s.finished_at >= coalesce($3, '-infinity'::timestamptz))
+                 and i.observed_at >= coalesce($3, '-infinity'::timestamptz) and i.state = 'done'
+                 and (i.search_status in ('ok', 'empty') or i.search_status = 'partial' and i.best_price is not null)
+           ) as "is_answered!""#,
+        slot.tenant.uuid(),
+        slot.monitor.uuid(),
+        since as _,
+    )
+    .fetch_one(conn)
+    .await
+}
+
+/// Puts on record that a slot was judged, what that came to, and what could not be judged.
 pub(super) async fn mark(conn: &mut PgConnection, slot: &Slot, marks: &Marks, now: Timestamp) -> sqlx::Result<()> {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
-        "update monitor_slots set judged_at = $5, fired = $6, alerts = $7, not_comparable = $8
+        "update monitor_slots set judged_at = $5, fired = $6, alerts = $7, not_comparable = $8,
+                                  reason = nullif(concat_ws('; ', reason, $9::text), '')
          where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
         slot.tenant.uuid(),
         slot.monitor.uuid(),
@@ -129,6 +167,7 @@ pub(super) async fn mark(conn: &mut PgConnection, slot: &Slot, marks: &Marks, no
         count(marks.fired),
         count(marks.kept),
         count(marks.not_comparable),
+        marks.failure.as_deref(),
     )
     .execute(conn)
     .await?;

@@ -132,17 +132,19 @@ pub(in crate::monitors) struct Run {
     pub(in crate::monitors) monitor: MonitorId,
     pub(in crate::monitors) slot: Timestamp,
     pub(in crate::monitors) kind: SlotKind,
+    /// The run before it had not ended.
+    pub(in crate::monitors) overlap: bool,
     pub(in crate::monitors) scan: Option<ScanId>,
 }
 
 /// Slots that can be judged, the oldest first.
 pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query!(
-        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id
+        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
          from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
          where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
            and (s.scan_id is null or c.finished_at is not null)
-         order by s.slot limit $1",
+         order by s.slot limit $1"#,
         most
     )
     .fetch_all(pool)
@@ -152,6 +154,7 @@ pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Res
         monitor: row.monitor_id.into(),
         slot: row.slot.to_jiff(),
         kind: SlotKind::parse(&row.kind).unwrap_or(SlotKind::Schedule),
+        overlap: row.overlap,
         scan: row.scan_id.map(ScanId::from),
     });
     Ok(run.collect())

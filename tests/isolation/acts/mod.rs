@@ -57,6 +57,7 @@ pub const ACTS: &[Act] = &[
     Act { name: "monitors", play: |world| Box::pin(monitors::play(world)) },
     Act { name: "alien monitors", play: |world| Box::pin(monitors::aliens(world)) },
     Act { name: "alien runs", play: |world| Box::pin(monitors::runs(world)) },
+    Act { name: "overlaps", play: |world| Box::pin(monitors::overlaps(world)) },
     Act { name: "judged", play: |world| Box::pin(monitors::judged(world)) },
     Act { name: "slots", play: |world| Box::pin(monitors::slots(world)) },
     Act { name: "history", play: |world| Box::pin(history::play(world)) },

@@ -165,6 +165,50 @@ pub async fn runs(world: &mut World) -> Seen {
     Ok(())
 }
 
+/// A slot comes while the run before goes on: whether that is answered is said by one's own slots, runs and searches.
+pub async fn overlaps(world: &mut World) -> Seen {
+    world.warm().await?;
+    let mut stale = body("stale");
+    stale["alerts"] = json!([{"type": "stale", "runs": 1}]);
+    let made = id(&world.post("/v1/monitors", stale).await?)?;
+    world.arrange(DUE).await?;
+    world.tick().await?;
+    // Answered since the slot before; the twin's came later than the answer.
+    world.arrange("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world
+        .arrange(
+            "update scan_items i set state = 'done', search_status = 'ok', observed_at = now() - interval '30 minutes' \
+             from scans s where s.tenant_id = $1 and s.monitor_id is not null \
+             and i.tenant_id = s.tenant_id and i.scan_id = s.scan_id and i.position = 0",
+        )
+        .await?;
+    world.arrange(DUE).await?;
+    // Never due itself, as it is locked.
+    world
+        .beside(
+            "with monitors as (update monitors set next_slot = '2999-01-01' where tenant_id = $1) \
+             update monitor_slots set slot = slot + interval '50 minutes' where tenant_id = $1",
+        )
+        .await?;
+    world.tick_alone().await?;
+    world.get(&format!("/v1/monitors/{made}/slots")).await?;
+    // Not answered since; the twin's run is.
+    world.arrange("update monitor_slots set slot = slot - interval '15 minutes' where tenant_id = $1").await?;
+    world
+        .arrange("update scan_items set observed_at = now() - interval '3 hours' where tenant_id = $1 and state = 'done'")
+        .await?;
+    world.arrange(DUE).await?;
+    world
+        .beside(
+            "with monitors as (update monitors set next_slot = '2999-01-01' where tenant_id = $1) \
+             update scan_items set state = 'done', search_status = 'ok', observed_at = now() where tenant_id = $1",
+        )
+        .await?;
+    world.tick_alone().await?;
+    world.get(&format!("/v1/monitors/{made}/slots")).await?;
+    Ok(())
+}
+
 /// What judges a run, and what rules remember, is another's, however alike.
 pub async fn judged(world: &mut World) -> Seen {
     world.warm().await?;

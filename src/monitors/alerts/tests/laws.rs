@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
 use super::super::sight::Run;
@@ -64,18 +65,74 @@ fn laid(texts: &[String]) -> Vec<Run> {
 }
 
 proptest! {
-    /// Between two alerts of one rule about one scope there is a run after which it was armed.
+    /// Between two alerts of one rule about one scope there is a run after which it was armed, or the second is about a price that is
+    /// further down by the rule's own step.
     #[test]
     fn nothing_fires_twice_without_being_armed_between(of in any_rule(), texts in runs()) {
-        let mut monitor = Monitor::with(rule(of));
-        let mut spent = BTreeSet::<String>::new();
+        let rule = rule(of);
+        let mut monitor = Monitor::with(rule.clone());
+        let mut spent = BTreeMap::<String, Option<(Decimal, String)>>::new();
         for run in laid(&texts) {
             for firing in monitor.sees(&run) {
-                prop_assert!(spent.insert(firing.key.clone()), "fired twice: {}", firing.key);
-                prop_assert!(firing.before.armed && !firing.after.armed);
+                let told = firing.price.map(|price| (price.amount, price.currency));
+                if let Some(before) = spent.insert(firing.key.clone(), told.clone()) {
+                    let step = step(&rule);
+                    let further = before.zip(told).zip(step).is_some_and(|((before, told), step)| {
+                        // What was told in another currency compares with nothing.
+                        before.1 != told.1 || told.0 < before.0 && told.0 * Decimal::from(100) <= before.0 * Decimal::from(100 - step)
+                    });
+                    prop_assert!(further, "fired twice: {}", firing.key);
+                } else {
+                    prop_assert!(firing.before.armed || step(&rule).is_some());
+                }
+                prop_assert!(!firing.after.armed);
             }
             // Armed again, or of the scan no more.
-            spent.retain(|key| monitor.states.get(key).is_some_and(|state| !state.armed));
+            spent.retain(|key, _| monitor.states.get(key).is_some_and(|state| !state.armed));
+        }
+    }
+
+    /// A single search, and the rule written down a second time: a low is news when the price was up between, or when it is
+    /// `rearm_percent` below the last one told.
+    #[test]
+    fn new_low_is_what_it_says(rearm in 0..6_u32, texts in prop::collection::vec(
+        prop_oneof![4 => (150..225_u32).prop_map(|price| price.to_string()), 1 => without_price()], 1..40,
+    )) {
+        let of = rule(json!({"type": "new_low", "rearm_percent": rearm}));
+        let (mut armed, mut lowest, mut told) = (true, None::<u32>, None::<u32>);
+        let mut expected = Vec::new();
+        for text in &texts {
+            let mut fires = false;
+            if let Ok(price) = text.parse::<u32>() {
+                if let Some(low) = lowest {
+                    fires = price < low && (armed || told.is_some_and(|told| price * 100 <= told * (100 - rearm)));
+                    armed = !fires && (armed || price >= low && price * 100 >= low * (100 + rearm));
+                }
+                told = if fires { Some(price) } else { told };
+                lowest = Some(lowest.map_or(price, |low| low.min(price)));
+            }
+            expected.push(fires);
+        }
+        let seen: Vec<_> = fires(&of, &laid(&texts)).iter().map(|fired| !fired.is_empty()).collect();
+        prop_assert_eq!(seen, expected);
+    }
+
+    /// While a price only falls, no fall of more than the rule's step stays untold, and no smaller one is told twice.
+    #[test]
+    fn a_price_that_goes_on_falling_is_told_once_a_step(
+        percent in 1..9_u32, falls in prop::collection::vec(0..40_u32, 1..30), which in any::<bool>(),
+    ) {
+        let of = if which { json!({"type": "new_low", "rearm_percent": percent}) } else { json!({"type": "drop_percent", "percent": percent}) };
+        let mut monitor = Monitor::with(rule(of));
+        let (mut price, mut told) = (Decimal::from(2000), None::<Decimal>);
+        for (number, fall) in std::iter::once(0).chain(falls).enumerate() {
+            price -= Decimal::from(fall);
+            let fired = !monitor.sees(&run(&price.to_string(), number)).is_empty();
+            let beyond = told.is_some_and(|told| price < told && price * Decimal::from(100) <= told * Decimal::from(100 - percent));
+            prop_assert!(fired || !beyond, "{price} after {told:?} was not told");
+            // A small fall is told only where the rule was armed: never by `new_low`, whose price was not up again.
+            prop_assert!(!fired || told.is_none() || beyond, "{price} after {told:?} was told");
+            told = if fired { Some(price) } else { told };
         }
     }
 
@@ -173,7 +230,7 @@ proptest! {
         let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of));
         for run in laid(&texts) {
             let fired: Vec<_> = one.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
-            other.states = unpacked(&packed(&other.states).unwrap()).unwrap();
+            other.states = unpacked(&other.rule, &packed(&other.states).unwrap()).unwrap();
             let again: Vec<_> = other.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
             prop_assert_eq!(fired, again);
             prop_assert_eq!(&one.states, &other.states);
@@ -201,6 +258,16 @@ proptest! {
     }
 }
 
+/// The percent by which a price must be below the one last told, to be told though the rule is not armed.
+fn step(rule: &Rule) -> Option<u32> {
+    let percent = match rule {
+        Rule::NewLow(rule) => rule.rearm_percent_or_default().get(),
+        Rule::DropPercent(rule) => rule.percent.get(),
+        _ => return None,
+    };
+    percent.to_string().parse().ok()
+}
+
 fn of_scan(rule: &Rule) -> bool {
     super::verdicts::scope(rule) == crate::contract::monitors::RuleScope::Scan
 }
@@ -218,7 +285,7 @@ fn the_largest_run_is_judged_within_bounds() {
     let mut sizes = BTreeMap::new();
     let kept = packed(&monitor.states).unwrap();
     sizes.insert("packed", kept.len());
-    assert_eq!(unpacked(&kept).unwrap(), monitor.states);
+    assert_eq!(unpacked(&monitor.rule, &kept).unwrap(), monitor.states);
     println!("10,000 cells: {sizes:?} bytes");
     assert!(kept.len() < 2_000_000);
 }

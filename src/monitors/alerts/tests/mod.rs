@@ -15,9 +15,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::evidence::Firing;
+use super::identity::{self, RuleKey};
 use super::sight::Run;
 use super::state::{State, States};
-use super::verdicts::{self, WHOLE_SCAN};
+use super::verdicts::{self, Verdicts, WHOLE_SCAN};
 use crate::contract::monitors::Rule;
 use crate::contract::scans::ItemState;
 use crate::contract::{Endpoint, FieldValue as _, SearchStatus, Verdict};
@@ -26,6 +27,10 @@ use crate::scans::cells::{BestOffer, Cell, Cells, Searched, Seen};
 
 fn rule(value: Value) -> Rule {
     Rule::read(&value).unwrap_or_else(|faults| panic!("{value}: {faults}"))
+}
+
+fn keyed(rule: Rule) -> (RuleKey, Rule) {
+    (identity::key(&rule), rule)
 }
 
 /// A day of 2030 for each cell, from `a` on.
@@ -88,7 +93,7 @@ fn run(text: &str, number: usize) -> Run {
 
 /// A monitor with one rule, run by run.
 struct Monitor {
-    rules: [Rule; 1],
+    rule: Rule,
     states: States,
     runs: usize,
     not_comparable: usize,
@@ -96,26 +101,30 @@ struct Monitor {
 
 impl Monitor {
     fn with(rule: Rule) -> Self {
-        Self { rules: [rule], states: States::new(), runs: 0, not_comparable: 0 }
+        Self { rule, states: States::new(), runs: 0, not_comparable: 0 }
     }
 
     /// What fires in this run.
     fn sees(&mut self, run: &Run) -> Vec<Firing> {
-        let verdicts = verdicts::judged(&self.rules, vec![std::mem::take(&mut self.states)], run);
-        self.take(verdicts)
+        self.judge(Some(run))
     }
 
     /// What fires in a slot without an answer.
     fn has_no_run(&mut self) -> Vec<Firing> {
-        let verdicts = verdicts::unanswered(&self.rules, vec![std::mem::take(&mut self.states)]);
-        self.take(verdicts)
+        self.judge(None)
     }
 
-    fn take(&mut self, mut verdicts: verdicts::Verdicts) -> Vec<Firing> {
+    fn judge(&mut self, run: Option<&Run>) -> Vec<Firing> {
+        let mut verdicts = Verdicts::default();
+        self.states = verdicts.judge(0, &self.rule, std::mem::take(&mut self.states), run);
         self.runs += 1;
         self.not_comparable += verdicts.not_comparable;
-        self.states = verdicts.states.pop().unwrap();
         verdicts.fired.in_order()
+    }
+
+    /// As it is judged.
+    fn rules(&self) -> [(RuleKey, Rule); 1] {
+        [keyed(self.rule.clone())]
     }
 
     /// `yes` or `no` for a whole scan, `a:yes b:no` for cells.

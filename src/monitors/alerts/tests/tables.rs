@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Monitor, rule, run, table, table_of};
+use super::{Monitor, WHOLE_SCAN, rule, run, table, table_of};
 
 /// The path of the issue, whole.
 #[test]
@@ -104,9 +104,10 @@ fn drop_percent_compares_with_the_lowest_of_the_last_runs() {
             // Against 180 now: false by more than two percent of 162.
             ("181", "", "yes"),
             ("162", "fires", "no"),
-            // Below 145.8 it would be true again; armed again at two percent above that. Then the same of 132.3.
+            // Armed again at two percent above 145.8, which is ten percent below 162.
             ("147", "", "no"),
-            ("134", "", "no"),
+            // Ten percent below the 162 that was told: news, armed or not. Then armed again at two percent above 120.6.
+            ("134", "fires", "no"),
             ("degraded", "", "no"),
             ("empty", "", "no"),
             ("140", "", "yes"),
@@ -128,6 +129,137 @@ fn drop_percent_compares_with_the_lowest_of_the_last_runs() {
     );
 }
 
+/// It falls and falls, each time too fast for the rule to be armed again.
+#[test]
+fn drop_percent_tells_each_further_drop_of_its_percent() {
+    let ten = json!({"type": "drop_percent", "percent": 10});
+    table(
+        "drop_percent, further down",
+        ten.clone(),
+        &[
+            ("200", "", "yes"),
+            ("180", "fires", "no"),
+            ("160", "fires", "no"),
+            ("140", "fires", "no"),
+            ("126.01", "", "no"),
+            // Ten percent below the 140 that was told, in two steps.
+            ("126", "fires", "no"),
+            ("126", "", "yes"),
+        ],
+    );
+    table(
+        "drop_percent, further down by steps that are too small by themselves, armed or not",
+        ten.clone(),
+        &[
+            ("200", "", "yes"),
+            ("180", "fires", "no"),
+            ("172", "", "yes"),
+            ("163", "", "yes"),
+            ("162", "fires", "no"),
+            ("161 partial", "", "no"),
+        ],
+    );
+    table(
+        "drop_percent, an alert that was told in another currency",
+        ten,
+        &[
+            ("200 EUR", "", "yes"),
+            ("170 EUR", "fires", "no"),
+            ("100", "", "no"),
+            ("99", "", "yes"),
+            ("95", "", "yes"),
+            ("89", "fires", "no"),
+        ],
+    );
+    table(
+        "drop_percent, a drop in the currency that comes instead",
+        json!({"type": "drop_percent", "percent": 10}),
+        &[("200 EUR", "", "yes"), ("170 EUR", "fires", "no"), ("100", "", "no"), ("90", "fires", "no")],
+    );
+}
+
+/// Weeks at a low, and then the best price ever seen.
+#[test]
+fn new_low_tells_a_low_that_is_rearm_percent_below_the_last_one_told() {
+    table(
+        "new_low, further down",
+        json!({"type": "new_low"}),
+        &[
+            ("200", "", "yes"),
+            ("190", "fires", "no"),
+            ("190", "", "no"),
+            ("190", "", "no"),
+            ("120", "fires", "no"),
+            ("119", "", "no"),
+            ("118", "", "no"),
+            ("degraded", "", "no"),
+            // Two percent below the 120 that was told; a part of an answer has real prices too.
+            ("117.61", "", "no"),
+            ("117.60 partial", "fires", "no"),
+            ("115.25", "", "no"),
+        ],
+    );
+    table(
+        "new_low, a price that wobbles about a low",
+        json!({"type": "new_low"}),
+        &[
+            ("200", "", "yes"),
+            ("190", "fires", "no"),
+            ("189", "", "no"),
+            ("190", "", "no"),
+            ("188", "", "no"),
+            ("191", "", "no"),
+            ("187", "", "no"),
+            ("188", "", "no"),
+            ("186.20", "fires", "no"),
+            ("186", "", "no"),
+        ],
+    );
+    table(
+        "new_low, every one of them",
+        json!({"type": "new_low", "rearm_percent": 0}),
+        &[
+            ("200", "", "yes"),
+            ("199", "fires", "no"),
+            ("198.99", "fires", "no"),
+            ("198.99", "", "yes"),
+            ("198.98", "fires", "no"),
+        ],
+    );
+    table(
+        "new_low, cells",
+        json!({"type": "new_low", "scope": "cell"}),
+        &[
+            ("200 | 300", "", "a:yes b:yes"),
+            ("190 | 290", "a b", "a:no b:no"),
+            ("189 | 280", "b", "a:no b:no"),
+            ("186 | 279", "a", "a:no b:no"),
+        ],
+    );
+}
+
+/// What was kept before prices that were told were.
+#[test]
+fn states_from_before_go_by_the_lowest_that_they_have_seen() {
+    let kept = |memory| json!({"": {"armed": false, "currency": "USD", "last": ["195", 0], "memory": memory}});
+    let from = |of, memory| {
+        let mut monitor = Monitor::with(rule(of));
+        monitor.states = serde_json::from_value(kept(memory)).unwrap();
+        move |seen: &str| {
+            let fired = !monitor.sees(&run(seen, 1)).is_empty();
+            (fired, monitor.states[WHOLE_SCAN].told.as_ref().unwrap().price.to_string())
+        }
+    };
+    let mut sees = from(json!({"type": "new_low"}), json!({"lowest": ["190", 0]}));
+    // Slowly down: it stays what it was when it was first looked at, so that a slow fall is told too.
+    assert_eq!(
+        ["189", "187", "186.20", "183"].map(&mut sees),
+        [(false, "190".into()), (false, "190".into()), (true, "186.20".into()), (false, "186.20".into())]
+    );
+    let mut sees = from(json!({"type": "drop_percent", "percent": 10}), json!({"window": [["200", 0], ["180", 0], ["185", 0]]}));
+    assert_eq!(["164", "162"].map(&mut sees), [(false, "180".into()), (true, "162".into())]);
+}
+
 #[test]
 fn new_low_has_nothing_to_compare_at_first() {
     table(
@@ -138,8 +270,8 @@ fn new_low_has_nothing_to_compare_at_first() {
             ("210", "", "yes"),
             ("200", "", "yes"),
             ("199", "fires", "no"),
-            // Lower still, not armed: the lowest is 190 now.
-            ("190", "", "no"),
+            // Lower still by four percent, so it is told though the rule is not armed: the lowest is 190 now.
+            ("190", "fires", "no"),
             ("193", "", "no"),
             ("degraded", "", "no"),
             ("194", "", "yes"),
