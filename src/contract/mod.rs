@@ -49,7 +49,7 @@ pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
 pub use field::{FieldKind, FieldSpec, FieldValue};
 pub use key::{MAX_KEY_BYTES, NotAKey, PLACEHOLDERS, read_key};
 pub use offer::{Offer, offers};
-pub use read::{MAX_DEPTH, read_object, unknown_field};
+pub use read::{MAX_DEPTH, read_nothing, read_object, unknown_field};
 pub use scans::{Attempt, AttemptPage, Item, ItemPage, RetryAccepted, Scan, ScanPage, ScanStatus};
 pub use status::{SearchStatus, Verdict};
 pub use words::UnknownWord;
