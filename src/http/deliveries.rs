@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{ListErrors, ReadErrors, WebhookErrors};
+use super::docs::{ListErrors, ReadErrors, WebhookErrors, WordErrors};
 use super::error::ApiError;
-use super::extract::Pairs;
+use super::extract::{NoBody, Pairs};
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
 use crate::db;
@@ -86,6 +86,7 @@ pub(super) async fn resend(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
+    NoBody: NoBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
@@ -108,6 +109,7 @@ pub(super) async fn test(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
+    NoBody: NoBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
@@ -125,6 +127,7 @@ pub(super) async fn rotate_secret(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<RotatedSecret>, ApiError> {
     let desk = desk(&app, &caller)?;
     let id = monitor_id(&id)?;
@@ -141,12 +144,13 @@ pub(super) async fn rotate_secret(
 /// ordered. On one that is on it changes nothing.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/enable-webhook", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 200, description = "The webhook", body = Webhook), ReadErrors)
+    responses((status = 200, description = "The webhook", body = Webhook), WordErrors)
 )]
 pub(super) async fn enable(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<Webhook>, ApiError> {
     let desk = desk(&app, &caller)?;
     let id = monitor_id(&id)?;

@@ -145,6 +145,8 @@ pub(super) struct OrderErrors;
 pub(super) struct MonitorErrors;
 /// Error answers of a pause or cancel.
 pub(super) struct StopErrors;
+/// Error answers of a word over one thing that neither waits nor spends.
+pub(super) struct WordErrors;
 /// Error answers of a deletion.
 pub(super) struct DeleteErrors;
 /// Error answers of a preview.
@@ -174,6 +176,7 @@ const AWAY: (ErrorType, &str) = (
     ErrorType::Unavailable,
     "The database is away (`unavailable`, with Retry-After), or no key may be held (`key_custody_disabled`)",
 );
+const TOO_LARGE: (ErrorType, &str) = (ErrorType::PayloadTooLarge, "The body is too large");
 const FAULTS: (ErrorType, &str) = (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault");
 
 impl IntoResponses for OrderErrors {
@@ -183,7 +186,7 @@ impl IntoResponses for OrderErrors {
             BAD_KEY,
             UNKNOWN,
             (ErrorType::InvalidState, "The scan was cancelled, or has ended and cannot be resumed"),
-            (ErrorType::PayloadTooLarge, "The body is too large"),
+            TOO_LARGE,
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
             DEFECT,
@@ -202,7 +205,7 @@ impl IntoResponses for MonitorErrors {
                 ErrorType::InvalidState,
                 "The caller has as many monitors as one may; or a run has not ended, could go over the month's ceiling, or cannot be made any more",
             ),
-            (ErrorType::PayloadTooLarge, "The body is too large"),
+            TOO_LARGE,
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
             DEFECT,
@@ -213,7 +216,7 @@ impl IntoResponses for MonitorErrors {
 
 impl IntoResponses for StopErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        described(&[BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended"), DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended"), TOO_LARGE, DEFECT, AWAY])
     }
 }
 
@@ -225,13 +228,19 @@ impl IntoResponses for DeleteErrors {
 
 impl IntoResponses for PreviewErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        described(&[FAULTS, BAD_KEY, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for ReadErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for WordErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, UNKNOWN, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
@@ -265,7 +274,7 @@ impl IntoResponses for RotationErrors {
             BAD_KEY,
             (ErrorType::NotFound, "The key of the request owns nothing"),
             (ErrorType::InvalidState, "The new key owns something already"),
-            (ErrorType::PayloadTooLarge, "The body is too large"),
+            TOO_LARGE,
             DEFECT,
             AWAY,
         ])
@@ -275,7 +284,7 @@ impl IntoResponses for RotationErrors {
 impl IntoResponses for BoundErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let no_lane = (ErrorType::NotFound, "There is no such lane");
-        described(&[FAULTS, BAD_KEY, no_lane, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, no_lane, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
@@ -283,7 +292,7 @@ impl IntoResponses for WebhookErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let off = (ErrorType::InvalidState, "The webhook is switched off, is no more, or had too many new secrets within a day");
         let reused = (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body");
-        described(&[FAULTS, BAD_KEY, UNKNOWN, off, reused, DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, UNKNOWN, off, TOO_LARGE, reused, DEFECT, AWAY])
     }
 }
 

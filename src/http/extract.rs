@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::error::ApiError;
-use crate::contract::{Faults, MAX_DEPTH, read_object};
+use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object};
 
 /// The largest body of a search (contract 10).
 pub const SEARCH_BODY: usize = 64 * 1024;
@@ -46,6 +46,19 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for MaybeObject<LIMIT> {
             return Ok(Self(Map::new()));
         }
         Ok(Self(read_object(&bytes, MAX_DEPTH)?))
+    }
+}
+
+/// No body, or an object without fields: of a call that takes none.
+#[derive(Debug)]
+pub(super) struct NoBody;
+
+impl<S: Sync> FromRequest<S> for NoBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        let bytes = whole(request.into_body(), SEARCH_BODY, BODY_TIMEOUT).await?;
+        Ok(read_nothing(&bytes, MAX_DEPTH).map(|()| Self)?)
     }
 }
 
