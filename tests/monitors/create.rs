@@ -77,6 +77,7 @@ async fn what_cannot_be_is_told_all_at_once() {
     for fault in [
         "`name` holds \"\"",
         "`schedule.cron` holds \"*/5 * * * *\"; allowed: at least 15 minutes between two slots",
+        "are 5 minutes apart",
         "`scan.request.from_airport` holds \"TL\"",
         "`scan.request.departure_date` holds \"2020-01-01\"",
         "`scan.sweep.to_airport[1]` holds \"LHR\"",
