@@ -96,7 +96,7 @@ async fn bad_bounds_are_refused_and_change_nothing() {
         "`plan` holds \"gold\"; allowed: one of `basic`, `pro`, `ultra`, `mega`",
         "`requests_per_minute` holds 0; allowed: an integer from 1 to 60000",
         "`max_in_flight` holds \"4\"; allowed: an integer from 1 to 1000",
-        "`keep_in_reserve` holds -1; allowed: an integer of 0 or more",
+        "`keep_in_reserve` holds -1; allowed: an integer from 0 to 9007199254740991",
         "`burst`",
     ] {
         assert!(answer.message().contains(fault), "{fault}: {}", answer.message());

@@ -101,5 +101,5 @@ fn is_webhook(text: &str) -> bool {
 
 whole_number! {
     /// A ceiling on a month's billed requests.
-    pub struct MonthlyCeiling(u32): 1..=2_147_483_647, "an integer of 1 or more";
+    pub struct MonthlyCeiling(u32): 1..=2_147_483_647;
 }
