@@ -45,6 +45,7 @@ pub use alias::Alias;
 pub use check::{Checked, Request};
 pub use endpoint::{Api, Endpoint};
 pub use error::{ErrorBody, ErrorDetail, ErrorType};
+pub(crate) use fault::shorten;
 pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
 pub use field::{FieldKind, FieldSpec, FieldValue};
 pub use key::{MAX_KEY_BYTES, NotAKey, PLACEHOLDERS, read_key};

@@ -5,11 +5,11 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::alerts::scope;
-use super::relative::resolved;
+use super::relative::{as_written, resolved};
 use super::schedule::Schedule;
 use crate::contract::monitors::{MonitorRequest, Rule, RuleScope, ScheduleRequest, WebhookUrl};
 use crate::contract::scans::Priority;
-use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
+use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED, shorten};
 use crate::scans::plan::{Plan, earliest_today, plan};
 use crate::webhooks::Guard;
 
@@ -42,7 +42,8 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
         let slot = next_slot.unwrap_or(now);
         let utc = Schedule::read("0 0 * * *", "UTC");
         let order = order(scan, schedule.as_ref().or(utc.as_ref())?, slot);
-        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(of_scan(wrong))).ok()
+        let date = schedule.as_ref().or(utc.as_ref())?.date(slot);
+        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(of_scan(wrong, scan, date))).ok()
     });
     if let (Some(scan), Some(rules)) = (body.get("scan").and_then(Value::as_object), body.get("alerts").and_then(Value::as_array))
     {
@@ -57,20 +58,23 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
     faults.or_else_build(|| Some(Checked { request: request?, schedule: schedule?, next_slot: next_slot?, plan: plan? }))
 }
 
-/// The faults of the scan at their place in the monitor's body, which takes relative dates too.
-fn of_scan(wrong: Faults) -> Faults {
-    let wrong = wrong.prefix("scan");
+/// The faults of the scan at their place in the monitor's body, which takes relative dates too: what was written is told, beside what it
+/// came to for the slot of `date`.
+fn of_scan(wrong: Faults, scan: &Map<String, Value>, date: Date) -> Faults {
     if wrong.len() > MAX_LISTED {
-        return wrong; // It says how many more there are.
+        return wrong.prefix("scan"); // It says how many more there are.
     }
     let mut faults = Faults::default();
     for mut fault in wrong {
         if fault.allowed == Date::allowed() {
-            fault.allowed.push_str(", or days after the slot's own date, as +7d");
+            fault.allowed.push_str(", or days after the slot's own date, from +0d to +999d");
+        }
+        if let Some(written) = fault.held.as_ref().and_then(|held| as_written(scan, &fault.path, held, date)) {
+            fault.held = Some(written);
         }
         faults.push(fault);
     }
-    faults
+    faults.prefix("scan")
 }
 
 /// The order of the run of a slot: its dates worked out, and behind what somebody waits for unless it says otherwise.
@@ -98,8 +102,9 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
             };
             let is_baseline =
                 |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
-            (!markets.iter().any(is_baseline))
-                .then(|| Fault::new("baseline", &parity.baseline.to_value(), "one of the swept markets"))
+            (!markets.iter().any(is_baseline)).then(|| {
+                Fault::new("baseline", &parity.baseline.to_value(), format!("one of the swept markets, {}", among(markets)))
+            })
         }
         Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {
             Some(Fault::new("percent", &drop.percent.to_value(), "a number below 100: no price drops by more"))
@@ -118,6 +123,14 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
         }
         _ => None,
     }
+}
+
+/// The words of a list as they were written: so many that a message stays one.
+fn among(words: &[Value]) -> String {
+    const MOST: usize = 20;
+    let listed: Vec<_> = words.iter().filter_map(Value::as_str).take(MOST).map(|word| format!("`{}`", shorten(word))).collect();
+    let more = if words.len() > MOST { " and more" } else { "" };
+    format!("{}{more}", listed.join(", "))
 }
 
 /// The same on a thread where long work disturbs nobody.
