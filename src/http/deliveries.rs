@@ -10,7 +10,8 @@ use super::AppState;
 use super::auth::Caller;
 use super::docs::{ListErrors, ReadErrors, WebhookErrors, WordErrors};
 use super::error::ApiError;
-use super::extract::{NoBody, Pairs};
+use super::extract::{self, NoBody, Pairs};
+use super::monitors::monitor_id;
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
 use crate::db;
@@ -18,16 +19,6 @@ use crate::ids::{DeliveryId, MonitorId};
 use crate::monitors::deliveries::{send_again, send_test};
 use crate::scans::Answered;
 use crate::webhooks::{WebhookError, endpoint, read};
-
-/// What is no id names no delivery.
-fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
-    text.parse().map_err(|_| WebhookError::NoDelivery.into())
-}
-
-/// Nor a monitor.
-fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
-    text.parse().map_err(|_| WebhookError::NoEndpoint.into())
-}
 
 fn accepted(answered: &Answered<Delivery>) -> Response {
     let location = [(LOCATION, format!("/v1/deliveries/{}", answered.answer.id))];
@@ -64,7 +55,7 @@ pub(super) async fn detail(
     Path(id): Path<String>,
 ) -> Result<Json<DeliveryDetail>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let id = delivery_id(&id)?;
+    let id = extract::id("delivery", &id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoDelivery)?;
     Ok(Json(read::detail(desk.pool, tenant, id).await?.ok_or(WebhookError::NoDelivery)?))
 }
@@ -90,7 +81,7 @@ pub(super) async fn resend(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(&send_again(desk, delivery_id(&id)?, key.as_ref()).await?))
+    Ok(accepted(&send_again(desk, extract::id("delivery", &id)?, key.as_ref()).await?))
 }
 
 /// Send a test to a monitor's webhook

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::Json;
+use axum::response::Redirect;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{Object, Type};
@@ -375,6 +376,11 @@ fn error_response(description: &str) -> Response {
 pub(super) async fn openapi() -> Json<&'static OpenApi> {
     static DESCRIPTION: LazyLock<OpenApi> = LazyLock::new(super::description);
     Json(&DESCRIPTION)
+}
+
+/// Whoever opens the address in a browser is shown what is here.
+pub(super) async fn front() -> Redirect {
+    Redirect::to("/docs")
 }
 
 /// The page at `/docs`. Every file of it is in this program, and the validator that the page would ask is switched off.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::error::Error as _;
+use std::str::FromStr;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -12,7 +13,8 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::error::ApiError;
-use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object};
+use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object, shorten};
+use crate::ids::NotAnId;
 
 /// The largest body of a search (contract 10).
 pub const SEARCH_BODY: usize = 64 * 1024;
@@ -79,6 +81,14 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         Ok(Self(form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()))
     }
+}
+
+/// The id in a path. What is no id names nothing; that it is none is told, because it can be no other caller's.
+///
+/// # Errors
+/// 404.
+pub(super) fn id<T: FromStr<Err = NotAnId>>(what: &str, text: &str) -> Result<T, ApiError> {
+    text.parse().map_err(|form| ApiError::not_found(format!("there is no {what} `{}`; allowed: {form}", shorten(text))))
 }
 
 /// Reads a body.

@@ -101,7 +101,9 @@ async fn bad_bounds_are_refused_and_change_nothing() {
     ] {
         assert!(answer.message().contains(fault), "{fault}: {}", answer.message());
     }
-    assert_eq!(house.bound("trains", &json!({})).await.kind(), "404 not_found");
+    let trains = house.bound("trains", &json!({})).await;
+    assert_eq!(trains.kind(), "404 not_found");
+    assert_eq!(trains.message(), "there is no lane `trains`; allowed: one of `flights`, `hotels`");
     assert_eq!(house.count("select count(*) from lanes").await, 0);
     assert_eq!(pace(&house.get("/v1/quota").await["flights"]).3, "start");
 }
