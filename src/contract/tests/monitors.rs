@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const CRON: &str = "five cron fields, minute hour day-of-month month day-of-week, such as \"0 6 * * *\" or \"30 7 * * mon-fri\"";
 const ZONE: &str = "the name of an IANA time zone, such as \"Europe/London\" or \"UTC\"";
 const URL: &str = "an https URL of at most 2000 characters, without a user name, a password or a fragment";
-const NAME: &str = "text of 1 to 200 characters without control characters";
+const NAME: &str = "text of 1 to 200 characters without control characters, not spaces alone";
 
 fn rows() -> [Row; 6] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
@@ -30,7 +30,7 @@ fn rows() -> [Row; 6] {
     ]);
     let list = format!("a list of at most 20, each {}", Rule::allowed());
     [
-        Row("name", json!(["a", "é".repeat(200)]), json!(["", "é".repeat(201), "a\nb", 1, []]), NAME),
+        Row("name", json!(["a", " a ", "é".repeat(200)]), json!(["", " ", "\u{2003}  ", "é".repeat(201), "a\nb", 1, []]), NAME),
         Row("schedule", json!([schedule]), json!(["0 6 * * *", [], 1]), "an object with the fields `cron`, `timezone`"),
         Row("scan", json!([{}, {"endpoint": "anything"}]), json!([[], "x", 1]), "an object"),
         Row("alerts", json!([[], rules(20)]), json!([rules(21), {}, "x"]), Box::leak(list.into_boxed_str())),

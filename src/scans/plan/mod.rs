@@ -247,7 +247,10 @@ impl Combination<'_> {
             }
         }
         match Request::check(self.endpoint, &body) {
-            Ok(checked) if faults.is_empty() => return Ok(checked.request),
+            Ok(checked) if faults.is_empty() => match nowhere(&checked.request).and_then(|fault| self.locate(fault)) {
+                None => return Ok(checked.request),
+                Some(fault) => faults.push(fault),
+            },
             Ok(_) => {}
             Err(wrong) => faults.extend(wrong.into_iter().filter_map(|fault| self.locate(fault))),
         }
@@ -274,6 +277,17 @@ impl Combination<'_> {
         };
         Some(fault)
     }
+}
+
+/// A flight back to where it began: nobody sells one, and the search for it would be paid for. The specification does not say what a
+/// synchronous search for it is answered, so that one is passed on; a scan is refused, as for a date that has passed.
+fn nowhere(request: &Request) -> Option<Fault> {
+    let (from, to) = match request {
+        Request::Oneway(request) => (&request.from_airport, &request.to_airport),
+        Request::Roundtrip(request) => (&request.from_airport, &request.to_airport),
+        _ => return None,
+    };
+    (from == to).then(|| Fault::new("to_airport", &to.to_value(), "another airport than `from_airport`"))
 }
 
 /// The day on which a stay ends.

@@ -240,6 +240,23 @@ fn the_order_itself_is_checked_with_the_rest() {
     assert_eq!(plan(&Map::new(), TODAY).unwrap_err().len(), 2, "endpoint and request are missing");
 }
 
+/// Nobody sells such a flight, and the search would be paid for.
+#[test]
+fn a_flight_goes_elsewhere() {
+    let dates = json!({"departure_date": ["2027-01-14", "2027-01-15"]});
+    let there = faults("flights/oneway", json!({"from_airport": "TLV", "to_airport": "tlv"}), dates);
+    assert_eq!(there, ["`request.to_airport` holds \"TLV\"; allowed: another airport than `from_airport`"]);
+    let both = json!({"from_airport": ["TLV", "LHR"], "to_airport": ["CDG", "LHR", "TLV"]});
+    let back = json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"});
+    assert_eq!(
+        faults("flights/roundtrip", back, both),
+        [
+            "`sweep.to_airport[2]` holds \"TLV\"; allowed: another airport than `from_airport`",
+            "`sweep.to_airport[1]` holds \"LHR\"; allowed: another airport than `from_airport`"
+        ]
+    );
+}
+
 #[test]
 fn too_many_items_are_counted_and_never_built() {
     let days = json!({"from": "2027-01-01", "to": "9999-12-31"});
