@@ -16,7 +16,7 @@ pub use crate::upstream::UpstreamConfig;
 #[command(next_help_heading = "Listening")]
 pub struct HttpConfig {
     /// Address of the API, its description and its docs page
-    #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
 }
 
@@ -25,13 +25,17 @@ pub struct HttpConfig {
 #[command(next_help_heading = "Listening")]
 pub struct AdminConfig {
     /// Address of health, readiness and metrics, for operators only [default: 127.0.0.1:9090, or a free port where that is taken]
-    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS", value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
 }
 
 impl AdminConfig {
     /// Where it listens when nothing is set. The port is given up to another process that has it, so that a second one starts too.
     pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "allowed: an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".to_owned())
 }
 
 /// How fast one caller may send requests to our own routes (`crate::http`).
@@ -194,7 +198,7 @@ pub struct WorkerConfig {
     pub worker_concurrency: u16,
 
     /// Seconds that a process may be silent before its calls count as lost; every process of a database has the same
-    #[arg(long, env = "FARESCAN_LEASE_SECONDS", value_name = "SECONDS", default_value_t = Self::LEASE_SECONDS, hide = true,
+    #[arg(long, env = "FARESCAN_LEASE_SECONDS", value_name = "SECONDS", default_value_t = Self::LEASE_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..=600))]
     pub lease_seconds: u32,
 
@@ -270,7 +274,7 @@ pub struct RetentionConfig {
     pub alert_retention_days: u32,
 
     /// Seconds between two looks at what is to be made ahead or taken away
-    #[arg(long, env = "FARESCAN_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Self::UPKEEP_SECONDS, hide = true,
+    #[arg(long, env = "FARESCAN_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Self::UPKEEP_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub upkeep_seconds: u32,
 }

@@ -8,12 +8,23 @@ use tracing_subscriber::filter::ParseError;
 
 use crate::config::{LogConfig, LogFormat};
 
+/// What `--log` holds is no filter.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "FARESCAN_LOG (or --log) holds `{held}` ({source}); allowed: off, error, warn, info, debug or trace, or directives such as \
+     info,farescan=debug"
+)]
+pub struct BadFilter {
+    held: String,
+    source: ParseError,
+}
+
 /// Starts logging as `config` says. To be called once, first.
 ///
 /// # Errors
 /// The filter cannot be parsed.
-pub fn start(config: &LogConfig) -> Result<(), ParseError> {
-    let filter = EnvFilter::try_new(&config.filter)?;
+pub fn start(config: &LogConfig) -> Result<(), BadFilter> {
+    let filter = EnvFilter::try_new(&config.filter).map_err(|source| BadFilter { held: config.filter.clone(), source })?;
     let stderr = std::io::stderr;
     let terminal = stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);

@@ -1,6 +1,7 @@
 //! `farescan config show`: the settings that `serve` would run with here, and where each comes from. Secrets are not shown.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use clap::parser::ValueSource;
@@ -9,7 +10,9 @@ use secrecy::ExposeSecret as _;
 use sqlx::postgres::PgConnectOptions;
 
 use super::{Cli, Failure, serve};
-use crate::config::DatabaseConfig;
+use crate::config::{AdminConfig, DatabaseConfig};
+use crate::db;
+use crate::db::embedded::default_home;
 
 /// What to do with the settings.
 #[derive(Debug, clap::Subcommand)]
@@ -48,7 +51,7 @@ fn line(out: &mut impl Write, arg: &Arg, given: &ArgMatches, database: &str) -> 
     let id = arg.get_id().as_str();
     let variable = arg.get_env().unwrap_or_default().to_string_lossy();
     let (value, source) = match given.value_source(id) {
-        None => (String::new(), "unset"),
+        None => default_of(id, given).map_or_else(|| (String::new(), "unset"), |value| (value, "default")),
         Some(source) => (value(arg, given, database), named(source)),
     };
     writeln!(out, "{variable:<34} {value:<44} {source}")
@@ -59,6 +62,17 @@ fn value(arg: &Arg, given: &ArgMatches, database: &str) -> String {
         "database_url" => database.to_owned(),
         _ if arg.is_hide_env_values_set() => HIDDEN.to_owned(),
         id => given.get_raw(id).into_iter().flatten().map(|raw| raw.to_string_lossy()).collect::<Vec<_>>().join(","),
+    }
+}
+
+/// What holds where a setting with a default of its own making is not set: none that clap knows of.
+fn default_of(id: &str, given: &ArgMatches) -> Option<String> {
+    let data_dir = || given.get_one::<PathBuf>("data_dir").cloned().or_else(|| default_home().ok());
+    match id {
+        "admin_listen" => Some(AdminConfig::DEFAULT.to_string()),
+        "data_dir" => default_home().ok().map(|folder| folder.display().to_string()),
+        "spool_dir" => data_dir().map(|folder| folder.join("spool").display().to_string()),
+        _ => None,
     }
 }
 
@@ -75,9 +89,8 @@ fn database(config: &DatabaseConfig) -> String {
     let Some(url) = &config.url else { return String::new() };
     match PgConnectOptions::from_str(url.expose_secret().trim()) {
         Ok(options) => {
-            let place = options.get_socket().map_or_else(|| options.get_host().to_owned(), |folder| folder.display().to_string());
             let name = options.get_database().unwrap_or_else(|| options.get_username());
-            format!("{} as {} on {place} port {}", name, options.get_username(), options.get_port())
+            format!("{} as {} on {}", name, options.get_username(), db::place(&options))
         }
         Err(_) => format!("{HIDDEN}, and not a Postgres URL"),
     }

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::config::DatabaseConfig;
-use crate::db::{self, Database};
+use crate::db::Database;
 
 /// Settings of `migrate`.
 #[derive(Debug, clap::Args)]
@@ -14,7 +14,7 @@ pub struct Args {
 /// Migrates.
 pub async fn run(args: Args) -> Result<(), Failure> {
     let database = Database::open(&args.database).await?;
-    let migrated = db::migrate(database.pool()).await;
+    let migrated = database.migrate().await;
     database.close().await;
     Ok(migrated?)
 }

@@ -15,7 +15,8 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// What does this trip cost on which date, in which market, and is that a good price?
 #[derive(Debug, Parser)]
@@ -51,6 +52,13 @@ enum Command {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Cli {
+    /// Reads the command line. Wrong usage ends the process with 2; what a variable may have set is told with the variable's name, because
+    /// clap names the flag, which nobody may have written.
+    #[must_use]
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| named(error).exit())
+    }
+
     /// Runs the command. The exit code is 0, or 1 with the reason on standard error; wrong usage has already ended with 2.
     pub async fn run(self) -> ExitCode {
         let result = match self.command {
@@ -71,4 +79,23 @@ impl Cli {
             }
         }
     }
+}
+
+/// The same error with the environment variable of the setting that it is about.
+fn named(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
+    let flag = flag.split_whitespace().next().unwrap_or_default().to_owned();
+    let variable = Cli::command().get_subcommands().find_map(|command| variable_of(command, &flag));
+    if let Some(variable) = variable {
+        let told = format!("`{flag}` is also set by the environment variable {variable}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![told.into()]));
+    }
+    error
+}
+
+/// The variable of a flag, of this command or one of its own.
+fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
+    let here = command.get_arguments().find(|arg| flag.strip_prefix("--").is_some_and(|flag| arg.get_long() == Some(flag)));
+    let variable = here.and_then(|arg| arg.get_env()).map(|variable| variable.to_string_lossy().into_owned());
+    variable.or_else(|| command.get_subcommands().find_map(|command| variable_of(command, flag)))
 }

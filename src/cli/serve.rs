@@ -53,7 +53,11 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     if args.sandbox {
         let address = start_sandbox(SandboxOptions::default(), stop.clone()).await?;
+        if args.upstream.flights_url.is_some() || args.upstream.hotels_url.is_some() {
+            tracing::warn!("FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used: --sandbox takes their place");
+        }
         sandbox_upstream(&mut args.upstream, address)?;
+        tracing::info!("searches go to the sandbox at http://{address}, whose front page has its keys; nothing is billed");
     }
     let settings = Settings {
         http: Some(args.http),

@@ -87,17 +87,17 @@ pub struct OwnBounds {
 
 whole_number! {
     /// The most searches of scans a minute.
-    pub struct RequestsPerMinute(u32): 1..=60_000, "an integer from 1 to 60000";
+    pub struct RequestsPerMinute(u32): 1..=60_000;
 }
 
 whole_number! {
     /// The most searches of scans at the same time.
-    pub struct MaxInFlight(u32): 1..=1_000, "an integer from 1 to 1000";
+    pub struct MaxInFlight(u32): 1..=1_000;
 }
 
 whole_number! {
     /// Requests of the plan that scans leave over.
-    pub struct KeepInReserve(u64): 0..=9_007_199_254_740_991, "an integer of 0 or more";
+    pub struct KeepInReserve(u64): 0..=9_007_199_254_740_991;
 }
 
 request! {

@@ -3,6 +3,8 @@
 //! Here: [`read_object`] (bytes to object, bounded) and the reader that `request!` drives. Not here: what a field
 //! accepts (`primitives`), which fields a body has (`flights`, `hotels`, `scans`).
 
+mod once;
+
 use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults, shorten};
 use super::field::{FieldSpec, FieldValue};
@@ -12,9 +14,15 @@ use serde_json::{Map, Value};
 /// The deepest nesting of a body (security, "Limits"): `{}` is 1, `{"a": []}` is 2.
 pub const MAX_DEPTH: usize = 64;
 
+/// From this likeness on a known name is suggested for an unknown one. The tables of `contract::tests::bodies` hold it.
+const NEAR: f64 = 0.6;
+/// The most names that are listed where none is near.
+const MOST_NAMES: usize = 12;
+
 /// Reads a body that must be one JSON object with nothing after it, nested at most `max_depth` deep.
 ///
-/// The content type is not looked at (contract 10). The fault's path is `body`.
+/// The content type is not looked at (contract 10). The fault's path is `body`, or that of a field that is given twice: RFC 8259
+/// leaves open which of the two counts, so nobody could say what was ordered.
 pub fn read_object(body: &[u8], max_depth: usize) -> Result<Map<String, Value>, Faults> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Fault::missing("body", "a JSON object").into());
@@ -23,11 +31,24 @@ pub fn read_object(body: &[u8], max_depth: usize) -> Result<Map<String, Value>, 
         let allowed = format!("a JSON object nested at most {max_depth} deep");
         return Err(not_an_object(body, allowed));
     }
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(object)) => Ok(object),
+    match once::read(body) {
+        Ok((Value::Object(object), faults)) => faults.or_else_build(|| Some(object)),
         Ok(_) => Err(not_an_object(body, "a JSON object".to_owned())),
         Err(error) => Err(not_an_object(body, format!("a JSON object ({error})"))),
     }
+}
+
+/// Reads the body of a call that takes none: nothing at all, or an object without fields. Whoever sends a field expects something of it
+/// that would not happen.
+///
+/// # Errors
+/// As [`read_object`], and each field is a fault.
+pub fn read_nothing(body: &[u8], max_depth: usize) -> Result<(), Faults> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    let body = read_object(body, max_depth)?;
+    BodyReader::new("this call", &[], &body).finish().or_else_build(|| Some(()))
 }
 
 fn not_an_object(body: &[u8], allowed: String) -> Faults {
@@ -148,30 +169,44 @@ pub fn unknown_field(endpoint: Endpoint, name: &str, value: &Value) -> Fault {
     unknown(endpoint.as_str(), endpoint.fields(), name, value)
 }
 
-/// Contract 7: an unknown field is a fault that names the nearest known one.
+/// Contract 7: an unknown field is a fault that names the nearest known one; where none is near, what there is.
 fn unknown(what: &str, fields: &[FieldSpec], name: &str, value: &Value) -> Fault {
     let name = shorten(name);
     let allowed = if (what, name.as_str()) == ("hotels/search", "location") {
         let required = fields.iter().filter(|field| field.required);
         format!("no such field in {what}; its required fields are {}", super::words::listed(required.map(|field| field.name)))
+    } else if fields.is_empty() {
+        "no field here".to_owned()
+    } else if let Some(known) = nearest(fields, &name) {
+        format!("no such field in {what}; did you mean `{known}`?")
     } else {
-        match nearest(fields, &name) {
-            Some(known) => format!("no such field in {what}; did you mean `{known}`?"),
-            None => format!("no field at all in {what}"),
-        }
+        let listed = super::words::listed(fields.iter().take(MOST_NAMES).map(|field| field.name));
+        let more = fields.len().saturating_sub(MOST_NAMES);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("no such field in {what}; its fields are {listed}{more}")
     };
     Fault::new(name, value, allowed)
 }
 
-/// The known name that shares the most letter pairs with `name` (pairs, because a forgotten word is the common slip:
-/// `arrival_time_min` is meant to be `departure_arrival_time_min`); the first of equals.
+/// The known name that is most like `name`; the first of equals, `None` when none is like it at all.
 fn nearest(fields: &[FieldSpec], name: &str) -> Option<&'static str> {
     let mut best = None;
     for field in fields {
-        let near = strsim::sorensen_dice(field.name, name);
-        if best.is_none_or(|(_, nearest)| near > nearest) {
+        let near = likeness(field.name, name);
+        if near >= NEAR && best.is_none_or(|(_, nearest)| near > nearest) {
             best = Some((field.name, near));
         }
     }
     best.map(|(name, _)| name)
+}
+
+/// How likely it is that `name` was to be `known`, from 0 to 1. By letter pairs, because a forgotten word is the common slip
+/// (`arrival_time_min` is meant to be `departure_arrival_time_min`); by edits, because two letters that changed places spoil
+/// three pairs; and whoever wrote words of a name and nothing else (`from`, `date`) is near it.
+fn likeness(known: &str, name: &str) -> f64 {
+    let name = name.to_lowercase();
+    let alike = strsim::sorensen_dice(known, &name).max(strsim::normalized_damerau_levenshtein(known, &name));
+    let mut words = name.split('_').filter(|word| !word.is_empty()).peekable();
+    let of_known = words.peek().is_some() && words.all(|word| known.split('_').any(|known| known == word));
+    if of_known { alike.max(NEAR) } else { alike }
 }

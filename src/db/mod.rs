@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, Postgres, SqlSafeStr as _, Transaction};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction};
 
 use crate::config::DatabaseConfig;
 use embedded::{EmbeddedError, Server, ServerOptions};
@@ -58,6 +59,14 @@ pub enum DbError {
     /// Its text says what mends it.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
+    /// There is no connection; where there should be one, and what became of the last try.
+    #[error("no connection to the database on {place}: {source}")]
+    NoConnection {
+        /// Its host and port, or its socket.
+        place: String,
+        /// What the system or the server said.
+        source: sqlx::Error,
+    },
     /// Usually passes by itself: try again.
     #[error("the database does not answer as it should: {0}")]
     Database(#[from] sqlx::Error),
@@ -118,6 +127,23 @@ impl Database {
     /// The folder of the embedded server.
     pub fn data_dir(&self) -> Option<&Path> {
         self.server.as_ref().map(Server::home)
+    }
+
+    /// Brings the schema up to date, for somebody who waits: where there is no connection it says why. The pool alone only says that it
+    /// waited, because it tries again after a refusal.
+    ///
+    /// # Errors
+    /// `NoConnection`; those of [`migrate`].
+    pub async fn migrate(&self) -> Result<(), DbError> {
+        let source = match migrate(&self.pool).await {
+            Err(DbError::Database(sqlx::Error::PoolTimedOut)) => {
+                let tried = in_time(async { PgConnection::connect_with(&self.options).await?.close().await });
+                tried.await.err().unwrap_or(sqlx::Error::PoolTimedOut)
+            }
+            Err(DbError::Database(error)) if is_away(&error) => error,
+            migrated => return migrated,
+        };
+        Err(DbError::NoConnection { place: place(&self.options), source })
     }
 
     /// Gives the connections back and, as the last process that uses it, stops the embedded server.
@@ -185,6 +211,13 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     Ok(())
 }
 
+/// A time as the database keeps it: in microseconds, cut. To be cut once, where the time is taken: of one that goes as text the database
+/// rounds the rest, of one that goes as a number sqlx cuts it, and one moment would be two.
+#[must_use]
+pub fn kept_time(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}
+
 /// Whether an error says that the database cannot serve now but may soon, unlike one that asking again would meet again.
 pub fn is_away(error: &sqlx::Error) -> bool {
     match error {
@@ -245,6 +278,12 @@ fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
         return Err(DbError::Url(sqlx::Error::Configuration("it does not begin with postgres://".into())));
     }
     PgConnectOptions::from_str(url).map_err(DbError::Url)
+}
+
+/// Where a database is, in words.
+pub fn place(options: &PgConnectOptions) -> String {
+    let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |folder| folder.display().to_string());
+    format!("{host} port {}", options.get_port())
 }
 
 /// Connects when it is used.

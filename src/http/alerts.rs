@@ -10,7 +10,7 @@ use super::AppState;
 use super::auth::Caller;
 use super::docs::{ListErrors, ReadErrors};
 use super::error::ApiError;
-use super::extract::Pairs;
+use super::extract::{self, Pairs};
 use super::monitors::{monitor_id, no_such_monitor};
 use super::scans::{desk, next_page, tenant};
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, MonitorAlertsQuery};
@@ -69,7 +69,7 @@ pub(super) async fn of_monitor(
 )]
 pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let id = id.parse().map_err(|_| no_such_alert())?;
+    let id = extract::id("alert", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_alert)?;
     look::alert(desk.pool, tenant, id).await?.map(Json).ok_or_else(no_such_alert)
 }

@@ -8,9 +8,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{ListErrors, ReadErrors, WebhookErrors};
+use super::docs::{ListErrors, ReadErrors, WebhookErrors, WordErrors};
 use super::error::ApiError;
-use super::extract::Pairs;
+use super::extract::{self, NoBody, Pairs};
+use super::monitors::monitor_id;
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
 use crate::db;
@@ -18,16 +19,6 @@ use crate::ids::{DeliveryId, MonitorId};
 use crate::monitors::deliveries::{send_again, send_test};
 use crate::scans::Answered;
 use crate::webhooks::{WebhookError, endpoint, read};
-
-/// What is no id names no delivery.
-fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
-    text.parse().map_err(|_| WebhookError::NoDelivery.into())
-}
-
-/// Nor a monitor.
-fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
-    text.parse().map_err(|_| WebhookError::NoEndpoint.into())
-}
 
 fn accepted(answered: &Answered<Delivery>) -> Response {
     let location = [(LOCATION, format!("/v1/deliveries/{}", answered.answer.id))];
@@ -64,7 +55,7 @@ pub(super) async fn detail(
     Path(id): Path<String>,
 ) -> Result<Json<DeliveryDetail>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let id = delivery_id(&id)?;
+    let id = extract::id("delivery", &id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoDelivery)?;
     Ok(Json(read::detail(desk.pool, tenant, id).await?.ok_or(WebhookError::NoDelivery)?))
 }
@@ -86,10 +77,11 @@ pub(super) async fn resend(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
+    NoBody: NoBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(&send_again(desk, delivery_id(&id)?, key.as_ref()).await?))
+    Ok(accepted(&send_again(desk, extract::id("delivery", &id)?, key.as_ref()).await?))
 }
 
 /// Send a test to a monitor's webhook
@@ -108,6 +100,7 @@ pub(super) async fn test(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
+    NoBody: NoBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
@@ -125,6 +118,7 @@ pub(super) async fn rotate_secret(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<RotatedSecret>, ApiError> {
     let desk = desk(&app, &caller)?;
     let id = monitor_id(&id)?;
@@ -141,12 +135,13 @@ pub(super) async fn rotate_secret(
 /// ordered. On one that is on it changes nothing.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/enable-webhook", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 200, description = "The webhook", body = Webhook), ReadErrors)
+    responses((status = 200, description = "The webhook", body = Webhook), WordErrors)
 )]
 pub(super) async fn enable(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<Webhook>, ApiError> {
     let desk = desk(&app, &caller)?;
     let id = monitor_id(&id)?;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::Json;
+use axum::response::Redirect;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{Object, Type};
@@ -147,6 +148,8 @@ pub(super) struct OrderErrors;
 pub(super) struct MonitorErrors;
 /// Error answers of a pause or cancel.
 pub(super) struct StopErrors;
+/// Error answers of a word over one thing that neither waits nor spends.
+pub(super) struct WordErrors;
 /// Error answers of a deletion.
 pub(super) struct DeleteErrors;
 /// Error answers of a preview.
@@ -176,6 +179,7 @@ const AWAY: (ErrorType, &str) = (
     ErrorType::Unavailable,
     "The database is away (`unavailable`, with Retry-After), or no key may be held (`key_custody_disabled`)",
 );
+const TOO_LARGE: (ErrorType, &str) = (ErrorType::PayloadTooLarge, "The body is too large");
 const FAULTS: (ErrorType, &str) = (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault");
 
 impl IntoResponses for OrderErrors {
@@ -185,7 +189,7 @@ impl IntoResponses for OrderErrors {
             BAD_KEY,
             UNKNOWN,
             (ErrorType::InvalidState, "The scan was cancelled, or has ended and cannot be resumed"),
-            (ErrorType::PayloadTooLarge, "The body is too large"),
+            TOO_LARGE,
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
             DEFECT,
@@ -204,7 +208,7 @@ impl IntoResponses for MonitorErrors {
                 ErrorType::InvalidState,
                 "The caller has as many monitors as one may; or a run has not ended, could go over the month's ceiling, or cannot be made any more",
             ),
-            (ErrorType::PayloadTooLarge, "The body is too large"),
+            TOO_LARGE,
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
             DEFECT,
@@ -215,7 +219,7 @@ impl IntoResponses for MonitorErrors {
 
 impl IntoResponses for StopErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        described(&[BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended"), DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended"), TOO_LARGE, DEFECT, AWAY])
     }
 }
 
@@ -227,13 +231,19 @@ impl IntoResponses for DeleteErrors {
 
 impl IntoResponses for PreviewErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        described(&[FAULTS, BAD_KEY, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for ReadErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, DEFECT, AWAY])
+    }
+}
+
+impl IntoResponses for WordErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[FAULTS, BAD_KEY, UNKNOWN, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
@@ -267,7 +277,7 @@ impl IntoResponses for RotationErrors {
             BAD_KEY,
             (ErrorType::NotFound, "The key of the request owns nothing"),
             (ErrorType::InvalidState, "The new key owns something already"),
-            (ErrorType::PayloadTooLarge, "The body is too large"),
+            TOO_LARGE,
             DEFECT,
             AWAY,
         ])
@@ -277,7 +287,7 @@ impl IntoResponses for RotationErrors {
 impl IntoResponses for BoundErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let no_lane = (ErrorType::NotFound, "There is no such lane");
-        described(&[FAULTS, BAD_KEY, no_lane, (ErrorType::PayloadTooLarge, "The body is too large"), DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, no_lane, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
@@ -285,7 +295,7 @@ impl IntoResponses for WebhookErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let off = (ErrorType::InvalidState, "The webhook is switched off, is no more, or had too many new secrets within a day");
         let reused = (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body");
-        described(&[FAULTS, BAD_KEY, UNKNOWN, off, reused, DEFECT, AWAY])
+        described(&[FAULTS, BAD_KEY, UNKNOWN, off, TOO_LARGE, reused, DEFECT, AWAY])
     }
 }
 
@@ -368,6 +378,11 @@ fn error_response(description: &str) -> Response {
 pub(super) async fn openapi() -> Json<&'static OpenApi> {
     static DESCRIPTION: LazyLock<OpenApi> = LazyLock::new(super::description);
     Json(&DESCRIPTION)
+}
+
+/// Whoever opens the address in a browser is shown what is here.
+pub(super) async fn front() -> Redirect {
+    Redirect::to("/docs")
 }
 
 /// The page at `/docs`. Every file of it is in this program, and the validator that the page would ask is switched off.

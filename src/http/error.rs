@@ -94,13 +94,12 @@ impl ApiError {
     /// 413.
     #[must_use]
     pub fn payload_too_large(limit_bytes: usize) -> Self {
-        Self::new(ErrorType::PayloadTooLarge, format!("the body is larger than {} KiB", limit_bytes / 1024))
+        Self::new(ErrorType::PayloadTooLarge, format!("`body` holds more than is allowed: at most {} KiB", limit_bytes / 1024))
     }
 
-    /// 422: the `Idempotency-Key` was used with another body.
+    /// 422: the `Idempotency-Key` was used with another body; `message` says which key.
     #[must_use]
-    pub fn idempotency_mismatch() -> Self {
-        let message = "this Idempotency-Key was used with another body; use a new key for a new request";
+    pub fn idempotency_mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorType::IdempotencyMismatch, message)
     }
 
@@ -198,7 +197,7 @@ impl From<ScanError> for ApiError {
             ScanError::Faults(faults) => faults.into(),
             ScanError::NotFound => Self::not_found("there is no such scan"),
             ScanError::InvalidState(message) => Self::invalid_state(message),
-            ScanError::IdempotencyMismatch => Self::idempotency_mismatch(),
+            ScanError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
             ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
             ScanError::Database(error) => error.into(),
         }

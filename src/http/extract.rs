@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::error::Error as _;
+use std::str::FromStr;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -12,7 +13,8 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::error::ApiError;
-use crate::contract::{Faults, MAX_DEPTH, read_object};
+use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object, shorten};
+use crate::ids::NotAnId;
 
 /// The largest body of a search (contract 10).
 pub const SEARCH_BODY: usize = 64 * 1024;
@@ -49,6 +51,19 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for MaybeObject<LIMIT> {
     }
 }
 
+/// No body, or an object without fields: of a call that takes none.
+#[derive(Debug)]
+pub(super) struct NoBody;
+
+impl<S: Sync> FromRequest<S> for NoBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        let bytes = whole(request.into_body(), SEARCH_BODY, BODY_TIMEOUT).await?;
+        Ok(read_nothing(&bytes, MAX_DEPTH).map(|()| Self)?)
+    }
+}
+
 /// The decoded pairs of the query string, keys taken out before (contract 11). What they mean is read by `contract`.
 #[derive(Debug)]
 pub(super) struct Pairs(Vec<(String, String)>);
@@ -66,6 +81,14 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         Ok(Self(form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()))
     }
+}
+
+/// The id in a path. What is no id names nothing; that it is none is told, because it can be no other caller's.
+///
+/// # Errors
+/// 404.
+pub(super) fn id<T: FromStr<Err = NotAnId>>(what: &str, text: &str) -> Result<T, ApiError> {
+    text.parse().map_err(|form| ApiError::not_found(format!("there is no {what} `{}`; allowed: {form}", shorten(text))))
 }
 
 /// Reads a body.

@@ -9,17 +9,12 @@ use super::auth::Caller;
 use super::docs::{NotAcceptable, ReadErrors};
 use super::error::ApiError;
 use super::export::{Columns, Wanted, export, varied};
-use super::extract::Pairs;
+use super::extract::{self, Pairs};
 use super::scans::{desk, next_page, no_such_scan, scan_id, tenant};
 use crate::contract::Endpoint;
 use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
 use crate::ids::{ItemId, ScanId};
 use crate::scans::read;
-
-/// What is no id names no item.
-fn item_id(text: &str) -> Result<ItemId, ApiError> {
-    text.parse().map_err(|_| no_such_item())
-}
 
 fn no_such_item() -> ApiError {
     ApiError::not_found("there is no such item")
@@ -87,7 +82,7 @@ pub(super) async fn read(
 ) -> Result<Json<Item>, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = ItemQuery::from_query(pairs.iter())?;
-    let id = item_id(&id)?;
+    let id = extract::id("item", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
     read::item(desk.pool, tenant, id, query.expand).await?.map(Json).ok_or_else(no_such_item)
 }
@@ -105,7 +100,7 @@ pub(super) async fn attempts(
     Path(id): Path<String>,
 ) -> Result<Json<AttemptPage>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let id = item_id(&id)?;
+    let id = extract::id("item", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
     read::attempts(desk.pool, tenant, id).await?.map(Json).ok_or_else(no_such_item)
 }

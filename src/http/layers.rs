@@ -68,8 +68,17 @@ pub(super) async fn no_store(request: Request, next: Next) -> Response {
 }
 
 pub(super) async fn no_such_path(uri: Uri) -> ApiError {
+    nothing_at(&uri, "/docs lists what there is")
+}
+
+/// The same on the admin listener.
+pub(super) async fn no_such_admin_path(uri: Uri) -> ApiError {
+    nothing_at(&uri, "this listener has /healthz, /readyz and /metrics, the API is on another")
+}
+
+fn nothing_at(uri: &Uri, what_is: &str) -> ApiError {
     let path: String = uri.path().chars().take(200).collect();
-    ApiError::not_found(format!("there is nothing at {path}; /docs lists what there is"))
+    ApiError::not_found(format!("there is nothing at {path}; {what_is}"))
 }
 
 pub(super) async fn no_such_method(method: Method, uri: Uri) -> ApiError {

@@ -28,6 +28,8 @@ pub(super) struct Limits {
     /// Made anew with each process, so that nobody can choose a key that shares another's bucket.
     secret: RandomState,
     swept_at: Mutex<Instant>,
+    /// What is allowed, in words.
+    allowed: String,
 }
 
 impl Limits {
@@ -38,7 +40,13 @@ impl Limits {
             clock: MonotonicClock,
             secret: RandomState::new(),
             swept_at: Mutex::new(Instant::now()),
+            allowed: format!("{} a second in the long run, {} at once", config.requests_per_second, config.request_burst),
         }
+    }
+
+    /// What is allowed, in words.
+    pub(super) fn allowed(&self) -> &str {
+        &self.allowed
     }
 
     /// Takes a token of the caller's bucket.

@@ -139,9 +139,13 @@ impl AppState {
     /// 429 `too_many_requests`, with the time to wait.
     fn admit(&self, key: &CallerKey) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
-        limits
-            .admit(key)
-            .map_err(|wait| ApiError::too_many_requests("too many requests with this key; wait as Retry-After says", wait))
+        limits.admit(key).map_err(|wait| {
+            let allowed = limits.allowed();
+            ApiError::too_many_requests(
+                format!("too many requests with this key; allowed: {allowed}. Wait as Retry-After says"),
+                wait,
+            )
+        })
     }
 
     /// What orders need.
@@ -259,7 +263,8 @@ pub fn description() -> OpenApi {
 /// The service on its public listener.
 pub fn router(app: AppState) -> Router {
     let (router, _) = routes().split_for_parts();
-    surrounded(router.merge(docs::page()), app, Level::INFO).layer(from_fn(layers::measured))
+    let router = router.merge(docs::page()).route("/", get(docs::front)).fallback(layers::no_such_path);
+    surrounded(router, app, Level::INFO).layer(from_fn(layers::measured))
 }
 
 /// Health, readiness and metrics, on the admin listener. Metrics are kept from here on.
@@ -268,7 +273,8 @@ pub fn admin_router(app: AppState) -> Router {
     let router = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(admin::readyz))
-        .route("/metrics", get(admin::metrics));
+        .route("/metrics", get(admin::metrics))
+        .fallback(layers::no_such_admin_path);
     surrounded(router, app, Level::DEBUG)
 }
 
@@ -277,7 +283,6 @@ fn surrounded(router: Router<AppState>, app: AppState, level: Level) -> Router {
     let trace = TraceLayer::new_for_http().make_span_with(layers::span).on_response(DefaultOnResponse::new().level(level));
     router
         .method_not_allowed_fallback(layers::no_such_method)
-        .fallback(layers::no_such_path)
         .layer(
             ServiceBuilder::new()
                 .layer(from_fn(auth::lift_key))

@@ -12,15 +12,15 @@ use super::AppState;
 use super::auth::Caller;
 use super::docs::{ListErrors, MonitorErrors, ReadErrors};
 use super::error::ApiError;
-use super::extract::{JsonObject, Pairs, SCAN_BODY};
+use super::extract::{JsonObject, Pairs, SCAN_BODY, id};
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::monitors::{Monitor, MonitorPage, MonitorPatch, MonitorRequest, MonitorsQuery, SlotPage, SlotsQuery};
 use crate::ids::MonitorId;
 use crate::monitors::{self, MonitorError, read as look};
 
-/// The monitor of a path. What is no id names no monitor.
+/// The monitor of a path.
 pub(super) fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
-    text.parse().map_err(|_| no_such_monitor())
+    id("monitor", text)
 }
 
 pub(super) fn no_such_monitor() -> ApiError {

@@ -10,8 +10,8 @@ use super::error::ApiError;
 use super::extract::{JsonObject, SEARCH_BODY};
 use super::scans::{desk, tenant};
 use crate::account::{bound, quota};
-use crate::contract::Api;
 use crate::contract::quota::{LaneBounds, LaneQuota, Quota};
+use crate::contract::{Api, FieldValue as _, shorten};
 
 /// Read the quota of both lanes
 ///
@@ -41,7 +41,8 @@ pub(super) async fn bound(
     JsonObject(body): JsonObject<SEARCH_BODY>,
 ) -> Result<Json<LaneQuota>, ApiError> {
     let desk = desk(&app, &caller)?;
-    let api = Api::parse(&api).ok_or_else(|| ApiError::not_found("the lanes are `flights` and `hotels`"))?;
+    let api = Api::parse(&api)
+        .ok_or_else(|| ApiError::not_found(format!("there is no lane `{}`; allowed: {}", shorten(&api), Api::allowed())))?;
     let bounds = LaneBounds::from_body(&body)?;
     Ok(Json(bound::bound(desk, api, &bounds, &app.custody()?.pace).await?))
 }

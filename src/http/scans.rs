@@ -17,7 +17,7 @@ use super::AppState;
 use super::auth::Caller;
 use super::docs::{ListErrors, OrderErrors, WatchErrors};
 use super::error::ApiError;
-use super::extract::{JsonObject, Pairs, SCAN_BODY};
+use super::extract::{JsonObject, Pairs, SCAN_BODY, id};
 use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
 use crate::ids::{ScanId, TenantId};
 use crate::scans::{self, Answered, Desk, IdempotencyKey};
@@ -37,9 +37,9 @@ pub(super) async fn tenant(desk: Desk<'_>) -> Result<Option<TenantId>, ApiError>
     Ok(tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?.1)
 }
 
-/// The scan of a path. What is no id names no scan.
+/// The scan of a path.
 pub(super) fn scan_id(text: &str) -> Result<ScanId, ApiError> {
-    text.parse().map_err(|_| no_such_scan())
+    id("scan", text)
 }
 
 pub(super) fn no_such_scan() -> ApiError {

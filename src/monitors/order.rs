@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::alerts::scope;
 use super::ceiling;
-use super::relative::resolved;
+use super::relative::{as_written, resolved};
 use super::schedule::Schedule;
 use crate::contract::monitors::{MonitorRequest, Rule, RuleScope, ScheduleRequest, WebhookUrl};
 use crate::contract::scans::{Priority, Samples};
-use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED};
+use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED, shorten};
 use crate::scans::plan::{Plan, earliest_today, plan};
 use crate::webhooks::Guard;
 
@@ -47,7 +47,8 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
         let slot = next_slot.unwrap_or(now);
         let utc = Schedule::read("0 0 * * *", "UTC");
         let order = order(scan, schedule.as_ref().or(utc.as_ref())?, slot);
-        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(of_scan(wrong))).ok()
+        let date = schedule.as_ref().or(utc.as_ref())?.date(slot);
+        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(of_scan(wrong, scan, date))).ok()
     });
     if let (Some(scan), Some(rules)) = (body.get("scan").and_then(Value::as_object), body.get("alerts").and_then(Value::as_array))
     {
@@ -80,20 +81,23 @@ fn too_long(scan: Option<&Value>) -> Option<Fault> {
     })
 }
 
-/// The faults of the scan at their place in the monitor's body, which takes relative dates too.
-fn of_scan(wrong: Faults) -> Faults {
-    let wrong = wrong.prefix("scan");
+/// The faults of the scan at their place in the monitor's body, which takes relative dates too: what was written is told, beside what it
+/// came to for the slot of `date`.
+fn of_scan(wrong: Faults, scan: &Map<String, Value>, date: Date) -> Faults {
     if wrong.len() > MAX_LISTED {
-        return wrong; // It says how many more there are.
+        return wrong.prefix("scan"); // It says how many more there are.
     }
     let mut faults = Faults::default();
     for mut fault in wrong {
         if fault.allowed == Date::allowed() {
-            fault.allowed.push_str(", or days after the slot's own date, as +7d");
+            fault.allowed.push_str(", or days after the slot's own date, from +0d to +999d");
+        }
+        if let Some(written) = fault.held.as_ref().and_then(|held| as_written(scan, &fault.path, held, date)) {
+            fault.held = Some(written);
         }
         faults.push(fault);
     }
-    faults
+    faults.prefix("scan")
 }
 
 /// The order of the run of a slot: its dates worked out, and behind what somebody waits for unless it says otherwise.
@@ -122,7 +126,11 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
             let is_baseline =
                 |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
             if !markets.iter().any(is_baseline) {
-                return Some(Fault::new("baseline", &parity.baseline.to_value(), "one of the swept markets"));
+                return Some(Fault::new(
+                    "baseline",
+                    &parity.baseline.to_value(),
+                    format!("one of the swept markets, {}", among(markets)),
+                ));
             }
             let rearm = parity.rearm_percent_or_default();
             let allowed =
@@ -163,6 +171,14 @@ fn sampled_once(rules: &[Value], scan: &Map<String, Value>) -> Option<Fault> {
     let index = rules.iter().position(compares).filter(|_| samples < 2)?;
     let allowed = format!("at least 2 with the rule `alerts[{index}]`: one price on each side cannot tell a gap from noise");
     Some(Fault::new("scan.sweep.samples", &samples.into(), &allowed))
+}
+
+/// The words of a list as they were written: so many that a message stays one.
+fn among(words: &[Value]) -> String {
+    const MOST: usize = 20;
+    let listed: Vec<_> = words.iter().filter_map(Value::as_str).take(MOST).map(|word| format!("`{}`", shorten(word))).collect();
+    let more = if words.len() > MOST { " and more" } else { "" };
+    format!("{}{more}", listed.join(", "))
 }
 
 /// The same on a thread where long work disturbs nobody.

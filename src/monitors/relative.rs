@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use crate::contract::scans::ScanEndpoint;
-use crate::contract::{Endpoint, FieldKind, FieldValue as _};
+use crate::contract::{Endpoint, FieldKind, FieldValue as _, shorten};
 
 /// The largest number of days: beyond it nothing is sold.
 const MOST_DAYS: i64 = 999;
@@ -16,7 +16,15 @@ const MOST_DAYS: i64 = 999;
 #[must_use]
 pub fn resolved(scan: &Map<String, Value>, date: Date) -> Map<String, Value> {
     let mut order = scan.clone();
-    let Some(endpoint) = scan.get("endpoint").and_then(|word| ScanEndpoint::read(word).ok()) else { return order };
+    let Some(endpoint) = scan.get("endpoint").and_then(|word| ScanEndpoint::read(word).ok()) else {
+        // That it lacks its endpoint is told; of its dates nothing but ranges is looked at, and those are of dates in every endpoint.
+        if let Some(Value::Object(fields)) = order.get_mut("sweep") {
+            for endpoint in Endpoint::ALL {
+                resolve(*endpoint, fields, date);
+            }
+        }
+        return order;
+    };
     for part in ["request", "sweep"] {
         if let Some(Value::Object(fields)) = order.get_mut(part) {
             resolve(endpoint.get(), fields, date);
@@ -55,6 +63,24 @@ fn day(text: &str, date: Date) -> Option<Date> {
     date.checked_add(jiff::Span::new().days(days)).ok()
 }
 
+/// What a scan has written at a path of its order, with what it comes to where it is a relative date. `None`: just what the order `held`
+/// there.
+#[must_use]
+pub fn as_written(scan: &Map<String, Value>, path: &str, held: &str, date: Date) -> Option<String> {
+    let mut parts = path.split(['.', '[']);
+    let mut written = scan.get(parts.next()?)?;
+    for part in parts {
+        written = match part.strip_suffix(']') {
+            Some(index) => written.get(index.parse::<usize>().ok()?)?,
+            None => written.get(part)?,
+        };
+    }
+    let day = written.as_str().and_then(|text| day(text, date));
+    let comes_to = day.map(|day| format!(" ({day} for the slot of {date})")).unwrap_or_default();
+    let written = shorten(&written.to_string());
+    (written != held).then(|| format!("{written}{comes_to}"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -86,11 +112,45 @@ mod tests {
     }
 
     #[test]
+    fn a_range_without_an_endpoint_counts_too() {
+        let scan = |from: &str, to: &str| json!({"sweep": {"checkin_date": {"from": from, "to": to}, "nights": [2]}});
+        assert_eq!(order(scan("+1d", "+2d")), scan("2026-12-31", "2027-01-01"));
+    }
+
+    #[test]
+    fn what_was_written_is_told_beside_what_it_came_to() {
+        let scan = json!({
+            "request": {"checkin_date": "+7d", "currency": "+7d", "adults": 0},
+            "sweep": {"checkout_date": {"from": "+8d", "to": "+7d"}, "departure_date": ["2027-01-01", "+1d"]}
+        });
+        let told = |path: &str, held: Value| {
+            as_written(scan.as_object().unwrap(), path, &held.to_string(), jiff::civil::date(2026, 12, 30))
+        };
+        let day = |text: &str| Some(text.to_owned());
+        assert_eq!(told("request.checkin_date", json!("2027-01-06")), day("\"+7d\" (2027-01-06 for the slot of 2026-12-30)"));
+        assert_eq!(told("sweep.checkout_date.to", json!("2027-01-06")), day("\"+7d\" (2027-01-06 for the slot of 2026-12-30)"));
+        assert_eq!(told("sweep.departure_date[1]", json!("2026-12-31")), day("\"+1d\" (2026-12-31 for the slot of 2026-12-30)"));
+        let range = json!({"from": "2027-01-07", "to": "2027-01-06"});
+        assert_eq!(told("sweep.checkout_date", range), day(r#"{"from":"+8d","to":"+7d"}"#));
+        // What was told is what was written.
+        for (path, held) in
+            [("request.currency", json!("+7d")), ("request.adults", json!(0)), ("sweep.departure_date[0]", json!("2027-01-01"))]
+        {
+            assert_eq!(told(path, held), None, "{path}");
+        }
+        for nowhere in
+            ["", "sweep.departure_date[7]", "sweep.departure_date[x]", "request.checkin_date.to", "label", "sweep.nights[0]"]
+        {
+            assert_eq!(told(nowhere, json!(1)), None, "{nowhere}");
+        }
+    }
+
+    #[test]
     fn only_dates_are_dates() {
         for scan in [
             json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "+7d", "checkin_date": "+1000d", "checkout_date": "7d"}}),
             json!({"endpoint": "hotels/search", "request": {"checkin_date": "+d", "checkout_date": "+-1d"}, "sweep": []}),
-            json!({"endpoint": "nowhere", "request": {"departure_date": "+7d"}}),
+            json!({"endpoint": "nowhere", "request": {"departure_date": "+7d"}, "sweep": {"label": {"from": "+7d"}}}),
             json!({"request": {"departure_date": "+7d"}}),
             json!({}),
         ] {

@@ -118,7 +118,7 @@ impl Schedule {
                 let minutes = between.as_mins();
                 let (first, second) = (zone(last), zone(slot));
                 return Err(refused(format!(
-                    "at least {} minutes between two slots; {first} and {second} are {minutes} apart",
+                    "at least {} minutes between two slots; {first} and {second} are {minutes} minutes apart",
                     SHORTEST.as_mins()
                 )));
             }

@@ -17,6 +17,7 @@ use super::retry::{Failed, Until, retry};
 use super::store::{self, Claimed, Verdict};
 use super::{Claim, Ticket};
 use crate::contract::{Endpoint, Request};
+use crate::db::kept_time;
 use crate::ids::AttemptId;
 use crate::scans::plan::earliest_today;
 use crate::search::{CallerKey, Finding, Search};
@@ -67,7 +68,7 @@ impl Caller {
         }
         let finished = match search {
             Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
-            Err(why) => Finished::unaskable(&ticket.claimed, why, Timestamp::now()),
+            Err(why) => Finished::unaskable(&ticket.claimed, why, kept_time(Timestamp::now())),
         };
         if finished.is_good_news() {
             ticket.leave_place().await;
@@ -79,7 +80,7 @@ impl Caller {
         let claim = ticket.claim();
         let outcome = self.upstream.ask(search, key, &attempt.to_string(), || self.second_place(claim)).await;
         let refused = matches!(outcome.finding, Finding::KeyRejected { .. } | Finding::NotSubscribed { .. });
-        let mut finished = Finished::of(&ticket.claimed, search, &outcome, Timestamp::now());
+        let mut finished = Finished::of(&ticket.claimed, search, &outcome, kept_time(Timestamp::now()));
         if ticket.claimed.is_as_written() {
             finished = finished.keeping(&outcome, key);
         }

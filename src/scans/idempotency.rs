@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
 
 use super::{Desk, ScanError, store};
-use crate::contract::{Fault, Faults};
+use crate::contract::{Fault, Faults, shorten};
 use crate::ids::TenantId;
 use crate::tenants;
 
@@ -91,7 +91,8 @@ impl<'a> Post<'a> {
 
     fn again<T: DeserializeOwned>(&self, kept: store::KeptAnswer) -> Result<T, ScanError> {
         if kept.body_digest != self.digest {
-            return Err(ScanError::IdempotencyMismatch);
+            let key = self.key.map(|IdempotencyKey(key)| shorten(key)).unwrap_or_default();
+            return Err(ScanError::IdempotencyMismatch(key));
         }
         let answer = kept.response.ok_or(sqlx::Error::RowNotFound)?;
         Ok(serde_json::from_value(answer).map_err(|error| sqlx::Error::Decode(error.into()))?)

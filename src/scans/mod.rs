@@ -96,8 +96,8 @@ pub enum ScanError {
     #[error("{0}")]
     InvalidState(String),
     /// The `Idempotency-Key` was used with another body.
-    #[error("the Idempotency-Key was used with another body")]
-    IdempotencyMismatch,
+    #[error("the Idempotency-Key `{0}` was used with another body; use a new key for a new request")]
+    IdempotencyMismatch(String),
     /// The caller has as much underway as one may have; later there is room again.
     #[error("{message}")]
     TooMuch {

@@ -31,10 +31,9 @@ pub(super) const fn stride(priority: Priority) -> i64 {
     }
 }
 
-/// Until when a key that is sealed now is held; the database keeps microseconds.
+/// Until when a key that is sealed now is held.
 pub(super) fn held_until(now: Timestamp) -> Timestamp {
-    let until = now.checked_add(KEY_HELD).unwrap_or(Timestamp::MAX);
-    Timestamp::from_microsecond(until.as_microsecond()).unwrap_or(until)
+    db::kept_time(now.checked_add(KEY_HELD).unwrap_or(Timestamp::MAX))
 }
 
 /// Checks, plans and stores a scan; a worker may take its first item as soon as this returns.

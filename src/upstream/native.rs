@@ -72,7 +72,9 @@ const LONGEST_TIMEOUT_SECONDS: f64 = 3600.0;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigFault {
     /// Nothing says where an engine is.
-    #[error("{0} is not set: set it to the marketplace's URL, or pass --sandbox to try things on a simulated marketplace")]
+    #[error(
+        "{0} is not set: set it to the marketplace's URL, or try things on a simulated marketplace with `farescan serve --sandbox`"
+    )]
     Missing(&'static str),
     /// A setting that is not what it must be.
     #[error("{variable} holds `{held}`; allowed: {allowed}")]

@@ -96,12 +96,14 @@ async fn bad_bounds_are_refused_and_change_nothing() {
         "`plan` holds \"gold\"; allowed: one of `basic`, `pro`, `ultra`, `mega`",
         "`requests_per_minute` holds 0; allowed: an integer from 1 to 60000",
         "`max_in_flight` holds \"4\"; allowed: an integer from 1 to 1000",
-        "`keep_in_reserve` holds -1; allowed: an integer of 0 or more",
+        "`keep_in_reserve` holds -1; allowed: an integer from 0 to 9007199254740991",
         "`burst`",
     ] {
         assert!(answer.message().contains(fault), "{fault}: {}", answer.message());
     }
-    assert_eq!(house.bound("trains", &json!({})).await.kind(), "404 not_found");
+    let trains = house.bound("trains", &json!({})).await;
+    assert_eq!(trains.kind(), "404 not_found");
+    assert_eq!(trains.message(), "there is no lane `trains`; allowed: one of `flights`, `hotels`");
     assert_eq!(house.count("select count(*) from lanes").await, 0);
     assert_eq!(pace(&house.get("/v1/quota").await["flights"]).3, "start");
 }

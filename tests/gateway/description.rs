@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::support::app::{Answer, TestApp};
+use crate::support::app::{Answer, KEY, TestApp};
 use farescan::http::{AppState, router};
 use farescan::upstream::Client;
 
@@ -26,6 +26,38 @@ fn filled(path: &str) -> String {
     path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
 }
 
+/// What takes no body refuses one: somebody who sends a field expects something of it, and these calls spend money or destroy secrets.
+#[tokio::test]
+async fn what_takes_no_body_refuses_one() {
+    let app = TestApp::start().await;
+    let description = plain(&app, "GET", "/openapi.json").await.json();
+    let paths = description["paths"].as_object().unwrap();
+    let bare: Vec<_> =
+        paths.iter().filter(|(_, item)| item["post"].is_object() && item["post"]["requestBody"].is_null()).collect();
+    assert_eq!(bare.len(), 9, "run, pause, resume, test, rotate and enable of a monitor, pause and cancel of a scan, resend");
+    for (path, item) in bare {
+        let responses = &item["post"]["responses"];
+        assert!(responses["400"].is_object() && responses["413"].is_object(), "{path}: {responses}");
+        let ask = async |body: &str| {
+            let request = app.request("POST", &filled(path)).header("x-api-key", KEY).body(body.to_owned());
+            app.send(request).await
+        };
+        for nothing in ["", "{}", " {} ", r#"{"x": null}"#] {
+            assert_eq!(ask(nothing).await.kind(), "503 key_custody_disabled", "{path} {nothing:?}: this service takes no orders");
+        }
+        for (body, told) in [
+            (r#"{"x": 1, "y": 2}"#, "`x` holds 1; allowed: no field here. `y` holds 2; allowed: no field here"),
+            ("garbage", "`body` holds garbage; allowed: a JSON object (expected value at line 1 column 1)"),
+            ("[]", "`body` holds []; allowed: a JSON object"),
+        ] {
+            let refused = ask(body).await;
+            assert_eq!((refused.kind(), refused.message()), ("400 invalid_request".to_owned(), told.to_owned()), "{path} {body}");
+        }
+        let keyless = app.send(app.request("POST", &filled(path)).body("garbage")).await;
+        assert_eq!(keyless.kind(), "401 missing_api_key", "{path}: who calls is asked first");
+    }
+}
+
 /// Every path of the router. It has no list of them but in its `Debug`, as `RouteId(7): "/path"`.
 fn served(app: &TestApp) -> BTreeSet<String> {
     let state = AppState::new(Client::new(&app.upstream.config()).unwrap(), None);
@@ -45,6 +77,9 @@ async fn contract_21_version_and_no_key() {
         assert_eq!(plain(&app, "GET", path).await.status, 200, "{path}");
     }
     assert_eq!(plain(&app, "GET", "/docs").await.header("location"), "/docs/");
+    let front = plain(&app, "GET", "/").await;
+    assert_eq!((front.status, front.header("location")), (303, "/docs"), "who opens the address is shown what is here");
+    assert_eq!(plain(&app, "POST", "/").await.kind(), "405 method_not_allowed");
 }
 
 #[tokio::test]
@@ -75,7 +110,8 @@ async fn contract_21_every_served_route_is_described() {
     let described = described(&plain(&app, "GET", "/openapi.json").await.json());
     let served = served(&app);
     assert!(described.keys().all(|path| served.contains(path)), "the router shows its paths otherwise now: {served:?}");
-    let undescribed: Vec<_> = served.iter().filter(|path| !path.starts_with("/docs") && !described.contains_key(*path)).collect();
+    let undescribed: Vec<_> =
+        served.iter().filter(|path| !path.starts_with("/docs") && *path != "/" && !described.contains_key(*path)).collect();
     assert!(undescribed.is_empty(), "{undescribed:?}");
 }
 

@@ -205,7 +205,8 @@ async fn contract_10_paths_methods_and_request_ids() {
     let app = TestApp::start().await;
     let rows = [
         ("GET", "/v1/nothing", "404 not_found", ""),
-        ("POST", "/", "404 not_found", ""),
+        ("POST", "/v1", "404 not_found", ""),
+        ("POST", "/", "405 method_not_allowed", "GET,HEAD"),
         ("POST", "/v1/flights/oneway/", "404 not_found", ""),
         ("GET", ONEWAY, "405 method_not_allowed", "POST"),
         ("DELETE", "/v1/hotels/search", "405 method_not_allowed", "POST"),

@@ -60,7 +60,7 @@ async fn a_change_that_cannot_be_changes_nothing() {
         (json!({"scan": {"endpoint": "flights/oneway", "request": {}}}), "`scan.request.from_airport` is missing"),
         (json!({"alerts": [{"type": "parity_gap_percent", "percent": 1, "baseline": "us"}]}), "`alerts[0].type` holds"),
         (json!({"name": "x", "max_requests_per_month": -1}), "`max_requests_per_month` holds -1"),
-        (json!({"status": "paused"}), "did you mean"),
+        (json!({"status": "paused"}), "no such field in monitors; its fields are `name`, `schedule`"),
     ] {
         let answer = patch(&office, &id, body.clone()).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");

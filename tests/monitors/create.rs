@@ -77,6 +77,7 @@ async fn what_cannot_be_is_told_all_at_once() {
     for fault in [
         "`name` holds \"\"",
         "`schedule.cron` holds \"*/5 * * * *\"; allowed: at least 15 minutes between two slots",
+        "are 5 minutes apart",
         "`scan.request.from_airport` holds \"TL\"",
         "`scan.request.departure_date` holds \"2020-01-01\"",
         "`scan.sweep.to_airport[1]` holds \"LHR\"",
@@ -98,6 +99,27 @@ async fn what_cannot_be_is_told_all_at_once() {
         told.contains("`scan.request.departure_date` holds \"7d\"; allowed: a date that exists, as YYYY-MM-DD, or days after"),
         "{told}"
     );
+    assert!(told.contains("the slot's own date, from +0d to +999d"), "{told}");
+}
+
+#[tokio::test]
+async fn a_fault_of_a_relative_date_tells_what_was_written() {
+    let office = Office::open().await;
+    let scan = |from: &str, to: &str| {
+        let request = json!({"from_airport": "TLV", "to_airport": "LHR"});
+        json!({"endpoint": "flights/oneway", "request": request, "sweep": {"departure_date": {"from": from, "to": to}}})
+    };
+    let told = faults(&office, &with(&json!({"scan": scan("+8d", "+7d")}))).await;
+    assert!(
+        told.starts_with("`scan.sweep.departure_date.to` holds \"+7d\" (20") && told.contains(" for the slot of 20"),
+        "{told}"
+    );
+    let told = faults(&office, &with(&json!({"scan": scan("+1000d", "+7d")}))).await;
+    assert!(told.starts_with("`scan.sweep.departure_date.from` holds \"+1000d\"; allowed: a date that exists"), "{told}");
+    let mut lacking = scan("+1d", "+2d");
+    lacking.as_object_mut().unwrap().remove("endpoint");
+    let told = faults(&office, &with(&json!({"scan": lacking}))).await;
+    assert!(told.starts_with("`scan.endpoint` is missing") && !told.contains("departure_date`"), "{told}");
 }
 
 #[tokio::test]
@@ -163,7 +185,10 @@ async fn a_rule_fits_its_scan() {
     for (body, says) in [
         (json!({"alerts": parity("us")}), "`alerts[0].type` holds \"parity_gap_percent\"; allowed: a scan of hotels/by-name"),
         (json!({"scan": stays(json!({})), "alerts": parity("us")}), "sweeps `proxy_country` over two markets"),
-        (json!({"scan": stays(markets.clone()), "alerts": parity("jp")}), "`alerts[0].baseline` holds \"jp\""),
+        (
+            json!({"scan": stays(markets.clone()), "alerts": parity("jp")}),
+            "`alerts[0].baseline` holds \"jp\"; allowed: one of the swept markets, `US`, `de`",
+        ),
         (json!({"scan": stays(markets.clone()), "alerts": [{"type": "verdict"}]}), "hotels have no verdict"),
         (
             json!({"scan": stays(json!({"currency": ["USD", "EUR"]})), "alerts": [{"type": "price_below", "amount": 9}]}),

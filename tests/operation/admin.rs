@@ -18,6 +18,9 @@ async fn ready_is_a_database_with_this_versions_tables_and_a_process_that_stays(
     let app = TestApp::builder().database(&db).state(|app| app.ending_with(told)).start().await;
     assert_eq!(app.admin("/healthz").await.json(), json!({"status": "ok"}));
     assert_eq!(app.admin("/readyz").await.json(), json!({"status": "ok"}));
+    let nothing = app.admin("/docs").await;
+    assert_eq!(nothing.kind(), "404 not_found");
+    assert!(nothing.message().contains("/healthz, /readyz and /metrics"), "what there is here: {}", nothing.message());
 
     sqlx::query("alter table _sqlx_migrations rename to elsewhere").execute(db.pool()).await.unwrap();
     let answer = app.admin("/readyz").await;

@@ -114,6 +114,9 @@ fn config_show_names_every_setting_its_source_and_no_secret() {
     assert_eq!(line("FARESCAN_SEARCH_TIMEOUT_SECONDS"), "180 default");
     assert_eq!(line("FARESCAN_FLIGHTS_URL"), "unset");
     assert_eq!(line("FARESCAN_MASTER_KEY"), "(hidden) environment");
+    assert_eq!(line("FARESCAN_ADMIN_LISTEN"), "127.0.0.1:9090 default");
+    assert!(line("FARESCAN_DATA_DIR").ends_with("farescan default"), "{}", line("FARESCAN_DATA_DIR"));
+    assert!(line("FARESCAN_SPOOL_DIR").ends_with("farescan/spool default"), "{}", line("FARESCAN_SPOOL_DIR"));
     assert_eq!(line("DATABASE_URL"), "fares as me on db.example port 5433 environment");
     let all = format!("{}{}", shown.out, shown.err);
     assert!(!all.contains("hunter") && !all.contains(&ring_text()[8..24]), "{all}");
@@ -213,4 +216,68 @@ fn a_password_file_that_is_not_there_is_named() {
         .env("FARESCAN_DATABASE_PASSWORD_FILE", "/nowhere/password"));
     assert_eq!(missing.code, Some(1));
     assert!(missing.err.contains("FARESCAN_DATABASE_PASSWORD_FILE: /nowhere/password"), "{missing:?}");
+}
+
+/// Each names the setting, what it held and what it may hold; the variable too, which may be all that its reader has set.
+#[test]
+fn a_setting_that_cannot_be_is_told_by_its_variable() {
+    let urls = ["FARESCAN_FLIGHTS_URL", "FARESCAN_HOTELS_URL"].map(|variable| (variable, "http://127.0.0.1:9"));
+    for (mut command, code, says) in [
+        (command(&["serve", "--log", "foo=bar="]), 1, vec!["FARESCAN_LOG (or --log) holds `foo=bar=`", "info,farescan=debug"]),
+        (command(&["worker"]), 1, vec!["FARESCAN_FLIGHTS_URL is not set", "`farescan serve --sandbox`"]),
+        (
+            command(&["serve", "--listen", "8080"]),
+            2,
+            vec!["'8080'", "an IP address and a port, such as 127.0.0.1:8080", "FARESCAN_LISTEN"],
+        ),
+        (command(&["serve", "--request-burst", "0"]), 2, vec!["--request-burst", "FARESCAN_REQUEST_BURST"]),
+        (command(&["worker", "--lease-seconds", "x"]), 2, vec!["--lease-seconds", "FARESCAN_LEASE_SECONDS"]),
+    ] {
+        let refused = run(&mut command);
+        assert_eq!(refused.code, Some(code), "{refused:?}");
+        assert!(says.iter().all(|words| refused.err.contains(words)), "{says:?}: {}", refused.err);
+    }
+    let refused = run(command(&["serve"]).envs(urls).env("FARESCAN_LISTEN", "abc"));
+    assert!(refused.code == Some(2) && refused.err.contains("'abc'") && refused.err.contains("FARESCAN_LISTEN"), "{refused:?}");
+    let unknown = run(&mut command(&["serve", "--no-such-flag"]));
+    assert!(unknown.code == Some(2) && !unknown.err.contains("environment variable"), "{unknown:?}");
+}
+
+#[test]
+fn migrate_says_where_it_found_no_database_and_why() {
+    let refused = run(&mut command(&["migrate", "--database-url", "postgres://me:hunter2@127.0.0.1:1/x"]));
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("on 127.0.0.1 port 1") && refused.err.contains("refused"), "{refused:?}");
+    assert!(!refused.err.contains("hunter"), "{refused:?}");
+}
+
+#[test]
+fn the_help_lists_every_setting() {
+    let (help, shown) = (ended(&["help", "serve"]).out, ended(&["config", "show"]).out);
+    let variables = shown.lines().filter_map(|line| line.split_whitespace().next()).filter(|word| word.contains('_'));
+    let missing: Vec<_> =
+        variables.filter(|variable| !['=', ']'].iter().any(|end| help.contains(&format!("[env: {variable}{end}")))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serve_with_a_sandbox_says_where_it_is_and_that_the_urls_are_not_used() {
+    let stage = Stage::new().await;
+    let mut serve = serve(&stage, &["--sandbox", "--admin-listen", "127.0.0.1:0"]);
+    serve.stderr(std::process::Stdio::piped()).env("FARESCAN_LOG_FORMAT", "json");
+    let mut process = serve.spawn().unwrap();
+    let log = std::io::BufReader::new(process.stderr.take().unwrap());
+    let mut lines = Vec::new();
+    for line in std::io::BufRead::lines(log).map_while(Result::ok) {
+        let has_begun = line.contains("\"listening\"");
+        lines.push(line);
+        if has_begun {
+            break;
+        }
+    }
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let log = lines.join("\n");
+    assert_eq!(log.matches("searches go to the sandbox at http://127.0.0.1:").count(), 1, "{log}");
+    assert!(log.contains("FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used"), "{log}");
 }

@@ -39,6 +39,7 @@ async fn a_caller_in_a_hurry_is_told_when_to_come_back_and_others_are_not() {
     }
     let answer = refused(&app, "GET", "/v1/scans", KEY).await.expect("the burst ends");
     assert_eq!(answer.kind(), "429 too_many_requests");
+    assert!(answer.message().contains(&format!("a second in the long run, {BURST} at once")), "{}", answer.message());
     assert_eq!(answer.header("retry-after"), "1");
     assert!(!answer.header("x-request-id").is_empty());
     let other = app.send(app.request("GET", "/v1/scans").header("x-api-key", "another-callers-key")).await;

@@ -45,7 +45,9 @@ async fn another_body_under_the_same_key_is_a_mismatch() {
     let office = Office::open().await;
     office.post_once("k", "/v1/scans", &fares(2)).await;
     let before = office.rows().await;
-    assert_eq!(office.post_once("k", "/v1/scans", &fares(3)).await.kind(), "422 idempotency_mismatch");
+    let refused = office.post_once("k", "/v1/scans", &fares(3)).await;
+    assert_eq!(refused.kind(), "422 idempotency_mismatch");
+    assert!(refused.message().starts_with("the Idempotency-Key `k` was used with another body"), "{}", refused.message());
     assert_eq!(office.rows().await, before);
 }
 

@@ -35,6 +35,13 @@ async fn a_scan_of_31_dates_asks_each_date_once_and_stores_every_answer() {
     ] {
         assert_eq!(stage.count(table).await, 31, "{table}");
     }
+    // One moment, however often it is kept.
+    let same = "select count(*) from scan_items where observed_at is not null
+                and (item_id, observed_at) in (select item_id, ended_at from attempts)
+                and (item_id, observed_at) in (select item_id, observed_at from observations)
+                and (item_id, observed_at) in (select item_id, observed_at from answers)
+                and observed_at in (select observed_at from latest_prices)";
+    assert_eq!(stage.count(same).await, 31, "the times of items, attempts, answers, observations and latest prices");
     assert_eq!(stage.count("select count(*) from key_grants where wiped_at is null").await, 0);
     assert_eq!(stage.count("select count(*) from workers").await, 0, "the lease was given back");
 }

@@ -72,11 +72,13 @@ const MAX_URL_CHARS: usize = 2_000;
 text! {
     /// What people call a monitor.
     pub struct MonitorName {
-        allowed: "text of 1 to 200 characters without control characters",
-        accepts: |text| (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control),
+        allowed: "text of 1 to 200 characters without control characters, not spaces alone",
+        accepts: |text| {
+            (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control) && !text.trim().is_empty()
+        },
         forwards: str::to_owned,
         examples: ["January fares"],
-        schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: r"^[^\u0000-\u001F\u007F-\u009F]*$" },
+        schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
     }
 }
 
@@ -101,5 +103,5 @@ fn is_webhook(text: &str) -> bool {
 
 whole_number! {
     /// A ceiling on a month's billed requests.
-    pub struct MonthlyCeiling(u32): 1..=2_147_483_647, "an integer of 1 or more";
+    pub struct MonthlyCeiling(u32): 1..=2_147_483_647;
 }

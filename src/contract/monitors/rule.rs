@@ -103,7 +103,7 @@ impl RearmPercent {
 
 whole_number! {
     /// How many runs in a row.
-    pub struct Runs(u16): 1..=365, "an integer from 1 to 365";
+    pub struct Runs(u16): 1..=365;
 }
 
 impl Runs {
@@ -113,7 +113,7 @@ impl Runs {
 
 whole_number! {
     /// How many prices a rule remembers.
-    pub struct RunsBack(u16): 1..=90, "an integer from 1 to 90";
+    pub struct RunsBack(u16): 1..=90;
 }
 
 impl RunsBack {

@@ -28,6 +28,7 @@ text! {
     pub struct CronText {
         allowed: "five cron fields, minute hour day-of-month month day-of-week, such as \"0 6 * * *\" or \"30 7 * * mon-fri\"",
         accepts: |text| parse(text).is_some(),
+        complains: wrong_fields,
         forwards: str::to_owned,
         examples: ["0 6 * * *"],
         schema: { min_length: 9, max_length: MAX_CRON_CHARS },
@@ -42,11 +43,40 @@ impl CronText {
     }
 }
 
+/// The five fields in words, and what each may be.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31, L for the last"),
+    ("month", "1 to 12, jan to dec"),
+    ("day of the week", "0 to 7, sun to sat"),
+];
+
+/// Which of five fields cannot be read. Each is tried alone, because croner says neither which it means nor what a person calls it.
+fn wrong_fields(text: &str) -> Option<String> {
+    let written: Vec<_> = text.split_whitespace().collect();
+    if written.len() != FIELDS.len() || !is_plain(text) {
+        return None;
+    }
+    let mut wrong = Vec::new();
+    for (place, (held, (name, range))) in written.iter().zip(FIELDS).enumerate() {
+        let mut alone = ["*"; FIELDS.len()];
+        alone[place] = held;
+        if parse(&alone.join(" ")).is_none() {
+            let steps = if held.contains('/') { ", in steps of 1 or more" } else { "" };
+            wrong.push(format!("`{held}` is no {name} ({range}{steps})"));
+        }
+    }
+    (!wrong.is_empty()).then(|| wrong.join(", "))
+}
+
+fn is_plain(text: &str) -> bool {
+    text.len() <= MAX_CRON_CHARS && text.is_ascii() && !text.contains('@') && !text.bytes().any(|b| b.is_ascii_control())
+}
+
 /// No nicknames (`@daily`), no seconds, no years: five fields and nothing else.
 fn parse(text: &str) -> Option<Cron> {
-    let plain =
-        text.len() <= MAX_CRON_CHARS && text.is_ascii() && !text.contains('@') && !text.bytes().any(|b| b.is_ascii_control());
-    if !plain || text.split_whitespace().count() != 5 {
+    if !is_plain(text) || text.split_whitespace().count() != FIELDS.len() {
         return None;
     }
     CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build().parse(text).ok()

@@ -1,11 +1,12 @@
 //! Values that are whole numbers within bounds. A number in a string is refused (contract 7).
 
 /// Declares a bounded whole number. A bound that no rule names is where integers stop being safe on the wire: 32 bits
-/// signed, or 53 bits.
+/// signed, or 53 bits. What is allowed is said from the bounds, so that the words cannot say something else; `means` puts
+/// what the number stands for in front of them.
 macro_rules! whole_number {
     (
         $(#[doc = $doc:literal])+
-        pub struct $name:ident($repr:ident): $min:literal..=$max:expr, $allowed:literal;
+        pub struct $name:ident($repr:ident): $min:literal..=$max:expr $(, means $means:literal)?;
     ) => {
         $(#[doc = $doc])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +31,7 @@ macro_rules! whole_number {
 
         impl $crate::contract::field::FieldValue for $name {
             fn allowed() -> std::borrow::Cow<'static, str> {
-                $allowed.into()
+                format!(concat!($( $means, ": ", )? "an integer from {} to {}"), Self::MIN, Self::MAX).into()
             }
 
             fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
@@ -63,17 +64,17 @@ const COUNT_MAX: u32 = 2_147_483_647;
 
 whole_number! {
     /// An hour of the day, local time (specification 8).
-    pub struct Hour(u8): 0..=23, "an integer from 0 to 23";
+    pub struct Hour(u8): 0..=23;
 }
 
 whole_number! {
     /// The most stops; 0 is non-stop only.
-    pub struct Stops(u32): 0..=COUNT_MAX, "an integer of 0 or more";
+    pub struct Stops(u32): 0..=COUNT_MAX;
 }
 
 whole_number! {
     /// The most rows that a flight answer has.
-    pub struct Limit(u32): 1..=COUNT_MAX, "an integer of 1 or more";
+    pub struct Limit(u32): 1..=COUNT_MAX;
 }
 
 impl Limit {
@@ -83,12 +84,12 @@ impl Limit {
 
 whole_number! {
     /// The highest price of an itinerary, in the requested currency.
-    pub struct MaxPrice(u64): 0..=9_007_199_254_740_991, "an integer of 0 or more";
+    pub struct MaxPrice(u64): 0..=9_007_199_254_740_991;
 }
 
 whole_number! {
     /// Adults in a hotel room.
-    pub struct Adults(u32): 1..=COUNT_MAX, "an integer of 1 or more";
+    pub struct Adults(u32): 1..=COUNT_MAX;
 }
 
 impl Adults {
@@ -98,7 +99,7 @@ impl Adults {
 
 whole_number! {
     /// Children in a hotel room.
-    pub struct Children(u32): 0..=COUNT_MAX, "an integer of 0 or more";
+    pub struct Children(u32): 0..=COUNT_MAX;
 }
 
 impl Children {

@@ -5,7 +5,7 @@ use super::text::text;
 
 whole_number! {
     /// The most rows of a page (security, "Limits").
-    pub struct PageLimit(u16): 1..=500, "an integer from 1 to 500";
+    pub struct PageLimit(u16): 1..=500;
 }
 
 impl PageLimit {

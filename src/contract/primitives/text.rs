@@ -1,12 +1,14 @@
 //! Values that are strings: codes, names, booking ids.
 
-/// Declares a string type: its rule as a function, the same rule in words and as a schema, and how it is sent on.
+/// Declares a string type: its rule as a function, the same rule in words and as a schema, and how it is sent on. `complains`
+/// may say more exactly what is wrong with a text.
 macro_rules! text {
     (
         $(#[doc = $doc:literal])+
         pub struct $name:ident {
             allowed: $allowed:literal,
             accepts: $accepts:expr,
+            $( complains: $complains:expr, )?
             forwards: $forwards:expr,
             examples: $examples:expr,
             schema: { $( $schema:ident: $value:expr ),+ $(,)? },
@@ -31,6 +33,10 @@ macro_rules! text {
             fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
                 let accepts: fn(&str) -> bool = $accepts;
                 let text = value.as_str().filter(|text| accepts(text));
+                $( if let Some(wrong) = value.as_str().filter(|text| !accepts(text)).and_then($complains) {
+                    let allowed = format!("{}; {wrong}", Self::allowed());
+                    return Err($crate::contract::fault::Fault::new("", value, allowed).into());
+                } )?
                 let text = text.ok_or_else(|| $crate::contract::field::refused::<Self>(value))?;
                 Ok(Self($forwards(text)))
             }

@@ -12,7 +12,7 @@ use crate::contract::words::words;
 
 whole_number! {
     /// The id of an event. Ids of a scan grow; 0 is before the first.
-    pub struct EventId(u64): 0..=9_007_199_254_740_991, "the id of an event of this scan: an integer of 0 or more";
+    pub struct EventId(u64): 0..=9_007_199_254_740_991, means "the id of an event of this scan";
 }
 
 impl EventId {

@@ -92,7 +92,7 @@ request! {
 
 whole_number! {
     /// How long a read of a scan may wait for its end.
-    pub struct WaitSeconds(u8): 0..=60, "an integer from 0 to 60";
+    pub struct WaitSeconds(u8): 0..=60;
 }
 
 impl WaitSeconds {

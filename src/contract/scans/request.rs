@@ -197,12 +197,12 @@ text! {
 
 whole_number! {
     /// A ceiling on billed requests.
-    pub struct MaxRequests(u32): 1..=2_147_483_647, "an integer of 1 or more";
+    pub struct MaxRequests(u32): 1..=2_147_483_647;
 }
 
 whole_number! {
     /// Searches per item.
-    pub struct MaxAttempts(u8): 1..=10, "an integer from 1 to 10";
+    pub struct MaxAttempts(u8): 1..=10;
 }
 
 impl MaxAttempts {
@@ -212,7 +212,7 @@ impl MaxAttempts {
 
 whole_number! {
     /// Seconds between two attempts of an item; up to a day.
-    pub struct DelaySeconds(u32): 0..=86_400, "an integer from 0 to 86400";
+    pub struct DelaySeconds(u32): 0..=86_400;
 }
 
 impl DelaySeconds {
@@ -222,7 +222,7 @@ impl DelaySeconds {
 
 whole_number! {
     /// Rows that a flight scan asks upstream for.
-    pub struct UpstreamLimit(u32): 1..=200, "an integer from 1 to 200";
+    pub struct UpstreamLimit(u32): 1..=200;
 }
 
 impl UpstreamLimit {

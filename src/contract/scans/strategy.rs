@@ -22,12 +22,12 @@ request! {
 
 whole_number! {
     /// Dates from one of the first phase to the next.
-    pub struct CoarseStep(u16): 2..=90, "an integer from 2 to 90";
+    pub struct CoarseStep(u16): 2..=90;
 }
 
 whole_number! {
     /// Dates of the first phase whose neighbours are searched.
-    pub struct Refine(u16): 1..=90, "an integer from 1 to 90";
+    pub struct Refine(u16): 1..=90;
 }
 
 /// What a two-phase scan has searched, and what it left out.

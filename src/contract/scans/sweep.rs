@@ -71,12 +71,12 @@ impl From<Weekday> for jiff::civil::Weekday {
 
 whole_number! {
     /// Nights of a stay or between two flights.
-    pub struct Nights(u16): 1..=366, "an integer from 1 to 366";
+    pub struct Nights(u16): 1..=366;
 }
 
 whole_number! {
     /// Days from one date of a range to the next.
-    pub struct StepDays(u16): 1..=366, "an integer from 1 to 366";
+    pub struct StepDays(u16): 1..=366;
 }
 
 impl StepDays {
@@ -86,7 +86,7 @@ impl StepDays {
 
 whole_number! {
     /// How often every combination is asked, because prices are noisy.
-    pub struct Samples(u8): 1..=10, "an integer from 1 to 10";
+    pub struct Samples(u8): 1..=10;
 }
 
 request! {

@@ -95,7 +95,15 @@ fn an_unknown_field_is_refused_with_the_nearest_known_name() {
         (Endpoint::FlightsOneway, "arrival_time_min", "departure_arrival_time_min"),
         (Endpoint::FlightsOneway, "From_Airport", "from_airport"),
         (Endpoint::FlightsOneway, "curency", "currency"),
-        (Endpoint::FlightsOneway, "~", "from_airport"),
+        (Endpoint::FlightsOneway, "currnecy", "currency"),
+        (Endpoint::FlightsOneway, "from", "from_airport"),
+        (Endpoint::FlightsOneway, "date", "departure_date"),
+        (Endpoint::FlightsOneway, "stops", "max_stops"),
+        (Endpoint::FlightsOneway, "lmiit", "limit"),
+        (Endpoint::FlightsOneway, "fromAirport", "from_airport"),
+        (Endpoint::FlightsOneway, "departure-date", "departure_date"),
+        (Endpoint::FlightsOneway, "passenger", "passengers"),
+        (Endpoint::HotelsByName, "country", "proxy_country"),
         (Endpoint::FlightsRoundtrip, "max_stop", "max_stops"),
         (Endpoint::FlightsRoundtrip, "return_airlines", "return_airline_codes"),
         (Endpoint::HotelsSearch, "check_in_date", "checkin_date"),
@@ -103,6 +111,21 @@ fn an_unknown_field_is_refused_with_the_nearest_known_name() {
     ] {
         let told = format!("`{name}` holds 1; allowed: no such field in {endpoint}; did you mean `{meant}`?");
         assert_eq!(faults(endpoint, &json!({name: 1})), [told]);
+    }
+}
+
+/// A guess that is far off sends its reader the wrong way.
+#[test]
+fn what_is_like_no_field_is_told_what_there_is() {
+    let fields = "`hotel_name`, `proxy_country`";
+    assert_eq!(
+        faults(Endpoint::HotelsResolve, &json!({"zzz": 1})),
+        [format!("`zzz` holds 1; allowed: no such field in hotels/resolve; its fields are {fields}")]
+    );
+    for name in ["~", "", "foo", "x", "webhook", "timezone", "hello_world", "label", "_", "__", "bags", "sweep"] {
+        let told = faults(Endpoint::FlightsRoundtrip, &json!({name: 1}));
+        assert!(told[0].contains("no such field in flights/roundtrip; its fields are `from_airport`, `to_airport`"), "{told:?}");
+        assert!(told[0].ends_with("and 16 more"), "{told:?}");
     }
 }
 

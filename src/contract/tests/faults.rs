@@ -116,6 +116,55 @@ fn a_body_is_one_json_object() {
     );
 }
 
+/// RFC 8259 leaves open which of two equal names counts, so a caller cannot know which one would be paid for.
+#[test]
+fn a_field_is_given_once_at_every_depth() {
+    for (body, told) in [
+        (r#"{"a": 1, "a": 2}"#, "`a` holds 1 and 2; allowed: one value: a field is given once"),
+        (r#"{"a": 1, "a": 1}"#, "`a` holds 1 and 1; allowed: one value: a field is given once"),
+        (r#"{"a": null, "\u0061": [2]}"#, "`a` holds null and [2]; allowed: one value: a field is given once"),
+        (
+            r#"{"scan": {"request": {"b": "x", "b": {}}}}"#,
+            "`scan.request.b` holds \"x\" and {}; allowed: one value: a field is given once",
+        ),
+        (
+            r#"{"alerts": [{}, [0, {"b": 1, "c": 2, "b": 3}]]}"#,
+            "`alerts[1][1].b` holds 1 and 3; allowed: one value: a field is given once",
+        ),
+        (
+            r#"{"a": {"x": 1, "x": 2}, "b": 3, "b": 4, "b": 5}"#,
+            "`a.x` holds 1 and 2; allowed: one value: a field is given once. \
+             `b` holds 3 and 4; allowed: one value: a field is given once. \
+             `b` holds 4 and 5; allowed: one value: a field is given once",
+        ),
+    ] {
+        assert_eq!(refusal(body.as_bytes()), told, "{body}");
+    }
+    for body in [
+        r#"{"a": 1, "A": 2, "a ": 3, "": 4, "b": {"a": 1}, "c": [{"a": 1}, {"a": 1}]}"#,
+        r#"{"$serde_json::private::RawValue": "x"}"#,
+    ] {
+        let read = read_object(body.as_bytes(), MAX_DEPTH).unwrap();
+        assert_eq!(
+            Value::from(read).to_string(),
+            body.replace([' ', '\n'], "").replace("\"a\":3", "\"a \":3"),
+            "as it was written"
+        );
+    }
+    // Many of them cost no more than a message.
+    let many = format!("{{{}\"a\": 0}}", "\"a\": 0,".repeat(1_000));
+    assert!(refusal(many.as_bytes()).ends_with("And 900 more"), "{}", refusal(many.as_bytes()));
+    // What is no JSON is told as that alone.
+    assert!(refusal(br#"{"a": 1, "a": 2"#).starts_with("`body` holds"));
+}
+
+#[test]
+fn numbers_are_read_as_json_reads_them() {
+    let body =
+        r#"{"a":[0,-1,1.5,-0.0,1e3,18446744073709551615,-9223372036854775808,18446744073709551616,0.1,true,null,"\u00e9"]}"#;
+    assert_eq!(Value::from(read_object(body.as_bytes(), MAX_DEPTH).unwrap()), serde_json::from_str::<Value>(body).unwrap());
+}
+
 #[test]
 fn a_body_is_nested_at_most_64_deep() {
     assert_eq!(MAX_DEPTH, 64);

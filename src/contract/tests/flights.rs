@@ -63,7 +63,7 @@ fn shared() -> Vec<Row> {
             "max_price",
             json!([0, 1, 500, 9_007_199_254_740_991_u64]),
             json!([-1, 9_007_199_254_740_992_u64, 99.5, "500", true, []]),
-            COUNT,
+            "an integer from 0 to 9007199254740991",
         ),
         Row("seat_type", json!([1, 3]), json!([0, 2, 4, -1, "1", "economy", 1.5, true, []]), "1 (economy) or 3 (business)"),
         Row("passengers", json!([[1], [1, 1, 2, 3, 4]]), json!([[], 1, "1", true, {"adults": 1}]), PASSENGERS),

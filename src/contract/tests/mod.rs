@@ -20,8 +20,8 @@ use super::{Endpoint, FieldSpec, Request};
 use serde_json::{Map, Value, json};
 
 /// What `limit` and the like say.
-pub(super) const POSITIVE: &str = "an integer of 1 or more";
-pub(super) const COUNT: &str = "an integer of 0 or more";
+pub(super) const POSITIVE: &str = "an integer from 1 to 2147483647";
+pub(super) const COUNT: &str = "an integer from 0 to 2147483647";
 pub(super) const HOUR: &str = "an integer from 0 to 23";
 pub(super) const FLAG: &str = "true or false";
 pub(super) const DATE: &str = "a date that exists, as YYYY-MM-DD";

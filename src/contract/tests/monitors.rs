@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const CRON: &str = "five cron fields, minute hour day-of-month month day-of-week, such as \"0 6 * * *\" or \"30 7 * * mon-fri\"";
 const ZONE: &str = "the name of an IANA time zone, such as \"Europe/London\" or \"UTC\"";
 const URL: &str = "an https URL of at most 2000 characters, without a user name, a password or a fragment";
-const NAME: &str = "text of 1 to 200 characters without control characters";
+const NAME: &str = "text of 1 to 200 characters without control characters, not spaces alone";
 
 fn rows() -> [Row; 6] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
@@ -30,7 +30,7 @@ fn rows() -> [Row; 6] {
     ]);
     let list = format!("a list of at most 20, each {}", Rule::allowed());
     [
-        Row("name", json!(["a", "é".repeat(200)]), json!(["", "é".repeat(201), "a\nb", 1, []]), NAME),
+        Row("name", json!(["a", " a ", "é".repeat(200)]), json!(["", " ", "\u{2003}  ", "é".repeat(201), "a\nb", 1, []]), NAME),
         Row("schedule", json!([schedule]), json!(["0 6 * * *", [], 1]), "an object with the fields `cron`, `timezone`"),
         Row("scan", json!([{}, {"endpoint": "anything"}]), json!([[], "x", 1]), "an object"),
         Row("alerts", json!([[], rules(20)]), json!([rules(21), {}, "x"]), Box::leak(list.into_boxed_str())),
@@ -52,8 +52,7 @@ fn every_field_of_a_monitor_keeps_its_rule() {
 fn every_field_of_a_schedule_keeps_its_rule() {
     let crons = json!(["0 6 * * *", "*/15 * * * *", "30 7 * * MON-fri", "0 0 29 2 *", "0 6 L * *", "5  6 1,15 jan,Jun *"]);
     let long = format!("0 6 {} * *", vec!["1"; 60].join(","));
-    let no_crons =
-        json!(["", "0 6 * *", "0 0 6 * * *", "@daily", "60 * * * *", "0 24 * * *", "0 6 * * xyz", "0\t6 * * *", long, 6, []]);
+    let no_crons = json!(["", "0 6 * *", "0 0 6 * * *", "@daily", "0\t6 * * *", "0 6 * * é", long, 6, []]);
     let zones = json!(["UTC", "Europe/London", "America/Argentina/Buenos_Aires"]);
     let no_zones = json!(["", "Mars/Olympus", "+01:00", "EST5EDT,M3.2.0,M11.1.0", "../etc/passwd", "a".repeat(65), 1, {}]);
     Body {
@@ -62,6 +61,35 @@ fn every_field_of_a_schedule_keeps_its_rule() {
         read: |body| ScheduleRequest::from_body(body).map(|schedule| schedule.to_body()),
     }
     .holds(&[Row("cron", crons, no_crons, CRON), Row("timezone", zones, no_zones, ZONE)]);
+}
+
+/// Which of the five, and what it may be.
+#[test]
+fn a_cron_that_cannot_be_read_is_told_which_field_is_wrong() {
+    const MINUTE: &str = "minute (0 to 59)";
+    const HOUR: &str = "hour (0 to 23)";
+    const DAY: &str = "day of the month (1 to 31, L for the last)";
+    const MONTH: &str = "month (1 to 12, jan to dec)";
+    const WEEKDAY: &str = "day of the week (0 to 7, sun to sat)";
+    for (cron, wrong) in [
+        ("61 * * * *", vec![("61", MINUTE)]),
+        ("60 * * * *", vec![("60", MINUTE)]),
+        ("*/0 * * * *", vec![("*/0", "minute (0 to 59, in steps of 1 or more)")]),
+        ("0-70 * * * *", vec![("0-70", MINUTE)]),
+        ("x * * * *", vec![("x", MINUTE)]),
+        ("0 24 * * *", vec![("24", HOUR)]),
+        ("0 6 32 * *", vec![("32", DAY)]),
+        ("0 6 0 * *", vec![("0", DAY)]),
+        ("0 6 * 13 *", vec![("13", MONTH)]),
+        ("0 6 * juni *", vec![("juni", MONTH)]),
+        ("0 6 * * 8", vec![("8", WEEKDAY)]),
+        ("0 6 * * xyz", vec![("xyz", WEEKDAY)]),
+        ("99 * * 1-13 *", vec![("99", MINUTE), ("1-13", MONTH)]),
+    ] {
+        let told = ScheduleRequest::read(&json!({"cron": cron, "timezone": "UTC"})).unwrap_err().to_string();
+        let wrong: Vec<_> = wrong.iter().map(|(held, says)| format!("`{held}` is no {says}")).collect();
+        assert_eq!(told, format!("`cron` holds \"{cron}\"; allowed: {CRON}; {}", wrong.join(", ")));
+    }
 }
 
 #[test]

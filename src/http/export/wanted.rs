@@ -9,7 +9,7 @@ use axum::response::Response;
 use mediatype::{MediaType, MediaTypeList, ReadParams as _, names};
 
 use super::{Form, varied};
-use crate::contract::{Fault, Faults};
+use crate::contract::{Fault, Faults, shorten};
 use crate::http::error::ApiError;
 use crate::http::extract::Pairs;
 
@@ -83,8 +83,13 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
         Self::of(&parts.headers).ok_or_else(|| {
-            let message = "`Accept` names no form of this list; it can be application/json (pages), text/csv, \
-                           application/x-ndjson or application/vnd.apache.parquet (all rows)";
+            let lines: Vec<_> =
+                parts.headers.get_all(ACCEPT).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+            let message = format!(
+                "`Accept` holds {}; allowed: application/json (pages), or text/csv, application/x-ndjson, \
+                 application/vnd.apache.parquet (all rows)",
+                shorten(&lines.join(", "))
+            );
             varied(ApiError::not_acceptable(message))
         })
     }

@@ -10,8 +10,9 @@ use crate::contract::monitors::Monitor;
 use crate::contract::scans::Scan;
 use crate::http::AppState;
 use crate::http::auth::Caller;
-use crate::http::docs::{MonitorErrors, ReadErrors};
+use crate::http::docs::{MonitorErrors, ReadErrors, WordErrors};
 use crate::http::error::ApiError;
+use crate::http::extract::NoBody;
 use crate::http::scans::{accepted, desk, idempotency_key, once};
 use crate::ids::MonitorId;
 use crate::monitors::control;
@@ -33,6 +34,7 @@ pub(in crate::http) async fn run(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
+    NoBody: NoBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
@@ -45,12 +47,13 @@ pub(in crate::http) async fn run(
 /// After this answer no slot of it makes a scan, and its key is destroyed; a run that is underway goes on. Again is fine.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/pause", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 200, description = "The monitor", body = Monitor), ReadErrors)
+    responses((status = 200, description = "The monitor", body = Monitor), WordErrors)
 )]
 pub(in crate::http) async fn pause(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<Monitor>, ApiError> {
     let desk = desk(&app, &caller)?;
     Ok(Json(control::pause::pause(desk, monitor_id(&id)?).await?))
@@ -73,6 +76,7 @@ pub(in crate::http) async fn resume(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
+    NoBody: NoBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;

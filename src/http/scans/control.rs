@@ -11,7 +11,7 @@ use crate::http::AppState;
 use crate::http::auth::Caller;
 use crate::http::docs::{DeleteErrors, OrderErrors, StopErrors};
 use crate::http::error::ApiError;
-use crate::http::extract::{JsonObject, MaybeObject, Pairs, SEARCH_BODY};
+use crate::http::extract::{JsonObject, MaybeObject, NoBody, Pairs, SEARCH_BODY};
 use crate::ids::ScanId;
 use crate::scans;
 use crate::scans::control;
@@ -53,6 +53,7 @@ pub(in crate::http) async fn cancel(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<Scan>, ApiError> {
     let desk = desk(&app, &caller)?;
     Ok(Json(scans::cancel::cancel(desk, scan_id(&id)?).await?))
@@ -69,6 +70,7 @@ pub(in crate::http) async fn pause(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    NoBody: NoBody,
 ) -> Result<Json<Scan>, ApiError> {
     let desk = desk(&app, &caller)?;
     Ok(Json(control::pause::pause(desk, scan_id(&id)?).await?))

@@ -103,7 +103,7 @@ fn slots_are_a_quarter_of_an_hour_apart_on_the_clock_that_there_is() {
         ("*/14 * * * *", "UTC", close),
         ("0,50 * * * *", "UTC", close),
         // On its own day of the year alone: 01:05 comes at 02:00, five minutes before 02:05.
-        ("5 1,2 * * *", "Europe/London", "2027-03-28 02:00 +01:00 and 2027-03-28 02:05 +01:00 are 5 apart"),
+        ("5 1,2 * * *", "Europe/London", "2027-03-28 02:00 +01:00 and 2027-03-28 02:05 +01:00 are 5 minutes apart"),
         ("0 0 31 2 *", "UTC", "a schedule that has a slot"),
         ("@daily", "UTC", "five cron fields"),
         ("0 6 * *", "UTC", "five cron fields"),

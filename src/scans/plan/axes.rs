@@ -57,6 +57,17 @@ impl Axis {
         }
     }
 
+    /// How many values it takes, in words.
+    pub(super) fn counted(&self) -> String {
+        let more = if self.is_cut_off() { "at least " } else { "" };
+        format!("`{}` ({more}{})", self.word, self.values.len())
+    }
+
+    /// Whether it is a range with more dates than were listed.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.is_range() && self.values.len() > MAX_ITEMS
+    }
+
     /// Whether its values are the dates of a range.
     pub(super) fn is_range(&self) -> bool {
         self.values.iter().all(|value| value.index.is_none())
@@ -137,7 +148,7 @@ impl Context<'_> {
             faults.push(Fault::new(
                 field.name,
                 &swept.to_value(),
-                "a field that `request` does not hold: it stands in one of the two",
+                format!("either `request.{0}` or `sweep.{0}`, not both", field.name),
             ));
         }
         let given = |target: &&str| self.requested(target) || self.swept(target).is_some();

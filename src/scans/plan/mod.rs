@@ -154,7 +154,7 @@ fn combine(context: &Context<'_>, axes: &Axes, faults: &mut Faults) -> Vec<Reque
     let samples = context.sweep.samples.map_or(1, |samples| usize::from(samples.get()));
     let combinations = axes.list.iter().map(|axis| axis.values.len()).fold(1_usize, usize::saturating_mul);
     let total = combinations.saturating_mul(samples);
-    let too_large = refuse_too_large(request, axes, total, faults);
+    let too_large = refuse_too_large(context, axes, total, faults);
     // Unknown fields are told once, with the first combination.
     let known: Map<_, _> = request.iter().filter(|(name, _)| endpoint.field(name).is_some()).map(owned).collect();
     let mut told = HashSet::new();
@@ -190,15 +190,19 @@ fn owned((name, value): (&String, &Value)) -> (String, Value) {
 }
 
 /// Whether the scan is too large to look at every combination; tells why.
-fn refuse_too_large(request: &Map<String, Value>, axes: &Axes, total: usize, faults: &mut Faults) -> bool {
+fn refuse_too_large(context: &Context<'_>, axes: &Axes, total: usize, faults: &mut Faults) -> bool {
     if total > MAX_ITEMS {
-        let allowed = format!("at most {MAX_ITEMS} items; this makes {total}");
-        faults.push(Fault { path: "sweep".to_owned(), held: Some(format!("{} swept fields", axes.list.len())), allowed });
+        // A range was counted no further than was needed to know that it is too long.
+        let at_least = if axes.list.iter().any(Axis::is_cut_off) || total == usize::MAX { "at least " } else { "" };
+        let allowed = format!("at most {MAX_ITEMS} items; this makes {at_least}{total}");
+        let samples = context.sweep.samples.map(|samples| format!("`samples` ({})", samples.get()));
+        let counts: Vec<_> = axes.list.iter().map(Axis::counted).chain(samples).collect();
+        faults.push(Fault { path: "sweep".to_owned(), held: Some(counts.join(", ")), allowed });
         return true;
     }
     let length = |value: &Value| value.to_string().len();
     let swept: usize = axes.list.iter().map(|axis| axis.longest(length)).sum();
-    let bytes = request.values().map(length).sum::<usize>().saturating_add(swept).saturating_mul(total);
+    let bytes = context.request.values().map(length).sum::<usize>().saturating_add(swept).saturating_mul(total);
     if bytes > MAX_BYTES {
         let allowed = format!("at most {MAX_BYTES} bytes over all items; this makes {bytes}");
         faults.push(Fault { path: "request".to_owned(), held: Some("long values".to_owned()), allowed });
@@ -243,7 +247,10 @@ impl Combination<'_> {
             }
         }
         match Request::check(self.endpoint, &body) {
-            Ok(checked) if faults.is_empty() => return Ok(checked.request),
+            Ok(checked) if faults.is_empty() => match nowhere(&checked.request).and_then(|fault| self.locate(fault)) {
+                None => return Ok(checked.request),
+                Some(fault) => faults.push(fault),
+            },
             Ok(_) => {}
             Err(wrong) => faults.extend(wrong.into_iter().filter_map(|fault| self.locate(fault))),
         }
@@ -270,6 +277,17 @@ impl Combination<'_> {
         };
         Some(fault)
     }
+}
+
+/// A flight back to where it began: nobody sells one, and the search for it would be paid for. The specification does not say what a
+/// synchronous search for it is answered, so that one is passed on; a scan is refused, as for a date that has passed.
+fn nowhere(request: &Request) -> Option<Fault> {
+    let (from, to) = match request {
+        Request::Oneway(request) => (&request.from_airport, &request.to_airport),
+        Request::Roundtrip(request) => (&request.from_airport, &request.to_airport),
+        _ => return None,
+    };
+    (from == to).then(|| Fault::new("to_airport", &to.to_value(), "another airport than `from_airport`"))
 }
 
 /// The day on which a stay ends.

@@ -172,7 +172,7 @@ fn every_fault_has_its_path_what_it_held_and_what_is_allowed() {
             format!("`sweep.to_airport` holds {{\"from\":\"2027-01-01\",\"to\":\"2027-01-02\"}}; allowed: a list of values, each {airport}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": ["2027-01-14"], "to_airport": ["CDG"]}), vec![
-            "`sweep.to_airport` holds [\"CDG\"]; allowed: a field that `request` does not hold: it stands in one of the two".to_owned(),
+            "`sweep.to_airport` holds [\"CDG\"]; allowed: either `request.to_airport` or `sweep.to_airport`, not both".to_owned(),
         ]),
         ("flights/oneway", route(), json!({"departure_date": ["2027-01-14"], "nights": [1]}), vec![
             "`sweep.nights` holds [1]; allowed: no `nights` in flights/oneway, which has no end date".to_owned(),
@@ -190,7 +190,7 @@ fn every_fault_has_its_path_what_it_held_and_what_is_allowed() {
             "`sweep.nights[0]` holds 0; allowed: an integer from 1 to 366".to_owned(),
             "`sweep.nights[1]` holds 367; allowed: an integer from 1 to 366".to_owned(),
             "`sweep.nights[2]` holds \"2\"; allowed: an integer from 1 to 366".to_owned(),
-            "`request.adults` holds 0; allowed: an integer of 1 or more".to_owned(),
+            "`request.adults` holds 0; allowed: an integer from 1 to 2147483647".to_owned(),
         ]),
         ("hotels/by-name", stay(), json!({"proxy_country": ["us", "US"], "currency": ["EUR", "eur", null]}), vec![
             format!("`sweep.currency[1]` holds \"eur\"; allowed: {twice}"),
@@ -240,6 +240,23 @@ fn the_order_itself_is_checked_with_the_rest() {
     assert_eq!(plan(&Map::new(), TODAY).unwrap_err().len(), 2, "endpoint and request are missing");
 }
 
+/// Nobody sells such a flight, and the search would be paid for.
+#[test]
+fn a_flight_goes_elsewhere() {
+    let dates = json!({"departure_date": ["2027-01-14", "2027-01-15"]});
+    let there = faults("flights/oneway", json!({"from_airport": "TLV", "to_airport": "tlv"}), dates);
+    assert_eq!(there, ["`request.to_airport` holds \"TLV\"; allowed: another airport than `from_airport`"]);
+    let both = json!({"from_airport": ["TLV", "LHR"], "to_airport": ["CDG", "LHR", "TLV"]});
+    let back = json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"});
+    assert_eq!(
+        faults("flights/roundtrip", back, both),
+        [
+            "`sweep.to_airport[2]` holds \"TLV\"; allowed: another airport than `from_airport`",
+            "`sweep.to_airport[1]` holds \"LHR\"; allowed: another airport than `from_airport`"
+        ]
+    );
+}
+
 #[test]
 fn too_many_items_are_counted_and_never_built() {
     let days = json!({"from": "2027-01-01", "to": "9999-12-31"});
@@ -253,7 +270,24 @@ fn too_many_items_are_counted_and_never_built() {
             "return_departure_time_max": hours, "return_arrival_time_min": hours, "return_arrival_time_max": hours, "samples": 10,
         }),
     );
-    assert_eq!(message[0], format!("`sweep` holds 10 swept fields; allowed: at most 10000 items; this makes {}", usize::MAX));
+    let long = ["departure_date", "return_date"].map(|field| format!("`{field}` (at least 10001)"));
+    let hours = ["departure_departure", "departure_arrival", "return_departure", "return_arrival"]
+        .map(|leg| format!("`{leg}_time_min` (24), `{leg}_time_max` (24)"));
+    let counts = format!("{}, {}, `samples` (10)", long.join(", "), hours.join(", "));
+    assert_eq!(message[0], format!("`sweep` holds {counts}; allowed: at most 10000 items; this makes at least {}", usize::MAX));
+    let once = |to: &str| {
+        let request = json!({"from_airport": "TLV", "to_airport": "LHR"});
+        faults("flights/oneway", request, json!({"departure_date": {"from": "2027-01-01", "to": to}})).concat()
+    };
+    assert_eq!(
+        once("9999-02-02"),
+        "`sweep` holds `departure_date` (at least 10001); allowed: at most 10000 items; this makes at least 10001"
+    );
+    let lists = json!({"departure_date": {"from": "2027-01-01", "to": "2030-12-31"}, "currency": ["USD", "EUR"], "samples": 4});
+    assert_eq!(
+        faults("flights/oneway", json!({"from_airport": "TLV", "to_airport": "LHR"}), lists).concat(),
+        "`sweep` holds `departure_date` (1461), `currency` (2), `samples` (4); allowed: at most 10000 items; this makes 11688"
+    );
     assert_eq!(
         message[1],
         "`request.currency` holds \"dollars\"; allowed: an ISO currency code of three letters, such as \"USD\""

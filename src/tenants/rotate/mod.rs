@@ -83,7 +83,7 @@ pub async fn rotate(
     let lanes_resumed = store::resume_refused_lanes(&mut tx, tenant).await?;
     let held_keys = seal_anew(&mut tx, ring, tenant, new).await?;
     // As the database keeps it, so that a repetition is told the same.
-    let at = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
+    let at = db::kept_time(now);
     let rotation = Rotation { at, held_keys, lanes_resumed, repeated: false };
     store::remember_passed(&mut tx, tenant, &known, &new_prints, &rotation, since).await?;
     tx.commit().await?;
