@@ -30,7 +30,7 @@ struct Signed {
 /// What a receiver may answer.
 #[derive(utoipa::IntoResponses)]
 #[expect(dead_code, reason = "described, and answered by nobody here")]
-enum Taken {
+enum Said {
     /// It is taken. The body is not read, but for what `GET /v1/deliveries/{id}` shows of it.
     #[response(status = "2XX")]
     Taken,
@@ -46,7 +46,7 @@ enum Taken {
 ///
 /// One event for each run of a monitor whose rules fired; the strongest alerts first.
 #[utoipa::path(post, path = "monitor.alerts", tag = "Webhooks", operation_id = "webhook_monitor_alerts", security(()), params(Signed),
-    request_body = Event<MonitorAlerts>, responses(Taken))]
+    request_body = Event<MonitorAlerts>, responses(Said))]
 #[expect(dead_code, reason = "described, and called by nobody here")]
 fn monitor_alerts() {}
 
@@ -54,7 +54,7 @@ fn monitor_alerts() {}
 ///
 /// What `POST /v1/monitors/{id}/test` sends, in one try.
 #[utoipa::path(post, path = "monitor.test", tag = "Webhooks", operation_id = "webhook_monitor_test", security(()), params(Signed),
-    request_body = Event<MonitorTest>, responses(Taken))]
+    request_body = Event<MonitorTest>, responses(Said))]
 #[expect(dead_code, reason = "described, and called by nobody here")]
 fn monitor_test() {}
 
