@@ -69,7 +69,9 @@ fn path_of(fault: &str) -> String {
 async fn bodies_are_bounded_and_keys_come_first() {
     let office = Office::open().await;
     let large = with(|body| body["label"] = json!("x".repeat(1 << 20)));
-    assert_eq!(office.app.post("/v1/scans", &large).await.kind(), "413 payload_too_large");
+    let refused = office.app.post("/v1/scans", &large).await;
+    assert_eq!(refused.kind(), "413 payload_too_large");
+    assert_eq!(refused.message(), "`body` holds more than is allowed: at most 1024 KiB");
     let keyless = office.app.send(office.app.request("POST", "/v1/scans").json(&json!([]))).await;
     assert_eq!(keyless.kind(), "401 missing_api_key");
     assert_eq!(office.app.post("/v1/scans", &json!([])).await.kind(), "400 invalid_request");
