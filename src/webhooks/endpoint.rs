@@ -12,6 +12,7 @@ use super::WebhookError;
 use super::sign::Secret;
 use super::store::endpoints as store;
 use crate::contract::webhooks::{ShownSecret, Webhook};
+use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::tenants::store::{insert_grant, remove_grants, replace_grant};
 use crate::tenants::{GrantTerms, Keyring, Purpose, open_secrets};
@@ -89,7 +90,7 @@ pub async fn rotate_secret(
                        first of them to end";
         return Err(WebhookError::InvalidState(message.to_owned()));
     }
-    let old_until = in_micros(now.checked_add(OVERLAP).unwrap_or(NEVER));
+    let old_until = db::kept_time(now.checked_add(OVERLAP).unwrap_or(NEVER));
     if let Some(old) = held.first() {
         let terms = GrantTerms { tenant, grant: old.grant, purpose: Purpose::Webhook, expires_at: old_until };
         replace_grant(conn, &terms, &terms.seal_secret(ring, &old.secret)).await?;
@@ -137,9 +138,4 @@ async fn keep(
 
 fn found(found: bool) -> Result<(), WebhookError> {
     if found { Ok(()) } else { Err(WebhookError::NoEndpoint) }
-}
-
-/// As the database keeps it: the seal is bound to it.
-fn in_micros(time: Timestamp) -> Timestamp {
-    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

@@ -123,3 +123,24 @@ async fn dates_that_have_passed_are_left_out_of_a_run() {
         }
     }
 }
+
+/// A caller with very many runs to judge is not before one with one.
+#[tokio::test]
+async fn runs_are_judged_in_turns_of_their_callers() {
+    let office = Office::open().await;
+    let many = office.watch(&monitor()).await;
+    let few = office.ask_as("another-key-0123456789", "POST", "/v1/monitors", Some(&monitor())).await.json();
+    let slots = "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, reason, decided_at)
+                 select tenant_id, monitor_id, now() - n * interval '1 hour', 'schedule', 'failed', 'a test', now()
+                 from monitors, generate_series(1, case when monitor_id = $1 then 1000 else 1 end) n";
+    let many = many.parse::<farescan::ids::MonitorId>().unwrap().uuid();
+    sqlx::query(slots).bind(many).execute(office.db.pool()).await.unwrap();
+    assert_eq!(office.tick(Timestamp::now()).await.judged, 200);
+    let judged: Vec<(uuid::Uuid, i64)> =
+        sqlx::query_as("select monitor_id, count(*) from monitor_slots where judged_at is not null group by 1 order by 2")
+            .fetch_all(office.db.pool())
+            .await
+            .unwrap();
+    let few = few["id"].as_str().unwrap().parse::<farescan::ids::MonitorId>().unwrap().uuid();
+    assert_eq!(judged, [(few, 1), (many, 199)]);
+}

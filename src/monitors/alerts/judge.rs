@@ -14,6 +14,7 @@ use super::state::States;
 use super::store;
 use super::verdicts::Verdicts;
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
+use crate::db;
 use crate::ids::{MonitorId, TenantId};
 use crate::monitors::store::Run as Slot;
 use crate::scans::cells;
@@ -58,7 +59,7 @@ pub(in crate::monitors) async fn judge(conn: &mut PgConnection, slot: &Slot, now
     };
     let kept = store::states(conn, slot.tenant, slot.monitor).await?;
     // As exact as the table keeps it: cursors name it.
-    let fired_at = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
+    let fired_at = db::kept_time(now);
     let of = Of { monitor: slot.monitor, name: monitor.name, slot: slot.slot, kind: slot.kind, scan: slot.scan, fired_at };
     let until = Instant::now() + MOST_TIME;
     // Thousands of cells for each of twenty rules: not on a thread that others' requests wait for.

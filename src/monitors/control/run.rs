@@ -1,6 +1,5 @@
 //! Running a monitor now.
 
-use jiff::Timestamp;
 use serde_json::Map;
 
 use crate::config::PaceConfig;
@@ -43,8 +42,7 @@ pub async fn run(
     }
     let zone_gone = || invalid(format!("the time zone {} is not known to this service any more", monitor.timezone));
     let schedule = Schedule::read(&monitor.cron, &monitor.timezone).ok_or_else(zone_gone)?;
-    // As the database keeps it.
-    let slot = Timestamp::from_microsecond(desk.now.as_microsecond()).unwrap_or(desk.now);
+    let slot = db::kept_time(desk.now);
     let run = Start { tenant, id, monitor: &monitor, schedule: &schedule, slot };
     let answer = start(&mut tx, desk, pace, &run).await.map_err(|not| match not {
         NotStarted::CannotBe(faults) => invalid(format!("its scan cannot be made any more: {faults}")),

@@ -137,14 +137,14 @@ pub(in crate::monitors) struct Run {
     pub(in crate::monitors) scan: Option<ScanId>,
 }
 
-/// Slots that can be judged, the oldest first.
+/// Slots that can be judged: of each caller one after the other, the oldest first, so that who has many is before nobody.
 pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Result<Vec<Run>> {
     let rows = sqlx::query!(
         r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
-         from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
-         where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
-           and (s.scan_id is null or c.finished_at is not null)
-         order by s.slot limit $1"#,
+           from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
+           where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
+             and (s.scan_id is null or c.finished_at is not null)
+           order by row_number() over (partition by s.tenant_id order by s.slot), s.slot limit $1"#,
         most
     )
     .fetch_all(pool)
