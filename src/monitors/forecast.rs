@@ -1,4 +1,5 @@
-//! What the month that begins with the next slot takes and costs: of a schedule for a season, a month in season. Not here: the plans' prices (`scans::preview`).
+//! What the month that begins with the next slot takes and costs: of a schedule for a season, a month in season. Not here: what a ceiling
+//! lets begin (`ceiling`), the plans' prices (`scans::preview`).
 
 use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgConnection;

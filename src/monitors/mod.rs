@@ -9,8 +9,8 @@
 //!
 //! However many processes tick, a slot is decided once: its row in `monitor_slots` and its scan are of one commit, made under the
 //! monitor's lock. Locks come in this order: the tenant's key, the monitor, and then those of an order (`scans`). Pure: when slots come
-//! ([`schedule`]), relative dates ([`relative`]) and passed ones (`passed`), what a month takes (`ceiling`, [`forecast`]). Not here: carrying out a scan (`queue`), HTTP
-//! (`http`).
+//! ([`schedule`]), relative dates ([`relative`]) and passed ones (`passed`), what a month takes (`ceiling`, [`forecast`]). Not here: carrying
+//! out a scan (`queue`), HTTP (`http`).
 
 pub mod alerts;
 mod ceiling;

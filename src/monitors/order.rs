@@ -42,13 +42,15 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
         faults.push(fault);
     }
     let next_slot = schedule.as_ref().and_then(|schedule| schedule.after(now));
-    faults.merge(too_long(body.get("scan")).map(Faults::from).unwrap_or_default());
+    if let Some(fault) = body.get("scan").and_then(too_long) {
+        faults.push(fault);
+    }
     let plan = body.get("scan").and_then(Value::as_object).and_then(|scan| {
         let slot = next_slot.unwrap_or(now);
-        let utc = Schedule::read("0 0 * * *", "UTC");
-        let order = order(scan, schedule.as_ref().or(utc.as_ref())?, slot);
-        let date = schedule.as_ref().or(utc.as_ref())?.date(slot);
-        plan(&order, earliest_today(now.max(slot))).map_err(|wrong| faults.merge(of_scan(wrong, scan, date))).ok()
+        let schedule = schedule.clone().or_else(|| Schedule::read("0 0 * * *", "UTC"))?;
+        plan(&order(scan, &schedule, slot), earliest_today(now.max(slot)))
+            .map_err(|wrong| faults.merge(of_scan(wrong, scan, schedule.date(slot))))
+            .ok()
     });
     if let (Some(scan), Some(rules)) = (body.get("scan").and_then(Value::as_object), body.get("alerts").and_then(Value::as_array))
     {
@@ -72,8 +74,8 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
 }
 
 /// A monitor is kept, listed and read for each of its slots: longer than any that is meant, its scan is refused.
-fn too_long(scan: Option<&Value>) -> Option<Fault> {
-    let bytes = scan?.to_string().len();
+fn too_long(scan: &Value) -> Option<Fault> {
+    let bytes = scan.to_string().len();
     (bytes > MAX_SCAN_BYTES).then(|| Fault {
         path: "scan".to_owned(),
         held: Some(format!("{bytes} bytes of JSON")),
@@ -158,8 +160,7 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
 
 /// What is wrong with a scan that compares markets by one price each: the first rule that could never fire is named.
 fn sampled_once(rules: &[Value], scan: &Map<String, Value>) -> Option<Fault> {
-    let sweep = scan.get("sweep").and_then(Value::as_object).and_then(|sweep| sweep.get("samples"));
-    let samples = match sweep {
+    let samples = match scan.get("sweep").and_then(|sweep| sweep.get("samples")) {
         None | Some(Value::Null) => 1,
         Some(samples) => Samples::read(samples).ok()?.get(),
     };

@@ -182,10 +182,7 @@ pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&
         observed_at: call.ended_at,
         best: best.map(|offer| SeenPrice {
             price: offer.price,
-            // What was not asked for: of a place which hotel, of a hotel which room.
-            seller: if matches!(request, Request::HotelSearch(_)) { &offer.hotel } else { &offer.carrier_or_room }
-                .as_ref()
-                .map(|text| storable(text)),
+            seller: seller(request, offer).map(storable),
             band_low: offer.band_low,
             band_high: offer.band_high,
             verdict: offer.verdict,
@@ -194,6 +191,14 @@ pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&
         status: call.search_status?,
         reason: call.reason.clone(),
     })
+}
+
+/// What was not asked for: of a place which hotel, of a hotel which room.
+fn seller<'a>(request: &Request, offer: &'a Offer) -> Option<&'a str> {
+    match request {
+        Request::HotelSearch(_) => offer.hotel.as_deref(),
+        _ => offer.carrier_or_room.as_deref(),
+    }
 }
 
 fn compressed(text: &[u8]) -> Option<Bytes> {
