@@ -11,6 +11,7 @@ mod progress;
 mod render;
 mod sandbox;
 mod serve;
+mod tenants;
 mod worker;
 
 use std::process::ExitCode;
@@ -41,6 +42,9 @@ enum Command {
     /// Make and renew the master key
     #[command(subcommand)]
     Keys(keys::Keys),
+    /// Look after callers: move one to another installation
+    #[command(subcommand)]
+    Tenants(tenants::Tenants),
     /// Look at the settings
     #[command(subcommand)]
     Config(config::Config),
@@ -68,6 +72,7 @@ impl Cli {
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Migrate(args) => migrate::run(args).await,
             Command::Keys(keys) => keys::run(keys).await,
+            Command::Tenants(tenants) => tenants::run(tenants).await,
             Command::Config(config) => config::run(&config),
             Command::Healthcheck(args) => healthcheck::run(args).await,
         };

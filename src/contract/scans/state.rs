@@ -49,6 +49,8 @@ words! {
         KeyExpired = "key_expired",
         /// The marketplace fails every call.
         UpstreamDown = "upstream_down",
+        /// The operator moves the caller's work to another installation; it goes on there by itself.
+        Moving = "moving",
     }
 }
 

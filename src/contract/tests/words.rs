@@ -37,7 +37,7 @@ fn the_words_of_the_wire() {
         VerifyReason: "subscribed" "not_subscribed" "invalid_key" "quota_exhausted";
         ScanStatus: "queued" "running" "paused" "completed" "incomplete" "cancelled";
         PauseReason: "by_caller" "rate_limited" "quota_exhausted" "key_rejected" "not_subscribed" "budget_spent"
-            "reserve_reached" "key_expired" "upstream_down";
+            "reserve_reached" "key_expired" "upstream_down" "moving";
         ItemState: "pending" "running" "done" "failed" "cancelled" "skipped";
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
