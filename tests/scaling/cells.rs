@@ -147,7 +147,10 @@ async fn a_moved_caller_goes_on_in_the_other_cell() {
     }
     let seen_after = cells.get(1, history).await.1["data"].as_array().unwrap().clone();
     let kept = |row: &&Value| seen_after.contains(row);
-    assert_eq!(seen_before["data"].as_array().unwrap().iter().filter(kept).count(), seen_before["data"].as_array().unwrap().len());
+    assert_eq!(
+        seen_before["data"].as_array().unwrap().iter().filter(kept).count(),
+        seen_before["data"].as_array().unwrap().len()
+    );
     let asked = cells.asked("LHR");
     assert_eq!((asked.len(), asked.values().max()), (40, Some(&1)), "each date is asked once: {asked:?}");
 
@@ -201,7 +204,8 @@ async fn a_caller_that_the_target_could_not_serve_stays() {
     // The target works for it: as a restored backup would.
     let busy = "insert into tenants (tenant_id, created_at) values ($1, now())";
     sqlx::query(busy).bind(cells.tenant.uuid()).execute(cells.stages[1].pool()).await.unwrap();
-    let lane = "insert into lanes (tenant_id, api, emission, burst, max_in_flight, start_per_minute, start_in_flight, learned_in_flight)
+    let lane =
+        "insert into lanes (tenant_id, api, emission, burst, max_in_flight, start_per_minute, start_in_flight, learned_in_flight)
                 values ($1, 'flights', '1 s', 1, 1, 60, 1, 1)";
     sqlx::query(lane).bind(cells.tenant.uuid()).execute(cells.stages[1].pool()).await.unwrap();
     let said = refused(moving(cells.tenant, here, there, &ring_text()));

@@ -36,7 +36,8 @@ pub const TABLES: &[&str] = &[
 ];
 
 /// Tables with a partition for each month, and the column that it goes by.
-const PARTITIONED: [(&str, &str); 3] = [("answers", "observed_at"), ("observations", "observed_at"), ("observed_days", "begins_at")];
+const PARTITIONED: [(&str, &str); 3] =
+    [("answers", "observed_at"), ("observations", "observed_at"), ("observed_days", "begins_at")];
 
 pub(super) async fn exists(pool: &PgPool, tenant: TenantId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(r#"select exists (select from tenants where tenant_id = $1) as "exists!""#, tenant.uuid())
