@@ -52,7 +52,8 @@
 //! 6. One caller's 10,000 items do not delay another's five.
 //! 7. The gateway answers while the database is down.
 //! 8. Every list, body, fan-out, wait and retry has a named bound.
-//! 9. Lanes and leases go by the database's clock alone; everything else takes the time as an argument.
+//! 9. Lanes, leases, slots, expiry and retention go by the database's clock alone; everything else takes the time as an argument. A
+//!    process whose clock differs from the database's by more than 5 s does not work ([`db::clock`]).
 //!
 //! # Who may use whom
 //!

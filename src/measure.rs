@@ -22,6 +22,7 @@ const BATCH_SIZE: &str = "farescan_queue_batch_size";
 const WAITING: &str = "farescan_answers_waiting";
 const TRIES: &str = "farescan_webhook_tries_total";
 const LEASE: &str = "farescan_lease_renewed_timestamp_seconds";
+const CLOCK: &str = "farescan_clock_ahead_seconds";
 const POOL: &str = "farescan_database_connections";
 const POOL_MOST: &str = "farescan_database_connections_max";
 
@@ -79,6 +80,7 @@ fn describe() {
     describe_gauge!(WAITING, "Paid answers that are not stored yet");
     describe_counter!(TRIES, "Tries to deliver to webhooks, by what came of them");
     describe_gauge!(LEASE, "When this worker's lease was last renewed; half a lease later no call begins");
+    describe_gauge!(CLOCK, "How far this process's clock is ahead of the database's; behind: negative");
     describe_gauge!(POOL, "Connections of this process's pool, by state");
     describe_gauge!(POOL_MOST, "Connections that this process's pool may hold");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -196,6 +198,11 @@ pub fn webhook_try(outcome: &'static str) {
 pub fn lease_renewed() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     gauge!(LEASE).set(now.as_secs_f64());
+}
+
+/// This process's clock was compared with the database's.
+pub fn clock_ahead(seconds: f64) {
+    gauge!(CLOCK).set(seconds);
 }
 
 /// What the pool holds now; looked at when somebody asks.

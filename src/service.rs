@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use jiff::Timestamp;
 use secrecy::ExposeSecret;
 use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
+use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::measure;
@@ -53,6 +53,8 @@ pub struct Settings {
     pub webhooks: WebhookConfig,
     /// `None`: no worker in this process.
     pub worker: Option<WorkerConfig>,
+    /// The clock of the process; a test gives another.
+    pub clock: Clock,
 }
 
 /// Why a service does not start, or ends before it was told to.
@@ -125,6 +127,7 @@ impl Service {
         let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
             .with_limits(&settings.limits)
             .with_guard(guard)
+            .with_clock(settings.clock.clone())
             .ending_with(stop.clone());
         if let Some(reads) = database.reads() {
             app = app.with_reads(reads.clone());
@@ -137,7 +140,8 @@ impl Service {
         }
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;
-        let prepared = prepared(database.pool(), ring.as_deref()).await?;
+        let clock = settings.clock;
+        let prepared = prepared(database.pool(), ring.as_deref(), &clock).await?;
         let mut parts = JoinSet::new();
         let address = match &settings.http {
             Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
@@ -147,19 +151,18 @@ impl Service {
         let pool = database.pool().clone();
         let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
-            if !prepared && !prepare(&pool, ring.as_deref(), &stopped).await? {
+            if !prepared && !prepare(&pool, ring.as_deref(), &clock, &stopped).await? {
                 return Ok(());
             }
-            match (worker, ring) {
-                (Some(config), Some(ring)) => {
-                    let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
-                    Box::pin(work(WorkerDeps { pool, ring, upstream, config }, sender, ticker, stopped)).await
-                }
-                _ => {
-                    stopped.cancelled().await;
-                    Ok(())
-                }
-            }
+            let comparing = clock.keep_compared(&pool, &stopped);
+            let (Some(config), Some(ring)) = (worker, ring) else {
+                comparing.await;
+                return Ok(());
+            };
+            let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
+            let deps = WorkerDeps { pool: pool.clone(), ring, upstream, config };
+            let (ended, ()) = tokio::join!(work_while_right(deps, sender, ticker, &clock, &stopped), comparing);
+            ended
         });
         Ok(Self { address, database, stop, parts, admin })
     }
@@ -243,6 +246,31 @@ pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Op
     }
 }
 
+/// Works while the clock is right. When it is not, calls in flight end and are recorded, and the rest waits.
+async fn work_while_right(
+    deps: WorkerDeps,
+    sender: Sender,
+    ticker: Ticker,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> Result<(), ServiceError> {
+    while stop.run_until_cancelled(clock.until(true)).await.is_some() {
+        let until_wrong = stop.child_token();
+        let working = async {
+            let ended = Box::pin(work(deps.clone(), sender.clone(), ticker.clone(), until_wrong.clone())).await;
+            until_wrong.cancel();
+            ended
+        };
+        let watching = async {
+            clock.until(false).await;
+            until_wrong.cancel();
+        };
+        let (ended, _) = tokio::join!(working, until_wrong.run_until_cancelled(watching));
+        ended?;
+    }
+    Ok(())
+}
+
 /// The worker, and beside it the tick of the monitors and the deliverer of webhooks: where the first ends, the others do.
 async fn work(deps: WorkerDeps, sender: Sender, ticker: Ticker, stop: CancellationToken) -> Result<(), ServiceError> {
     let beside = stop.child_token();
@@ -273,13 +301,13 @@ fn with_spool(
 }
 
 /// Brings the database up to date, however long it takes to answer; `false`: told to stop before that.
-async fn prepare(pool: &PgPool, ring: Option<&Keyring>, stop: &CancellationToken) -> Result<bool, ServiceError> {
+async fn prepare(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock, stop: &CancellationToken) -> Result<bool, ServiceError> {
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(false),
             () = tokio::time::sleep(DATABASE_RETRY) => {}
         }
-        if prepared(pool, ring).await? {
+        if prepared(pool, ring, clock).await? {
             tracing::info!("the database answers");
             return Ok(true);
         }
@@ -287,8 +315,8 @@ async fn prepare(pool: &PgPool, ring: Option<&Keyring>, stop: &CancellationToken
 }
 
 /// Tries once; `false`: the database is away.
-async fn prepared(pool: &PgPool, ring: Option<&Keyring>) -> Result<bool, ServiceError> {
-    match ready(pool, ring).await {
+async fn prepared(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock) -> Result<bool, ServiceError> {
+    match ready(pool, ring, clock).await {
         Ok(()) => Ok(true),
         Err(failure) if is_passing(&failure) => {
             tracing::warn!(%failure, "the database is away; the gateway works without it, scans wait");
@@ -298,10 +326,14 @@ async fn prepared(pool: &PgPool, ring: Option<&Keyring>) -> Result<bool, Service
     }
 }
 
-async fn ready(pool: &PgPool, ring: Option<&Keyring>) -> Result<(), ServiceError> {
+async fn ready(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock) -> Result<(), ServiceError> {
     db::migrate(pool).await?;
     // Before the first answer can come: after months at rest there may be none for today.
-    retain::make_ahead(pool, Timestamp::now()).await.map_err(DbError::from)?;
+    let made = async {
+        clock.compare(pool).await?;
+        retain::make_ahead(pool, DatabaseTime::read(pool).await?.now()).await
+    };
+    made.await.map_err(DbError::from)?;
     if let Some(ring) = ring {
         check_ring(pool, ring).await?;
     }

@@ -145,3 +145,27 @@ fn sql_is_only_in_stores_the_queue_and_db() {
         assert!(!holds || may, "{} holds SQL", path.display());
     }
 }
+
+/// Where this process's clock is asked, and why that is right there.
+const OWN_CLOCK: &[(&str, &str)] = &[
+    ("db/clock.rs", "compares it with the database's"),
+    ("queue/begin.rs", "when a call began"),
+    ("queue/call.rs", "when a call began and ended"),
+    ("queue/record.rs", "when a call was recorded"),
+    ("queue/give_up.rs", "when a call was given up"),
+    ("webhooks/run.rs", "when a delivery was tried"),
+    ("sandbox/server.rs", "the marketplace's own"),
+    ("cli/demo/mod.rs", "the day of its searches"),
+    ("cli/keys/new.rs", "the name of a key"),
+];
+
+/// Partitions, expiry, slots and upkeep are decided for all processes: they go by `db::clock::DatabaseTime`.
+#[test]
+fn only_what_a_process_notes_of_itself_goes_by_its_clock() {
+    for (path, text) in sources() {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let asks = code.lines().any(|line| line.contains("Timestamp::now") && !line.trim_start().starts_with("//"));
+        let may = OWN_CLOCK.iter().any(|(file, _)| path.ends_with(file)) || path.ends_with("tests.rs");
+        assert!(!asks || may, "{} asks the process's clock", path.display());
+    }
+}

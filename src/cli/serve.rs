@@ -12,6 +12,7 @@ use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig,
     WorkerConfig,
 };
+use crate::db::clock::Clock;
 use crate::sandbox::{self, SandboxOptions};
 use crate::service::{Service, Settings};
 use crate::telemetry;
@@ -69,6 +70,7 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         pace: args.pace,
         webhooks: args.webhooks,
         worker: (!args.no_worker).then_some(args.worker),
+        clock: Clock::default(),
     };
     let service = Service::start(settings, stop.clone()).await?;
     tokio::spawn(end_signal(stop));

@@ -7,6 +7,7 @@ use super::serve::end_signal;
 use crate::config::{
     AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
+use crate::db::clock::Clock;
 use crate::service::{Service, Settings};
 use crate::telemetry;
 
@@ -42,6 +43,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         pace: PaceConfig::default(),
         webhooks: args.webhooks,
         worker: Some(args.worker),
+        clock: Clock::default(),
     };
     let stop = CancellationToken::new();
     let service = Service::start(settings, stop.clone()).await?;

@@ -2,6 +2,7 @@
 //!
 //! No table is named here. Statements over farescan's tables stand in the `store.rs` files and in `queue`.
 
+pub mod clock;
 pub mod embedded;
 
 use std::path::{Path, PathBuf};

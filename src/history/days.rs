@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::look::{Look, pack};
 use super::store::days::{self, PackedDay, Unpacked};
 use crate::db;
+use crate::db::clock::DatabaseTime;
 
 /// Looks of one transaction, unless a day alone has more: some tenths of a second, in which nobody else can put in what he saw of the product.
 const PASS: i64 = 20_000;
@@ -24,7 +25,8 @@ const PASS: i64 = 20_000;
 pub async fn keep_packed(pool: PgPool, every: Duration, stop: CancellationToken) {
     let packing = async {
         loop {
-            match pack_passed(&pool, Timestamp::now()).await {
+            let packed = async { pack_passed(&pool, DatabaseTime::read(&pool).await?.now()).await };
+            match packed.await {
                 Ok(0) => {}
                 Ok(packed) => tracing::debug!(packed, "days of the history were packed"),
                 Err(error) => tracing::warn!(%error, "days of the history were not all packed; the next pass goes on"),

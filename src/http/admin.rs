@@ -17,19 +17,20 @@ use crate::{db, measure};
 /// The text format of Prometheus.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `GET /readyz`: it can take stored work. The database answers, its schema is this program's, and the process was not told to end. The
-/// gateway's searches work without any of that but the last.
+/// `GET /readyz`: it can take stored work. The database answers, its schema is this program's, the process's clock is right, and it was not told
+/// to end. The gateway's searches work without any of that but the last.
 pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, ApiError> {
     if app.stop.is_cancelled() {
         return Err(ApiError::new(ErrorType::Unavailable, "this process is ending: it takes no new work"));
     }
-    if db::is_migrated(app.pool()?).await? {
-        return Ok(Json(Health::ok()));
+    if !db::is_migrated(app.pool()?).await? {
+        return Err(ApiError::new(
+            ErrorType::Unavailable,
+            "the database's tables are not this version's yet: `farescan migrate` makes them so",
+        ));
     }
-    Err(ApiError::new(
-        ErrorType::Unavailable,
-        "the database's tables are not this version's yet: `farescan migrate` makes them so",
-    ))
+    app.now()?;
+    Ok(Json(Health::ok()))
 }
 
 /// `GET /metrics`: what `crate::measure` holds, and the pool as it is now.

@@ -35,6 +35,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::get;
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
@@ -50,6 +51,8 @@ use self::error::ApiError;
 use self::limits::Limits;
 pub use self::serve::serve;
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
+use crate::contract::ErrorType;
+use crate::db::clock::Clock;
 use crate::measure;
 use crate::queue::charge::{Charges, Spent};
 use crate::scans::watch::Watch;
@@ -73,6 +76,7 @@ pub struct AppState {
     guard: Guard,
     /// Cancelled when the process was told to end.
     pub(crate) stop: CancellationToken,
+    clock: Clock,
 }
 
 /// What the companion routes need beside the database. A service that may not hold keys has none and takes no orders.
@@ -100,6 +104,7 @@ impl AppState {
             limits: None,
             guard: Guard::new(&WebhookConfig::default()),
             stop: CancellationToken::new(),
+            clock: Clock::default(),
         }
     }
 
@@ -131,6 +136,20 @@ impl AppState {
     #[must_use]
     pub fn ending_with(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
+    }
+
+    /// The same state of a service that tells the time by `clock`.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The time, for what is stored.
+    ///
+    /// # Errors
+    /// 503 `unavailable` while this process's clock is wrong.
+    fn now(&self) -> Result<Timestamp, ApiError> {
+        self.clock.now().map_err(|apart| ApiError::new(ErrorType::Unavailable, apart.to_string()))
     }
 
     /// Counts a request to our own routes against its caller.

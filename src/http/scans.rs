@@ -10,7 +10,6 @@ use axum::extract::{Path, State};
 use axum::http::header::{LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use jiff::Timestamp;
 use std::time::Duration;
 
 use super::AppState;
@@ -29,7 +28,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Where the caller's orders are taken.
 pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
     let custody = app.custody()?;
-    Ok(Desk { pool: app.pool()?, ring: &custody.ring, key: &caller.key, now: Timestamp::now() })
+    Ok(Desk { pool: app.pool()?, ring: &custody.ring, key: &caller.key, now: app.now()? })
 }
 
 /// The caller as a tenant; `None`: nothing was ever ordered with this key.

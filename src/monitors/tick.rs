@@ -1,6 +1,7 @@
 //! The tick: slots that are due are decided, and beside that runs that have ended are judged. Any number of processes do it at once.
 //!
-//! Here: the passes again and again, and what wakes them. Slots and runs are calendar times: a pass is given a clock. Every pass is bounded;
+//! Here: the passes again and again, and what wakes them. Slots and runs are calendar times: a pass is given a clock, and `run`
+//! gives it the database's, so that no slot is decided before its time because one machine's clock is ahead. Every pass is bounded;
 //! what is left waits for the next. Not here: what becomes of a slot (`decide`), which runs are judged when (`judge`).
 
 mod decide;
@@ -10,9 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, TryFutureExt as _};
-use jiff::Timestamp;
 use sqlx::PgPool;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
@@ -22,6 +22,7 @@ pub use decide::Decided;
 pub use judge::Judged;
 
 use crate::config::PaceConfig;
+use crate::db::clock::DatabaseTime;
 use crate::ids::MonitorId;
 use crate::tenants::Keyring;
 
@@ -50,9 +51,19 @@ pub struct Ticker {
 pub async fn run(ticker: Ticker, stop: CancellationToken) {
     let wake = Wake::default();
     let deciding = again_and_again(&stop, &wake.slots, || {
-        ticker.decide_due(Timestamp::now).map_ok(|pass| pass.sleep(Timestamp::now())).boxed()
+        async {
+            let time = DatabaseTime::read(&ticker.pool).await?;
+            Ok(ticker.decide_due(|| time.now()).await?.sleep(time.now()))
+        }
+        .boxed()
     });
-    let judging = again_and_again(&stop, &wake.runs, || ticker.judge_ended(Timestamp::now).map_ok(|pass| pass.sleep()).boxed());
+    let judging = again_and_again(&stop, &wake.runs, || {
+        async {
+            let time = DatabaseTime::read(&ticker.pool).await?;
+            Ok(ticker.judge_ended(|| time.now()).await?.sleep())
+        }
+        .boxed()
+    });
     tokio::select! {
         ((), ()) = async { tokio::join!(deciding, judging) } => {}
         () = listen(&ticker.pool, &wake) => {}

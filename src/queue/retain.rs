@@ -15,17 +15,21 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::RetentionConfig;
+use crate::db::clock::DatabaseTime;
 use crate::ids::{ScanId, TenantId};
 use crate::scans::ScanError;
 use crate::scans::control::delete;
 
 /// Partitions are there this many months before they are needed.
 const MONTHS_AHEAD: i32 = 2;
-/// The most scans of one pass, and how long it may go on with them.
+/// The most scans that are looked up at once, and how long a pass may go on with them.
 const SCANS: i64 = 200;
 const SCANS_TIME: Duration = Duration::from_secs(10);
 /// The most alerts, and the most slots, of one pass.
 const ROWS: i64 = 5_000;
+
+/// After a pass that took something away: there may be more.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a pass took away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,21 +48,27 @@ pub struct Retired {
 pub(super) async fn run(pool: PgPool, config: RetentionConfig, stop: CancellationToken) {
     let keeping = async {
         loop {
-            let now = Timestamp::now();
-            if let Err(error) = make_ahead(&pool, now).await {
-                tracing::error!(%error, "partitions could not be made ahead; it is tried again");
-            }
-            match retire(&pool, &config, now).await {
-                Ok(retired) if retired == Retired::default() => {}
-                Ok(Retired { partitions, scans, alerts, slots }) => {
-                    tracing::info!(?partitions, scans, alerts, slots, "what is too old was taken away");
-                }
-                Err(error) => tracing::warn!(%error, "what is too old was not all taken away; the next pass goes on"),
-            }
-            sleep(config.upkeep()).await;
+            let passed = pass(&pool, &config).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "what is too old was not all taken away; the next pass goes on");
+                Retired::default()
+            });
+            sleep(if passed == Retired::default() { config.upkeep() } else { AGAIN }).await;
         }
     };
     stop.run_until_cancelled(keeping).await;
+}
+
+async fn pass(pool: &PgPool, config: &RetentionConfig) -> sqlx::Result<Retired> {
+    let now = DatabaseTime::read(pool).await?.now();
+    if let Err(error) = make_ahead(pool, now).await {
+        tracing::error!(%error, "partitions could not be made ahead; it is tried again");
+    }
+    let retired = retire(pool, config, now).await?;
+    if retired != Retired::default() {
+        let Retired { partitions, scans, alerts, slots } = &retired;
+        tracing::info!(?partitions, scans, alerts, slots, "what is too old was taken away");
+    }
+    Ok(retired)
 }
 
 /// Makes the partitions of this month and the next ones, where they are not there yet.
@@ -192,23 +202,28 @@ async fn drop_off(conn: &mut PgConnection, partition: &str) -> sqlx::Result<()> 
 /// Deletes scans that ended before a time, each as its caller would. What they had cost stays in the usage, what they saw in the history.
 async fn delete_ended(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
     let (until, mut deleted) = (Instant::now() + SCANS_TIME, 0);
-    let old = sqlx::query!(
-        r#"select tenant_id, scan_id from scans where finished_at < $1 order by finished_at limit $2"#,
-        before.to_sqlx() as _,
-        SCANS
-    );
-    for scan in old.fetch_all(pool).await? {
-        if Instant::now() >= until {
-            break;
+    loop {
+        let before_these = deleted;
+        let old = sqlx::query!(
+            r#"select tenant_id, scan_id from scans where finished_at < $1 order by finished_at limit $2"#,
+            before.to_sqlx() as _,
+            SCANS
+        );
+        for scan in old.fetch_all(pool).await? {
+            if Instant::now() >= until {
+                return Ok(deleted);
+            }
+            match delete::ended(pool, TenantId::from(scan.tenant_id), ScanId::from(scan.scan_id)).await {
+                Ok(()) => deleted += 1,
+                Err(ScanError::Database(error)) => return Err(error),
+                // Its caller was first, or has it run again.
+                Err(_) => {}
+            }
         }
-        match delete::ended(pool, TenantId::from(scan.tenant_id), ScanId::from(scan.scan_id)).await {
-            Ok(()) => deleted += 1,
-            Err(ScanError::Database(error)) => return Err(error),
-            // Its caller was first, or has it run again.
-            Err(_) => {}
+        if deleted == before_these {
+            return Ok(deleted);
         }
     }
-    Ok(deleted)
 }
 
 /// Deletes alerts that fired before a time. Waits for no lock, as does the next: whoever deletes a monitor has its rows in another order.

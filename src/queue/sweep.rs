@@ -17,6 +17,7 @@ use super::hold::{Cause, hold_scan};
 use super::lease::Lease;
 use super::store;
 use crate::db;
+use crate::db::clock::DatabaseTime;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::scans::two_phase;
 use crate::tenants;
@@ -75,8 +76,9 @@ impl Sweep {
         if !mine.fetch_one(&mut *guard).await? {
             return Ok(());
         }
-        self.release_retries().await?;
-        two_phase::begin_due(&self.pool, Timestamp::now()).await?;
+        let now = DatabaseTime::read(&mut *guard).await?.now();
+        self.release_retries(now).await?;
+        two_phase::begin_due(&self.pool, now).await?;
         if is_due(self.last_count, COUNT) {
             sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
             self.last_count = Some(Instant::now());
@@ -86,22 +88,17 @@ impl Sweep {
             self.last_look = Some(Instant::now());
         }
         if is_due(self.last_upkeep, UPKEEP) {
-            self.upkeep().await?;
+            self.upkeep(now).await?;
             self.last_upkeep = Some(Instant::now());
         }
         guard.rollback().await
     }
 
-    async fn release_retries(&self) -> sqlx::Result<()> {
+    async fn release_retries(&self, now: Timestamp) -> sqlx::Result<()> {
         let lanes = sqlx::query!(r#"select tenant_id as "tenant_id!", api as "api!" from lanes_with_due_retries($1)"#, PASS);
         for lane in lanes.fetch_all(&self.pool).await? {
-            let released = sqlx::query!(
-                "select from release_delayed($1, $2, $3, $4)",
-                Timestamp::now().to_sqlx() as _,
-                lane.tenant_id,
-                lane.api,
-                PASS
-            );
+            let released =
+                sqlx::query!("select from release_delayed($1, $2, $3, $4)", now.to_sqlx() as _, lane.tenant_id, lane.api, PASS);
             released.execute(&self.pool).await?;
         }
         Ok(())
@@ -119,8 +116,7 @@ impl Sweep {
         Ok(())
     }
 
-    async fn upkeep(&self) -> sqlx::Result<()> {
-        let now = Timestamp::now();
+    async fn upkeep(&self, now: Timestamp) -> sqlx::Result<()> {
         sqlx::query!(
             "delete from idempotency_keys where ctid = any (array(select ctid from idempotency_keys where created_at < $1 limit $2))",
             (now - ORDERS_KEPT).to_sqlx() as _,

@@ -19,6 +19,7 @@ use super::send::{Ended, Message, Sender};
 use super::sign::Secret;
 use super::store::{self, Taken};
 use crate::contract::webhooks::TryError;
+use crate::db::clock::DatabaseTime;
 use crate::measure;
 use crate::tenants::{GrantError, Keyring, open_secrets};
 
@@ -205,8 +206,11 @@ async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
 /// Removes what is too old, some at a time. Several processes at once do it sooner, and no harm.
 async fn upkeep(pool: &PgPool) {
     loop {
-        let before = Timestamp::now().checked_sub(KEPT).unwrap_or(Timestamp::MIN);
-        match store::remove_ended(pool, before, UPKEEP_PASS).await {
+        let removing = async {
+            let now = DatabaseTime::read(pool).await?.now();
+            store::remove_ended(pool, now.checked_sub(KEPT).unwrap_or(Timestamp::MIN), UPKEEP_PASS).await
+        };
+        match removing.await {
             Ok(removed) if removed == UPKEEP_PASS.unsigned_abs() => sleep(AWAY_PAUSE).await,
             Ok(_) => sleep(UPKEEP).await,
             Err(error) => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farescan::config::{AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, WebhookConfig};
+use farescan::db::clock::Clock;
 use farescan::db::{self, Database};
 use farescan::scans::watch::WatchSettings;
 use farescan::service::{Service, Settings};
@@ -101,6 +102,7 @@ async fn a_service_that_stops_ends_its_streams() {
         pace: PaceConfig::default(),
         webhooks: WebhookConfig::default(),
         worker: None,
+        clock: Clock::default(),
     };
     let stop = CancellationToken::new();
     let service = Service::start(settings, stop.clone()).await.unwrap();

@@ -18,6 +18,7 @@ use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig,
     WorkerConfig,
 };
+use crate::db::clock::Clock;
 use crate::db::embedded::default_home;
 use crate::sandbox::SandboxOptions;
 use crate::service::{Service, Settings};
@@ -96,6 +97,7 @@ async fn start(mut args: Args, stop: &CancellationToken) -> Result<Service, Fail
         pace: PaceConfig { flights_per_minute: PER_MINUTE, hotels_per_minute: PER_MINUTE, ..PaceConfig::default() },
         webhooks: WebhookConfig::default(),
         worker: Some(WorkerConfig::default()),
+        clock: Clock::default(),
     };
     Ok(Service::start(settings, stop.clone()).await?)
 }

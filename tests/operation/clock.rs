@@ -1,0 +1,216 @@
+//! Machines whose clocks are wrong, beside one whose clock is right, on one database.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use farescan::config::{
+    AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, RetentionConfig, WebhookConfig, WorkerConfig,
+};
+use farescan::db::clock::{Clock, DatabaseTime};
+use farescan::service::{Service, ServiceError, Settings};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, tz::TimeZone};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::db::TestDb;
+use crate::support::upstream::Upstream;
+use crate::worker::stage::{KEY, fares, ring_text};
+
+/// How long a condition is waited for that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The machine that is ahead has been set right.
+static IS_SET: AtomicBool = AtomicBool::new(false);
+
+fn days_ahead() -> Timestamp {
+    let ahead = if IS_SET.load(Ordering::Relaxed) { 0 } else { 150 * 24 };
+    Timestamp::now() + SignedDuration::from_hours(ahead)
+}
+
+fn hour_behind() -> Timestamp {
+    Timestamp::now() - SignedDuration::from_hours(1)
+}
+
+/// A whole service of this process, with a worker.
+struct Machine {
+    api: String,
+    admin: String,
+    http: reqwest::Client,
+    stop: CancellationToken,
+    running: JoinHandle<Result<(), ServiceError>>,
+}
+
+impl Machine {
+    async fn start(db: &TestDb, upstream: &Upstream, clock: Clock) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (any, admin) = ("127.0.0.1:0".parse().unwrap(), free.local_addr().unwrap());
+        drop(free);
+        let spool = tempfile::tempdir().unwrap().keep();
+        let settings = Settings {
+            http: Some(HttpConfig { listen: any }),
+            admin: AdminConfig { admin_listen: Some(admin) },
+            limits: LimitConfig::default(),
+            upstream: upstream.config(),
+            database: db.config(),
+            keys: KeysConfig { master_key: Some(ring_text().into()), master_key_file: None },
+            pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
+            webhooks: WebhookConfig::default(),
+            worker: Some(WorkerConfig {
+                lease_seconds: 2,
+                spool_dir: Some(spool),
+                retention: RetentionConfig { upkeep_seconds: 1, ..RetentionConfig::default() },
+                ..WorkerConfig::default()
+            }),
+            clock,
+        };
+        let stop = CancellationToken::new();
+        let service = Service::start(settings, stop.clone()).await.unwrap();
+        let api = format!("http://{}", service.address().unwrap());
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { api, admin: format!("http://{admin}"), http, stop, running: tokio::spawn(service.run()) }
+    }
+
+    async fn ready(&self) -> (u16, Value) {
+        let answer = self.http.get(format!("{}/readyz", self.admin)).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let answer = self.http.post(format!("{}{path}", self.api)).header("x-api-key", KEY).json(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Orders a scan and waits until it has ended.
+    async fn scan(&self, dates: i64) {
+        let (status, scan) = self.post("/v1/scans", &fares(dates)).await;
+        assert_eq!(status, 202, "{scan}");
+        let path = format!("{}/v1/scans/{}", self.api, scan["id"].as_str().unwrap());
+        until("the scan has ended", async || {
+            let answer = self.http.get(&path).header("x-api-key", KEY).send().await.unwrap();
+            answer.json::<Value>().await.unwrap()["status"] == "completed"
+        })
+        .await;
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.running.await.unwrap().unwrap();
+    }
+}
+
+async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
+/// What a wrong clock would take away or decide.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    partitions: Vec<String>,
+    answers: i64,
+    keys: i64,
+    /// Keys of repeated orders.
+    orders: i64,
+    slots: Vec<String>,
+    next_slot: String,
+}
+
+async fn held(pool: &PgPool) -> Held {
+    let count = async |sql: &'static str| sqlx::query_scalar(sql).fetch_one(pool).await.unwrap();
+    let list = async |sql: &'static str| sqlx::query_scalar::<_, String>(sql).fetch_all(pool).await.unwrap();
+    Held {
+        partitions: list(
+            "select c.relname::text from pg_inherits i join pg_class c on c.oid = i.inhrelid
+             where i.inhparent = 'answers'::regclass order by 1",
+        )
+        .await,
+        answers: count("select count(*) from answers").await,
+        keys: count("select count(*) from key_grants where wiped_at is null").await,
+        orders: count("select count(*) from idempotency_keys").await,
+        slots: list("select outcome from monitor_slots order by slot").await,
+        next_slot: list("select next_slot::text from monitors").await.concat(),
+    }
+}
+
+/// A monitor, a key that is held for it, answers of some months: there is something to lose.
+async fn furnish(pool: &PgPool, machine: &Machine) {
+    machine.scan(3).await;
+    let first = Timestamp::now().to_zoned(TimeZone::UTC).checked_sub(2.months()).unwrap().timestamp();
+    let made = sqlx::query("select make_partitions($1, 2)").bind(jiff_sqlx::Timestamp::from(first));
+    made.execute(pool).await.unwrap();
+    let monitor = json!({
+        "name": "a week ahead", "schedule": {"cron": "0 6 * * *", "timezone": "UTC"},
+        "scan": {"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}},
+    });
+    let (status, made) = machine.post("/v1/monitors", &monitor).await;
+    assert_eq!(status, 201, "{made}");
+    // Whatever the time of day: no slot comes in the time of a test.
+    let sql = "update monitors set next_slot = date_trunc('hour', clock_timestamp()) + interval '12 hours'";
+    sqlx::query(sql).execute(pool).await.unwrap();
+}
+
+/// One machine is 150 days ahead, one an hour behind, one is right.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_with_a_wrong_clock_decides_nothing() {
+    let (db, upstream) = (TestDb::new().await, Upstream::start().await);
+    let right = Machine::start(&db, &upstream, Clock::default()).await;
+    furnish(db.pool(), &right).await;
+    let before = held(db.pool()).await;
+    println!("before: {before:#?}");
+
+    let ahead = Machine::start(&db, &upstream, Clock::new(days_ahead)).await;
+    let behind = Machine::start(&db, &upstream, Clock::new(hour_behind)).await;
+    for (machine, difference) in [(&ahead, " s ahead of"), (&behind, " s behind")] {
+        let (status, body) = machine.ready().await;
+        println!("{status} {body}");
+        assert_eq!(status, 503);
+        assert!(body.to_string().contains(difference), "{body}");
+        let (status, refused) = machine.post("/v1/scans", &fares(1)).await;
+        assert_eq!((status, &refused["error"]["type"]), (503, &json!("unavailable")), "{refused}");
+    }
+    assert_eq!(right.ready().await.0, 200);
+    // Work of the right one, in which the others had time for upkeep, sweeps and ticks.
+    for _ in 0..5 {
+        right.scan(5).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let after = held(db.pool()).await;
+    println!("after: {after:#?}");
+    assert_eq!(after.answers, before.answers + 25);
+    assert_eq!(Held { answers: before.answers, ..after }, before);
+    let workers: i64 = sqlx::query_scalar("select count(*) from workers").fetch_one(db.pool()).await.unwrap();
+    assert_eq!(workers, 1, "who is not right takes no lease");
+    let far = "select count(*) from attempts where abs(extract(epoch from clock_timestamp() - started_at)) > 600";
+    assert_eq!(sqlx::query_scalar::<_, i64>(far).fetch_one(db.pool()).await.unwrap(), 0);
+
+    // Its clock is set: it works without a restart; and is wrong again: what it does ends, in order.
+    IS_SET.store(true, Ordering::Relaxed);
+    until("the clock is right", async || ahead.ready().await.0 == 200).await;
+    right.end().await;
+    ahead.scan(2).await;
+    IS_SET.store(false, Ordering::Relaxed);
+    until("the clock is wrong", async || ahead.ready().await.0 == 503).await;
+    let leases = "select count(*) from workers";
+    until("the lease is given back", async || sqlx::query_scalar::<_, i64>(leases).fetch_one(db.pool()).await.unwrap() == 0)
+        .await;
+    ahead.end().await;
+    behind.end().await;
+}
+
+/// The monotonic clock carries it on.
+#[tokio::test]
+async fn the_databases_time_is_never_ahead_of_the_database() {
+    let db = TestDb::new().await;
+    for _ in 0..50 {
+        let read = DatabaseTime::read(db.pool()).await.unwrap();
+        tokio::task::yield_now().await;
+        let ours = read.now();
+        let theirs = DatabaseTime::read(db.pool()).await.unwrap().now();
+        assert!(ours <= theirs, "{ours} {theirs}");
+    }
+}
