@@ -4,6 +4,7 @@
 
 use reqwest::header::HeaderMap;
 
+use super::wire::{MAX_HEADERS, fits};
 use crate::search::{PlanQuota, RateWindow};
 
 /// The quota headers under the names they go out with, in the order they came.
@@ -12,16 +13,17 @@ use crate::search::{PlanQuota, RateWindow};
 pub(super) fn forwarded(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut forwarded = Vec::new();
     for (name, value) in headers {
-        let Ok(value) = value.to_str() else { continue };
+        let Some(text) = value.to_str().ok().filter(|_| fits(name.as_str(), value)) else { continue };
         let outgoing = match name.as_str().strip_prefix("x-ratelimit-") {
             Some(rest) => format!("x-plan-{rest}"),
             None => name.as_str().to_owned(),
         };
         let shadowed = outgoing != name.as_str() && headers.contains_key(&outgoing);
         if outgoing.len() > PREFIX.len() && outgoing.starts_with(PREFIX) && !shadowed {
-            forwarded.push((outgoing, value.to_owned()));
+            forwarded.push((outgoing, text.to_owned()));
         }
     }
+    forwarded.truncate(MAX_HEADERS);
     forwarded
 }
 

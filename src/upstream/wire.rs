@@ -18,7 +18,7 @@
 mod walk;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 use self::walk::{Kind, VERDICT};
@@ -30,6 +30,10 @@ use crate::search::{Answer, AnswerBody, Finding, Incomplete, RateLimit};
 const MAX_PROPERTIES: usize = 50;
 /// The deepest nesting of an answer (security, "Limits").
 const MAX_DEPTH: usize = 64;
+/// The most headers of one kind that are kept of an answer: a stored one keeps them for good.
+pub(super) const MAX_HEADERS: usize = 32;
+/// The most bytes of one, its name included.
+const MAX_HEADER: usize = 1_024;
 /// The longest text of the marketplace that goes into a message, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -75,10 +79,18 @@ pub(super) fn wants_second_try(reply: &Reply) -> bool {
     }
 }
 
-/// The upstream headers that begin with `x-search-`, in their order (contract 15).
+/// The upstream headers that begin with `x-search-`, in their order (contract 15). What is too large for a header of ours is left out.
 pub(super) fn search_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let search = headers.iter().filter(|(name, _)| name.as_str().starts_with("x-search-"));
-    search.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))).collect()
+    let search = headers.iter().filter(|(name, value)| name.as_str().starts_with("x-search-") && fits(name.as_str(), value));
+    search
+        .take(MAX_HEADERS)
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+        .collect()
+}
+
+/// Whether a header is small enough to be kept and sent on.
+pub(super) fn fits(name: &str, value: &HeaderValue) -> bool {
+    name.len() + value.len() <= MAX_HEADER
 }
 
 fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
@@ -89,7 +101,8 @@ fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
     })?;
     let (body, results) = read(asked, bytes).ok_or(Incomplete::Unreadable)?;
     let stated = reply.header("x-search-status").and_then(|status| SearchStatus::parse(status.trim()));
-    let reason = reply.header("x-search-reason").map(str::to_owned).filter(|reason| !reason.trim().is_empty());
+    let reason = reply.header("x-search-reason").filter(|reason| !reason.trim().is_empty());
+    let reason = reason.map(|reason| reason.chars().take(MAX_MESSAGE).collect::<String>());
     if asked.strict && stated == Some(SearchStatus::Degraded) {
         return Err(Incomplete::Stated { reason: reason.unwrap_or_else(|| UNSTATED.to_owned()) });
     }
@@ -189,7 +202,8 @@ fn search_incomplete(reply: &Reply) -> Option<String> {
         return None;
     }
     let stated = error.get("reason").and_then(Value::as_str).or(reply.header("x-search-reason"));
-    Some(stated.map(str::trim).filter(|reason| !reason.is_empty()).unwrap_or(UNSTATED).to_owned())
+    let reason = stated.map(str::trim).filter(|reason| !reason.is_empty()).unwrap_or(UNSTATED);
+    Some(reason.chars().take(MAX_MESSAGE).collect())
 }
 
 fn rate_limit(reply: &Reply) -> RateLimit {
