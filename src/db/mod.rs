@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod embedded;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction};
 
 use crate::config::DatabaseConfig;
@@ -278,7 +279,26 @@ fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(DbError::Url(sqlx::Error::Configuration("it does not begin with postgres://".into())));
     }
-    PgConnectOptions::from_str(url).map_err(DbError::Url)
+    let options = PgConnectOptions::from_str(url).map_err(DbError::Url)?;
+    if may_be_in_clear(&options) {
+        tracing::warn!(
+            "the database at {} may be spoken to without TLS, because sslmode is `prefer` unless the URL says otherwise: add \
+             `?sslmode=verify-full`, or `?sslmode=disable` where nobody can listen",
+            place(&options)
+        );
+    }
+    Ok(options)
+}
+
+/// Whether it depends on the server, or on who stands in between, that what is sent to another machine is encrypted, and nobody has said that
+/// this is meant.
+fn may_be_in_clear(options: &PgConnectOptions) -> bool {
+    let host = options.get_host();
+    let is_local = options.get_socket().is_some()
+        || host.starts_with('/')
+        || host == "localhost"
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    !is_local && matches!(options.get_ssl_mode(), PgSslMode::Allow | PgSslMode::Prefer)
 }
 
 /// Where a database is, in words.
@@ -378,6 +398,26 @@ mod tests {
         assert_eq!(database.data_dir(), None);
         assert!(matches!(migrate(database.pool()).await, Err(DbError::Database(_))));
         database.close().await;
+    }
+
+    #[test]
+    fn a_way_to_another_machine_that_may_be_in_clear_is_noticed() {
+        for (rest, may_be) in [
+            ("db.example.com/x", true),
+            ("10.0.0.7/x?sslmode=allow", true),
+            ("[2001:db8::1]/x", true),
+            ("db.example.com/x?sslmode=disable", false),
+            ("db.example.com/x?sslmode=require", false),
+            ("db.example.com/x?sslmode=verify-full", false),
+            ("localhost/x", false),
+            ("127.0.0.1:5433/x", false),
+            ("[::1]/x", false),
+            ("%2Fvar%2Frun%2Fpostgresql/x", false),
+            ("localhost/x?host=/var/run/postgresql", false),
+        ] {
+            let options = external(&format!("postgres://me@{rest}").into()).unwrap();
+            assert_eq!(may_be_in_clear(&options), may_be, "{rest}");
+        }
     }
 
     #[tokio::test]
