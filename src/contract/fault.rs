@@ -37,8 +37,12 @@ const NAME_NOT_SHOWN: &str = "(a name that is not shown)";
 pub const MAX_LISTED: usize = 100;
 
 impl Fault {
-    /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there.
+    /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there. What may be a secret is not
+    /// shown: a caller's key that stands in the wrong field must not come back in a message that somebody logs.
     pub fn new(path: impl AsRef<str>, value: &Value, allowed: impl Into<String>) -> Self {
+        if is_secret_name(path.as_ref()) || holds_secret(value) {
+            return Self::secret(path, allowed);
+        }
         Self { path: shorten(path.as_ref()), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
     }
 
@@ -89,12 +93,15 @@ impl Faults {
     /// `sweep` is `sweep.nights`.
     #[must_use]
     pub fn prefix(mut self, path: &str) -> Self {
-        let path = shorten(path);
+        let (path, is_secret) = (shorten(path), is_secret_name(path));
         for fault in &mut self.listed {
             let dot = match fault.path.chars().next() {
                 None | Some('[') => "",
                 Some(_) => ".",
             };
+            if is_secret {
+                fault.held = fault.held.take().map(|_| NOT_SHOWN.to_owned());
+            }
             fault.path = format!("{path}{dot}{}", fault.path);
         }
         self
@@ -184,6 +191,32 @@ impl<'a> IntoIterator for &'a Faults {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
+}
+
+/// Parts of the names of fields whose values are secrets, in lower case.
+const SECRET_NAMES: [&str; 5] = ["key", "token", "secret", "auth", "passw"];
+
+/// Whether what stands under such a name is never shown, whatever field it is.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    SECRET_NAMES.iter().any(|part| name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes())))
+}
+
+/// Whether a secret may stand in a value: in a field of a secret's name, or in a text.
+fn holds_secret(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_secret_text(text),
+        Value::Array(values) => values.iter().any(holds_secret),
+        Value::Object(fields) => fields.iter().any(|(name, value)| is_secret_name(name) || holds_secret(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether a text is a URL, which may hold a secret in each of its parts, or a user name with a password, or has a pair of a secret's name.
+fn is_secret_text(text: &str) -> bool {
+    let has_user = || text.split_once('@').is_some_and(|(user, _)| user.contains(':'));
+    let has_pair =
+        || text.split(['?', '&', ';', ',', ' ']).filter_map(|pair| pair.split_once('=')).any(|(name, _)| is_secret_name(name));
+    text.contains("://") || has_user() || has_pair()
 }
 
 /// A caller's text, safe to echo: at most [`MAX_HELD_CHARS`] characters and no control characters, which could

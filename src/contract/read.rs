@@ -6,7 +6,7 @@
 mod once;
 
 use super::endpoint::Endpoint;
-use super::fault::{Fault, Faults, shorten};
+use super::fault::{Fault, Faults, is_secret_name, shorten};
 use super::field::{FieldSpec, FieldValue};
 use jiff::civil::Date;
 use serde_json::{Map, Value};
@@ -52,8 +52,12 @@ pub fn read_nothing(body: &[u8], max_depth: usize) -> Result<(), Faults> {
 }
 
 fn not_an_object(body: &[u8], allowed: String) -> Faults {
-    let held = Some(shorten(&String::from_utf8_lossy(body)));
-    Fault { path: "body".to_owned(), held, allowed }.into()
+    let text = String::from_utf8_lossy(body);
+    // What is not JSON cannot be taken apart, so the whole is looked at as if it were a name.
+    if is_secret_name(&text) {
+        return Fault::secret("body", allowed).into();
+    }
+    Fault { path: "body".to_owned(), held: Some(shorten(&text)), allowed }.into()
 }
 
 /// How deep the brackets outside strings nest. Looked at before parsing, whose recursion it bounds; of text that is

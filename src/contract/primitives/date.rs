@@ -40,14 +40,19 @@ fn written(text: &str) -> Option<Date> {
     (date.year() >= 0 && date.to_string() == text).then_some(date)
 }
 
+/// The first moment that RFC 3339 can write. jiff reads times from the year -9999 on, which Postgres does not have; the last moment of both is
+/// in the year 9999.
+const YEAR_0: Timestamp = Timestamp::constant(-62_167_219_200, 0);
+
 /// A time with its offset, as RFC 3339.
 impl FieldValue for Timestamp {
     fn allowed() -> Cow<'static, str> {
-        "a time with its offset, as 2027-01-13T08:00:00Z".into()
+        "a time with its offset in the years 0 to 9999, as 2027-01-13T08:00:00Z".into()
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| refused::<Self>(value))
+        let time = value.as_str().and_then(|text| text.parse().ok()).filter(|time| *time >= YEAR_0);
+        time.ok_or_else(|| refused::<Self>(value))
     }
 
     fn to_value(&self) -> Value {

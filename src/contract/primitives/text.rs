@@ -134,23 +134,25 @@ text! {
 
 text! {
     /// A path-style hotel id from resolve, which becomes part of a URL upstream: 3 to 300 visible ASCII characters
-    /// with a `/`, without `..`, `?`, `#`, `\` (contract 9).
+    /// with a `/` inside, without `..`, `//`, `?`, `#`, `\`, `%`, `@`, `:` (contract 9): nothing that could lead to another path or host.
     pub struct HotelBookingId {
         allowed: "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
-                  with a \"/\" and without \"..\", \"?\", \"#\", \"\\\"",
+                  with a \"/\" that is not the first, and without \"..\", \"//\", \"?\", \"#\", \"\\\", \"%\", \"@\", \":\"",
         accepts: |text| {
             (MIN_BOOKING_ID_CHARS..=MAX_TEXT_CHARS).contains(&text.len())
                 && text.bytes().all(|byte| byte.is_ascii_graphic())
                 && text.contains('/')
+                && !text.starts_with('/')
                 && !text.contains("..")
-                && !text.contains(['?', '#', '\\'])
+                && !text.contains("//")
+                && !text.contains(['?', '#', '\\', '%', '@', ':'])
         },
         forwards: str::to_owned,
         examples: ["fr/grand-hotel"],
         schema: {
             min_length: MIN_BOOKING_ID_CHARS,
             max_length: MAX_TEXT_CHARS,
-            pattern: r#"^(?=.*/)(?!.*\.\.)[!-"$->@-\[\]-~]+$"#,
+            pattern: r#"^(?=.*/)(?!/)(?!.*\.\.)(?!.*//)[!"$&-9;->A-\[\]-~]+$"#,
         },
     }
 }

@@ -16,6 +16,13 @@ pub(super) fn read(json: &[u8]) -> serde_json::Result<(Value, Faults)> {
     Ok((value, faults))
 }
 
+fn twice(path: &str, first: &Value, second: &Value) -> Fault {
+    let fault = Fault::new(path, &Value::from_iter([first.clone(), second.clone()]), "one value: a field is given once");
+    // Shortened as a whole: a hundred faults deep down must not make a huge answer.
+    let held = fault.held.map(|held| if held.starts_with('[') { shorten(&format!("{first} and {second}")) } else { held });
+    Fault { held, ..fault }
+}
+
 /// Where a value stands, from the inside out: a path is only put together for a fault.
 #[derive(Clone, Copy)]
 enum Place<'a> {
@@ -100,12 +107,7 @@ impl<'de> Visitor<'de> for Once<'_> {
             let place = Place::Field(&name, self.place);
             let value = fields.next_value_seed(Once { place: Some(&place), faults: self.faults })?;
             if let Some(first) = object.get(&name) {
-                // Shortened as a whole: a hundred faults deep down must not make a huge answer.
-                self.faults.push_with(|| Fault {
-                    path: shorten(&place.path()),
-                    held: Some(shorten(&format!("{first} and {value}"))),
-                    allowed: "one value: a field is given once".to_owned(),
-                });
+                self.faults.push_with(|| twice(&place.path(), first, &value));
             }
             object.insert(name, value);
         }

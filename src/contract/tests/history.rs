@@ -6,7 +6,7 @@ use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
 use crate::contract::{Fault, FieldValue};
 use serde_json::json;
 
-const TIME: &str = "a time with its offset, as 2027-01-13T08:00:00Z";
+const TIME: &str = "a time with its offset in the years 0 to 9999, as 2027-01-13T08:00:00Z";
 
 fn tail() -> Vec<Row> {
     let time = |field| {
@@ -49,8 +49,8 @@ fn every_field_of_the_flight_query_keeps_its_rule() {
 #[test]
 fn every_field_of_the_hotel_query_keeps_its_rule() {
     let text = |field| Row(field, json!(["Grand Hotel"]), json!(["", 1]), TEXT);
-    let id = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters with a \"/\" and \
-              without \"..\", \"?\", \"#\", \"\\\"";
+    let id = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters with a \"/\" that \
+              is not the first, and without \"..\", \"//\", \"?\", \"#\", \"\\\", \"%\", \"@\", \":\"";
     let mut rows = vec![
         text("hotel_name"),
         text("destination"),

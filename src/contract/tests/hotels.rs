@@ -6,7 +6,8 @@ use crate::contract::{Endpoint, FieldValue};
 use serde_json::{Value, json};
 
 const BOOKING_ID: &str = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
-                          with a \"/\" and without \"..\", \"?\", \"#\", \"\\\"";
+                          with a \"/\" that is not the first, and without \"..\", \"//\", \"?\", \"#\", \"\\\", \
+                          \"%\", \"@\", \":\"";
 
 /// Specification 2.6, in its order.
 const FILTERS: [&str; 24] = [
@@ -101,13 +102,19 @@ fn every_field_of_by_name_keeps_its_rule() {
 
 #[test]
 fn every_field_of_rooms_keeps_its_rule() {
-    let takes = json!(["a/b", "fr/grand-hotel_1.html", format!("a/{}", "x".repeat(298)), "!/~", "/ab", "a/b.c./d"]);
+    let takes = json!(["a/b", "fr/grand-hotel_1.html", format!("a/{}", "x".repeat(298)), "!/~", "a/b.c./d"]);
     let refuses = json!([
         "a/",
         "",
         format!("a/{}", "x".repeat(299)),
         "abc",
         "a/../b",
+        "/ab",
+        "//host/a",
+        "a//b",
+        "a/%2e%2e",
+        "a@b/c",
+        "a:80/c",
         "a/..",
         "..a/b",
         "a/b?c",

@@ -88,6 +88,10 @@ impl Body {
         assert_eq!(said, [(path, allowed)], "{field} holds {value}");
         let echoed = faults.into_iter().next().unwrap().held.unwrap();
         let held = held.to_string().replace(char::is_control, "\u{fffd}");
+        if held.contains("://") {
+            assert_eq!(echoed, "a value that is not shown", "{held}");
+            return;
+        }
         assert!(held == echoed || held.chars().count() > 80 && echoed.ends_with('…'), "{held} is echoed as {echoed}");
     }
 }

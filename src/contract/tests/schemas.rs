@@ -62,7 +62,7 @@ fn the_schema_of_each_kind_of_value() {
             schema::<HotelBookingId>(),
             json!({
                 "type": "string", "examples": ["fr/grand-hotel"], "minLength": 3, "maxLength": 300,
-                "pattern": r#"^(?=.*/)(?!.*\.\.)[!-"$->@-\[\]-~]+$"#
+                "pattern": r#"^(?=.*/)(?!/)(?!.*\.\.)(?!.*//)[!"$&-9;->A-\[\]-~]+$"#
             }),
         ),
         (
