@@ -13,6 +13,8 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 const BUILD: &str = "farescan_build_info";
 const HTTP_SECONDS: &str = "farescan_http_request_duration_seconds";
 const HTTP_OPEN: &str = "farescan_http_requests_in_flight";
+const CONNECTIONS: &str = "farescan_http_connections";
+const CONNECTIONS_EVICTED: &str = "farescan_http_connections_evicted_total";
 const SEARCH_SECONDS: &str = "farescan_upstream_search_duration_seconds";
 const BILLED: &str = "farescan_upstream_billed_requests_total";
 const CALLS_OPEN: &str = "farescan_upstream_calls_in_flight";
@@ -71,6 +73,8 @@ fn describe() {
     describe_gauge!(BUILD, "Always 1; the label says which version runs");
     describe_histogram!(HTTP_SECONDS, "From a request's head to its answer's head, by route, method and class of status");
     describe_gauge!(HTTP_OPEN, "Requests that are being answered");
+    describe_gauge!(CONNECTIONS, "Connections that are open, over both listeners");
+    describe_counter!(CONNECTIONS_EVICTED, "Connections that waited for their client and were closed in favour of new ones");
     describe_histogram!(SEARCH_SECONDS, "Searches asked of the marketplace, second tries included, by what became of them");
     describe_counter!(BILLED, "Requests that the marketplace bills: every one whose first byte may have been sent");
     describe_gauge!(CALLS_OPEN, "Calls that wait for the marketplace");
@@ -103,6 +107,7 @@ pub fn fold() {
 }
 
 /// Something that is going on, counted in a gauge until it is dropped.
+#[derive(Debug)]
 #[must_use = "what is dropped has ended"]
 pub struct Open(Gauge);
 
@@ -155,6 +160,16 @@ impl Drop for Passage {
         let route = std::mem::take(&mut self.route);
         histogram!(HTTP_SECONDS, "route" => route, "method" => self.method, "status" => self.class).record(self.begun.elapsed());
     }
+}
+
+/// A connection was accepted.
+pub fn connection() -> Open {
+    Open::new(gauge!(CONNECTIONS))
+}
+
+/// A connection that waited for its client was closed in favour of a new one.
+pub fn connection_evicted() {
+    counter!(CONNECTIONS_EVICTED).increment(1);
 }
 
 /// A call to an API of the marketplace begins.

@@ -21,6 +21,7 @@ use crate::config::{
 };
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::{self, Database, DbError};
+use crate::files;
 use crate::http::{self, AppState, Custody};
 use crate::measure;
 use crate::monitors::tick::{self, Ticker};
@@ -111,6 +112,8 @@ impl Service {
     /// A setting that cannot be used, an address that is taken, an embedded Postgres that cannot run. A database of one's own that
     /// does not answer is no error: the gateway works without it.
     pub async fn start(settings: Settings, stop: CancellationToken) -> Result<Self, ServiceError> {
+        // Before the first of them is opened.
+        let files = files::limit();
         let upstream = Client::new(&settings.upstream)?;
         let database = Database::open(&settings.database).await?;
         let ring = keyring(&settings.keys, database.data_dir())?;
@@ -147,7 +150,7 @@ impl Service {
             Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
             None => None,
         };
-        tracing::info!(address = address.map(tracing::field::display), admin = %admin.address, "listening");
+        tracing::info!(address = address.map(tracing::field::display), admin = %admin.address, files, "listening");
         let pool = database.pool().clone();
         let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
@@ -200,7 +203,7 @@ impl Admin {
             None => bind_default().await?,
         };
         let (address, stop) = (listener.local_addr()?, CancellationToken::new());
-        let serving = http::serve(listener, http::admin_router(app.clone()), stop.clone());
+        let serving = http::serve_admin(listener, http::admin_router(app.clone()), stop.clone());
         let task = tokio::spawn(async move {
             tokio::select! {
                 () = serving => {}

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Modules that everybody may use: names, settings, metrics, positions in lists.
-const LEAVES: &[&str] = &["ids", "config", "measure", "paging"];
+/// Modules that everybody may use: names, settings, limits of the system, metrics, positions in lists.
+const LEAVES: &[&str] = &["ids", "config", "files", "measure", "paging"];
 
 /// Who may use whom, beside the leaves and himself. Who is not here (`cli`, `worker` …) ties the others together and may use all.
 const MAY_USE: &[(&str, &[&str])] = &[

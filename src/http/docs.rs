@@ -1,22 +1,24 @@
-//! The description of the whole service: `/openapi.json` (OpenAPI 3.1, specification 9) and `/docs`, which shows it from this service's
-//! own files (contract 21). Routes describe themselves; here is what they share.
+//! The description of the whole service: `/openapi.json` (OpenAPI 3.1, specification 9) and `/docs`, which shows it (`page`,
+//! contract 21). Routes describe themselves; here is what they share.
 
 mod headers;
+mod page;
 mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use axum::Json;
-use axum::response::Redirect;
+use axum::http::HeaderMap;
+use axum::response::{Redirect, Response};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::response::{Response as Described, ResponseBuilder};
 use utoipa::openapi::schema::{Object, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Required};
 use utoipa::{IntoParams, IntoResponses, Modify, OpenApi as _};
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
+pub(super) use self::page::page;
+use super::assets::Asset;
 use crate::contract::account::{VerifyResponse, VerifyScope};
 use crate::contract::scans::EventsReset;
 use crate::contract::{ErrorBody, ErrorType};
@@ -123,7 +125,7 @@ impl IntoParams for SearchHeaders {
 }
 
 impl IntoResponses for SearchAccepted {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         let scan = ContentBuilder::new().schema(Some(Ref::from_schema_name("Scan"))).build();
         let accepted = ResponseBuilder::new()
             .description("With `Prefer`: the search is a scan of one item; `Location` names it")
@@ -183,7 +185,7 @@ const TOO_LARGE: (ErrorType, &str) = (ErrorType::PayloadTooLarge, "The body is t
 const FAULTS: (ErrorType, &str) = (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault");
 
 impl IntoResponses for OrderErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[
             FAULTS,
             BAD_KEY,
@@ -199,7 +201,7 @@ impl IntoResponses for OrderErrors {
 }
 
 impl IntoResponses for MonitorErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[
             FAULTS,
             BAD_KEY,
@@ -218,57 +220,57 @@ impl IntoResponses for MonitorErrors {
 }
 
 impl IntoResponses for StopErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has ended"), TOO_LARGE, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for DeleteErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, (ErrorType::InvalidState, "The scan has not ended"), DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for PreviewErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[FAULTS, BAD_KEY, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for ReadErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for WordErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[FAULTS, BAD_KEY, UNKNOWN, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for WatchErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         let too_many = (ErrorType::TooManyRequests, "The caller watches as many scans as one may, or sends requests too fast");
         described(&[FAULTS, BAD_KEY, UNKNOWN, too_many, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for ListErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[FAULTS, BAD_KEY, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for NotAcceptable {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         let response = error_response("`Accept` names no form of this list; the type is `invalid_request`");
         BTreeMap::from([("406".to_owned(), response.into())])
     }
 }
 
 impl IntoResponses for RotationErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[
             (
                 ErrorType::InvalidRequest,
@@ -285,14 +287,14 @@ impl IntoResponses for RotationErrors {
 }
 
 impl IntoResponses for BoundErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         let no_lane = (ErrorType::NotFound, "There is no such lane");
         described(&[FAULTS, BAD_KEY, no_lane, TOO_LARGE, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for WebhookErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         let off = (ErrorType::InvalidState, "The webhook is switched off, is no more, or had too many new secrets within a day");
         let reused = (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body");
         described(&[FAULTS, BAD_KEY, UNKNOWN, off, TOO_LARGE, reused, DEFECT, AWAY])
@@ -300,13 +302,13 @@ impl IntoResponses for WebhookErrors {
 }
 
 impl IntoResponses for AccountErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[BAD_KEY, DEFECT, AWAY])
     }
 }
 
 impl IntoResponses for FlightErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[
             (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault"),
             (ErrorType::InvalidApiKey, "No key, or one that cannot be used"),
@@ -326,7 +328,7 @@ impl IntoResponses for FlightErrors {
 }
 
 impl IntoResponses for HotelErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[
             (ErrorType::InvalidRequest, "The request cannot be valid; the message names every fault"),
             (ErrorType::InvalidApiKey, "No key, or one that cannot be used"),
@@ -346,7 +348,7 @@ impl IntoResponses for HotelErrors {
 }
 
 impl IntoResponses for VerifyErrors {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
         described(&[
             (ErrorType::InvalidRequest, "`api` holds none of its words"),
             (ErrorType::InvalidApiKey, "No key, a malformed one (an error), or one without a subscription (a VerifyResponse)"),
@@ -358,12 +360,12 @@ impl IntoResponses for VerifyErrors {
     }
 }
 
-pub(super) fn described(rows: &[(ErrorType, &str)]) -> BTreeMap<String, RefOr<Response>> {
+pub(super) fn described(rows: &[(ErrorType, &str)]) -> BTreeMap<String, RefOr<Described>> {
     rows.iter().map(|(error, description)| (error.status().to_string(), error_response(description).into())).collect()
 }
 
 /// One body type for every error (specification 2.14).
-fn error_response(description: &str) -> Response {
+fn error_response(description: &str) -> Described {
     let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
     ResponseBuilder::new().description(description).content("application/json", body).build()
 }
@@ -375,17 +377,15 @@ fn error_response(description: &str) -> Response {
     get, path = "/openapi.json", tag = "Service", security(()),
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object))
 )]
-pub(super) async fn openapi() -> Json<&'static OpenApi> {
-    static DESCRIPTION: LazyLock<OpenApi> = LazyLock::new(super::description);
-    Json(&DESCRIPTION)
+pub(super) async fn openapi(headers: HeaderMap) -> Response {
+    static DESCRIPTION: LazyLock<Asset> = LazyLock::new(|| {
+        let description = serde_json::to_vec(&super::description()).expect("it has no map whose keys are not text");
+        Asset::new("application/json", description)
+    });
+    DESCRIPTION.answer(&headers).await
 }
 
 /// Whoever opens the address in a browser is shown what is here.
 pub(super) async fn front() -> Redirect {
     Redirect::to("/docs")
-}
-
-/// The page at `/docs`. Every file of it is in this program, and the validator that the page would ask is switched off.
-pub(super) fn page() -> SwaggerUi {
-    SwaggerUi::new("/docs").config(Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true))
 }

@@ -7,7 +7,9 @@
 mod account;
 mod admin;
 mod alerts;
+mod assets;
 pub mod auth;
+mod connections;
 mod deliveries;
 mod docs;
 pub mod error;
@@ -28,6 +30,7 @@ mod prefer;
 mod quota;
 mod scans;
 mod serve;
+mod stream;
 mod verify;
 
 use std::sync::Arc;
@@ -49,7 +52,7 @@ use utoipa_axum::routes;
 
 use self::error::ApiError;
 use self::limits::Limits;
-pub use self::serve::serve;
+pub use self::serve::{serve, serve_admin};
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::contract::ErrorType;
 use crate::db::clock::Clock;
@@ -309,7 +312,8 @@ fn surrounded(router: Router<AppState>, app: AppState, level: Level) -> Router {
                 .layer(SetRequestIdLayer::new(layers::REQUEST_ID, layers::OurRequestId))
                 .layer(trace)
                 .layer(PropagateRequestIdLayer::new(layers::REQUEST_ID))
-                .layer(from_fn(layers::no_store))
+                .layer(from_fn(layers::guarded))
+                .layer(layers::compression())
                 .layer(CatchPanicLayer::custom(layers::panicked)),
         )
         .with_state(app)
@@ -334,12 +338,33 @@ mod tests {
         let nowhere: reqwest::Url = "http://127.0.0.1:9".parse().unwrap();
         let app = AppState::new(Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(), None);
         let router = surrounded(Router::new().route("/", get(broken)), app, Level::INFO);
-        let response = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+        let response = router.oneshot(Request::get("/").header("host", "h").body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(response.status(), 500);
         assert!(response.headers().contains_key("x-request-id"));
         let text = to_bytes(response.into_body(), 10_000).await.unwrap();
         let body: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(body["error"]["type"], "internal");
         assert!(!body.to_string().contains("secret"), "{body}");
+    }
+
+    /// A path is logged as its route alone: a key may stand in it by mistake.
+    #[tokio::test]
+    async fn a_key_in_a_path_is_not_logged() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let writer = Arc::new(log.reopen().unwrap());
+        let subscriber = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(writer).finish();
+        let guard = tracing::subscriber::set_default(subscriber);
+        let nowhere: reqwest::Url = "http://127.0.0.1:9".parse().unwrap();
+        let app = AppState::new(Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(), None);
+        for path in ["/hunter2-hunter2", "/v1/scans/hunter2-hunter2", "/v1/hunter2-hunter2/items", "/docs/hunter2-hunter2"] {
+            let request =
+                Request::get(path).header("host", "h").header("x-api-key", "hunter2-hunter2").body(Body::empty()).unwrap();
+            let response = router(app.clone()).oneshot(request).await.unwrap();
+            assert!(response.status().is_client_error() || response.status().is_server_error());
+        }
+        drop(guard);
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        assert!(log.contains("/v1/scans/{id}") && log.contains("none"), "{log}");
+        assert!(!log.contains("hunter2"), "{log}");
     }
 }

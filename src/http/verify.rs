@@ -1,27 +1,22 @@
 //! `GET /v1/verify`: is the key good, and what is left of its plans (specification 4.5, contract 20)?
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 
 use super::AppState;
 use super::auth::Uncounted;
 use super::docs::VerifyErrors;
 use super::error::ApiError;
+use super::extract::Pairs;
 use super::gateway::{forward, upstream_failed};
 use super::layers::request_id;
-use crate::contract::Api;
 use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
+use crate::contract::{Api, Fault, Faults};
 use crate::queue::charge::Spent;
 use crate::search::PlanQuota;
 use crate::upstream::{Probe, lightest};
-
-#[derive(Debug, Deserialize)]
-pub(super) struct VerifyQuery {
-    api: Option<String>,
-}
 
 /// Verify the caller's key
 ///
@@ -34,10 +29,10 @@ pub(super) struct VerifyQuery {
 pub(super) async fn verify(
     State(app): State<AppState>,
     Uncounted(caller): Uncounted,
-    Query(query): Query<VerifyQuery>,
+    pairs: Pairs,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
-    let scope = scope(query.api.as_deref())?;
+    let scope = scope(&pairs)?;
     let mut checked = Checked::default();
     for api in [Api::Flights, Api::Hotels] {
         if checked.is_due(api, scope) {
@@ -49,12 +44,18 @@ pub(super) async fn verify(
     Ok(checked.answer(caller.key_source))
 }
 
-fn scope(api: Option<&str>) -> Result<Option<VerifyScope>, ApiError> {
-    let unknown = |word: &str| format!("`api` holds {word:?}; allowed: one of `flights`, `hotels`, `both`");
-    api.map(|word| {
-        VerifyScope::parse(word).ok_or_else(|| ApiError::invalid_request(unknown(&word.chars().take(80).collect::<String>())))
-    })
-    .transpose()
+/// Other fields are not looked at: somebody may add a field so that no cache answers.
+fn scope(pairs: &Pairs) -> Result<Option<VerifyScope>, ApiError> {
+    let mut given = pairs.iter().filter_map(|(name, word)| (name == "api").then_some(word));
+    let Some(word) = given.next() else { return Ok(None) };
+    let allowed = match given.next() {
+        Some(_) => "one value; it is given more than once",
+        None => match VerifyScope::parse(word) {
+            Some(scope) => return Ok(Some(scope)),
+            None => "one of `flights`, `hotels`, `both`",
+        },
+    };
+    Err(Faults::from(Fault::new("api", &word.into(), allowed)).into())
 }
 
 /// What was asked so far.

@@ -4,6 +4,7 @@ mod admin;
 mod clock;
 mod commands;
 mod compose;
+mod connections;
 mod limits;
 mod process;
 mod rewrap;

@@ -70,6 +70,11 @@ impl Listening {
         Self { child, address, admin }
     }
 
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Tells it to end, and how it ended.
     pub async fn end(mut self) -> ExitStatus {
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();

@@ -203,6 +203,10 @@ impl TestApp {
         &self.url
     }
 
+    pub fn admin_url(&self) -> &str {
+        &self.admin_url
+    }
+
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         self.send(self.request("POST", path).header("x-api-key", KEY).json(body)).await
     }

@@ -11,6 +11,7 @@ use crate::contract::ErrorType;
 
 const REQUEST_ID: &str = "X-Request-Id";
 const RETRY_AFTER: &str = "Retry-After";
+const AUTHENTICATE: &str = "WWW-Authenticate";
 const ALIASED: &str = "X-Field-Aliased";
 const BILLED: &str = "X-Upstream-Requests";
 const LOCATION: &str = "Location";
@@ -36,9 +37,10 @@ const PLAN: [(&str, Type, &str); 6] = [
     ("X-Plan-Reset", COUNT, "Seconds until the next window"),
 ];
 
-const OTHERS: [(&str, Type, &str); 6] = [
+const OTHERS: [(&str, Type, &str); 7] = [
     (REQUEST_ID, TEXT, "The id of this request: name it when you report a problem"),
     (RETRY_AFTER, COUNT, "Seconds to wait before trying again"),
+    (AUTHENTICATE, TEXT, "How a key may be sent; the description of the service lists the other ways"),
     (ALIASED, TEXT, "Which field of the body was read as which: `max_stops -> max_departure_stops, max_return_stops`"),
     (BILLED, COUNT, "Requests that the marketplace bills for this answer"),
     (LOCATION, TEXT, "Where the scan is that the search became"),
@@ -78,6 +80,7 @@ fn complete(path: &str, operation: &mut Operation) {
         let named = [
             (REQUEST_ID, true),
             (RETRY_AFTER, matches!(status.as_str(), "429" | "503")),
+            (AUTHENTICATE, status == "401"),
             (ALIASED, path == "/v1/flights/roundtrip" && status != "413"),
             (BILLED, from_upstream),
             (LOCATION, deferred),
