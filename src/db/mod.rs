@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod embedded;
+mod standby;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -229,7 +230,12 @@ pub fn is_away(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| passes(&code)),
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            if code == standby::READ_ONLY {
+                standby::refused();
+            }
+            passes(&code)
+        }),
         _ => false,
     }
 }
@@ -254,9 +260,11 @@ pub async fn in_time<T>(asking: impl Future<Output = sqlx::Result<T>>) -> sqlx::
 
 /// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, transactions rolled back (a deadlock), no
 /// resources, shutting down or starting up, trouble outside it, read only while a standby takes over, a session that idled too long,
-/// tables that are not made yet, a time limit met.
+/// tables that are not made yet, a time limit met; and what a process of an older or newer version meets while the schema is another's: a
+/// function, a column or a form of its result that is not there, a plan that it changed.
 fn passes(code: &str) -> bool {
-    matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58")) || matches!(code, "25006" | "25P03" | "42P01" | "55P03")
+    matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58"))
+        || matches!(code, standby::READ_ONLY | "25P03" | "42P01" | "55P03" | "42883" | "42703" | "42P13" | "0A000")
 }
 
 /// Whether the schema is at this program's version. Asks the database, changes nothing.
@@ -310,6 +318,7 @@ pub fn place(options: &PgConnectOptions) -> String {
 /// Connects when it is used.
 fn lazy_pool(config: &DatabaseConfig, options: PgConnectOptions) -> PgPool {
     let pool = PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(ACQUIRE_TIMEOUT);
+    let pool = pool.before_acquire(|_, about| Box::pin(std::future::ready(Ok(!standby::may_lead_there(about.age)))));
     pool.connect_lazy_with(options)
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Claim;
-use super::retry::{Failed, Until, retry};
+use super::retry::{Failed, MOVE_TIMEOUT, Until, retry};
 use super::store::{self, Verdict};
 use crate::ids::AttemptId;
 use crate::measure;
@@ -58,25 +58,49 @@ pub(super) async fn serve(pool: PgPool, mut asked: mpsc::Receiver<Waiting>, stop
             }
         }
         batch.retain(|one: &Waiting| Instant::now() < one.until);
-        if batch.is_empty() {
-            continue;
+        if !batch.is_empty() {
+            batch = put_on_record(&pool, batch).await;
         }
-        let claims: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
-        let begun_at = Instant::now();
-        let round = Until::Deadline(begun_at + ROUND);
-        match retry("begin", &round, || store::begin(&pool, &claims, Timestamp::now())).await {
-            Ok(verdicts) => {
-                measure::batch("begin", claims.len(), begun_at.elapsed());
-                for (one, verdict) in batch.drain(..).zip(verdicts) {
-                    // A caller that is gone has dropped its ticket, which ends the claim.
-                    let _ = one.answer.send(verdict);
-                }
+    }
+}
+
+/// One transaction for all of them; gives those that the database has not decided in time.
+async fn put_on_record(pool: &PgPool, mut batch: Vec<Waiting>) -> Vec<Waiting> {
+    let claims: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
+    let begun_at = Instant::now();
+    let round = Until::Deadline(begun_at + ROUND);
+    match retry("begin", &round, || store::begin(pool, &claims, Timestamp::now())).await {
+        Ok(verdicts) => {
+            measure::batch("begin", claims.len(), begun_at.elapsed());
+            for (one, verdict) in batch.into_iter().zip(verdicts) {
+                // A caller that is gone has dropped its ticket, which ends the claim.
+                let _ = one.answer.send(verdict);
             }
-            Err(Failed::Stopped) => {}
-            Err(Failed::Refused(error)) => {
-                tracing::error!(%error, calls = batch.len(), "calls cannot be put on record");
-                batch.clear();
-            }
+            Vec::new()
         }
+        Err(Failed::Stopped) => batch,
+        Err(Failed::Refused(error)) if batch.len() == 1 => {
+            for one in batch {
+                refuse(pool, one.claim, &error).await;
+            }
+            Vec::new()
+        }
+        // One claim that the database refuses must not take the others with it: it is found by halving.
+        Err(Failed::Refused(_)) => {
+            let rest = batch.split_off(batch.len() / 2);
+            let mut undecided = Box::pin(put_on_record(pool, batch)).await;
+            undecided.extend(Box::pin(put_on_record(pool, rest)).await);
+            undecided
+        }
+    }
+}
+
+/// Ends the item of a claim that the database refuses: claimed again, it would be refused again, for ever. The caller's drop of its ticket
+/// gives up what cannot be ended.
+async fn refuse(pool: &PgPool, claim: Claim, error: &sqlx::Error) {
+    tracing::error!(item = %claim.item, %error, "a call cannot be put on record: its item fails, and nothing is sent");
+    let ended = timeout(MOVE_TIMEOUT, store::refuse_claim(pool, claim, &error.to_string(), Timestamp::now())).await;
+    if let Ok(Err(error)) = ended {
+        tracing::error!(item = %claim.item, %error, "the item cannot be ended: it is claimed again");
     }
 }

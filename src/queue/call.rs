@@ -66,10 +66,12 @@ impl Caller {
             Some(Verdict::NoRoom) => return self.hold(&ticket.claimed, &Cause::BudgetSpent, &until).await,
             Some(Verdict::Stopped | Verdict::Gone) | None => return,
         }
+        ticket.sends();
         let finished = match search {
             Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
             Err(why) => Finished::unaskable(&ticket.claimed, why, kept_time(Timestamp::now())),
-        };
+        }
+        .of_attempt(attempt);
         if finished.is_good_news() {
             ticket.leave_place().await;
         }

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::WorkerId;
 use super::backend::Inbox;
 use super::keep::Room;
 use super::lease::Lease;
@@ -22,6 +23,8 @@ use crate::measure;
 const LARGEST_VISIT: u32 = 100;
 /// The shortest time between visits that brought nothing: a lane that is due may be locked by another process just now.
 const SHORTEST_WAIT: Duration = Duration::from_millis(2);
+/// Between two looks whether all is stored after a promotion, in milliseconds.
+const PROMOTED_PAUSE_MS: u64 = 500;
 /// Between two tries to reach a database that is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -31,11 +34,13 @@ pub(super) struct Claimer {
     pub(super) slots: Slots,
     pub(super) inbox: Arc<Inbox>,
     pub(super) room: Arc<Room>,
+    /// Of the database that was claimed from last.
+    pub(super) timeline: Option<i32>,
 }
 
 impl Claimer {
     /// Claims until `stop`; what the worker has not taken by then goes back.
-    pub(super) async fn run(self, wake: Arc<Notify>, stop: CancellationToken) {
+    pub(super) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let Some(wait) = stop.run_until_cancelled(self.visit()).await else { break };
             tokio::select! {
@@ -50,12 +55,11 @@ impl Claimer {
     /// One visit to the due lanes; gives how long the next is of no use.
     ///
     /// Dropped halfway, its claim may stand in the database all the same: the lease's keeper or the sweep finds it.
-    async fn visit(&self) -> Duration {
+    async fn visit(&mut self) -> Duration {
         let mut places = self.slots.take(LARGEST_VISIT).await;
         let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else { return AWAY_PAUSE };
         let (asked_at, asked_for) = (Instant::now(), places.num_permits());
-        let claim = store::claim(&self.pool, worker, asked_for);
-        let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, claim).await {
+        let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, self.claim(worker, asked_for)).await {
             Ok(Ok(Visit::Claims(claims, wait_ms))) => (claims, wait_ms),
             Ok(Ok(Visit::Fenced)) => {
                 self.lease.lost(worker);
@@ -75,6 +79,23 @@ impl Claimer {
         measure::batch("claim", got, asked_at.elapsed());
         self.inbox.put(claims.into_iter().filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))));
         if got == asked_for { Duration::ZERO } else { Duration::from_millis(wait_ms).max(SHORTEST_WAIT) }
+    }
+}
+
+impl Claimer {
+    /// Claims, unless a standby has been promoted: it may not have heard of calls that are on record, and offers their items again. First
+    /// all that this process holds is stored.
+    async fn claim(&mut self, worker: WorkerId, slots: usize) -> sqlx::Result<Visit> {
+        let mut connection = self.pool.acquire().await?;
+        // Where the server does not say, nothing can be known of it.
+        let timeline = store::timeline(&mut connection).await.ok();
+        let is_new = timeline.is_some() && self.timeline.is_some() && timeline != self.timeline;
+        if is_new && !self.slots.hold_nothing() {
+            tracing::warn!(?timeline, "a standby was promoted: nothing is claimed until all that this process holds is stored");
+            return Ok(Visit::Claims(Vec::new(), PROMOTED_PAUSE_MS));
+        }
+        self.timeline = timeline.or(self.timeline);
+        store::claim(&mut *connection, worker, slots).await
     }
 }
 

@@ -11,6 +11,7 @@ use super::circuit::Sign;
 use super::store::{Claimed, Ending, FinishedCall};
 use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, SeenPrice, Subject};
+use crate::ids::AttemptId;
 use crate::search::fate::{self, Fate, ItemFate};
 use crate::search::{CallerKey, Finding, Outcome, PlanQuota, Search, Sight};
 
@@ -70,9 +71,21 @@ impl Finished {
         Self { call, lane: claimed.lane, answer, kept: None, observation, best, plan: outcome.plan, sign }
     }
 
+    /// The same with the attempt that it is on record as.
+    pub(super) fn of_attempt(mut self, attempt: AttemptId) -> Self {
+        self.call.attempt_id = Some(attempt.uuid());
+        self
+    }
+
     /// The same with its outcome kept.
     pub(super) fn keeping(self, outcome: &Outcome, key: &CallerKey) -> Self {
         Self { kept: serde_json::to_vec(&outcome.to_keep(key)).ok().and_then(|text| compressed(&text)), ..self }
+    }
+
+    /// The same some time after it ended: of what the plan headers said then, what holds still.
+    pub(super) fn aged(self, now: Timestamp) -> Self {
+        let seconds = now.duration_since(self.call.ended_at).as_secs();
+        Self { plan: self.plan.after(u64::try_from(seconds).unwrap_or(0)), ..self }
     }
 
     /// The same without a stop of the lane: the key that was refused is not the caller's any more.
@@ -119,6 +132,7 @@ fn blank(claimed: &Claimed, (ending, search_status, reason, error): HowItEnded, 
         tenant_id: claimed.claim.tenant.uuid(),
         item_id: claimed.claim.item.uuid(),
         number: claimed.claim.number,
+        attempt_id: None,
         ended_at: now,
         ending,
         may_retry: false,

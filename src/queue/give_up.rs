@@ -1,7 +1,7 @@
 //! Ending claims that nobody will carry on: back to be claimed again, or, once the call had begun, lost.
 
 use jiff::Timestamp;
-use sqlx::PgPool;
+use sqlx::{PgPool, Postgres, Transaction};
 
 use super::store::{self, LaneClaims, LostCall};
 use crate::contract::{Endpoint, Request, SearchStatus};
@@ -15,8 +15,22 @@ use crate::measure;
 /// # Errors
 /// When the database does not answer. Again is no error: a claim is given up once.
 pub async fn give_up(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
-    let now = Timestamp::now();
+    let tx = db::begin(pool).await?;
+    give_up_in(tx, lane).await
+}
+
+/// The same of claims whose calls were certainly not sent: what of them is on record is taken off it, so none is lost.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn give_up_unsent(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
     let mut tx = db::begin(pool).await?;
+    store::take_back(&mut *tx, lane).await?;
+    give_up_in(tx, lane).await
+}
+
+async fn give_up_in(mut tx: Transaction<'_, Postgres>, lane: &LaneClaims) -> sqlx::Result<usize> {
+    let now = Timestamp::now();
     let lost = store::give_up(&mut *tx, lane, now).await?;
     let gaps: Vec<_> = lost.iter().filter_map(|call| gap(lane, call, now)).collect();
     history::record(&mut tx, &gaps).await?;

@@ -4,24 +4,28 @@
 //! A call's place is free again at the latest when its answer is stored or spooled, so while the database is away every call in flight
 //! ends in the spool, and none begins, because beginning needs the database.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::circuit::Reporter;
 use super::finished::Finished;
 use super::record::{Handed, one_of_each_item, tell_lanes, transact};
 use super::retry::{Failed, MOVE_TIMEOUT, Until, retry};
 use super::spool::{Chunk, Spool, entry};
+use super::store::UnknownCall;
 use super::ticket::Slots;
 use crate::db;
-use crate::ids::ItemId;
+use crate::ids::{AttemptId, ItemId};
 use crate::measure;
 
 /// How long the database may fail before an answer goes to the spool: a restart is over by then, mostly.
@@ -30,6 +34,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_secs(1);
 /// How often the files of dead processes are looked for.
 const LOOK: Duration = Duration::from_secs(10);
+
+/// The most callers whose answers may take too long before the database counts as away.
+const MOST_LATE: usize = 4;
+
+/// Answers that the database did not take in time, by caller: the next of his would wait for the same lock.
+type Late = HashMap<Uuid, Vec<Vec<u8>>>;
+
+/// Whether the database is there and did not do it in time: a lock that is not given, a limit met.
+fn takes_long(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == io::ErrorKind::TimedOut,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| matches!(&*code, "55P03" | "57014")),
+        _ => false,
+    }
+}
 
 /// Whether there is room for the answers of new calls.
 #[derive(Debug)]
@@ -86,20 +105,22 @@ impl Keeper {
             return;
         }
         loop {
-            let until = match self.spool {
-                Some(_) => Until::Deadline(Instant::now() + PATIENCE),
-                None => Until::Stop(self.stop.clone()),
-            };
+            let until = Until::Deadline(Instant::now() + PATIENCE);
             let begun_at = Instant::now();
             let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
             match retry("record", &until, || transact(&self.pool, &calls)).await {
-                Ok(()) => {
+                Ok(unknown) => {
                     measure::batch("record", calls.len(), begun_at.elapsed());
                     for finished in &calls {
                         measure::items_ended(finished.end(), 1);
                     }
                     tell_lanes(&self.pool, &calls, &self.wake).await;
                     self.health.saw(&self.pool, &calls).await;
+                    for call in unknown {
+                        if let Some(handed) = batch.iter().find(|handed| handed.finished.call.item_id == call.item) {
+                            self.unknown(call, &handed.finished, || entry::write(&handed.finished, &handed.ticket.claimed)).await;
+                        }
+                    }
                     return batch.into_iter().for_each(Handed::stored);
                 }
                 // One call that the database refuses must not take the others with it.
@@ -116,9 +137,29 @@ impl Keeper {
                     return;
                 }
                 Err(Failed::Stopped) if self.park(&mut batch).await || self.stop.is_cancelled() => return,
+                // What one of them waits for must not keep the others.
+                Err(Failed::Stopped) if self.spool.is_none() => {
+                    return batch.into_iter().for_each(|handed| self.store_by_itself(handed));
+                }
                 Err(Failed::Stopped) => {}
             }
         }
+    }
+
+    /// Stores a call whenever the database takes it, in a task of its own; there are no more of them than calls that may wait.
+    fn store_by_itself(&self, handed: Handed) {
+        let (pool, wake, until) = (self.pool.clone(), self.wake.clone(), Until::Stop(self.stop.clone()));
+        tokio::spawn(async move {
+            let call = [&handed.finished];
+            match retry("record", &until, || transact(&pool, &call)).await {
+                Ok(_) => {
+                    measure::items_ended(handed.finished.end(), 1);
+                    tell_lanes(&pool, &call, &wake).await;
+                    handed.stored();
+                }
+                Err(error) => tracing::error!(?error, "a finished call cannot be stored: it will read worker_lost"),
+            }
+        });
     }
 
     /// Puts calls into the spool and frees their places; `false`: some are left, which it would not have.
@@ -173,18 +214,24 @@ impl Keeper {
         let mut calls = Vec::new();
         for payload in chunk.payloads() {
             match entry::read(payload) {
-                Ok(finished) => calls.push((finished, payload.clone())),
+                Ok(finished) => calls.push((finished.aged(Timestamp::now()), payload.clone())),
                 Err(error) => self.set_aside(payload.clone(), &error).await,
             }
         }
         let count = calls.len();
         let ends: Vec<_> = calls.iter().map(|(finished, _)| finished.end()).collect();
+        let mut late = Late::new();
         for calls in one_of_each_item(calls, |(finished, _)| finished.call.item_id) {
-            if let Err(error) = self.store_spooled(calls).await {
+            if let Err(error) = self.store_in_turn(calls, &mut late).await {
                 tracing::debug!(%error, "the spool is not drained yet");
                 self.away = true;
                 return Ok(RETRY);
             }
+        }
+        if !late.is_empty() {
+            let late: Vec<_> = late.into_values().flatten().collect();
+            tracing::warn!(answers = late.len(), "answers cannot be stored in time: they wait behind the others in the spool");
+            self.on_disk(move |spool| spool.append(&late)).await?;
         }
         self.away = false;
         self.took(chunk).await?;
@@ -206,6 +253,29 @@ impl Keeper {
         Ok(())
     }
 
+    /// Stores calls of different items. Where all of them take too long, because one waits for a row that somebody else has, it stores one
+    /// after the other, and puts into `late` those that still take too long. An error says that the database is away.
+    async fn store_in_turn(&self, calls: Vec<(Finished, Vec<u8>)>, late: &mut Late) -> sqlx::Result<()> {
+        let payloads: Vec<_> = calls.iter().map(|(finished, payload)| (finished.call.tenant_id, payload.clone())).collect();
+        match self.store_spooled(calls).await {
+            Err(error) if takes_long(&error) => {}
+            stored => return stored,
+        }
+        for (tenant, payload) in payloads {
+            if let Some(behind) = late.get_mut(&tenant) {
+                behind.push(payload);
+                continue;
+            }
+            // It was read once already.
+            let Ok(finished) = entry::read(&payload) else { continue };
+            match self.store_spooled(vec![(finished.aged(Timestamp::now()), payload.clone())]).await {
+                Err(error) if takes_long(&error) && late.len() < MOST_LATE => late.entry(tenant).or_default().push(payload),
+                stored => stored?,
+            }
+        }
+        Ok(())
+    }
+
     /// Stores calls of different items. An error says that the database is away.
     async fn store_spooled(&self, mut calls: Vec<(Finished, Vec<u8>)>) -> sqlx::Result<()> {
         let finished: Vec<_> = calls.iter().map(|(finished, _)| finished).collect();
@@ -224,7 +294,28 @@ impl Keeper {
                 }
                 Ok(())
             }
-            Ok(()) => Ok(()),
+            Ok(unknown) => {
+                tell_lanes(&self.pool, &finished, &self.wake).await;
+                for call in unknown {
+                    if let Some((finished, payload)) = calls.iter().find(|(finished, _)| finished.call.item_id == call.item) {
+                        self.unknown(call, finished, || Ok(payload.clone())).await;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Nothing is known of it: its rows were lost with a primary, or its scan was deleted, and then its answer must be gone as well.
+    async fn unknown(&self, call: UnknownCall, finished: &Finished, payload: impl FnOnce() -> serde_json::Result<Vec<u8>>) {
+        let (item, billed) = (ItemId::from(call.item), finished.call.billed);
+        let attempt = finished.call.attempt_id.map(AttemptId::from);
+        if !call.has_item {
+            return tracing::warn!(%item, ?attempt, billed, "the answer of a call is dropped: its item was deleted, or lost with a primary");
+        }
+        tracing::error!(%item, ?attempt, billed, "a call is not on record: its answer cannot be stored");
+        if let Ok(payload) = payload() {
+            self.set_aside(payload, &io::Error::other("the call is not on record")).await;
         }
     }
 

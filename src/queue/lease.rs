@@ -135,7 +135,7 @@ async fn renew(connection: &mut PgConnection, worker: WorkerId, length: Duration
 
 /// The answer to a claim may be lost after its commit: then items stand under this worker that it does not know of.
 async fn give_back_strays(pool: &PgPool, connection: &mut PgConnection, worker: WorkerId, slots: &Slots) -> sqlx::Result<()> {
-    let held = slots.held_items();
+    let held = slots.held_claims();
     for lane in in_time(store::strays(connection, worker, &held, STRAY_GRACE.as_secs_f64())).await? {
         tracing::warn!(items = lane.items.len(), "claims whose answer was lost are given back");
         in_time(give_up(pool, &lane)).await?;

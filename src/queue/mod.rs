@@ -140,8 +140,14 @@ impl Queue {
         let room = keeper.room.clone();
         vital(record::serve(keeper, handed).boxed());
         vital(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()).boxed());
-        let claimer =
-            claimer::Claimer { pool: pool.clone(), lease: lease.clone(), slots: slots.clone(), inbox: inbox.clone(), room };
+        let claimer = claimer::Claimer {
+            pool: pool.clone(),
+            lease: lease.clone(),
+            slots: slots.clone(),
+            inbox: inbox.clone(),
+            room,
+            timeline: None,
+        };
         vital(claimer.run(wake, work_stops.clone()).boxed());
 
         let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), keys, begin, record });

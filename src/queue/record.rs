@@ -3,6 +3,7 @@
 //! One commit for each answer would be a fifth as fast, and would keep the disk busy for nothing (store.md, "Figures to hold"). Not here:
 //! what is done while the database is away (`keep`).
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,9 +17,9 @@ use super::finished::Finished;
 use super::keep::Keeper;
 use super::lanes::{self, LaneNews};
 use super::retain;
-use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome};
+use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome, UnknownCall};
 use crate::db;
-use crate::history;
+use crate::history::{self, Observation};
 use crate::ids::{ItemId, TenantId};
 use crate::measure;
 
@@ -120,8 +121,8 @@ pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> V
 }
 
 /// Stores calls of different items in one transaction. Stored again, what is on record is left as it is. A month without a partition
-/// gets one: an answer may have waited in a spool for longer than anybody thought of.
-pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
+/// gets one: an answer may have waited in a spool for longer than anybody thought of. Gives the calls of which nothing is known.
+pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Vec<UnknownCall>> {
     match store_all(pool, calls).await {
         Err(error) if lacks_partition(&error) => {
             for finished in calls {
@@ -139,20 +140,21 @@ fn lacks_partition(error: &sqlx::Error) -> bool {
     error.is_some_and(|error| error.code().is_some_and(|code| code == "23514") && error.constraint().is_none())
 }
 
-async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
+async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Vec<UnknownCall>> {
     let mut tx = db::begin(pool).await?;
     let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
-    let fresh = store::record_calls(&mut tx, &rows, Timestamp::now()).await?;
-    let is_fresh = |finished: &&&Finished| fresh.contains(&(ItemId::from(finished.call.item_id), finished.call.number));
-    let fresh: Vec<_> = calls.iter().filter(is_fresh).collect();
+    let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now()).await?.into_iter().collect();
+    let unknown = if recorded.len() < calls.len() { store::unknown_calls(&mut tx, &rows).await? } else { Vec::new() };
+    let number = |finished: &Finished| recorded.get(&ItemId::from(finished.call.item_id)).copied();
+    let fresh: Vec<_> = calls.iter().filter_map(|finished| Some((finished, number(finished)?))).collect();
     let answers: Vec<_> = fresh
         .iter()
-        .filter_map(|finished| {
+        .filter_map(|(finished, number)| {
             let call = &finished.call;
             Some(StoredAnswer {
                 tenant: TenantId::from(call.tenant_id),
                 item: ItemId::from(call.item_id),
-                number: call.number,
+                number: *number,
                 observed_at: call.ended_at,
                 body: finished.answer.as_deref()?,
             })
@@ -163,9 +165,9 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
     }
     let outcomes: Vec<_> = fresh
         .iter()
-        .filter_map(|finished| {
+        .filter_map(|(finished, number)| {
             let (call, outcome) = (&finished.call, finished.kept.as_deref()?);
-            Some(StoredOutcome { tenant: call.tenant_id.into(), item: call.item_id.into(), number: call.number, outcome })
+            Some(StoredOutcome { tenant: call.tenant_id.into(), item: call.item_id.into(), number: *number, outcome })
         })
         .collect();
     if !outcomes.is_empty() {
@@ -173,7 +175,7 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
     }
     let offers: Vec<_> = fresh
         .iter()
-        .filter_map(|finished| {
+        .filter_map(|(finished, _)| {
             let call = &finished.call;
             let (tenant, item) = (TenantId::from(call.tenant_id), ItemId::from(call.item_id));
             Some(StoredOffer { tenant, item, ended_at: call.ended_at, offer: finished.best.as_ref()? })
@@ -182,9 +184,12 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<()> {
     if !offers.is_empty() {
         store::insert_offers(&mut tx, &offers).await?;
     }
-    let observations: Vec<_> = fresh.iter().filter_map(|finished| finished.observation.clone()).collect();
+    let observation =
+        |(finished, number): &(&&Finished, i32)| Some(Observation { number: *number, ..finished.observation.clone()? });
+    let observations: Vec<_> = fresh.iter().filter_map(observation).collect();
     history::record(&mut tx, &observations).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(unknown)
 }
 
 /// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a

@@ -3,6 +3,8 @@
 //!
 //! Here: arguments in, rows out. Not here: when a move is made, and what is done if the database does not answer (the callers).
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use rust_decimal::Decimal;
@@ -55,6 +57,16 @@ impl Claimed {
     }
 }
 
+/// The timeline of the database's log: each promotion of a standby begins a new one.
+///
+/// # Errors
+/// When the database does not answer, is a standby, or does not say.
+pub async fn timeline(conn: &mut PgConnection) -> sqlx::Result<i32> {
+    sqlx::query_scalar!(r#"select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer as "timeline!""#)
+        .fetch_one(conn)
+        .await
+}
+
 /// Claims up to `slots` items for `worker`.
 ///
 /// # Errors
@@ -95,7 +107,7 @@ pub enum Verdict {
     NoRoom,
     /// The scan or the lane has stopped, or the marketplace is down.
     Stopped,
-    /// The claim is no longer the worker's.
+    /// The claim is no longer the worker's, or its number is on record already.
     Gone,
 }
 
@@ -110,8 +122,7 @@ pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now
     let numbers: Vec<_> = claims.iter().map(|(claim, _)| claim.number).collect();
     let attempts: Vec<_> = claims.iter().map(|(_, attempt)| attempt.uuid()).collect();
     let rows = sqlx::query!(
-        r#"select item_id as "item_id!", number as "number!", verdict as "verdict!" 
-           from begin_within_circuits($1, $2, $3, $4, $5, $6)"#,
+        r#"select attempt_id as "attempt_id!", verdict as "verdict!" from begin_within_circuits($1, $2, $3, $4, $5, $6)"#,
         now.to_sqlx() as _,
         &workers,
         &tenants,
@@ -121,16 +132,33 @@ pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now
     )
     .fetch_all(conn)
     .await?;
-    let verdict = |claim: &Claim| {
-        let row = rows.iter().find(|row| row.item_id == claim.item.uuid() && row.number == claim.number);
-        match row.map(|row| row.verdict.as_str()) {
-            Some("begun") => Verdict::Begun,
-            Some("no_room") => Verdict::NoRoom,
-            Some(_) => Verdict::Stopped,
-            None => Verdict::Gone,
-        }
+    let verdicts: HashMap<_, _> = rows.iter().map(|row| (row.attempt_id, row.verdict.as_str())).collect();
+    let verdict = |attempt: &AttemptId| match verdicts.get(&attempt.uuid()) {
+        Some(&"begun") => Verdict::Begun,
+        Some(&"no_room") => Verdict::NoRoom,
+        Some(_) => Verdict::Stopped,
+        None => Verdict::Gone,
     };
-    Ok(claims.iter().map(|(claim, _)| verdict(claim)).collect())
+    Ok(claims.iter().map(|(_, attempt)| verdict(attempt)).collect())
+}
+
+/// Ends the item of a claim whose call the database refuses to put on record, as failed: nothing was sent.
+///
+/// # Errors
+/// When the database does not answer. A claim that is no longer the worker's is left alone.
+pub async fn refuse_claim(conn: impl PgExecutor<'_>, claim: Claim, error: &str, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query!(
+        "select from refuse_claim($1, $2, $3, $4, $5, $6)",
+        now.to_sqlx() as _,
+        claim.worker.0,
+        claim.tenant.uuid(),
+        claim.item.uuid(),
+        claim.number,
+        storable(error),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Takes the second place of a call; `false`: there is none.
@@ -153,6 +181,9 @@ pub struct FinishedCall {
     pub tenant_id: Uuid,
     pub item_id: Uuid,
     pub number: i32,
+    /// What it was on record as. `None`: it comes from the spool of an older version.
+    #[serde(default)]
+    pub attempt_id: Option<Uuid>,
     pub ended_at: Timestamp,
     pub ending: Ending,
     pub may_retry: bool,
@@ -188,14 +219,12 @@ pub enum Ending {
     Returned,
 }
 
-/// Records calls; gives the items and numbers that were not on record before.
+/// Records calls of different items; gives the items of those that were not recorded before, and the numbers under which their calls are
+/// on record: another than they began with where their rows were lost and the number stands for another call by now.
 ///
 /// # Errors
 /// When the database does not answer, or refuses a call.
 pub async fn record_calls(conn: &mut PgConnection, calls: &[&FinishedCall], now: Timestamp) -> sqlx::Result<Vec<(ItemId, i32)>> {
-    if calls.iter().any(|call| call.ending == Ending::Returned) {
-        sqlx::query!("select arm_returned($1)", Json(calls) as _).execute(&mut *conn).await?;
-    }
     let rows = sqlx::query!(
         r#"select item_id as "item_id!", number as "number!" from record_calls($1, $2)"#,
         now.to_sqlx() as _,
@@ -204,6 +233,24 @@ pub async fn record_calls(conn: &mut PgConnection, calls: &[&FinishedCall], now:
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(|row| (row.item_id.into(), row.number)).collect())
+}
+
+/// A finished call that cannot be recorded, because nothing is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownCall {
+    pub item: Uuid,
+    /// Its item is there. One that is not was deleted with its scan, or lost with a primary.
+    pub has_item: bool,
+}
+
+/// Of calls that were recorded just now those that are not on record all the same.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn unknown_calls(conn: &mut PgConnection, calls: &[&FinishedCall]) -> sqlx::Result<Vec<UnknownCall>> {
+    sqlx::query_as!(UnknownCall, r#"select item_id as "item!", has_item as "has_item!" from unknown_calls($1)"#, Json(calls) as _)
+        .fetch_all(conn)
+        .await
 }
 
 /// A whole answer as it is stored.
@@ -357,6 +404,17 @@ pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestam
     .await
 }
 
+/// Takes calls of one lane off the record that were begun and certainly not sent.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn take_back(conn: impl PgExecutor<'_>, lane: &LaneClaims) -> sqlx::Result<()> {
+    sqlx::query!("select from take_back($1, $2, $3, $4)", lane.tenant.uuid(), lane.api, &lane.items, &lane.numbers)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Claims that stand in one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneClaims {
@@ -380,22 +438,24 @@ pub async fn orphans(conn: impl PgExecutor<'_>, limit: i32) -> sqlx::Result<Vec<
     .await
 }
 
-/// Claims that stand under `worker`, are not in `held` and are older than `grace_seconds`, by lane.
+/// Claims that stand under `worker`, are not in `held` (items and numbers) and are older than `grace_seconds`, by lane.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn strays(
     conn: impl PgExecutor<'_>,
     worker: WorkerId,
-    held: &[Uuid],
+    held: &[(Uuid, i32)],
     grace_seconds: f64,
 ) -> sqlx::Result<Vec<LaneClaims>> {
+    let (items, numbers): (Vec<_>, Vec<_>) = held.iter().copied().unzip();
     sqlx::query_as!(
         LaneClaims,
         r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!"
-           from strays($1, $2, make_interval(secs => $3))"#,
+           from strays($1, $2, $3, make_interval(secs => $4))"#,
         worker.0,
-        held,
+        &items,
+        &numbers,
         grace_seconds
     )
     .fetch_all(conn)

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Claim;
-use super::give_up::give_up;
-use super::retry::{Until, retry};
+use super::give_up::{give_up, give_up_unsent};
+use super::retry::{Failed, Until, retry};
 use super::store::{Claimed, LaneClaims};
 use crate::contract::Api;
 
@@ -51,6 +51,7 @@ struct Held {
 pub(super) struct Dropped {
     claim: Claim,
     lane: Api,
+    was_sent: bool,
     slots: Slots,
 }
 
@@ -76,12 +77,17 @@ impl Slots {
     /// A ticket for a claim, with a place of its own.
     pub(super) fn ticket(&self, claimed: Claimed, asked_at: Instant, place: OwnedSemaphorePermit) -> Ticket {
         self.with_held(|held| held.live.insert((claimed.claim.item.uuid(), claimed.claim.number)));
-        Ticket { claimed, asked_at, slots: self.clone(), settled: false, place }
+        Ticket { claimed, asked_at, slots: self.clone(), settled: false, was_sent: false, place }
     }
 
-    /// The items whose claims this process has.
-    pub(super) fn held_items(&self) -> Vec<Uuid> {
-        self.with_held(|held| held.live.iter().chain(&held.parked).map(|(item, _)| *item).collect())
+    /// The claims that this process has: items and numbers.
+    pub(super) fn held_claims(&self) -> Vec<(Uuid, i32)> {
+        self.with_held(|held| held.live.iter().chain(&held.parked).copied().collect())
+    }
+
+    /// Nothing is carried out, stored or in the spool.
+    pub(super) fn hold_nothing(&self) -> bool {
+        self.with_held(|held| held.live.is_empty() && held.parked.is_empty())
     }
 
     /// Nothing of this process's own is in the spool any more.
@@ -118,7 +124,7 @@ impl Slots {
     }
 }
 
-/// A claimed item and its place. Dropped unsettled, before its call begins it goes back to be claimed again; after that its call counts as
+/// A claimed item and its place. Dropped unsettled, before its call is sent it goes back to be claimed again; after that its call counts as
 /// lost.
 #[derive(Debug)]
 pub struct Ticket {
@@ -127,6 +133,8 @@ pub struct Ticket {
     asked_at: Instant,
     slots: Slots,
     settled: bool,
+    /// The marketplace may have been asked.
+    was_sent: bool,
     place: OwnedSemaphorePermit,
 }
 
@@ -140,6 +148,11 @@ impl Ticket {
     /// When the claim was asked for: the lease was good then.
     pub(super) fn asked_at(&self) -> Instant {
         self.asked_at
+    }
+
+    /// The call is about to be sent: from here on it may have been billed.
+    pub(super) fn sends(&mut self) {
+        self.was_sent = true;
     }
 
     /// The place goes to the next call, once there is room among the answers that wait to be stored.
@@ -173,9 +186,9 @@ impl Drop for Ticket {
         if self.settled {
             return;
         }
-        let (claim, lane, slots) = (self.claimed.claim, self.claimed.lane, self.slots.clone());
+        let (claim, lane, was_sent, slots) = (self.claimed.claim, self.claimed.lane, self.was_sent, self.slots.clone());
         // Nobody listens only when the process is at its end: the sweep finds the claim then.
-        drop(self.slots.dropped.send(Dropped { claim, lane, slots }));
+        drop(self.slots.dropped.send(Dropped { claim, lane, was_sent, slots }));
     }
 }
 
@@ -188,14 +201,12 @@ pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver
             count = dropped.recv_many(&mut batch, 1000) => if count == 0 { return },
             () = stop.cancelled() => return,
         }
-        for lane in by_lane(&batch) {
-            let until = Until::Stop(stop.clone());
-            let given_up = retry("give_up", &until, || give_up(&pool, &lane)).await;
-            match given_up {
-                Ok(0) => {}
-                Ok(lost) => tracing::error!(lost, "calls were lost inside the process"),
-                Err(error) => tracing::error!(?error, "claims could not be given back; the sweep will find them"),
-            }
+        let until = Until::Stop(stop.clone());
+        for lane in by_lane(batch.iter().filter(|dropped| dropped.was_sent)) {
+            report(retry("give_up", &until, || give_up(&pool, &lane)).await);
+        }
+        for lane in by_lane(batch.iter().filter(|dropped| !dropped.was_sent)) {
+            report(retry("give_up", &until, || give_up_unsent(&pool, &lane)).await);
         }
         for Dropped { claim, slots, .. } in batch.drain(..) {
             slots.with_held(|held| held.live.remove(&(claim.item.uuid(), claim.number)));
@@ -203,7 +214,15 @@ pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver
     }
 }
 
-fn by_lane(batch: &[Dropped]) -> Vec<LaneClaims> {
+fn report(given_up: Result<usize, Failed>) {
+    match given_up {
+        Ok(0) => {}
+        Ok(lost) => tracing::error!(lost, "calls were lost inside the process"),
+        Err(error) => tracing::error!(?error, "claims could not be given back; the sweep will find them"),
+    }
+}
+
+fn by_lane<'a>(batch: impl Iterator<Item = &'a Dropped>) -> Vec<LaneClaims> {
     let mut lanes = Vec::<LaneClaims>::new();
     for Dropped { claim, lane: api, .. } in batch {
         let at = lanes.iter().position(|lane| lane.tenant == claim.tenant && lane.api == api.as_str()).unwrap_or_else(|| {
@@ -258,6 +277,6 @@ mod tests {
             ticket.settle();
         }
         assert!(slots.wait_until_settled().now_or_never().is_some());
-        assert!(slots.held_items().is_empty());
+        assert!(slots.held_claims().is_empty());
     }
 }

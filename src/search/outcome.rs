@@ -132,6 +132,9 @@ impl RateLimit {
     }
 }
 
+/// The length of a rate window.
+const WINDOW_SECONDS: u64 = 60;
+
 /// What the quota headers say of the caller's plan; each `None` where the marketplace did not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanQuota {
@@ -158,6 +161,18 @@ impl PlanQuota {
     #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.remaining == Some(0)
+    }
+
+    /// What of it holds still so many seconds after it was said: a period that has begun anew has more left, nobody knows how much.
+    #[must_use]
+    pub fn after(self, seconds: u64) -> Self {
+        let left = |reset: Option<u64>| reset.and_then(|reset| reset.checked_sub(seconds)).filter(|left| *left > 0);
+        let reset_seconds = left(self.reset_seconds);
+        let window = self.window.and_then(|window| {
+            let reset = left(Some(window.reset_seconds.unwrap_or(WINDOW_SECONDS)))?;
+            Some(RateWindow { reset_seconds: Some(reset), ..window })
+        });
+        Self { limit: self.limit, remaining: self.remaining.filter(|_| reset_seconds.is_some()), reset_seconds, window }
     }
 }
 

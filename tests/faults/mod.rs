@@ -8,13 +8,15 @@ mod away;
 pub mod books;
 mod disk;
 mod kill;
+mod life;
 mod marketplace;
 mod orders;
 mod pace;
 mod postgres;
 pub mod process;
+mod promoted;
 mod soak;
-mod spooled;
+pub mod spooled;
 mod stop;
 
 /// Whether the long form is wanted.

@@ -35,6 +35,61 @@ async fn asked_again_because_the_answer_was_lost_it_is_begun_once() {
 }
 
 #[tokio::test]
+async fn two_claims_of_one_item_in_one_batch_make_one_call() {
+    let yard = Yard::new().await;
+    let worker = yard.worker().await;
+    let scan = yard.submit(scan_of(20).max_requests(20)).await;
+    let first = yard.claim(worker, 20).await;
+    // The caller pauses and resumes while the first claims still wait to be put on record.
+    yard.run("update scan_items set state = 'held', worker_id = null").await;
+    yard.run(
+        "update scan_items set state = 'pending', turn = (select virtual_time from lanes) + position;
+         update lanes set next_at = clock_timestamp()",
+    )
+    .await;
+    let second = yard.claim(worker, 20).await;
+    let both: Vec<_> = first.iter().chain(&second).cloned().collect();
+    let verdicts = yard.begin(&both).await;
+    assert_eq!(verdicts[..20], [Verdict::Gone; 20]);
+    assert_eq!(verdicts[20..], [Verdict::Begun; 20]);
+    let on_record: Vec<i32> = sqlx::query_scalar("select distinct number from attempts").fetch_all(&yard.pool).await.unwrap();
+    assert_eq!(on_record, [2], "the older claims are not on record");
+    assert_eq!(yard.scan(scan).await.requests_spent, 20);
+}
+
+#[tokio::test]
+async fn a_probe_of_an_open_circuit_is_one_claim_of_one_item() {
+    let yard = Yard::new().await;
+    let worker = yard.worker().await;
+    yard.submit(scan_of(2)).await;
+    let first = yard.claim(worker, 2).await;
+    yard.run("update scan_items set state = 'held', worker_id = null").await;
+    yard.run(
+        "update scan_items set state = 'pending', turn = (select virtual_time from lanes) + position;
+         update lanes set next_at = clock_timestamp()",
+    )
+    .await;
+    let second = yard.claim(worker, 2).await;
+    yard.run("update circuits set opened_at = now(), probe_at = now() - interval '1 s'").await;
+    let both: Vec<_> = first.iter().chain(&second).cloned().collect();
+    let verdicts = yard.begin(&both).await;
+    let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    assert_eq!((count(Verdict::Begun), count(Verdict::Stopped), count(Verdict::Gone)), (1, 1, 2), "{verdicts:?}");
+}
+
+#[tokio::test]
+async fn one_claim_with_two_attempt_ids_makes_one_call() {
+    let yard = Yard::new().await;
+    let worker = yard.worker().await;
+    let scan = yard.submit(scan_of(1)).await;
+    let claim = yard.claim(worker, 1).await[0].claim;
+    let asked = [(claim, AttemptId::new()), (claim, AttemptId::new())];
+    let verdicts = store::begin(&yard.pool, &asked, Timestamp::now()).await.unwrap();
+    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Begun).count(), 1, "{verdicts:?}");
+    assert_eq!(yard.scan(scan).await.requests_spent, 1);
+}
+
+#[tokio::test]
 async fn the_ceiling_holds_and_what_finds_no_room_is_held() {
     let yard = Yard::new().await;
     let worker = yard.worker().await;

@@ -1,7 +1,6 @@
 //! Calls whose worker went away, and answers that come all the same.
 
 use farescan::queue::store::{self, FinishedCall};
-use uuid::Uuid;
 
 use super::yard::{Yard, degraded, ok, priced, scan_of};
 
@@ -126,7 +125,7 @@ async fn a_claim_whose_answer_was_lost_is_found_by_its_worker() {
     let scan = yard.submit(scan_of(3)).await;
     let held = yard.claim(worker, 1).await[0].claim;
     yard.claim(worker, 2).await; // this answer never arrived
-    let held: Vec<Uuid> = vec![held.item.uuid()];
+    let held = [(held.item.uuid(), held.number)];
     assert_eq!(store::strays(&yard.pool, worker, &held, 60.0).await.unwrap(), [], "it may still be on its way");
     let strays = store::strays(&yard.pool, worker, &held, 0.0).await.unwrap();
     assert_eq!((strays.len(), strays[0].items.len()), (1, 2));

@@ -3,10 +3,12 @@
 mod begin;
 mod claim;
 mod hold;
+mod late;
 mod lost;
 mod model;
 mod order;
 mod pace;
+mod plans;
 mod races;
 mod record;
 pub mod yard;

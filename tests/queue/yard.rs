@@ -278,6 +278,7 @@ pub fn done(claim: Claim, status: SearchStatus) -> FinishedCall {
         tenant_id: claim.tenant.uuid(),
         item_id: claim.item.uuid(),
         number: claim.number,
+        attempt_id: None,
         ended_at: Timestamp::now(),
         ending: Ending::Done,
         may_retry: status == SearchStatus::Degraded,

@@ -195,6 +195,7 @@ fn done(claimed: &Claimed, now: Timestamp, status: SearchStatus, reason: Option<
         tenant_id: claimed.claim.tenant.uuid(),
         item_id: claimed.claim.item.uuid(),
         number: claimed.claim.number,
+        attempt_id: None,
         ended_at: now,
         ending: Ending::Done,
         may_retry: status == SearchStatus::Degraded,

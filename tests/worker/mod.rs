@@ -1,5 +1,6 @@
 //! The running worker in this process: real scans, a real Postgres, the scripted marketplace and its ledger.
 
+mod begin;
 mod calls;
 mod ends;
 mod grid;

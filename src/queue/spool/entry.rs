@@ -23,6 +23,9 @@ struct Facts {
     endpoint: String,
     search: Map<String, Value>,
     call: FinishedCall,
+    /// What the plan headers said when the call ended.
+    #[serde(default)]
+    plan: PlanQuota,
     /// Bytes of the answer.
     answer: usize,
     best: Option<Best>,
@@ -61,6 +64,7 @@ pub(in crate::queue) fn write(finished: &Finished, claimed: &Claimed) -> serde_j
         endpoint: claimed.endpoint.clone(),
         search: claimed.body.clone(),
         call: finished.call.clone(),
+        plan: finished.plan,
         answer: finished.answer.as_ref().map_or(0, Bytes::len),
         best: finished.best.as_ref().map(Best::of),
     };
@@ -87,8 +91,7 @@ pub(in crate::queue) fn read(payload: &[u8]) -> Result<Finished, Unreadable> {
         kept: bytes(kept),
         observation,
         best,
-        // What the plan headers said then is old.
-        plan: PlanQuota::default(),
+        plan: facts.plan,
         sign: None,
         call: facts.call,
     })

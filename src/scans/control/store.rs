@@ -29,13 +29,17 @@ pub(super) async fn pause(conn: &mut PgConnection, tenant: TenantId, id: ScanId)
 }
 
 /// Ends a lane's pause that waits for its caller, and takes the lane's lock. A quota that is used up is gone beyond from here until it
-/// begins anew: the caller says so by the resume.
+/// begins anew: the caller says so by the resume. What calls bring that began before stops the lane no more.
 pub(crate) async fn resume_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update lanes
-         set paused_until = null, pause_reason = null,
+         set resumes = resumes + 1,
+             paused_until = case when pause_reason in ('key_rejected', 'not_subscribed', 'quota_exhausted') then null
+                                 else paused_until end,
+             pause_reason = case when pause_reason in ('key_rejected', 'not_subscribed', 'quota_exhausted') then null
+                                 else pause_reason end,
              beyond_quota_until = case when pause_reason = 'quota_exhausted' then coalesce(plan_reset_at, 'infinity') else beyond_quota_until end
-         where tenant_id = $1 and api = $2 and pause_reason in ('key_rejected', 'not_subscribed', 'quota_exhausted')",
+         where tenant_id = $1 and api = $2",
         tenant.uuid(),
         api,
     )

@@ -28,6 +28,8 @@ pub(super) async fn resume_refused_lanes(conn: &mut PgConnection, tenant: Tenant
     sqlx::query!("select from lanes where tenant_id = $1 order by api for no key update", tenant.uuid())
         .execute(&mut *conn)
         .await?;
+    // What calls with the old key bring from now on says nothing of the new one.
+    sqlx::query!("update lanes set resumes = resumes + 1 where tenant_id = $1", tenant.uuid()).execute(&mut *conn).await?;
     let mut resumed = sqlx::query_scalar!(
         "update lanes set paused_until = null, pause_reason = null
          where tenant_id = $1 and pause_reason in ('key_rejected', 'not_subscribed') returning api",

@@ -105,7 +105,8 @@ impl Trial {
                 let mut claims: Vec<_> = (0..2).filter_map(|_| self.recent()).collect();
                 // A process drops a claim once.
                 claims.dedup();
-                self.give_up(&claims).await
+                let unsent = self.dice.random_bool(0.3);
+                self.give_up(&claims, unsent).await
             }
             79..82 => self.bury().await,
             82..87 => self.release().await,
@@ -185,8 +186,8 @@ impl Trial {
     async fn begin_calls(&mut self, count: usize) -> String {
         let mut claims: Vec<_> = (0..count).filter_map(|_| self.recent()).collect();
         claims.sort_unstable_by_key(|claim| (claim.item, claim.number));
-        // One claim of an item at a time, as in a process.
-        claims.dedup_by_key(|claim| claim.item);
+        // A process begins a claim once, but it may have several claims of one item: the older ones of before a pause.
+        claims.dedup();
         let asked: Vec<_> = claims.iter().map(|claim| (*claim, AttemptId::new())).collect();
         let expected = self.model.begin(&claims);
         for _ in 0..2 {
@@ -226,16 +227,20 @@ impl Trial {
         }
     }
 
-    async fn give_up(&mut self, claims: &[Claim]) -> String {
+    async fn give_up(&mut self, claims: &[Claim], unsent: bool) -> String {
         let lane = LaneClaims {
             tenant: self.stage.tenant().await,
             api: "flights".to_owned(),
             items: claims.iter().map(|claim| claim.item.uuid()).collect(),
             numbers: claims.iter().map(|claim| claim.number).collect(),
         };
+        if unsent {
+            store::take_back(self.stage.pool(), &lane).await.unwrap();
+            self.model.take_back(claims);
+        }
         let lost = store::give_up(self.stage.pool(), &lane, Timestamp::now()).await.unwrap().len();
         assert_eq!(lost, self.model.give_up(claims), "give up {claims:?}");
-        format!("give up {claims:?}: {lost} lost")
+        format!("give up {claims:?}, unsent: {unsent}: {lost} lost")
     }
 
     async fn bury(&mut self) -> String {

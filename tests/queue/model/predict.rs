@@ -70,6 +70,8 @@ struct Attempt {
     open: bool,
     status: &'static str,
     reason: &'static str,
+    /// How often the lane had been resumed when it began.
+    resumes: u32,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,8 @@ pub struct Model {
     attempts: BTreeMap<(ItemId, i32), Attempt>,
     /// The lane waits for its caller.
     stopped: bool,
+    /// How often it was resumed.
+    resumes: u32,
 }
 
 const WAITING: [State; 4] = [State::Pending, State::Claimed, State::Delayed, State::Held];
@@ -152,7 +156,10 @@ impl Model {
                 item.state = State::Calling;
                 (item.calls, item.counted, item.spent) = (item.calls + 1, item.counted + 1, item.spent + 1);
                 (scan.spent, scan.status, scan.started) = (scan.spent + 1, "running", true);
-                self.attempts.insert((claim.item, claim.number), Attempt { spent: 1, open: true, status: "", reason: "" });
+                self.attempts.insert(
+                    (claim.item, claim.number),
+                    Attempt { spent: 1, open: true, status: "", reason: "", resumes: self.resumes },
+                );
                 Verdict::Begun
             };
         }
@@ -173,7 +180,6 @@ impl Model {
 
     /// Whether it was news.
     pub fn record(&mut self, claim: Claim, end: End, billed: i32) -> bool {
-        self.stopped |= end == End::Returned;
         let outrun = self.attempts.range((claim.item, claim.number + 1)..=(claim.item, i32::MAX)).next().is_some();
         let Some(attempt) = self.attempts.get_mut(&(claim.item, claim.number)) else { return false };
         if !attempt.open && attempt.reason != "worker_lost" {
@@ -181,8 +187,11 @@ impl Model {
         }
         let item = self.items.get_mut(&claim.item).unwrap();
         let scan = self.scans.get_mut(&item.scan).unwrap();
+        // What began before the lane was resumed says nothing of the time since.
+        self.stopped |= end == End::Returned && attempt.resumes == self.resumes;
         let unused = attempt.spent - billed.min(attempt.spent);
-        *attempt = Attempt { spent: attempt.spent - unused, open: false, status: end.status(), reason: end.reason() };
+        (attempt.spent, attempt.open) = (attempt.spent - unused, false);
+        (attempt.status, attempt.reason) = (end.status(), end.reason());
         (item.spent, scan.spent) = (item.spent - unused, scan.spent - unused);
 
         let is_live = (item.state, item.number) == (State::Calling, claim.number);
@@ -239,6 +248,21 @@ impl Model {
         lost
     }
 
+    /// Calls that were begun and not sent: their claims stand again.
+    pub fn take_back(&mut self, claims: &[Claim]) {
+        for claim in claims {
+            let key = (claim.item, claim.number);
+            let item = self.items.get_mut(&claim.item).unwrap();
+            let is_live = (item.state, item.number) == (State::Calling, claim.number);
+            if is_live && self.attempts[&key].spent == 1 {
+                self.attempts.remove(&key);
+                item.state = State::Claimed;
+                (item.calls, item.counted, item.spent) = (item.calls - 1, item.counted - 1, item.spent - 1);
+                self.scans.get_mut(&item.scan).unwrap().spent -= 1;
+            }
+        }
+    }
+
     pub fn bury(&mut self, worker: WorkerId) {
         let held = self.items.iter().filter(|(_, item)| item.worker == Some(worker));
         let tenant = farescan::ids::TenantId::new();
@@ -288,6 +312,7 @@ impl Model {
         }
         scan.reason = "";
         self.stopped = false;
+        self.resumes += 1;
         self.all(id, &[State::Held], State::Pending);
         true
     }
