@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod grid;
+mod locked;
 pub mod stage;
 mod statistics;
 mod two_phase;
