@@ -9,4 +9,5 @@ mod order;
 mod pace;
 mod races;
 mod record;
+mod sweep;
 pub mod yard;
