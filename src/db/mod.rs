@@ -195,6 +195,16 @@ pub async fn snapshot(conn: PoolConnection<Postgres>) -> sqlx::Result<Transactio
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
+/// Has a transaction wait for no lock longer than this: what is not urgent does not hold up the rest.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn wait_at_most(conn: &mut PgConnection, time: Duration) -> sqlx::Result<()> {
+    let time = format!("{}ms", time.as_millis());
+    sqlx::query("select set_config('lock_timeout', $1, true)").bind(time).execute(conn).await?;
+    Ok(())
+}
+
 /// Brings the schema up to this program's version, under the migrations' advisory lock: any number of processes may
 /// come at once, one of them does the work.
 ///

@@ -21,10 +21,11 @@ use crate::measure;
 
 /// The most that one visit takes: beyond it one transaction would hold its lanes too long.
 const LARGEST_VISIT: u32 = 100;
-/// The shortest time between visits that brought nothing: a lane that is due may be locked by another process just now.
+/// The time between visits that brought nothing although a lane is due: somebody has it locked just now. It doubles with each of them.
 const SHORTEST_WAIT: Duration = Duration::from_millis(2);
 /// Between two looks whether all is stored after a promotion, in milliseconds.
 const PROMOTED_PAUSE_MS: u64 = 500;
+const LONGEST_LOCKED_WAIT: Duration = Duration::from_millis(50);
 /// Between two tries to reach a database that is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -41,8 +42,19 @@ pub(super) struct Claimer {
 impl Claimer {
     /// Claims until `stop`; what the worker has not taken by then goes back.
     pub(super) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) {
+        let mut locked = 0;
         while !stop.is_cancelled() {
-            let Some(wait) = stop.run_until_cancelled(self.visit()).await else { break };
+            let Some(visited) = stop.run_until_cancelled(self.visit()).await else { break };
+            let wait = match visited {
+                Next::Wait(wait) => {
+                    locked = 0;
+                    wait
+                }
+                Next::Locked => {
+                    locked += 1;
+                    locked_wait(locked)
+                }
+            };
             tokio::select! {
                 () = sleep(wait) => {}
                 () = wake.notified() => {}
@@ -52,33 +64,37 @@ impl Claimer {
         drop(self.inbox.empty());
     }
 
-    /// One visit to the due lanes; gives how long the next is of no use.
+    /// One visit to the due lanes.
     ///
     /// Dropped halfway, its claim may stand in the database all the same: the lease's keeper or the sweep finds it.
-    async fn visit(&mut self) -> Duration {
+    async fn visit(&mut self) -> Next {
         let mut places = self.slots.take(LARGEST_VISIT).await;
-        let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else { return AWAY_PAUSE };
+        let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else { return Next::Wait(AWAY_PAUSE) };
         let (asked_at, asked_for) = (Instant::now(), places.num_permits());
         let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, self.claim(worker, asked_for)).await {
             Ok(Ok(Visit::Claims(claims, wait_ms))) => (claims, wait_ms),
             Ok(Ok(Visit::Fenced)) => {
                 self.lease.lost(worker);
-                return AWAY_PAUSE;
+                return Next::Wait(AWAY_PAUSE);
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "nothing can be claimed");
-                return AWAY_PAUSE;
+                return Next::Wait(AWAY_PAUSE);
             }
             Err(_) => {
                 tracing::warn!("nothing can be claimed: the database does not answer");
-                return AWAY_PAUSE;
+                return Next::Wait(AWAY_PAUSE);
             }
         };
         let got = claims.len();
         let claims = in_turn(claims);
         measure::batch("claim", got, asked_at.elapsed());
         self.inbox.put(claims.into_iter().filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))));
-        if got == asked_for { Duration::ZERO } else { Duration::from_millis(wait_ms).max(SHORTEST_WAIT) }
+        match got {
+            0 if wait_ms == 0 => Next::Locked,
+            _ if got == asked_for => Next::Wait(Duration::ZERO),
+            _ => Next::Wait(Duration::from_millis(wait_ms).max(SHORTEST_WAIT)),
+        }
     }
 }
 
@@ -97,6 +113,19 @@ impl Claimer {
         self.timeline = timeline.or(self.timeline);
         store::claim(&mut *connection, worker, slots).await
     }
+}
+
+/// When the next visit is of use.
+enum Next {
+    /// After this time, or when somebody wakes the claimer.
+    Wait(Duration),
+    /// A lane is due, but this visit could not have it.
+    Locked,
+}
+
+/// How long to wait after so many visits in a row that could not have a lane that is due.
+fn locked_wait(visits: u32) -> Duration {
+    SHORTEST_WAIT.saturating_mul(1 << visits.clamp(1, 6).saturating_sub(1)).min(LONGEST_LOCKED_WAIT)
 }
 
 /// The claims of a visit, one of each lane after the other: who has five is not behind all that another has.
@@ -138,4 +167,15 @@ async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
         wake.notify_one();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_lane_is_asked_for_less_and_less() {
+        let waits: Vec<_> = (1..=8).chain([u32::MAX]).map(|visits| locked_wait(visits).as_millis()).collect();
+        assert_eq!(waits, [2, 4, 8, 16, 32, 50, 50, 50, 50]);
+    }
 }

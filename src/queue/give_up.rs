@@ -1,5 +1,7 @@
 //! Ending claims that nobody will carry on: back to be claimed again, or, once the call had begun, lost.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use sqlx::{PgPool, Postgres, Transaction};
 
@@ -15,7 +17,13 @@ use crate::measure;
 /// # Errors
 /// When the database does not answer. Again is no error: a claim is given up once.
 pub async fn give_up(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
-    let tx = db::begin(pool).await?;
+    give_up_in(db::begin(pool).await?, lane).await
+}
+
+/// The same, but it waits for no lock longer than `wait`.
+pub(super) async fn give_up_within(pool: &PgPool, lane: &LaneClaims, wait: Duration) -> sqlx::Result<usize> {
+    let mut tx = db::begin(pool).await?;
+    db::wait_at_most(&mut tx, wait).await?;
     give_up_in(tx, lane).await
 }
 
@@ -29,7 +37,7 @@ pub async fn give_up_unsent(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<us
     give_up_in(tx, lane).await
 }
 
-async fn give_up_in(mut tx: Transaction<'_, Postgres>, lane: &LaneClaims) -> sqlx::Result<usize> {
+async fn give_up_in(mut tx: Transaction<'static, Postgres>, lane: &LaneClaims) -> sqlx::Result<usize> {
     let now = Timestamp::now();
     let lost = store::give_up(&mut *tx, lane, now).await?;
     let gaps: Vec<_> = lost.iter().filter_map(|call| gap(lane, call, now)).collect();

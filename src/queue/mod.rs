@@ -13,7 +13,8 @@
 //!  circuit   while the marketplace fails, one probe now and then          (circuit)
 //!  tell      the lane: places again, and what the headers said          (lanes; synchronous calls: charge)
 //!  lease     one row per process start; a lost one never aborts a call    (lease)
-//!  sweep     what dead processes left, retries that are due, upkeep       (sweep)
+//!  sweep     what dead processes left, retries that are due              (sweep)
+//!  upkeep    what was kept for its time, keys that have expired           (upkeep)
 //!  retain    partitions made ahead, and what is too old                   (retain)
 //! ```
 //!
@@ -39,8 +40,9 @@ pub mod retain;
 mod retry;
 pub mod spool;
 pub mod store;
-mod sweep;
+pub mod sweep;
 mod ticket;
+mod upkeep;
 
 use std::sync::Arc;
 

@@ -424,18 +424,70 @@ pub struct LaneClaims {
     pub numbers: Vec<i32>,
 }
 
-/// Claims of dead workers, at most `limit`, by lane.
+/// Lanes that were busy: a pass leaves them to the next.
+#[derive(Debug, Default)]
+pub struct BusyLanes {
+    tenants: Vec<Uuid>,
+    apis: Vec<String>,
+}
+
+impl BusyLanes {
+    /// One more.
+    pub fn add(&mut self, tenant: TenantId, api: &str) {
+        self.tenants.push(tenant.uuid());
+        self.apis.push(api.to_owned());
+    }
+}
+
+/// Claims of dead workers, at most `limit`, by lane; none of lanes that are busy.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn orphans(conn: impl PgExecutor<'_>, limit: i32) -> sqlx::Result<Vec<LaneClaims>> {
+pub async fn orphans(conn: impl PgExecutor<'_>, limit: i32, busy: &BusyLanes) -> sqlx::Result<Vec<LaneClaims>> {
     sqlx::query_as!(
         LaneClaims,
-        r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!" from orphans($1)"#,
-        limit
+        r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!" from orphans($1, $2, $3)"#,
+        limit,
+        &busy.tenants,
+        &busy.apis,
     )
     .fetch_all(conn)
     .await
+}
+
+/// Lanes with a retry that is due, as far as `limit` items go; none of lanes that are busy.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lanes_with_due_retries(
+    conn: impl PgExecutor<'_>,
+    limit: i32,
+    busy: &BusyLanes,
+) -> sqlx::Result<Vec<(TenantId, String)>> {
+    let lanes = sqlx::query!(
+        r#"select tenant_id as "tenant!", api as "api!" from lanes_with_due_retries($1, $2, $3)"#,
+        limit,
+        &busy.tenants,
+        &busy.apis,
+    );
+    Ok(lanes.fetch_all(conn).await?.into_iter().map(|lane| (lane.tenant.into(), lane.api)).collect())
+}
+
+/// Makes due retries of a lane pending again, at most `limit`.
+///
+/// # Errors
+/// When the database does not answer, or the lane is busy.
+pub async fn release_delayed(
+    conn: impl PgExecutor<'_>,
+    tenant: TenantId,
+    api: &str,
+    limit: i32,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    sqlx::query!("select from release_delayed($1, $2, $3, $4)", now.to_sqlx() as _, tenant.uuid(), api, limit)
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 /// Claims that stand under `worker`, are not in `held` (items and numbers) and are older than `grace_seconds`, by lane.
@@ -471,7 +523,7 @@ pub async fn end_finished_scans(conn: impl PgExecutor<'_>, limit: i64, now: Time
     let ended = sqlx::query!(
         "select from (select tenant_id, scan_id from scans
                       where finished_at is null and ok + empty + partial + degraded + failed + cancelled = total
-                      order by tenant_id, scan_id limit $2) s
+                      order by tenant_id, scan_id limit $2 for no key update skip locked) s
          cross join lateral count_ended($1, s.tenant_id, s.scan_id, 0, 0, 0, 0, 0, 0, 0)",
         now.to_sqlx() as _,
         limit

@@ -1,53 +1,46 @@
 //! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, and upkeep. Any
 //! process, one at a time.
 //!
-//! Every pass is bounded; what is left waits for the next.
+//! Each step stands by itself, and so does each lane: one that fails, or whose locks somebody holds, is left to the next sweep, and the
+//! others go on. Every sweep is bounded; what is left waits for the next.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use jiff_sqlx::ToSqlx as _;
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::give_up::give_up;
-use super::hold::{Cause, hold_scan};
+use super::give_up::give_up_within;
 use super::lease::Lease;
-use super::store;
+use super::store::{self, BusyLanes};
+use super::upkeep;
 use crate::db;
 use crate::db::clock::DatabaseTime;
-use crate::ids::{GrantId, ScanId, TenantId};
 use crate::scans::two_phase;
-use crate::tenants;
 
 /// How often retries that are due are looked for.
 const TICK: Duration = Duration::from_secs(1);
-/// Looks for dead processes in the time of a lease.
+/// How often dead processes are looked for in the time of a lease.
 const LOOKS: u32 = 6;
 /// How often tables that have grown are looked for: until one is found, the first large scan of a fresh database goes by plans for none.
 const COUNT: Duration = Duration::from_secs(2);
-/// How often there is upkeep: old answers to repeated orders and events, keys that have expired.
+/// How often there is upkeep, unless the last one left something.
 const UPKEEP: Duration = Duration::from_secs(60);
-/// The most items, lanes, scans or rows of one pass.
+/// The most items of one round, and the most rounds of one step in a sweep.
 const PASS: i32 = 1000;
-/// How long the answer to an order is kept for its repetition (jobs-api, "Idempotency-Key").
-const ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(48);
-/// How long the events of a scan are kept after its end (jobs-api, "Scans").
-const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// The most rows of events of one pass: a minute's worth of the busiest service, in some tenths of a second.
-const EVENTS_PASS: i64 = 50_000;
-/// How long the row of a dead process is kept, for whoever wants to know what happened.
-const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
+const ROUNDS: usize = 10;
+/// The longest wait for a lock.
+pub(super) const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// Sweeps until `stop`.
 pub(super) async fn run(pool: PgPool, lease: Arc<Lease>, stop: CancellationToken) {
     let sweeping = async {
-        let mut sweep = Sweep { pool, lease, last_count: None, last_look: None, last_upkeep: None };
+        let mut sweep = Sweep::new(pool, lease.length());
         loop {
-            if let Err(error) = sweep.once().await {
-                tracing::warn!(%error, "the sweep was not finished; the next goes on");
+            if let Err(error) = sweep.once(lease.is_settled()).await {
+                tracing::warn!(%error, "nothing could be swept; the next sweep goes on");
             }
             sleep(TICK).await;
         }
@@ -55,20 +48,33 @@ pub(super) async fn run(pool: PgPool, lease: Arc<Lease>, stop: CancellationToken
     stop.run_until_cancelled(sweeping).await;
 }
 
-struct Sweep {
+/// The sweeps of one process.
+#[derive(Debug)]
+pub struct Sweep {
     pool: PgPool,
-    lease: Arc<Lease>,
+    lease: Duration,
     last_count: Option<Instant>,
     last_look: Option<Instant>,
     last_upkeep: Option<Instant>,
 }
 
 impl Sweep {
-    async fn once(&mut self) -> sqlx::Result<()> {
+    /// The sweeps of a process whose leases are this long.
+    #[must_use]
+    pub fn new(pool: PgPool, lease: Duration) -> Self {
+        Self { pool, lease, last_count: None, last_look: None, last_upkeep: None }
+    }
+
+    /// One sweep. Dead processes are looked for if `is_settled`: this process's own lease was held for long enough to believe that others
+    /// could have renewed theirs.
+    ///
+    /// # Errors
+    /// When the database does not answer. What fails on the way is logged, and the rest is done all the same.
+    pub async fn once(&mut self, is_settled: bool) -> sqlx::Result<()> {
         // Held by an idle transaction, so that it goes with this process whatever becomes of it; from one that is stopped the database
         // takes it back after the time of a lease.
         let mut guard = db::begin(&self.pool).await?;
-        let idle = format!("{}ms", self.lease.length().as_millis());
+        let idle = format!("{}ms", self.lease.as_millis());
         sqlx::query_scalar!("select set_config('idle_in_transaction_session_timeout', $1, true)", idle)
             .fetch_one(&mut *guard)
             .await?;
@@ -77,94 +83,87 @@ impl Sweep {
             return Ok(());
         }
         let now = DatabaseTime::read(&mut *guard).await?.now();
-        self.release_retries(now).await?;
-        two_phase::begin_due(&self.pool, now).await?;
-        if is_due(self.last_count, COUNT) {
-            sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
-            self.last_count = Some(Instant::now());
-        }
-        if is_due(self.last_look, self.lease.length() / LOOKS) && self.lease.is_settled() {
-            self.bury_the_dead().await?;
+        if is_settled && is_due(self.last_look, self.lease / LOOKS) {
+            said("dead workers", self.bury_the_dead().await);
             self.last_look = Some(Instant::now());
         }
+        said("retries", self.release_retries(now).await);
+        said("second phases", two_phase::begin_due(&self.pool, now).await.map(drop));
+        if is_due(self.last_count, COUNT) {
+            said("statistics", self.analyse_grown().await);
+            self.last_count = Some(Instant::now());
+        }
         if is_due(self.last_upkeep, UPKEEP) {
-            self.upkeep(now).await?;
-            self.last_upkeep = Some(Instant::now());
+            let is_done = upkeep::pass(&self.pool, now).await;
+            self.last_upkeep = is_done.then(Instant::now);
         }
         guard.rollback().await
     }
 
-    async fn release_retries(&self, now: Timestamp) -> sqlx::Result<()> {
-        let lanes = sqlx::query!(r#"select tenant_id as "tenant_id!", api as "api!" from lanes_with_due_retries($1)"#, PASS);
-        for lane in lanes.fetch_all(&self.pool).await? {
-            let released =
-                sqlx::query!("select from release_delayed($1, $2, $3, $4)", now.to_sqlx() as _, lane.tenant_id, lane.api, PASS);
-            released.execute(&self.pool).await?;
-        }
-        Ok(())
-    }
-
     /// Lane by lane, each in a transaction of its own.
     async fn bury_the_dead(&self) -> sqlx::Result<()> {
-        sqlx::query!("select from bury_workers(make_interval(secs => $1))", self.lease.length().as_secs_f64())
-            .execute(&self.pool)
-            .await?;
-        for lane in store::orphans(&self.pool, PASS).await? {
-            let lost = give_up(&self.pool, &lane).await?;
-            tracing::warn!(claims = lane.items.len(), lost, "claims of dead processes were given up");
-        }
-        Ok(())
-    }
-
-    async fn upkeep(&self, now: Timestamp) -> sqlx::Result<()> {
-        sqlx::query!(
-            "delete from idempotency_keys where ctid = any (array(select ctid from idempotency_keys where created_at < $1 limit $2))",
-            (now - ORDERS_KEPT).to_sqlx() as _,
-            i64::from(PASS)
-        )
-        .execute(&self.pool)
-        .await?;
-        sqlx::query!(
-            "delete from workers where worker_id = any (array(
-                 select w.worker_id from workers w
-                 where w.dead and w.lease_until < $1
-                   and not exists (select from scan_items i where i.worker_id = w.worker_id and i.state in ('claimed', 'calling'))
-                 limit $2))",
-            (now - DEAD_KEPT).to_sqlx() as _,
-            i64::from(PASS)
-        )
-        .execute(&self.pool)
-        .await?;
-        sqlx::query!("select from drop_old_events($1, $2)", (now - EVENTS_KEPT).to_sqlx() as _, EVENTS_PASS)
-            .execute(&self.pool)
-            .await?;
-        let ended = store::end_finished_scans(&self.pool, PASS.into(), now).await?;
-        if ended > 0 {
-            tracing::error!(ended, "scans had not ended with their last item");
-        }
-        self.wipe_expired_keys(now).await
-    }
-
-    /// A scan that outlives its key pauses (security.md, "Wiped").
-    async fn wipe_expired_keys(&self, now: Timestamp) -> sqlx::Result<()> {
-        let expired = sqlx::query!(
-            "select g.tenant_id, g.grant_id, s.scan_id as \"scan_id?\"
-             from key_grants g
-             left join scans s on s.tenant_id = g.tenant_id and s.grant_id = g.grant_id and s.finished_at is null
-             where g.wiped_at is null and g.expires_at <= $1
-             order by g.expires_at limit $2",
-            now.to_sqlx() as _,
-            i64::from(PASS)
-        );
-        for grant in expired.fetch_all(&self.pool).await? {
-            let tenant = TenantId::from(grant.tenant_id);
-            if let Some(scan) = grant.scan_id {
-                hold_scan(&self.pool, tenant, ScanId::from(scan), &Cause::KeyGone).await?;
+        sqlx::query!("select from bury_workers(make_interval(secs => $1))", self.lease.as_secs_f64()).execute(&self.pool).await?;
+        let mut busy = BusyLanes::default();
+        for _ in 0..ROUNDS {
+            let lanes = store::orphans(&self.pool, PASS, &busy).await?;
+            if lanes.is_empty() {
+                break;
             }
-            let mut connection = self.pool.acquire().await?;
-            tenants::store::wipe_expired(&mut connection, tenant, GrantId::from(grant.grant_id), now).await?;
+            for lane in lanes {
+                match give_up_within(&self.pool, &lane, LOCK_WAIT).await {
+                    Ok(lost) => tracing::warn!(claims = lane.items.len(), lost, "claims of dead processes were given up"),
+                    Err(error) => {
+                        left("claims of dead processes", error)?;
+                        busy.add(lane.tenant, &lane.api);
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    async fn release_retries(&self, now: Timestamp) -> sqlx::Result<()> {
+        let mut busy = BusyLanes::default();
+        for _ in 0..ROUNDS {
+            let lanes = store::lanes_with_due_retries(&self.pool, PASS, &busy).await?;
+            if lanes.is_empty() {
+                break;
+            }
+            for (tenant, api) in lanes {
+                let releasing = async {
+                    let mut tx = db::begin(&self.pool).await?;
+                    db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+                    store::release_delayed(&mut *tx, tenant, &api, PASS, now).await?;
+                    tx.commit().await
+                };
+                if let Err(error) = releasing.await {
+                    left("retries", error)?;
+                    busy.add(tenant, &api);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn analyse_grown(&self) -> sqlx::Result<()> {
+        sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
+        Ok(())
+    }
+}
+
+/// One lane is left to the next sweep. An error: it is not the lane's, the database is gone.
+fn left(what: &'static str, error: sqlx::Error) -> sqlx::Result<()> {
+    if db::is_cut(&error) || matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) {
+        return Err(error);
+    }
+    tracing::warn!(what, %error, "a lane is left to the next sweep");
+    Ok(())
+}
+
+/// A step that fails is not in the way of the others.
+fn said(step: &'static str, done: sqlx::Result<()>) {
+    if let Err(error) = done {
+        tracing::warn!(step, %error, "a step of the sweep failed; the next sweep goes on with it");
     }
 }
 

@@ -47,6 +47,26 @@ pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
 
 /// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
 pub(crate) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<i64> {
+    make_lane(conn, tenant, api, pace).await?;
+    arm_lane(conn, tenant, api.as_str()).await
+}
+
+/// The same for a scan that is to be stored; the next scan begins after it.
+pub(super) async fn start_turns(conn: &mut PgConnection, tenant: TenantId, plan: &Plan, pace: &PaceConfig) -> sqlx::Result<i64> {
+    let api = plan.order.endpoint.get().api();
+    make_lane(conn, tenant, api, pace).await?;
+    sqlx::query_scalar!(
+        r#"select start_turns($1, $2, $3, $4) as "start!""#,
+        tenant.uuid(),
+        api.as_str(),
+        i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
+        stride(plan.order.priority_or_default()),
+    )
+    .fetch_one(conn)
+    .await
+}
+
+async fn make_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<()> {
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
     sqlx::query!(
         "select make_lane($1, $2, $3, $4)",
@@ -55,9 +75,9 @@ pub(crate) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Ap
         f64::from(per_minute(pace, api)),
         max_in_flight
     )
-    .execute(&mut *conn)
+    .execute(conn)
     .await?;
-    arm_lane(conn, tenant, api.as_str()).await
+    Ok(())
 }
 
 /// Takes the lane's lock and wakes whoever claims. Gives where the turns of new items begin.
@@ -112,8 +132,8 @@ pub(super) async fn insert_scan(
     Ok(())
 }
 
-/// All items in one statement. Their turns begin where the lane's virtual time is, so that a short scan does not wait behind a long one
-/// of the same caller.
+/// All items in one statement, their turns from `start` on: near the lane's virtual time, so that a short scan does not wait behind a long
+/// one of the same caller.
 pub(super) async fn insert_items(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -78,7 +78,7 @@ pub(crate) async fn place(
 
     let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: held_until(desk.now) };
     tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
-    let start = store::open_lane(conn, tenant, plan.order.endpoint.get().api(), pace).await?;
+    let start = store::start_turns(conn, tenant, plan, pace).await?;
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, desk.now).await?;
     store::insert_items(conn, tenant, id, plan, start).await?;

@@ -100,7 +100,11 @@ async fn what_a_dead_worker_held_is_found_and_what_a_live_one_holds_is_not() {
         .execute(&yard.pool)
         .await
         .unwrap();
-    assert_eq!(store::orphans(&yard.pool, 10).await.unwrap(), [], "a lease that has run out is looked at before it is believed");
+    assert_eq!(
+        store::orphans(&yard.pool, 10, &store::BusyLanes::default()).await.unwrap(),
+        [],
+        "a lease that has run out is looked at before it is believed"
+    );
     let bury = |lease: &'static str| {
         let pool = yard.pool.clone();
         async move {
@@ -109,7 +113,7 @@ async fn what_a_dead_worker_held_is_found_and_what_a_live_one_holds_is_not() {
     };
     assert_eq!(bury("1 year").await, 0, "the database itself has not been up for so long");
     assert_eq!(bury("0").await, 1);
-    let orphans = store::orphans(&yard.pool, 10).await.unwrap();
+    let orphans = store::orphans(&yard.pool, 10, &store::BusyLanes::default()).await.unwrap();
     assert_eq!(orphans.len(), 1);
     let mut items = orphans[0].items.clone();
     let mut expected: Vec<_> = lost.iter().map(|claim| claim.item.uuid()).collect();

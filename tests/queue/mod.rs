@@ -11,4 +11,5 @@ mod pace;
 mod plans;
 mod races;
 mod record;
+mod sweep;
 pub mod yard;

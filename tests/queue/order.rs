@@ -89,3 +89,63 @@ async fn nobody_waits_for_the_big_one() {
     }
     assert_eq!((of_others, of_big), (150, 6));
 }
+
+/// Of 400 claims beside single searches that never leave the lane without work: those of a scan of `stride`.
+async fn beside_single_searches(yard: &Yard, order: super::yard::Order, places: usize) -> usize {
+    let worker = yard.worker().await;
+    let old = yard.submit(order).await;
+    for _ in 0..20 {
+        yard.submit(scan_of(1)).await;
+    }
+    let (mut claimed, mut of_old) = (0, 0);
+    while claimed < 400 {
+        let claims = yard.claim(worker, places).await;
+        assert_eq!(claims.len(), places, "there is always something");
+        claimed += places;
+        of_old += of(&claims, old);
+        for _ in 0..places {
+            yard.submit(scan_of(1)).await;
+        }
+    }
+    of_old
+}
+
+#[tokio::test]
+async fn single_searches_that_fill_a_lane_leave_a_scan_its_half() {
+    for places in [1, 10] {
+        let of_old = beside_single_searches(&Yard::new().await, scan_of(1_000), places).await;
+        println!("{places} places: {of_old} of 400 claims");
+        assert!((180..=220).contains(&of_old), "{places} places: {of_old} of 400");
+    }
+}
+
+#[tokio::test]
+async fn single_searches_that_fill_a_lane_leave_scheduled_its_tenth() {
+    for places in [1, 10] {
+        let of_old = beside_single_searches(&Yard::new().await, scan_of(1_000).scheduled(), places).await;
+        println!("{places} places: {of_old} of 400 claims");
+        assert!((36..=48).contains(&of_old), "{places} places: {of_old} of 400");
+    }
+}
+
+/// Scans of a few items, as many at a time as there may be: whoever was there first goes on.
+#[tokio::test]
+async fn small_scans_that_fill_a_lane_do_not_starve_a_big_one() {
+    for items in [2, 3, 5] {
+        let yard = Yard::new().await;
+        let worker = yard.worker().await;
+        let big = yard.submit(scan_of(2_000)).await;
+        let (mut left, mut of_big) = (0, 0);
+        for _ in 0..40 {
+            while left < 50 {
+                yard.submit(scan_of(items)).await;
+                left += items;
+            }
+            let claims = yard.claim(worker, 10).await;
+            of_big += of(&claims, big);
+            left -= 10 - i32::try_from(of(&claims, big)).unwrap();
+        }
+        println!("scans of {items}: {of_big} of 400 claims");
+        assert!(of_big >= 12, "scans of {items}: {of_big} of 400");
+    }
+}

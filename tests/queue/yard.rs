@@ -90,8 +90,13 @@ impl Yard {
     pub async fn submit_for(&self, tenant: TenantId, order: Order) -> ScanId {
         let (scan, grant) = (ScanId::new(), GrantId::new());
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
-        let start: i64 =
-            sqlx::query_scalar("select arm_lane($1, 'flights')").bind(tenant.uuid()).fetch_one(&mut *tx).await.unwrap();
+        let start: i64 = sqlx::query_scalar("select start_turns($1, 'flights', $2, $3)")
+            .bind(tenant.uuid())
+            .bind(order.items)
+            .bind(order.stride)
+            .fetch_one(&mut *tx)
+            .await
+            .unwrap();
         sqlx::query(
             "insert into key_grants values ($1, $2, 'scan', 'k', '\\x01', '\\x02', now(), now() + interval '35 days', null)",
         )
@@ -118,7 +123,7 @@ impl Yard {
         .unwrap();
         sqlx::query(
             "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, turn)
-             select $1, gen_random_uuid(), $2, 'flights', position, '{}', $3 + position * $4 from generate_series(1, $5) position",
+             select $1, gen_random_uuid(), $2, 'flights', position, '{}', $3 + (position - 1) * $4 from generate_series(1, $5) position",
         )
         .bind(tenant.uuid())
         .bind(scan.uuid())

@@ -4,6 +4,7 @@ mod begin;
 mod calls;
 mod ends;
 mod grid;
+mod locked;
 pub mod stage;
 mod statistics;
 mod two_phase;

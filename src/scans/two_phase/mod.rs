@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use rust_decimal::Decimal;
 use sqlx::PgPool;
@@ -20,8 +21,11 @@ use super::submit::stride;
 use crate::contract::scans::{Priority, Strategy};
 use crate::db;
 
-/// The most scans whose second phase one pass begins.
+/// The most scans that are looked up at once, and how many times a pass does so.
 const PASS: i64 = 100;
+const ROUNDS: usize = 10;
+/// The longest wait for a lock: nobody waits for this.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// Where the dates of a two-phase scan are, and how it goes about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,24 +120,42 @@ impl TwoPhase {
 /// # Errors
 /// When the database does not answer; what was not begun is begun by the next pass.
 pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usize> {
-    let due = store::due(pool, PASS).await?;
-    for scan in &due {
-        let mut tx = db::begin(pool).await?;
-        let start = super::store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
-        let deferred = store::lock_deferred(&mut tx, scan).await?;
-        match store::lock_ready(&mut tx, scan).await? {
-            None => {}
-            Some(_) if deferred.is_empty() => store::forget(&mut tx, scan).await?,
-            Some(ready) => {
-                let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
-                let wanted = ready.phases.second_phase(&store::prices(&mut tx, scan).await?, &positions);
-                let (wanted, skipped): (Vec<_>, Vec<_>) =
-                    deferred.into_iter().partition(|(_, position)| wanted.contains(position));
-                let stride = stride(Priority::parse(&ready.priority).unwrap_or(Priority::Interactive));
-                store::begin(&mut tx, scan, &wanted, &skipped, &Turns { start, stride }, now).await?;
+    let (mut begun, mut last) = (0, None);
+    for _ in 0..ROUNDS {
+        let due = store::due(pool, last, PASS).await?;
+        for scan in &due {
+            match begin(pool, scan, now).await {
+                Ok(()) => begun += 1,
+                Err(error) if db::is_cut(&error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(scan = %scan.scan, %error, "a second phase was not begun; the next pass goes on with it")
+                }
             }
         }
-        tx.commit().await?;
+        // Those that cannot be begun now are not in the way of the others.
+        last = due.last().map(|scan| (scan.tenant, scan.scan));
+        if last.is_none() {
+            break;
+        }
     }
-    Ok(due.len())
+    Ok(begun)
+}
+
+async fn begin(pool: &PgPool, scan: &store::Due, now: jiff::Timestamp) -> sqlx::Result<()> {
+    let mut tx = db::begin(pool).await?;
+    db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+    let start = super::store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
+    let deferred = store::lock_deferred(&mut tx, scan).await?;
+    match store::lock_ready(&mut tx, scan).await? {
+        None => {}
+        Some(_) if deferred.is_empty() => store::forget(&mut tx, scan).await?,
+        Some(ready) => {
+            let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
+            let wanted = ready.phases.second_phase(&store::prices(&mut tx, scan).await?, &positions);
+            let (wanted, skipped): (Vec<_>, Vec<_>) = deferred.into_iter().partition(|(_, position)| wanted.contains(position));
+            let stride = stride(Priority::parse(&ready.priority).unwrap_or(Priority::Interactive));
+            store::begin(&mut tx, scan, &wanted, &skipped, &Turns { start, stride }, now).await?;
+        }
+    }
+    tx.commit().await
 }

@@ -43,18 +43,22 @@ pub(super) struct Due {
     pub(super) api: String,
 }
 
-/// Scans of which all but the deferred items have ended, and scans that have ended before they came so far.
-pub(super) async fn due(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<Due>> {
+/// Scans of which all but the deferred items have ended, and scans that have ended before they came so far; those after one of them, in
+/// the order of their ids.
+pub(super) async fn due(pool: &PgPool, after: Option<(TenantId, ScanId)>, limit: i64) -> sqlx::Result<Vec<Due>> {
+    let (tenant, scan) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, scan)| (tenant.uuid(), scan.uuid()));
     sqlx::query_as!(
         Due,
         "select t.tenant_id as tenant, t.scan_id as scan, s.api
          from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
-         where t.skipped is null and t.deferred > 0
+         where t.skipped is null and t.deferred > 0 and (t.tenant_id, t.scan_id) > ($2, $3)
            and (s.finished_at is not null
                 or s.status in ('queued', 'running')
                    and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
          order by t.tenant_id, t.scan_id limit $1",
         limit,
+        tenant,
+        scan,
     )
     .fetch_all(pool)
     .await

@@ -253,7 +253,7 @@ impl Trial {
             .await
             .unwrap();
         sqlx::query("select bury_workers('0')").execute(self.stage.pool()).await.unwrap();
-        for lane in store::orphans(self.stage.pool(), 1_000).await.unwrap() {
+        for lane in store::orphans(self.stage.pool(), 1_000, &store::BusyLanes::default()).await.unwrap() {
             store::give_up(self.stage.pool(), &lane, Timestamp::now()).await.unwrap();
         }
         self.model.bury(dead);
