@@ -39,7 +39,7 @@ pub const MAX_LISTED: usize = 100;
 impl Fault {
     /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there.
     pub fn new(path: impl AsRef<str>, value: &Value, allowed: impl Into<String>) -> Self {
-        Self { path: shorten(path.as_ref()), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
+        Self { path: shorten(path.as_ref()), held: Some(shortened(value)), allowed: allowed.into() }
     }
 
     /// A fault about a value that must not be shown: a secret.
@@ -183,6 +183,26 @@ impl<'a> IntoIterator for &'a Faults {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// The same of what writes a text, of which no more than its beginning is written: a list may have thousands of elements.
+pub(crate) fn shortened(value: impl fmt::Display) -> String {
+    let mut begin = Beginning(String::new());
+    // It fails where the beginning is full.
+    _ = fmt::write(&mut begin, format_args!("{value}"));
+    shorten(&begin.0)
+}
+
+/// Takes the characters that are shown and one more, which says that there are more.
+struct Beginning(String);
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // A character has at most four bytes.
+        let room = (4 * (MAX_HELD_CHARS + 1)).saturating_sub(self.0.len());
+        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        if text.len() > room { Err(fmt::Error) } else { Ok(()) }
     }
 }
 
