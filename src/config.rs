@@ -116,21 +116,34 @@ pub struct DatabaseConfig {
     #[arg(long, env = "FARESCAN_PG_BIN", value_name = "FOLDER")]
     pub pg_bin: Option<PathBuf>,
 
-    /// Connections that this process may hold in its pool; leases and listeners come on top
+    /// Connections that this process may hold in its pools; its lease and its listeners take up to five more
     #[arg(
         id = "database_connections",
         long = "database-connections",
         env = "FARESCAN_DATABASE_CONNECTIONS",
         value_name = "COUNT",
         default_value_t = Self::DEFAULT_CONNECTIONS,
-        value_parser = clap::value_parser!(u32).range(2..=90)
+        value_parser = clap::value_parser!(u32).range(3..=90)
     )]
     pub max_connections: u32,
+
+    /// Of those, the engine's own: no request takes them. At most half of all; the rest is for requests, a third of it for those that write
+    #[arg(
+        id = "engine_connections",
+        long = "engine-connections",
+        env = "FARESCAN_ENGINE_CONNECTIONS",
+        value_name = "COUNT",
+        default_value_t = Self::ENGINE_CONNECTIONS,
+        value_parser = clap::value_parser!(u32).range(1..=45)
+    )]
+    pub engine_connections: u32,
 }
 
 impl DatabaseConfig {
     /// Enough for 64 workers, whose transactions take milliseconds while their searches take seconds.
     pub const DEFAULT_CONNECTIONS: u32 = 20;
+    /// The engine's tasks that use the database at the same time: claim, begin, record, keys, give-ups, sweep, retention, packing.
+    pub const ENGINE_CONNECTIONS: u32 = 8;
 }
 
 impl Default for DatabaseConfig {
@@ -142,6 +155,7 @@ impl Default for DatabaseConfig {
             data_dir: None,
             pg_bin: None,
             max_connections: Self::DEFAULT_CONNECTIONS,
+            engine_connections: Self::ENGINE_CONNECTIONS,
         }
     }
 }

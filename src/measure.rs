@@ -85,8 +85,8 @@ fn describe() {
     describe_counter!(TRIES, "Tries to deliver to webhooks, by what came of them");
     describe_gauge!(LEASE, "When this worker's lease was last renewed; half a lease later no call begins");
     describe_gauge!(CLOCK, "How far this process's clock is ahead of the database's; behind: negative");
-    describe_gauge!(POOL, "Connections of this process's pool, by state");
-    describe_gauge!(POOL_MOST, "Connections that this process's pool may hold");
+    describe_gauge!(POOL, "Connections of this process's pools, by state");
+    describe_gauge!(POOL_MOST, "Connections that each of this process's pools may hold");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     // An alert on what must not happen needs the series before it happens.
     counter!(ITEMS, "end" => LOST).increment(0);
@@ -220,12 +220,12 @@ pub fn clock_ahead(seconds: f64) {
     gauge!(CLOCK).set(seconds);
 }
 
-/// What the pool holds now; looked at when somebody asks.
-pub fn pool(connections: u32, idle: usize, most: u32) {
+/// What a pool holds now; looked at when somebody asks.
+pub fn pool(name: &'static str, connections: u32, idle: usize, most: u32) {
     let idle = u32::try_from(idle).unwrap_or(u32::MAX).min(connections);
-    gauge!(POOL, "state" => "idle").set(idle);
-    gauge!(POOL, "state" => "used").set(connections - idle);
-    gauge!(POOL_MOST).set(most);
+    gauge!(POOL, "pool" => name, "state" => "idle").set(idle);
+    gauge!(POOL, "pool" => name, "state" => "used").set(connections - idle);
+    gauge!(POOL_MOST, "pool" => name).set(most);
 }
 
 #[cfg(test)]
@@ -265,10 +265,11 @@ mod tests {
         search("flights/oneway", "ok", Duration::from_millis(1_500), 2);
         batch("claim", 0, Duration::from_micros(700));
         batch("claim", 100, Duration::from_micros(700));
-        pool(5, 3, 20);
+        pool("reads", 5, 3, 20);
         let bucket = format!(r#"{SEARCH_SECONDS}_bucket{{endpoint="flights/oneway",outcome="ok",le="2"}} 1"#);
         assert!(text().contains(&bucket), "{}", text());
-        assert_eq!(lines(&format!("{POOL}{{state=\"used\"}}")), [format!("{POOL}{{state=\"used\"}} 2")]);
+        let used = format!("{POOL}{{pool=\"reads\",state=\"used\"}}");
+        assert_eq!(lines(&used), [format!("{used} 2")]);
         for name in [BUILD, HTTP_OPEN, SEARCH_SECONDS, BILLED, CALLS_OPEN, ITEMS, BATCH_SECONDS, BATCH_SIZE, WAITING, POOL] {
             if text().contains(&format!("# TYPE {name} ")) {
                 assert!(text().contains(&format!("# HELP {name} ")), "{name}");

@@ -127,18 +127,20 @@ impl Service {
         };
         let guard = Guard::new(&settings.webhooks);
         let sender = Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
-        let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
+        let requests = database.requests().clone();
+        let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
+            .with_engine(database.pool().clone())
             .with_limits(&settings.limits)
             .with_guard(guard)
             .with_clock(settings.clock.clone())
             .ending_with(stop.clone());
-        if let Some(reads) = database.reads() {
-            app = app.with_reads(reads.clone());
+        if let Some(replica) = database.replica() {
+            app = app.with_replica(replica.clone());
         }
         if let Some(ring) = &ring {
-            let (pool, options) = (database.pool().clone(), database.connect_options().clone());
-            let watch = Watch::start(pool.clone(), options, WatchSettings::default(), &stop);
-            let charges = Charges::start(pool, Arc::clone(ring), &stop);
+            let options = database.connect_options().clone();
+            let watch = Watch::start(requests.reads.clone(), options, WatchSettings::default(), &stop);
+            let charges = Charges::start(requests.writes.clone(), Arc::clone(ring), &stop);
             app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
         }
         // Before the migrations, which may take long: a process that is at them lives.
@@ -162,7 +164,8 @@ impl Service {
                 comparing.await;
                 return Ok(());
             };
-            let ticker = Ticker { pool: pool.clone(), ring: Arc::clone(&ring), pace };
+            // They wait for callers' locks, as requests do, so they do not take the engine's connections.
+            let ticker = Ticker { pool: requests.writes, ring: Arc::clone(&ring), pace };
             let deps = WorkerDeps { pool: pool.clone(), ring, upstream, config };
             let (ended, ()) = tokio::join!(work_while_right(deps, sender, ticker, &clock, &stopped), comparing);
             ended
@@ -277,7 +280,7 @@ async fn work_while_right(
 /// The worker, and beside it the tick of the monitors and the deliverer of webhooks: where the first ends, the others do.
 async fn work(deps: WorkerDeps, sender: Sender, ticker: Ticker, stop: CancellationToken) -> Result<(), ServiceError> {
     let beside = stop.child_token();
-    let post = webhooks::Deps { pool: deps.pool.clone(), ring: Arc::clone(&deps.ring), sender, lease: deps.config.lease() };
+    let post = webhooks::Deps { pool: ticker.pool.clone(), ring: Arc::clone(&deps.ring), sender, lease: deps.config.lease() };
     let working = async {
         let ended = worker::run(deps, stop).await;
         beside.cancel();

@@ -4,6 +4,7 @@
 
 mod account;
 mod alerts;
+mod bounds;
 mod control;
 mod embedded;
 mod events;

@@ -40,10 +40,10 @@ impl Fault {
     /// A fault at `path` about `value`. `path` may be empty: the reader above then puts its own name there. What may be a secret is not
     /// shown: a caller's key that stands in the wrong field must not come back in a message that somebody logs.
     pub fn new(path: impl AsRef<str>, value: &Value, allowed: impl Into<String>) -> Self {
-        if is_secret_name(path.as_ref()) || holds_secret(value) {
+        if is_secret(path.as_ref(), value) {
             return Self::secret(path, allowed);
         }
-        Self { path: shorten(path.as_ref()), held: Some(shorten(&value.to_string())), allowed: allowed.into() }
+        Self { path: shorten(path.as_ref()), held: Some(shortened(value)), allowed: allowed.into() }
     }
 
     /// A fault about a value that must not be shown: a secret.
@@ -201,6 +201,11 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|part| name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes())))
 }
 
+/// Whether a value may be a secret, by its name or by what it holds.
+pub(crate) fn is_secret(path: &str, value: &Value) -> bool {
+    is_secret_name(path) || holds_secret(value)
+}
+
 /// Whether a secret may stand in a value: in a field of a secret's name, or in a text.
 fn holds_secret(value: &Value) -> bool {
     match value {
@@ -217,6 +222,26 @@ fn is_secret_text(text: &str) -> bool {
     let has_pair =
         || text.split(['?', '&', ';', ',', ' ']).filter_map(|pair| pair.split_once('=')).any(|(name, _)| is_secret_name(name));
     text.contains("://") || has_user() || has_pair()
+}
+
+/// The same of what writes a text, of which no more than its beginning is written: a list may have thousands of elements.
+pub(crate) fn shortened(value: impl fmt::Display) -> String {
+    let mut begin = Beginning(String::new());
+    // It fails where the beginning is full.
+    _ = fmt::write(&mut begin, format_args!("{value}"));
+    shorten(&begin.0)
+}
+
+/// Takes the characters that are shown and one more, which says that there are more.
+struct Beginning(String);
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // A character has at most four bytes.
+        let room = (4 * (MAX_HELD_CHARS + 1)).saturating_sub(self.0.len());
+        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        if text.len() > room { Err(fmt::Error) } else { Ok(()) }
+    }
 }
 
 /// A caller's text, safe to echo: at most [`MAX_HELD_CHARS`] characters and no control characters, which could

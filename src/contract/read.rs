@@ -6,9 +6,10 @@
 mod once;
 
 use super::endpoint::Endpoint;
-use super::fault::{Fault, Faults, is_secret_name, shorten};
+use super::fault::{Fault, Faults, MAX_HELD_CHARS, is_secret_name, shorten};
 use super::field::{FieldSpec, FieldValue};
 use jiff::civil::Date;
+use once::Unread;
 use serde_json::{Map, Value};
 
 /// The deepest nesting of a body (security, "Limits"): `{}` is 1, `{"a": []}` is 2.
@@ -21,7 +22,7 @@ const MOST_NAMES: usize = 12;
 
 /// Reads a body that must be one JSON object with nothing after it, nested at most `max_depth` deep.
 ///
-/// The content type is not looked at (contract 10). The fault's path is `body`, or that of a field that is given twice: RFC 8259
+/// It holds no more values than a valid body can. The content type is not looked at (contract 10). The fault's path is `body`, or that of a field that is given twice: RFC 8259
 /// leaves open which of the two counts, so nobody could say what was ordered.
 pub fn read_object(body: &[u8], max_depth: usize) -> Result<Map<String, Value>, Faults> {
     if body.iter().all(u8::is_ascii_whitespace) {
@@ -34,7 +35,8 @@ pub fn read_object(body: &[u8], max_depth: usize) -> Result<Map<String, Value>, 
     match once::read(body) {
         Ok((Value::Object(object), faults)) => faults.or_else_build(|| Some(object)),
         Ok(_) => Err(not_an_object(body, "a JSON object".to_owned())),
-        Err(error) => Err(not_an_object(body, format!("a JSON object ({error})"))),
+        Err(Unread::TooMuch(fault)) => Err(fault.into()),
+        Err(Unread::Syntax(error)) => Err(not_an_object(body, format!("a JSON object ({error})"))),
     }
 }
 
@@ -52,12 +54,14 @@ pub fn read_nothing(body: &[u8], max_depth: usize) -> Result<(), Faults> {
 }
 
 fn not_an_object(body: &[u8], allowed: String) -> Faults {
-    let text = String::from_utf8_lossy(body);
     // What is not JSON cannot be taken apart, so the whole is looked at as if it were a name.
-    if is_secret_name(&text) {
+    if is_secret_name(&String::from_utf8_lossy(body)) {
         return Fault::secret("body", allowed).into();
     }
-    Fault { path: "body".to_owned(), held: Some(shorten(&text)), allowed }.into()
+    // A character has at most four bytes.
+    let begin = &body[..body.len().min(4 * (MAX_HELD_CHARS + 1))];
+    let held = Some(shorten(&String::from_utf8_lossy(begin)));
+    Fault { path: "body".to_owned(), held, allowed }.into()
 }
 
 /// How deep the brackets outside strings nest. Looked at before parsing, whose recursion it bounds; of text that is

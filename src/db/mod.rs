@@ -30,14 +30,19 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 const EMBEDDED_NAME: &str = "farescan";
 
 /// Settings of every session, sent at connect. A URL that sets one of them itself (`?options[…]=…`) is left its word.
-const SESSION: [(&str, &str); 4] = [
+const SESSION: [(&str, &str); 3] = [
     // A transaction that its process forgot must not hold row locks: leases would starve behind it.
     ("idle_in_transaction_session_timeout", "30s"),
     ("statement_timeout", "30s"),
-    ("lock_timeout", "5s"),
     // Our statements are short; compiling one costs more than it saves.
     ("jit", "off"),
 ];
+
+/// How long the engine waits for a row lock. What it has to store is paid for.
+const ENGINE_LOCK_TIMEOUT: &str = "5s";
+
+/// How long a request waits for a row lock while it keeps a connection from others. It is answered 503 then, with Retry-After.
+const REQUEST_LOCK_TIMEOUT: &str = "1s";
 
 /// The migrations that this program was built with.
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
@@ -78,13 +83,56 @@ pub enum DbError {
     Migrate(#[from] sqlx::migrate::MigrateError),
 }
 
-/// The pool and, when nobody else runs the server, the guard that keeps it running.
+/// The pools and, when nobody else runs the server, the guard that keeps it running.
+///
+/// There are three, so that none can take the connections of another: callers who wait for a lock neither stop the engine nor the reads of
+/// other callers. [`Connections`] says how many each has.
 #[derive(Debug)]
 pub struct Database {
     pool: PgPool,
-    reads: Option<PgPool>,
+    requests: RequestPools,
+    replica: Option<PgPool>,
     options: PgConnectOptions,
     server: Option<Server>,
+}
+
+/// The pools of requests.
+#[derive(Debug, Clone)]
+pub struct RequestPools {
+    /// What only reads.
+    pub reads: PgPool,
+    /// What changes something: its transactions wait for row locks.
+    pub writes: PgPool,
+}
+
+impl RequestPools {
+    /// One pool for both.
+    #[must_use]
+    pub fn shared(pool: PgPool) -> Self {
+        Self { reads: pool.clone(), writes: pool }
+    }
+}
+
+/// How the connections of a process are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// Claims, begins, records, renews and sweeps.
+    pub engine: u32,
+    /// Requests that change something, monitors and webhooks.
+    pub writes: u32,
+    /// Requests that read.
+    pub reads: u32,
+}
+
+impl Connections {
+    /// The division of what is set. Each part has one at least, and the engine no more than half.
+    #[must_use]
+    pub fn of(config: &DatabaseConfig) -> Self {
+        let engine = config.engine_connections.min(config.max_connections / 2).max(1);
+        let requests = config.max_connections.saturating_sub(engine).max(2);
+        let writes = (requests / 3).max(1);
+        Self { engine, writes, reads: requests - writes }
+    }
 }
 
 impl Database {
@@ -101,18 +149,29 @@ impl Database {
             Some(url) => (with_password(external(url)?, config.database_password_file.as_deref())?, None),
             None => open_embedded(config).await?,
         };
-        let options = with_session(options);
-        let pool = lazy_pool(config, options.clone());
-        let reads = reads(config)?.map(|options| lazy_pool(config, options));
-        Ok(Self { pool, reads, options, server })
+        let connections = Connections::of(config);
+        let of_requests = with_session(options.clone(), REQUEST_LOCK_TIMEOUT);
+        let options = with_session(options, ENGINE_LOCK_TIMEOUT);
+        let requests = RequestPools {
+            reads: lazy_pool(connections.reads, of_requests.clone()),
+            writes: lazy_pool(connections.writes, of_requests),
+        };
+        let pool = lazy_pool(connections.engine, options.clone());
+        let replica = replica(config)?.map(|options| lazy_pool(config.max_connections, options));
+        Ok(Self { pool, requests, replica, options, server })
     }
 
     /// The pool of the replica, where there is one. Its sessions cannot write, whatever it is.
-    pub fn reads(&self) -> Option<&PgPool> {
-        self.reads.as_ref()
+    pub fn replica(&self) -> Option<&PgPool> {
+        self.replica.as_ref()
     }
 
-    /// The pool. Cheap to clone.
+    /// The pools of requests. Cheap to clone.
+    pub fn requests(&self) -> &RequestPools {
+        &self.requests
+    }
+
+    /// The engine's pool, and that of commands. Cheap to clone.
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }
@@ -152,9 +211,10 @@ impl Database {
     /// Gives the connections back and, as the last process that uses it, stops the embedded server.
     pub async fn close(self) {
         let closed = async {
-            self.pool.close().await;
-            if let Some(reads) = &self.reads {
-                reads.close().await;
+            let RequestPools { reads, writes } = &self.requests;
+            tokio::join!(self.pool.close(), reads.close(), writes.close());
+            if let Some(replica) = &self.replica {
+                replica.close().await;
             }
         };
         if tokio::time::timeout(CLOSE_TIMEOUT, closed).await.is_err() {
@@ -250,6 +310,11 @@ pub fn is_away(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether an error says that a row lock was waited for in vain: somebody else is at work on the same rows.
+pub fn is_locked(error: &sqlx::Error) -> bool {
+    has_code(error, "55P03") // lock_not_available
+}
+
 /// Whether an error says that its connection is gone, whatever becomes of others.
 pub fn is_cut(error: &sqlx::Error) -> bool {
     match error {
@@ -326,18 +391,18 @@ pub fn place(options: &PgConnectOptions) -> String {
 }
 
 /// Connects when it is used.
-fn lazy_pool(config: &DatabaseConfig, options: PgConnectOptions) -> PgPool {
-    let pool = PgPoolOptions::new().max_connections(config.max_connections).acquire_timeout(ACQUIRE_TIMEOUT);
+fn lazy_pool(connections: u32, options: PgConnectOptions) -> PgPool {
+    let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
     let pool = pool.before_acquire(|_, about| Box::pin(std::future::ready(Ok(!standby::may_lead_there(about.age)))));
     pool.connect_lazy_with(options)
 }
 
 /// How to reach the replica, if one is set.
-fn reads(config: &DatabaseConfig) -> Result<Option<PgConnectOptions>, DbError> {
+fn replica(config: &DatabaseConfig) -> Result<Option<PgConnectOptions>, DbError> {
     let Some(url) = config.read_url.as_ref().filter(|url| !url.expose_secret().trim().is_empty()) else { return Ok(None) };
     let options = external(url).map_err(|_| DbError::ReadUrl)?;
     let options = with_password(options, config.database_password_file.as_deref())?;
-    Ok(Some(with_session(options).options([("default_transaction_read_only", "on")])))
+    Ok(Some(with_session(options, REQUEST_LOCK_TIMEOUT).options([("default_transaction_read_only", "on")])))
 }
 
 /// Adds the password of a file, whose last line may end. It wins over one in the URL.
@@ -386,9 +451,9 @@ fn has_code(error: &sqlx::Error, code: &str) -> bool {
 }
 
 /// Adds the session settings that the options don't hold yet.
-fn with_session(options: PgConnectOptions) -> PgConnectOptions {
+fn with_session(options: PgConnectOptions, lock_timeout: &'static str) -> PgConnectOptions {
     let own = options.get_options().unwrap_or_default().to_owned();
-    let missing = SESSION.into_iter().filter(|(name, _)| !own.contains(name));
+    let missing = SESSION.into_iter().chain([("lock_timeout", lock_timeout)]).filter(|(name, _)| !own.contains(name));
     options.options(missing).application_name("farescan")
 }
 
@@ -408,6 +473,20 @@ mod tests {
 
     fn config(url: &str) -> DatabaseConfig {
         DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }
+    }
+
+    #[test]
+    fn every_part_has_connections_and_together_they_are_what_is_set() {
+        for max_connections in 3..=90 {
+            for engine_connections in 1..=90 {
+                let config = DatabaseConfig { max_connections, engine_connections, ..DatabaseConfig::default() };
+                let Connections { engine, writes, reads } = Connections::of(&config);
+                assert_eq!(engine + writes + reads, max_connections, "{config:?}");
+                assert!(engine >= 1 && writes >= 1 && reads >= writes, "{config:?}");
+            }
+        }
+        let usual = Connections::of(&DatabaseConfig::default());
+        assert_eq!(usual, Connections { engine: 8, writes: 4, reads: 8 });
     }
 
     #[tokio::test]
@@ -464,9 +543,10 @@ mod tests {
     #[test]
     fn session_settings_leave_the_url_its_word() {
         let url = "postgres://me@localhost/x?options[statement_timeout]=5min";
-        let options = with_session(PgConnectOptions::from_str(url).unwrap());
+        let options = with_session(PgConnectOptions::from_str(url).unwrap(), REQUEST_LOCK_TIMEOUT);
         let set = options.get_options().unwrap();
         assert!(set.contains("statement_timeout=5min") && !set.contains("statement_timeout=30s"), "{set}");
         assert!(set.contains("idle_in_transaction_session_timeout=30s") && set.contains("jit=off"), "{set}");
+        assert!(set.contains("lock_timeout=1s"), "{set}");
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, 
     if app.stop.is_cancelled() {
         return Err(ApiError::new(ErrorType::Unavailable, "this process is ending: it takes no new work"));
     }
-    if !db::is_migrated(app.pool()?).await? {
+    if !db::is_migrated(app.reads()?).await? {
         return Err(ApiError::new(
             ErrorType::Unavailable,
             "the database's tables are not this version's yet: `farescan migrate` makes them so",
@@ -33,10 +33,18 @@ pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, 
     Ok(Json(Health::ok()))
 }
 
-/// `GET /metrics`: what `crate::measure` holds, and the pool as it is now.
+/// `GET /metrics`: what `crate::measure` holds, and the pools as they are now.
 pub(super) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
-    if let Ok(pool) = app.pool() {
-        measure::pool(pool.size(), pool.num_idle(), pool.options().get_max_connections());
+    let pools = app.pools().ok();
+    let named = [
+        ("reads", pools.map(|pools| &pools.reads)),
+        ("writes", pools.map(|pools| &pools.writes)),
+        ("engine", app.engine.as_ref()),
+    ];
+    for (name, pool) in named {
+        if let Some(pool) = pool {
+            measure::pool(name, pool.size(), pool.num_idle(), pool.options().get_max_connections());
+        }
     }
     ([(CONTENT_TYPE, PROMETHEUS)], measure::text())
 }

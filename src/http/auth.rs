@@ -2,8 +2,8 @@
 //! 13).
 //!
 //! [`lift_key`] runs before everything else: it takes every key out of headers and query and leaves what it found as an extension of
-//! the request. [`Caller`] is how a handler of our own routes asks for it, and is counted against its caller's rate (`limits`); the
-//! specified seven, which the marketplace limits, take it uncounted.
+//! the request. [`Caller`] is how a handler of our own routes asks for it, and is counted against its caller's rate (`limits`) and requests in
+//! flight (`bounds`); the specified seven, which the marketplace limits, take it uncounted.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::AppState;
+use super::bounds::Place;
 use super::error::ApiError;
 use crate::contract::{MAX_KEY_BYTES, NotAKey, read_key};
 use crate::search::CallerKey;
@@ -26,6 +27,10 @@ pub struct Caller {
     pub key: CallerKey,
     /// `x-api-key`, `authorization`, `query:api_key` …: the channel, never the key (contract 13).
     pub key_source: &'static str,
+    /// Whether the request may change something.
+    pub(super) writes: bool,
+    /// Its places among the caller's requests in flight, held until the handler drops them. None: it is not counted.
+    places: Arc<Vec<Place>>,
 }
 
 /// Why there is no caller. Never holds the key.
@@ -79,7 +84,17 @@ impl Caller {
     /// 401 `missing_api_key` or `invalid_api_key`.
     pub fn of(parts: &Parts) -> Result<Self, ApiError> {
         let Some(Lifted(found)) = parts.extensions.get::<Lifted>() else { return Err(ApiError::missing_api_key()) };
-        found.as_ref().clone().map_err(ApiError::from)
+        let caller = found.as_ref().clone().map_err(ApiError::from)?;
+        Ok(Self { writes: !parts.method.is_safe(), ..caller })
+    }
+
+    /// Waits for a place among the requests of this caller that are worked on (`bounds`).
+    ///
+    /// # Errors
+    /// 429 when there is none in time.
+    pub(super) async fn enter(&mut self, app: &AppState) -> Result<(), ApiError> {
+        self.places = Arc::new(app.bounds.enter(&self.key, self.writes).await?);
+        Ok(())
     }
 }
 
@@ -87,9 +102,22 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let caller = Self::of(parts)?;
-        app.admit(&caller.key)?;
+        let Waiting(mut caller) = Waiting::from_request_parts(parts, app).await?;
+        caller.enter(app).await?;
         Ok(caller)
+    }
+}
+
+/// The caller of a request that may wait for something to happen: counted against the rate, and not as in flight.
+pub(super) struct Waiting(pub(super) Caller);
+
+impl FromRequestParts<AppState> for Waiting {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let caller = Caller::of(parts)?;
+        app.admit(&caller.key)?;
+        Ok(Self(caller))
     }
 }
 
@@ -161,7 +189,7 @@ fn is_blank(bytes: &[u8]) -> bool {
 
 fn read(bytes: &[u8], source: &'static str) -> Result<Caller, KeyFault> {
     match read_key(bytes.trim_ascii()) {
-        Ok(key) => Ok(Caller { key: CallerKey::new(key), key_source: source }),
+        Ok(key) => Ok(Caller { key: CallerKey::new(key), key_source: source, writes: false, places: Arc::default() }),
         Err(NotAKey::Malformed) => Err(KeyFault::Malformed(source)),
         Err(NotAKey::Placeholder(placeholder)) => Err(KeyFault::Placeholder(placeholder)),
     }

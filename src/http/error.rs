@@ -27,6 +27,8 @@ use crate::webhooks::WebhookError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
+/// What a caller hears when somebody else is at work on the same rows, or the process has too much to do.
+const BUSY_RETRY: Duration = Duration::from_secs(1);
 /// What a client hears that cannot watch now: places come free as scans end.
 const WATCH_RETRY: Duration = Duration::from_secs(5);
 
@@ -124,8 +126,20 @@ impl ApiError {
         Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
     }
 
-    /// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+    /// 503: there is too much to do. Nothing was changed.
+    #[must_use]
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(ErrorType::Unavailable, message).retry_after(BUSY_RETRY)
+    }
+
+    /// A database that is away is 503 and passes by itself, and so does a lock; anything else is a defect of ours.
     fn database(error: &sqlx::Error) -> Self {
+        if db::is_locked(error) {
+            tracing::info!(%error, "a request gave up waiting for a row lock");
+            return Self::busy(
+                "another request or a worker is at work on the same scans; nothing was changed. Wait as Retry-After says, and send it again",
+            );
+        }
         if db::is_away(error) {
             tracing::warn!(%error, "the database is away");
             return Self::unavailable();
@@ -199,6 +213,7 @@ impl From<ScanError> for ApiError {
             ScanError::InvalidState(message) => Self::invalid_state(message),
             ScanError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
             ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
+            ScanError::Busy => Self::busy(error.to_string()),
             ScanError::Database(error) => error.into(),
         }
     }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::AppState;
-use super::auth::Caller;
+use super::auth::Waiting;
 use super::docs::WatchErrors;
 use super::error::ApiError;
 use super::extract::Pairs;
@@ -58,7 +58,7 @@ const STALLED: Duration = Duration::from_secs(60);
 )]
 pub(super) async fn events(
     State(app): State<AppState>,
-    caller: Caller,
+    Waiting(caller): Waiting,
     Path(id): Path<String>,
     headers: HeaderMap,
     pairs: Pairs,

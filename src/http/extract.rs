@@ -8,10 +8,14 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use super::AppState;
+use super::auth::Caller;
+use super::bounds::Place;
 use super::error::ApiError;
 use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object, shorten};
 use crate::ids::NotAnId;
@@ -33,6 +37,44 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
         Ok(Self(object(request.into_body(), LIMIT).await??))
     }
+}
+
+/// The body of an order, up to [`SCAN_BODY`], with its places among the orders that are worked on (`bounds`). They are held until the handler
+/// has ended, because an order of a few bytes may stand for thousands of searches.
+#[derive(Debug)]
+pub(super) struct OrderBody {
+    pub(super) body: Map<String, Value>,
+    _places: Vec<Place>,
+}
+
+impl FromRequest<AppState> for OrderBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
+        let (parts, mut body) = request.into_parts();
+        let Caller { key, .. } = Caller::of(&parts)?;
+        let (mut bytes, mut places) = (BytesMut::new(), Vec::new());
+        in_time(read_beyond(SEARCH_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
+        if bytes.len() > SEARCH_BODY {
+            places.extend(app.bounds.large_body(&key).await?);
+            in_time(read_beyond(SCAN_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
+        }
+        if bytes.len() > SCAN_BODY {
+            return Err(ApiError::payload_too_large(SCAN_BODY));
+        }
+        places.extend(app.bounds.order(&key).await?);
+        Ok(Self { body: read_object(&bytes, MAX_DEPTH)?, _places: places })
+    }
+}
+
+/// Reads until there is more than so much, or all.
+async fn read_beyond(limit: usize, body: &mut Body, bytes: &mut BytesMut) -> Result<(), ApiError> {
+    while bytes.len() <= limit
+        && let Some(frame) = body.frame().await
+    {
+        bytes.extend_from_slice(&frame.map_err(|_| broken_off())?.into_data().unwrap_or_default());
+    }
+    Ok(())
 }
 
 /// The same, or no body at all, which is an empty object.
@@ -105,12 +147,22 @@ pub(super) async fn bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
 }
 
 async fn whole(body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
-    match timeout(patience, to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => Err(ApiError::payload_too_large(limit)),
-        Ok(Err(_)) => Err(ApiError::invalid_request("the body broke off before its end")),
-        Err(_) => Err(ApiError::invalid_request(format!("the body did not arrive within {} s", patience.as_secs()))),
-    }
+    let reading = async {
+        to_bytes(body, limit).await.map_err(|error| match error {
+            error if is_too_large(&error) => ApiError::payload_too_large(limit),
+            _ => broken_off(),
+        })
+    };
+    in_time(reading, patience).await
+}
+
+async fn in_time<T>(reading: impl Future<Output = Result<T, ApiError>>, patience: Duration) -> Result<T, ApiError> {
+    let late = || ApiError::invalid_request(format!("the body did not arrive within {} s", patience.as_secs()));
+    timeout(patience, reading).await.unwrap_or_else(|_| Err(late()))
+}
+
+fn broken_off() -> ApiError {
+    ApiError::invalid_request("the body broke off before its end")
 }
 
 fn is_too_large(error: &axum::Error) -> bool {

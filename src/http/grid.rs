@@ -30,6 +30,7 @@ pub(super) async fn grid(
     let desk = desk(&app, &caller)?;
     let query = GridQuery::from_query(pairs.iter())?;
     let id = scan_id(&id)?;
+    let _turn = app.bounds.heavy(&caller.key).await?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     Ok(Json(scans::grid::grid(desk.pool, tenant, id, &query).await?))
 }
@@ -50,6 +51,7 @@ pub(super) async fn compare(
 ) -> Result<Json<Comparison>, ApiError> {
     let desk = desk(&app, &caller)?;
     let (before, after) = (scan_id(&id)?, scan_id(&other)?);
+    let _turn = app.bounds.heavy(&caller.key).await?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     Ok(Json(scans::compare::compare(desk.pool, tenant, before, after).await?))
 }

@@ -47,13 +47,16 @@ async fn reader(app: &AppState, desk: Desk<'_>) -> Result<Option<(PoolConnection
 
 /// All that a caller has seen as a file, each field of its products in a column; who never ordered anything has seen nothing.
 async fn file<Row: PartialSchema + Serialize + Send + 'static>(
+    app: &AppState,
+    caller: &Caller,
     form: Form,
     name: &str,
     products: &[&'static str],
     rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
 ) -> Result<Response, ApiError> {
     let columns = Columns::of::<Row>().flattened("product", products);
-    export(form, name, columns, stream::iter(rows).flatten()).await
+    let places = app.bounds.export(&caller.key).await?;
+    export(form, name, columns, stream::iter(rows).flatten(), places).await
 }
 
 /// List what was seen of a route
@@ -87,7 +90,7 @@ pub(super) async fn flights(
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
         let rows = tenant(desk).await?.map(|tenant| query::all_flights(pool, tenant, &asked));
-        return file(form, "flights", &fare_products(), rows).await;
+        return file(&app, &caller, form, "flights", &fare_products(), rows).await;
     }
     let page = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => query::flights(&mut conn, tenant, &asked).await?,
@@ -127,7 +130,7 @@ pub(super) async fn hotels(
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
         let rows = tenant(desk).await?.map(|tenant| query::all_hotels(pool, tenant, &asked));
-        return file(form, "hotels", &rate_products(), rows).await;
+        return file(&app, &caller, form, "hotels", &rate_products(), rows).await;
     }
     let page = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => query::hotels(&mut conn, tenant, &asked).await?,
@@ -166,8 +169,9 @@ pub(super) async fn latest_flights(
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
         let rows = tenant(desk).await?.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
-        return file(form, "flights-latest", &fare_products(), rows).await;
+        return file(&app, &caller, form, "flights-latest", &fare_products(), rows).await;
     }
+    let _turn = app.bounds.heavy(&caller.key).await?;
     let calendar = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => latest::flights(&mut conn, tenant, &asked, desk.now).await?,
         None => FlightCalendar::default(),
@@ -206,8 +210,9 @@ pub(super) async fn latest_hotels(
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
         let rows = tenant(desk).await?.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
-        return file(form, "hotels-latest", &rate_products(), rows).await;
+        return file(&app, &caller, form, "hotels-latest", &rate_products(), rows).await;
     }
+    let _turn = app.bounds.heavy(&caller.key).await?;
     let calendar = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => latest::hotels(&mut conn, tenant, &asked, desk.now).await?,
         None => HotelCalendar::default(),

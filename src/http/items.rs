@@ -6,6 +6,7 @@ use axum::response::Response;
 
 use super::AppState;
 use super::auth::Caller;
+use super::bounds::Place;
 use super::docs::{NotAcceptable, ReadErrors};
 use super::error::ApiError;
 use super::export::{Columns, Wanted, export, varied};
@@ -22,7 +23,7 @@ fn no_such_item() -> ApiError {
 
 /// List the items of a scan
 ///
-/// Readable while it runs. As JSON by pages; with `expand=answer` a page has at most 50 items.
+/// Readable while it runs. As JSON by pages; with `expand=answer` a page has at most 50 items, and fewer where their answers are large.
 ///
 /// As CSV, NDJSON or Parquet (by `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and
 /// `cursor` are refused. A line of NDJSON is the item of a page. The columns of CSV are the item's fields, with one for each field of the endpoint
@@ -54,12 +55,22 @@ pub(super) async fn list(
     let id = scan_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     if let Some(form) = wanted.0 {
+        let places = app.bounds.export(&caller.key).await?;
         let (endpoint, items) = read::all_items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
-        return export(form, &id.to_string(), columns(endpoint, &query), items).await;
+        return export(form, &id.to_string(), columns(endpoint, &query), items, places).await;
     }
+    let _turn = whole_answers(&app, &caller, query.expand).await?;
     let page = read::items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
     let next = next_page(&format!("/v1/scans/{id}/items"), &pairs, page.next_cursor.as_deref());
     Ok(varied((next, Json(page))))
+}
+
+/// The turn of a read that shows whole answers, which may have megabytes each.
+async fn whole_answers(app: &AppState, caller: &Caller, expand: Option<Expand>) -> Result<Option<[Place; 2]>, ApiError> {
+    match expand {
+        Some(Expand::Answer) => app.bounds.heavy(&caller.key).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Every field that a body of the endpoint can have, so that the columns of all its scans are the same.
@@ -84,6 +95,7 @@ pub(super) async fn read(
     let query = ItemQuery::from_query(pairs.iter())?;
     let id = extract::id("item", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
+    let _turn = whole_answers(&app, &caller, query.expand).await?;
     read::item(desk.pool, tenant, id, query.expand).await?.map(Json).ok_or_else(no_such_item)
 }
 

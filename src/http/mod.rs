@@ -9,6 +9,7 @@ mod admin;
 mod alerts;
 mod assets;
 pub mod auth;
+mod bounds;
 mod connections;
 mod deliveries;
 mod docs;
@@ -34,6 +35,7 @@ mod stream;
 mod verify;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn;
@@ -50,11 +52,13 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::bounds::Bounds;
 use self::error::ApiError;
 use self::limits::Limits;
 pub use self::serve::{serve, serve_admin};
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::contract::ErrorType;
+use crate::db::RequestPools;
 use crate::db::clock::Clock;
 use crate::measure;
 use crate::queue::charge::{Charges, Spent};
@@ -69,12 +73,15 @@ use crate::webhooks::Guard;
 pub struct AppState {
     pub(crate) upstream: Client,
     /// Absent in a gateway that keeps nothing. A pool connects when it is used, so a database that is away stops no search.
-    pool: Option<PgPool>,
+    pools: Option<RequestPools>,
     /// A replica, for the history alone. Absent: the history is read where everything else is.
-    reads: Option<PgPool>,
+    replica: Option<PgPool>,
+    /// The pool of the worker beside it, for its metrics.
+    engine: Option<PgPool>,
     custody: Option<Custody>,
     /// Absent where nobody limits: in tests.
     limits: Option<Arc<Limits>>,
+    bounds: Arc<Bounds>,
     /// Says where a webhook may be.
     guard: Guard,
     /// Cancelled when the process was told to end.
@@ -96,15 +103,17 @@ pub struct Custody {
 }
 
 impl AppState {
-    /// The state of a service that asks `upstream` and keeps its work in `pool`.
+    /// The state of a service that asks `upstream` and keeps its work in the database of `pools`.
     #[must_use]
-    pub fn new(upstream: Client, pool: Option<PgPool>) -> Self {
+    pub fn new(upstream: Client, pools: Option<RequestPools>) -> Self {
         Self {
             upstream,
-            pool,
-            reads: None,
+            pools,
+            replica: None,
+            engine: None,
             custody: None,
             limits: None,
+            bounds: Arc::default(),
             guard: Guard::new(&WebhookConfig::default()),
             stop: CancellationToken::new(),
             clock: Clock::default(),
@@ -113,8 +122,14 @@ impl AppState {
 
     /// The same state of a service that reads the history from a replica.
     #[must_use]
-    pub fn with_reads(self, reads: PgPool) -> Self {
-        Self { reads: Some(reads), ..self }
+    pub fn with_replica(self, replica: PgPool) -> Self {
+        Self { replica: Some(replica), ..self }
+    }
+
+    /// The same state of a service that has a worker beside it, which uses this pool.
+    #[must_use]
+    pub fn with_engine(self, engine: PgPool) -> Self {
+        Self { engine: Some(engine), ..self }
     }
 
     /// The same state of a service that takes orders.
@@ -127,6 +142,12 @@ impl AppState {
     #[must_use]
     pub fn with_limits(self, config: &LimitConfig) -> Self {
         Self { limits: Some(Arc::new(Limits::new(config))), ..self }
+    }
+
+    /// The same state of a service in which requests wait so long for their turn.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { bounds: Arc::new(Bounds::of_patience(patience)), ..self }
     }
 
     /// The same state of a service whose callers may have webhooks where this says.
@@ -197,21 +218,25 @@ impl AppState {
     /// # Errors
     /// 503 `unavailable` when this service has no database.
     pub fn history_pool(&self) -> Result<&PgPool, ApiError> {
-        self.replica().map_or_else(|| self.pool(), Ok)
+        self.replica().map_or_else(|| self.reads(), Ok)
     }
 
     /// The replica that the history is read from, if there is one.
     #[must_use]
     pub fn replica(&self) -> Option<&PgPool> {
-        self.reads.as_ref()
+        self.replica.as_ref()
     }
 
-    /// The database.
+    /// The database, for what only reads.
     ///
     /// # Errors
     /// 503 `unavailable` when this service has none.
-    pub fn pool(&self) -> Result<&PgPool, ApiError> {
-        self.pool.as_ref().ok_or_else(ApiError::unavailable)
+    pub fn reads(&self) -> Result<&PgPool, ApiError> {
+        Ok(&self.pools()?.reads)
+    }
+
+    fn pools(&self) -> Result<&RequestPools, ApiError> {
+        self.pools.as_ref().ok_or_else(ApiError::unavailable)
     }
 }
 

@@ -12,7 +12,7 @@ use super::AppState;
 use super::auth::Caller;
 use super::docs::{ListErrors, MonitorErrors, ReadErrors};
 use super::error::ApiError;
-use super::extract::{JsonObject, Pairs, SCAN_BODY, id};
+use super::extract::{OrderBody, Pairs, id};
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::monitors::{Monitor, MonitorPage, MonitorPatch, MonitorRequest, MonitorsQuery, SlotPage, SlotsQuery};
 use crate::ids::MonitorId;
@@ -39,7 +39,7 @@ pub(super) async fn create(
     State(app): State<AppState>,
     caller: Caller,
     headers: HeaderMap,
-    JsonObject(body): JsonObject<SCAN_BODY>,
+    OrderBody { body, .. }: OrderBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
@@ -90,7 +90,7 @@ pub(super) async fn update(
     State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
-    JsonObject(body): JsonObject<SCAN_BODY>,
+    OrderBody { body, .. }: OrderBody,
 ) -> Result<Json<Monitor>, ApiError> {
     let desk = desk(&app, &caller)?;
     Ok(Json(monitors::update::update(desk, app.guard(), monitor_id(&id)?, &body).await?))

@@ -121,6 +121,11 @@ pub(super) async fn deferred(
         Err(_) => return Ok(None),
         Ok(()) => {}
     }
+    let places = match app.bounds.enter(&caller.key, caller.writes).await {
+        Err(too_many) if key.is_some() => return Err(too_many),
+        Err(_) => return Ok(None),
+        Ok(places) => places,
+    };
     let Accepted { tenant, scan: accepted } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
         Ok(accepted) => accepted,
         Err(Declined::NotStored(why)) if key.is_none() => {
@@ -130,6 +135,8 @@ pub(super) async fn deferred(
         Err(Declined::NotStored(why)) => return Err(why.into()),
         Err(Declined::MayBeStored(why)) => return Err(why.into()),
     };
+    // Who waits from here on takes no place from the caller's other requests.
+    drop(places);
     let headers = (preference.applied(), mark_replayed(accepted.replayed));
     let mut scan = accepted.answer;
     if let Some(wait) = preference.wait {

@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 
 use super::AppState;
-use super::auth::Caller;
+use super::auth::{Caller, Waiting};
 use super::docs::{ListErrors, OrderErrors, WatchErrors};
 use super::error::ApiError;
-use super::extract::{JsonObject, Pairs, SCAN_BODY, id};
+use super::extract::{OrderBody, Pairs, id};
 use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
 use crate::ids::{ScanId, TenantId};
 use crate::scans::{self, Answered, Desk, IdempotencyKey};
@@ -28,7 +28,9 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// Where the caller's orders are taken.
 pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
     let custody = app.custody()?;
-    Ok(Desk { pool: app.pool()?, ring: &custody.ring, key: &caller.key, now: app.now()? })
+    let pools = app.pools()?;
+    let pool = if caller.writes { &pools.writes } else { &pools.reads };
+    Ok(Desk { pool, ring: &custody.ring, key: &caller.key, now: app.now()? })
 }
 
 /// The caller as a tenant; `None`: nothing was ever ordered with this key.
@@ -89,7 +91,7 @@ pub(super) async fn submit(
     State(app): State<AppState>,
     caller: Caller,
     headers: HeaderMap,
-    JsonObject(body): JsonObject<SCAN_BODY>,
+    OrderBody { body, .. }: OrderBody,
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
@@ -123,12 +125,15 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
-    caller: Caller,
+    Waiting(mut caller): Waiting,
     Path(id): Path<String>,
     pairs: Pairs,
 ) -> Result<Json<Scan>, ApiError> {
-    let desk = desk(&app, &caller)?;
     let query = ScanQuery::from_query(pairs.iter())?;
+    if query.wait_or_default().get() == 0 {
+        caller.enter(&app).await?;
+    }
+    let desk = desk(&app, &caller)?;
     let id = scan_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     let wait = Duration::from_secs(u64::from(query.wait_or_default().get()));

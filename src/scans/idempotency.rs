@@ -4,8 +4,8 @@
 //! made in the transaction of the work itself, so that equal requests that come at once wait for the first and then give its answer.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
@@ -42,14 +42,14 @@ impl IdempotencyKey {
 /// A POST that creates or spends.
 pub(crate) struct Post<'a> {
     path: String,
+    /// Of the body; without a key nobody compares it.
     digest: [u8; 32],
     key: Option<&'a IdempotencyKey>,
 }
 
 impl<'a> Post<'a> {
     pub(crate) fn new(path: String, body: &Map<String, Value>, key: Option<&'a IdempotencyKey>) -> Self {
-        let canonical = canonical(&Value::Object(body.clone())).to_string();
-        Self { path, digest: Sha256::digest(canonical).into(), key }
+        Self { path, digest: if key.is_some() { digest(body) } else { [0; 32] }, key }
     }
 
     /// The answer that was given before, if this POST is a repetition. Looked up before the request is checked: what was fine once is
@@ -103,16 +103,47 @@ fn kept_since(now: Timestamp) -> Timestamp {
     now.checked_sub(KEPT).unwrap_or(Timestamp::MIN)
 }
 
+/// Of a body as canonical JSON, written part by part: a copy of it would be many times as large as its text.
+fn digest(body: &Map<String, Value>) -> [u8; 32] {
+    let mut hasher = Hasher(Sha256::new());
+    // Neither the names and values of JSON nor the hasher can fail.
+    _ = serde_json::to_writer(&mut hasher, &CanonicalObject(body));
+    hasher.0.finalize().into()
+}
+
+struct Hasher(Sha256);
+
+impl std::io::Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The same JSON with the fields of every object in the order of their names.
-fn canonical(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let mut fields: Vec<_> = object.iter().collect();
-            fields.sort_unstable_by_key(|(name, _)| *name);
-            fields.into_iter().map(|(name, value)| (name.clone(), canonical(value))).collect::<Map<_, _>>().into()
+struct Canonical<'a>(&'a Value);
+
+struct CanonicalObject<'a>(&'a Map<String, Value>);
+
+impl Serialize for Canonical<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(object) => CanonicalObject(object).serialize(serializer),
+            Value::Array(values) => serializer.collect_seq(values.iter().map(Canonical)),
+            other => other.serialize(serializer),
         }
-        Value::Array(values) => values.iter().map(canonical).collect(),
-        other => other.clone(),
+    }
+}
+
+impl Serialize for CanonicalObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields: Vec<_> = self.0.iter().collect();
+        fields.sort_unstable_by_key(|(name, _)| *name);
+        serializer.collect_map(fields.into_iter().map(|(name, value)| (name, Canonical(value))))
     }
 }
 
@@ -124,7 +155,14 @@ mod tests {
 
     fn digest(body: Value) -> [u8; 32] {
         let Value::Object(body) = body else { panic!("an object") };
-        Post::new("/v1/scans".to_owned(), &body, None).digest
+        super::digest(&body)
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_canonical_text() {
+        let body = json!({"b": [{"d": 2, "c": "\u{e9}\n"}, 1.50, null, []], "a": {}});
+        let canonical = r#"{"a":{},"b":[{"c":"é\n","d":2},1.5,null,[]]}"#;
+        assert_eq!(digest(body), <[u8; 32]>::from(Sha256::digest(canonical)));
     }
 
     #[test]

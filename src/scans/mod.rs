@@ -106,6 +106,9 @@ pub enum ScanError {
         /// When it is worth another try.
         wait: Duration,
     },
+    /// This process works out as many orders as it can.
+    #[error("this service has too many orders to work out; nothing was stored. Wait as Retry-After says")]
+    Busy,
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),

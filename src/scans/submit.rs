@@ -1,9 +1,14 @@
 //! Taking an order for a scan: all of it is stored, or nothing.
 
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use super::idempotency::{IdempotencyKey, Post};
 use super::plan::{Plan, earliest_today, plan};
@@ -20,6 +25,8 @@ const KEY_HELD: SignedDuration = SignedDuration::from_hours(35 * 24);
 const MAX_LIVE_SCANS: i64 = 100;
 /// The most items of a caller that have not ended.
 const MAX_OPEN_ITEMS: i64 = 100_000;
+/// How long an order waits until others are worked out.
+const PLAN_PATIENCE: Duration = Duration::from_secs(5);
 /// When it is worth asking again after a limit was met.
 const LIMIT_WAIT: Duration = Duration::from_secs(60);
 
@@ -39,7 +46,7 @@ pub(super) fn held_until(now: Timestamp) -> Timestamp {
 /// Checks, plans and stores a scan; a worker may take its first item as soon as this returns.
 ///
 /// # Errors
-/// `Faults` with every fault of the body; `TooMuch` at a limit of the caller's; `IdempotencyMismatch`; `Database`. Nothing is stored
+/// `Faults` with every fault of the body; `TooMuch` at a limit of the caller's; `Busy`; `IdempotencyMismatch`; `Database`. Nothing is stored
 /// then.
 pub async fn submit(
     desk: Desk<'_>,
@@ -89,11 +96,26 @@ pub(crate) async fn place(
     stored(conn, tenant, id).await
 }
 
-/// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for.
+/// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for, and no more at a time than
+/// there are processors.
 pub(crate) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
+    let _turn = plan_turn().await?;
     match tokio::task::spawn_blocking(move || plan(&body, earliest_today(now))).await {
         Ok(planned) => Ok(planned?),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// A turn to work out a plan.
+///
+/// # Errors
+/// `Busy` when there is none in time.
+pub(crate) async fn plan_turn() -> Result<SemaphorePermit<'static>, ScanError> {
+    static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
+    match timeout(PLAN_PATIENCE, TURNS.acquire()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        // It is never closed.
+        Ok(Err(_)) | Err(_) => Err(ScanError::Busy),
     }
 }
 

@@ -136,7 +136,8 @@ async fn search(app: &TestApp, key: &str) -> u16 {
 
 /// What a lane knows, once it is so.
 async fn until(house: &House, what: &str, so: &'static str) {
-    for _ in 0..3_000 {
+    let end = tokio::time::Instant::now() + crate::support::PATIENCE;
+    while tokio::time::Instant::now() < end {
         if house.count(so).await == 1 {
             return;
         }

@@ -10,11 +10,10 @@ use farescan::worker::WorkerDeps;
 use serde_json::{Value, json};
 
 use crate::faults::books::Books;
+use crate::support::PATIENCE;
 use crate::support::app::{Answer, KEY, TestApp, TestAppBuilder, ring};
 use crate::support::db::TestDb;
-use crate::worker::stage::Running;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::worker::stage::{LEASE_SECONDS, Running};
 
 pub struct House {
     pub db: TestDb,
@@ -80,7 +79,7 @@ impl House {
             pool: self.db.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&self.app.upstream.config()).unwrap(),
-            config: WorkerConfig { worker_concurrency: concurrency, lease_seconds: 2, ..WorkerConfig::default() },
+            config: WorkerConfig { worker_concurrency: concurrency, lease_seconds: LEASE_SECONDS, ..WorkerConfig::default() },
         })
     }
 

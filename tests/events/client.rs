@@ -10,10 +10,10 @@ use futures::{Stream, StreamExt as _, stream};
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
+use crate::support::PATIENCE;
 use crate::support::app::{KEY, TestApp, TestAppBuilder};
 
 /// How long a test waits for an event.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A service that looks again soon, so that tests need not wait for it.
 pub fn quick() -> TestAppBuilder {

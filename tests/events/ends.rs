@@ -129,5 +129,5 @@ async fn a_service_that_stops_ends_its_streams() {
     };
     let (waited, ()) = tokio::join!(waits, told);
     assert!(matches!(waited.status().as_u16(), 200 | 503), "{}", waited.status());
-    tokio::time::timeout(Duration::from_secs(20), running).await.expect("the service ends").unwrap().unwrap();
+    tokio::time::timeout(crate::support::PATIENCE, running).await.expect("the service ends").unwrap().unwrap();
 }

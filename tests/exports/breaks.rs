@@ -86,7 +86,7 @@ async fn large_answers_come_a_few_at_a_time() {
     let answers: Vec<_> = (0..7).map(|_| json!((0..90_000).map(|_| noise()).collect::<String>())).collect();
     seed::answer(db.pool(), scan, &answers).await;
     let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("expand", "answer")])).await.unwrap().unwrap();
-    let told: Vec<Value> = items.map_ok(|item| item.answer.unwrap()).try_collect().await.unwrap();
+    let told: Vec<Value> = items.map_ok(|item| item.answer.unwrap().read().unwrap()).try_collect().await.unwrap();
     assert!(told == answers, "each with its own answer, in their order");
 }
 

@@ -22,14 +22,14 @@ const ITEMS: i32 = 10_000;
 const MOST_KB: u64 = 40_000;
 
 /// Kilobytes of a process: `VmRSS`, or the highest there was of it, `VmHWM`.
-fn memory_kb(pid: u32, what: &str) -> u64 {
+pub fn memory_kb(pid: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 /// From now on, the highest is what there is now.
-fn forget_highest(pid: u32) {
+pub fn forget_highest(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 

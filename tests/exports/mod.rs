@@ -3,6 +3,6 @@
 mod breaks;
 mod forms;
 mod history;
-mod memory;
+pub mod memory;
 mod parquet;
-mod seed;
+pub mod seed;

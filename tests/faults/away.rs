@@ -57,7 +57,7 @@ impl Outage {
     /// Back; the scan ends with every answer, within the 30 s of the table on a machine that is not overloaded.
     async fn ends_complete(mut self, items: u32) {
         self.server.restart().await;
-        let seen = self.stage.ended_within(self.scan, Duration::from_secs(60)).await;
+        let seen = self.stage.ended(self.scan).await;
         assert_eq!((seen.status, seen.items.ok), (ScanStatus::Completed, items));
         assert_eq!(spooled::files(&self.stage, "spool").len(), 0, "it is drained and gone");
         println!("{}", Books::compare(&self.stage).await.complete());
@@ -83,7 +83,7 @@ async fn its_calls_end_in_the_spool_the_gateway_is_unaffected_and_all_is_drained
     // The gateway's own call carried no attempt.
     let Outage { mut server, stage, service, scan, .. } = outage;
     server.restart().await;
-    let seen = stage.ended_within(scan, Duration::from_secs(60)).await;
+    let seen = stage.ended(scan).await;
     assert_eq!((seen.status, seen.items.ok), (ScanStatus::Completed, 40));
     service.says("stored from the spool").await;
     assert_eq!(spooled::files(&stage, "spool").len(), 0);
@@ -126,7 +126,7 @@ async fn given_up_by_the_others_a_spooled_answer_completes_its_item_all_the_same
     // A process of another machine: it cannot see the spool.
     let other = tempfile::TempDir::new().unwrap();
     let elsewhere = Serve::with(&stage, 4, &[("FARESCAN_SPOOL_DIR", other.path().to_str().unwrap())]);
-    let seen = stage.ended_within(scan, Duration::from_secs(60)).await;
+    let seen = stage.ended(scan).await;
     assert_eq!((seen.status, seen.items.degraded), (ScanStatus::Incomplete, u32::from(IN_FLIGHT)));
     let home = Serve::start(&stage, 4);
     let all = u32::from(IN_FLIGHT);
@@ -175,7 +175,7 @@ async fn what_the_database_refuses_is_set_aside_and_keeps_nobody_else_waiting() 
     .unwrap();
     let service = Serve::start(&stage, 4);
     service.says("an answer was set aside").await;
-    let seen = stage.ended_within(scan, Duration::from_secs(60)).await;
+    let seen = stage.ended(scan).await;
     assert_eq!((seen.status, seen.items.ok, seen.items.degraded), (ScanStatus::Incomplete, u32::from(IN_FLIGHT) - 1, 1));
     assert_eq!(spooled::files(&stage, "spool").len(), 0, "it is not tried again");
     assert_eq!(spooled::files(&stage, "refused").len(), 1, "and not thrown away");

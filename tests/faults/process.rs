@@ -10,6 +10,7 @@ use reqwest::header::HeaderMap;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use crate::support::PATIENCE;
 use crate::worker::stage::{KEY, Stage, ring_text};
 
 /// The lease of the processes under test, in seconds: what is lost is seen after about two of it. A claim must be begun within half of it,
@@ -104,7 +105,8 @@ impl Serve {
 
     /// How it ended, once it has.
     pub async fn ended(mut self) -> ExitStatus {
-        for _ in 0..6_000 {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while tokio::time::Instant::now() < end {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
@@ -115,7 +117,8 @@ impl Serve {
 
     /// Waits for a line of the log with this message; gives the line.
     pub async fn says(&self, message: &str) -> Value {
-        for _ in 0..6_000 {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while tokio::time::Instant::now() < end {
             let log = std::fs::read_to_string(&self.log).unwrap();
             let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             if let Some(line) = lines.into_iter().find(|line| line["message"].as_str().is_some_and(|it| it.contains(message))) {

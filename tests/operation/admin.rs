@@ -107,7 +107,7 @@ async fn a_scan_leaves_its_traces_in_the_metrics_and_none_of_its_caller() {
     let renewed = value(&after, "farescan_lease_renewed_timestamp_seconds").expect("the lease was taken");
     let now = jiff::Timestamp::now().as_duration().as_secs_f64();
     assert!((now - renewed).abs() < Duration::from_secs(600).as_secs_f64(), "{renewed}");
-    assert!(value(&after, r#"farescan_database_connections{state="idle"}"#).is_some());
+    assert!(value(&after, r#"farescan_database_connections{pool="reads",state="idle"}"#).is_some());
     assert_eq!(value(&after, &format!("farescan_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), Some(1.0));
     for told in [scan.as_str(), scan.trim_start_matches("scn_"), crate::support::app::KEY, "TLV", "2030-01", "blocked_page"] {
         assert!(!after.contains(told), "{told}: {after}");

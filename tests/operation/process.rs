@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::PATIENCE;
 
 /// The program of this build.
 pub fn program() -> PathBuf {
@@ -78,7 +78,8 @@ impl Listening {
     /// Tells it to end, and how it ended.
     pub async fn end(mut self) -> ExitStatus {
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        for _ in 0..6_000 {
+        let end = std::time::Instant::now() + PATIENCE;
+        while std::time::Instant::now() < end {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }

@@ -86,7 +86,7 @@ async fn two_services_and_two_workers_share_one_database() {
         watched.push((scan.clone(), there.clone(), tokio::spawn(watch(there.clone(), scan))));
     }
     for (scan, there, events) in watched {
-        let items = tokio::time::timeout(Duration::from_secs(60), events).await.expect("the scan ends").unwrap();
+        let items = tokio::time::timeout(crate::support::PATIENCE, events).await.expect("the scan ends").unwrap();
         let list = get(&there, &format!("/v1/scans/{scan}/items?limit=500")).await;
         let all: BTreeSet<_> =
             list["data"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect();

@@ -37,8 +37,8 @@ fn prices(answer: &Value) -> Vec<i64> {
 async fn with_replica(archive: &Archive, url: &str) -> TestApp {
     let config = DatabaseConfig { read_url: Some(url.into()), ..archive.db.config() };
     let database = Database::open(&config).await.unwrap();
-    let reads = database.reads().unwrap().clone();
-    TestApp::builder().database(&archive.db).state(move |app| app.with_reads(reads)).start().await
+    let reads = database.replica().unwrap().clone();
+    TestApp::builder().database(&archive.db).state(move |app| app.with_replica(reads)).start().await
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn nothing_is_written_through_it() {
     let replica = TestDb::new().await;
     let config = DatabaseConfig { read_url: Some(replica.url().into()), ..replica.config() };
     let database = Database::open(&config).await.unwrap();
-    let write = sqlx::query("insert into tenants values (gen_random_uuid(), now())").execute(database.reads().unwrap()).await;
+    let write = sqlx::query("insert into tenants values (gen_random_uuid(), now())").execute(database.replica().unwrap()).await;
     let error = write.unwrap_err();
     assert!(error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code == "25006")), "{error}");
     assert!(sqlx::query("insert into tenants values (gen_random_uuid(), now())").execute(database.pool()).await.is_ok());

@@ -1,7 +1,5 @@
 //! Lists, pages, filters, waiting.
 
-use std::time::Duration;
-
 use farescan::queue::store::{StoredAnswer, insert_answers};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -172,7 +170,7 @@ async fn waiting_ends_with_the_scan() {
         tokio::task::yield_now().await;
         office.work(|_| Comes::Ok(100)).await;
     };
-    let (answer, ()) = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(waiting, working) }).await.unwrap();
+    let (answer, ()) = tokio::time::timeout(crate::support::PATIENCE, async { tokio::join!(waiting, working) }).await.unwrap();
     assert_eq!(answer.json()["status"], json!("completed"));
     assert_eq!(office.get(&path).await["status"], json!("completed"), "an ended scan is not waited for");
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use farescan::config::PaceConfig;
+use farescan::db::RequestPools;
 use farescan::http::{self, AppState, Custody, admin_router, router};
 use farescan::queue::charge::Charges;
 use farescan::scans::watch::{Watch, WatchSettings};
@@ -123,7 +124,9 @@ impl TestAppBuilder {
         if let Some(change) = self.config {
             change(&mut config);
         }
-        let mut app = AppState::new(Client::new(&config).unwrap(), self.pool);
+        let mut app = AppState::new(Client::new(&config).unwrap(), self.pool.map(RequestPools::shared));
+        // A loaded machine is no caller in a hurry.
+        app = app.with_patience(Duration::from_secs(60));
         if let Some(custody) = self.custody {
             app = app.with_custody(custody);
         }

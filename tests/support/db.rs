@@ -199,15 +199,13 @@ pub fn reachable_folder() -> TempDir {
     tempfile::Builder::new().prefix("farescan-").permissions(permissions).tempdir_in("/tmp").unwrap()
 }
 
-/// Waits for a condition, at most 20 seconds.
+/// Waits for a condition.
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..2000 {
-        if condition() {
-            return;
-        }
+    let end = tokio::time::Instant::now() + super::PATIENCE;
+    while !condition() {
+        assert!(tokio::time::Instant::now() < end, "waited too long until {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited too long until {what}");
 }
 
 pub async fn connect(options: &PgConnectOptions) -> PgConnection {
@@ -219,7 +217,8 @@ pub async fn execute(connection: &mut PgConnection, sql: &str) -> Result<(), sql
 }
 
 fn config(url: &str) -> DatabaseConfig {
-    DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }
+    // Tests work with the engine's pool alone, several workers and services on one.
+    DatabaseConfig { url: Some(url.into()), max_connections: 40, engine_connections: 20, ..DatabaseConfig::default() }
 }
 
 async fn start(options: ServerOptions) -> Server {

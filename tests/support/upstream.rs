@@ -4,7 +4,7 @@
 //! rule it answers each endpoint with a small, good answer. The last rule that matches a call decides.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use farescan::contract::Endpoint;
 use farescan::upstream::UpstreamConfig;
@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::reply::{End, Reply};
+use crate::support::PATIENCE;
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One call as it came in.
 #[derive(Debug, Clone)]

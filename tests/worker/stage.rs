@@ -19,13 +19,16 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::PATIENCE;
 use crate::support::db::TestDb;
 use crate::support::upstream::Upstream;
 
 /// The key of the stage's caller.
 pub const KEY: &str = "test-key-0123456789";
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The lease of a worker of this process. Nobody kills it, so nothing has to be found lost; a machine that stands still for some seconds must
+/// not make it so.
+pub const LEASE_SECONDS: u32 = 20;
 
 /// Everything but the worker.
 pub struct Stage {
@@ -130,7 +133,7 @@ impl Stage {
             pool: self.pool().clone(),
             ring: Arc::clone(&self.ring),
             upstream: Client::new(upstream).unwrap(),
-            config: WorkerConfig { lease_seconds: 2, ..WorkerConfig::default() },
+            config: WorkerConfig { lease_seconds: LEASE_SECONDS, ..WorkerConfig::default() },
         };
         Running::start(deps)
     }

@@ -6,9 +6,9 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::stage::{Stage, fares};
+use crate::support::PATIENCE;
 
 /// Longer than a session keeps what it has to say of its changes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Nine hundred items at once, which autovacuum leaves alone.
 async fn grow(stage: &Stage) {

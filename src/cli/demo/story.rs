@@ -152,7 +152,13 @@ fn market(item: &Item) -> Market {
     Market {
         country: text(item.search.get("proxy_country")).unwrap_or_default(),
         seen: seen(item),
-        room: text(item.answer.as_ref().and_then(|answer| answer.get("room_type"))),
+        room: text(
+            item.answer
+                .as_ref()
+                .and_then(|answer| answer.read::<Value>().ok())
+                .as_ref()
+                .and_then(|answer| answer.get("room_type")),
+        ),
     }
 }
 

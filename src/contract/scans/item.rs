@@ -1,6 +1,7 @@
 //! An item of a scan and its attempts as their caller sees them.
 
 use super::state::ItemState;
+use crate::contract::AsWritten;
 use crate::contract::status::SearchStatus;
 use crate::ids::{AttemptId, ItemId, ScanId};
 use jiff::Timestamp;
@@ -60,7 +61,7 @@ pub struct Item {
     /// service's operator says otherwise: `search_status` `ok` or `partial` without one says that it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
-    pub answer: Option<Value>,
+    pub answer: Option<AsWritten>,
 }
 
 /// A page of a scan's items.

@@ -26,6 +26,22 @@ pub struct Sweep {
     pub samples: Option<Samples>,
 }
 
+impl Sweep {
+    /// Reads one word of a sweep; null is the same as absent.
+    ///
+    /// # Errors
+    /// Its faults, relative to the word. Nothing is added then.
+    pub fn read_word(&mut self, name: &str, value: &Value) -> Result<(), Faults> {
+        match name {
+            _ if value.is_null() => {}
+            "nights" => self.nights = Some(FieldValue::read(value)?),
+            "samples" => self.samples = Some(FieldValue::read(value)?),
+            _ => self.fields.push((name.to_owned(), FieldValue::read(value)?)),
+        }
+        Ok(())
+    }
+}
+
 /// What one field takes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SweepValue {
@@ -127,13 +143,8 @@ impl FieldValue for Sweep {
             return Err(refused::<Self>(value));
         };
         let (mut sweep, mut faults) = (Self::default(), Faults::default());
-        for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
-            let read = match name.as_str() {
-                "nights" => FieldValue::read(value).map(|nights| sweep.nights = Some(nights)),
-                "samples" => FieldValue::read(value).map(|samples| sweep.samples = Some(samples)),
-                _ => FieldValue::read(value).map(|values| sweep.fields.push((name.clone(), values))),
-            };
-            if let Err(wrong) = read {
+        for (name, value) in object {
+            if let Err(wrong) = sweep.read_word(name, value) {
                 faults.merge(wrong.prefix(name));
             }
         }

@@ -46,8 +46,9 @@ pub(in crate::http) async fn flights(
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
         let rows = tenant(desk).await?.map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
-        return file(form, "flights-series", &fare_products(), rows).await;
+        return file(&app, &caller, form, "flights-series", &fare_products(), rows).await;
     }
+    let _turn = app.bounds.heavy(&caller.key).await?;
     let series = match reader(&app, desk).await? {
         Some((conn, tenant)) => buckets::flights(conn, tenant, &asked, over).await?,
         None => buckets::no_flights(over),
@@ -85,8 +86,9 @@ pub(in crate::http) async fn hotels(
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
         let rows = tenant(desk).await?.map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
-        return file(form, "hotels-series", &rate_products(), rows).await;
+        return file(&app, &caller, form, "hotels-series", &rate_products(), rows).await;
     }
+    let _turn = app.bounds.heavy(&caller.key).await?;
     let series = match reader(&app, desk).await? {
         Some((conn, tenant)) => buckets::hotels(conn, tenant, &asked, over).await?,
         None => buckets::no_hotels(over),

@@ -8,7 +8,7 @@ use crate::http::AppState;
 use crate::http::auth::Caller;
 use crate::http::docs::PreviewErrors;
 use crate::http::error::ApiError;
-use crate::http::extract::{JsonObject, SCAN_BODY};
+use crate::http::extract::OrderBody;
 use crate::scans;
 
 /// Preview a scan
@@ -21,7 +21,7 @@ use crate::scans;
 pub(in crate::http) async fn preview(
     State(app): State<AppState>,
     caller: Caller,
-    JsonObject(body): JsonObject<SCAN_BODY>,
+    OrderBody { body, .. }: OrderBody,
 ) -> Result<Json<ScanPreview>, ApiError> {
     let desk = super::desk(&app, &caller)?;
     Ok(Json(scans::preview::preview(desk, &app.custody()?.pace, &body).await?))

@@ -27,8 +27,11 @@ use axes::{Axes, Axis, Context, Sets};
 /// The most items of a scan (security.md, "Limits").
 pub const MAX_ITEMS: usize = 10_000;
 
-/// The most bytes that the bodies of a scan's items take together, as JSON: so many items of the usual size take a tenth of it.
-const MAX_BYTES: usize = 32 << 20;
+/// The most bytes that the bodies of a scan's items take together, as JSON: so many items of the usual size take 3 MB of it.
+const MAX_BYTES: usize = 8 << 20;
+
+/// What an element of a list takes in memory beside its text, which is mostly shorter.
+const ELEMENT_BYTES: usize = 32;
 
 /// Where a day ends last: a date is past when it is past everywhere.
 const LAST_ZONE: Offset = offset(-12);
@@ -102,13 +105,12 @@ fn readable(endpoint: Endpoint, request: &Map<String, Value>, sweep: Option<&Val
             return (Sweep::default(), lacking.collect());
         }
     };
-    let (right, wrong): (Map<_, _>, Map<_, _>) = words.iter().map(owned).partition(|(word, value)| {
-        let alone = Map::from_iter([(word.clone(), value.clone())]);
-        Sweep::read(&Value::Object(alone)).is_ok()
-    });
+    let mut sweep = Sweep::default();
+    let wrong: Vec<_> =
+        words.iter().filter(|(word, value)| sweep.read_word(word, value).is_err()).map(|(word, _)| word).collect();
     let end = axes::stay(endpoint).map(|(_, end)| end.to_owned());
-    let unreadable = wrong.into_iter().filter_map(|(word, _)| if word == "nights" { end.clone() } else { Some(word) });
-    (Sweep::read(&Value::Object(right)).unwrap_or_default(), unreadable.collect())
+    let unreadable = wrong.into_iter().filter_map(|word| if word == "nights" { end.clone() } else { Some(word.clone()) });
+    (sweep, unreadable.collect())
 }
 
 fn items(
@@ -200,11 +202,13 @@ fn refuse_too_large(context: &Context<'_>, axes: &Axes, total: usize, faults: &m
         faults.push(Fault { path: "sweep".to_owned(), held: Some(counts.join(", ")), allowed });
         return true;
     }
-    let length = |value: &Value| value.to_string().len();
+    let length = |value: &Value| value.to_string().len() + ELEMENT_BYTES * value.as_array().map_or(0, Vec::len);
     let swept: usize = axes.list.iter().map(|axis| axis.longest(length)).sum();
     let bytes = context.request.values().map(length).sum::<usize>().saturating_add(swept).saturating_mul(total);
     if bytes > MAX_BYTES {
-        let allowed = format!("at most {MAX_BYTES} bytes over all items; this makes {bytes}");
+        let allowed = format!(
+            "at most {MAX_BYTES} bytes over all items, and {ELEMENT_BYTES} for each element of a list; this makes {bytes}"
+        );
         faults.push(Fault { path: "request".to_owned(), held: Some("long values".to_owned()), allowed });
     }
     bytes > MAX_BYTES

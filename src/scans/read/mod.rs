@@ -14,13 +14,17 @@ pub use self::changes::{Changes, MOST_EVENTS, changes};
 pub use self::export::all_items;
 pub(super) use self::rows::{shown_state, unpacked, unpacked_text};
 
-use crate::contract::Faults;
+use self::rows::FoundItem;
+use self::store::export as find;
 use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
+use crate::contract::{AsWritten, Faults};
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
 
 /// The most items of a page that shows their whole answers: each may have megabytes.
 const MAX_EXPANDED: i64 = 50;
+/// A page takes no further answer once its answers have so many bytes.
+const ANSWER_BYTES: usize = 8 << 20;
 
 /// One scan.
 ///
@@ -66,19 +70,44 @@ pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQ
     let asked = i64::from(query.limit_or_default().get());
     let limit = usize::try_from(if expand { asked.min(MAX_EXPANDED) } else { asked }).unwrap_or(usize::MAX);
     let after = place(query)?;
-    if store::endpoint_of(pool, tenant, scan).await?.is_none() {
-        return Ok(None);
-    }
+    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else { return Ok(None) };
     let mut rows = match query.sort_or_default() {
         ItemSort::Position => store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
         ItemSort::Price => store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
     };
-    let next_cursor = paging::cut(&mut rows, limit).map(|last| cursor(query.sort_or_default(), last));
-    let mut data: Vec<_> = rows.into_iter().map(Item::from).collect();
-    if expand {
-        show_answers(pool, tenant, &mut data).await?;
+    let mut is_more = paging::cut(&mut rows, limit).is_some();
+    let after_last = |rows: &[rows::ItemRow], is_more| {
+        let last = rows.last().filter(|_| is_more);
+        last.map(|last| cursor(query.sort_or_default(), last))
+    };
+    if !expand {
+        let next_cursor = after_last(&rows, is_more);
+        return Ok(Some(ItemPage { data: rows.into_iter().map(Item::from).collect(), next_cursor }));
     }
-    Ok(Some(ItemPage { data, next_cursor }))
+    let positions: Vec<_> = rows.iter().map(|row| row.position).collect();
+    let found = find::items_at(pool, tenant, scan, endpoint, query, &positions).await?;
+    let (data, taken) = with_answers(found)?;
+    is_more |= taken < rows.len() && taken > 0;
+    rows.truncate(taken);
+    Ok(Some(ItemPage { data, next_cursor: after_last(&rows, is_more) }))
+}
+
+/// The first of these items that fit, with their answers as they were written, and how many were looked at: all, unless the answers are
+/// large.
+fn with_answers(found: Vec<FoundItem>) -> sqlx::Result<(Vec<Item>, usize)> {
+    let (mut data, mut taken, mut bytes) = (Vec::new(), 0, 0);
+    for FoundItem { fits, item, answer } in found {
+        if bytes >= ANSWER_BYTES {
+            break;
+        }
+        taken += 1;
+        if fits {
+            let answer: Option<AsWritten> = answer.as_deref().map(unpacked).transpose()?;
+            bytes += answer.as_ref().map_or(0, |answer| answer.as_str().len());
+            data.push(Item { answer, ..item.into() });
+        }
+    }
+    Ok((data, taken))
 }
 
 /// Where a page of items begins: after this position, and in the order of prices also after this price.

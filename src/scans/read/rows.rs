@@ -7,6 +7,7 @@ use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -15,7 +16,7 @@ use crate::contract::scans::{
     Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus, StrategyPhase,
     StrategyProgress,
 };
-use crate::contract::{Endpoint, SearchStatus};
+use crate::contract::{AsWritten, Endpoint, SearchStatus};
 use crate::ids::MonitorId;
 use crate::scans::seconds_at;
 
@@ -231,7 +232,7 @@ impl TryFrom<FoundItem> for Item {
     type Error = sqlx::Error;
 
     fn try_from(found: FoundItem) -> sqlx::Result<Self> {
-        let answer = found.answer.as_deref().map(unpacked).transpose()?;
+        let answer = found.answer.as_deref().map(on_one_line).transpose()?;
         Ok(Self { answer, ..found.item.into() })
     }
 }
@@ -266,6 +267,12 @@ fn count(number: i32) -> u32 {
 pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
     let body = zstd::Decoder::new(packed).map(|body| body.take(MAX_ANSWER_BYTES)).map_err(serde_json::Error::io);
     body.and_then(serde_json::from_reader).map_err(|error| sqlx::Error::Decode(error.into()))
+}
+
+/// The same without its line ends: an item is a line of an export.
+fn on_one_line(packed: &[u8]) -> sqlx::Result<AsWritten> {
+    let answer: Value = unpacked(packed)?;
+    to_raw_value(&answer).map(AsWritten::from).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
 /// The same as the text that it was.

@@ -5,15 +5,14 @@ pub(super) mod export;
 use std::collections::HashMap;
 
 use rust_decimal::Decimal;
-use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::Place;
 use super::changes::ChangesRow;
 use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, endpoint, stored_states, unpacked};
-use crate::contract::Endpoint;
 use crate::contract::scans::{ItemsQuery, ScansQuery};
+use crate::contract::{AsWritten, Endpoint};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 
 pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<ScanRow>> {
@@ -238,7 +237,7 @@ pub(super) async fn attempts(pool: &PgPool, tenant: TenantId, item: ItemId) -> s
 }
 
 /// The last answer of each item that has one.
-pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -> sqlx::Result<HashMap<ItemId, Value>> {
+pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -> sqlx::Result<HashMap<ItemId, AsWritten>> {
     let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
     let rows = sqlx::query!(
         "select distinct on (item_id) item_id, body from answers

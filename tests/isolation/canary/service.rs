@@ -10,9 +10,8 @@ use rustix::process::{Pid, Signal};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 
+use crate::support::PATIENCE;
 use crate::support::upstream::Upstream;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running service. Dropped, it is killed.
 pub struct Service {

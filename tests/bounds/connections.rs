@@ -1,0 +1,81 @@
+//! Callers who wait for locks, and what is left for the others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
+
+use futures::future::join_all;
+use serde_json::json;
+
+use super::{Caller, p99};
+use crate::faults::process::Serve;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+use crate::worker::stage::{KEY, Stage, fares};
+
+const WAITING: u32 = 25;
+const READS: usize = 200;
+const ITEMS: i64 = 300;
+
+/// 25 requests of one caller wait for a row that somebody else has locked, all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
+    let stage = Stage::new().await;
+    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    let service = Serve::start(&stage, 16);
+    let url = service.url().await;
+    let (blocked, other) = (Caller::new(&url, "the-blocked-callers-key"), Caller::new(&url, KEY));
+    let id = blocked.order(&fares(1)).await;
+    blocked.ended(&id).await;
+    other.ended(&other.order(&fares(1)).await).await;
+
+    let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
+    let locked = "select from lanes where tenant_id = (select tenant_id from scans where scan_id = $1) for update";
+    let scan = uuid::Uuid::parse_str(id.trim_start_matches("scn_")).unwrap();
+    sqlx::query(locked).bind(scan).execute(&mut *lock).await.unwrap();
+
+    let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let waiting: Vec<_> = (0..WAITING)
+        .map(|_| {
+            let (blocked, path, stop, refused) =
+                (blocked.clone(), format!("/v1/scans/{id}/retry"), Arc::clone(&stop), Arc::clone(&refused));
+            tokio::spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    let answer = blocked.post(&path, &json!({"search_status": ["degraded"]})).await;
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    assert!(matches!(answer.status, 429 | 503), "{}: {}", answer.status, answer.body);
+                    assert!(answer.retry_after.is_some());
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    crate::support::db::until("requests wait", || refused.load(Ordering::Relaxed) > 0).await;
+
+    let begun = Instant::now();
+    let (mut statuses, mut times) = (Vec::new(), Vec::new());
+    let ordered = other.post("/v1/scans", &fares(ITEMS)).await;
+    for _ in 0..READS {
+        let answer = other.get("/v1/quota").await;
+        statuses.push(answer.status);
+        times.push(answer.took);
+    }
+    assert_eq!(ordered.status, 202, "{}", ordered.body);
+    let ended = other.ended(ordered.body["id"].as_str().unwrap()).await;
+    let took = begun.elapsed();
+    stop.store(true, Ordering::Relaxed);
+    lock.rollback().await.unwrap();
+    join_all(waiting).await.into_iter().for_each(Result::unwrap);
+    let failed = statuses.iter().filter(|status| **status != 200).count();
+    let refused = refused.load(Ordering::Relaxed);
+    println!(
+        "beside {WAITING} waiting requests ({refused} refused): {ITEMS} calls in {took:.2?}, {:.0} a second; {failed} of {READS} quota \
+         reads failed, p99 {:.1?}",
+        ITEMS as f64 / took.as_secs_f64(),
+        p99(times)
+    );
+    assert_eq!(failed, 0, "another caller reads");
+    assert_eq!(ended["items"]["ok"], json!(ITEMS), "another caller's items are searched");
+}

@@ -1,0 +1,83 @@
+//! One caller cannot use up what the others need: connections, memory, processor (docs/security.md).
+
+mod bodies;
+mod connections;
+mod reads;
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::Value;
+
+/// A caller of a service: a key and the address that it asks.
+#[derive(Clone)]
+pub struct Caller {
+    url: String,
+    key: String,
+    http: reqwest::Client,
+}
+
+/// An answer, and how long it took.
+pub struct Timed {
+    pub status: u16,
+    pub retry_after: Option<String>,
+    pub body: Value,
+    pub took: Duration,
+}
+
+impl Caller {
+    pub fn new(url: &str, key: &str) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { url: url.to_owned(), key: key.to_owned(), http }
+    }
+
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Timed {
+        let begun = Instant::now();
+        let mut request = self.http.request(method, format!("{}{path}", self.url)).header("x-api-key", &self.key);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+        let text = response.text().await.unwrap();
+        Timed { status, retry_after, body: serde_json::from_str(&text).unwrap_or_default(), took: begun.elapsed() }
+    }
+
+    pub async fn get(&self, path: &str) -> Timed {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Timed {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    /// Orders a scan; its id.
+    pub async fn order(&self, body: &Value) -> String {
+        let answer = self.post("/v1/scans", body).await;
+        assert_eq!(answer.status, 202, "{}", answer.body);
+        answer.body["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The scan once it is so.
+    pub async fn scan_when(&self, id: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..6_000 {
+            let scan = self.get(&format!("/v1/scans/{id}")).await.body;
+            if so(&scan) {
+                return scan;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("waited in vain until {what}");
+    }
+
+    pub async fn ended(&self, id: &str) -> Value {
+        self.scan_when(id, "the scan has ended", |scan| scan["finished_at"].is_string()).await
+    }
+}
+
+/// The slowest of a hundred.
+pub fn p99(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() * 99 / 100]
+}
