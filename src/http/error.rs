@@ -27,6 +27,8 @@ use crate::webhooks::WebhookError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
+/// When a request that met another had better come again.
+const CONFLICT_RETRY: Duration = Duration::from_secs(1);
 /// What a client hears that cannot watch now: places come free as scans end.
 const WATCH_RETRY: Duration = Duration::from_secs(5);
 
@@ -124,8 +126,19 @@ impl ApiError {
         Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
     }
 
-    /// A database that is away is 503 and passes by itself; anything else is a defect of ours.
+    /// 409: another request changed the same at the same moment, and this one was rolled back whole.
+    fn conflict() -> Self {
+        let message =
+            "another request changed the same thing at the same moment, and nothing of this one was stored; send it again";
+        Self::invalid_state(message).retry_after(CONFLICT_RETRY)
+    }
+
+    /// A database that is away is 503 and passes by itself; a transaction that met another is 409; anything else is a defect of ours.
     fn database(error: &sqlx::Error) -> Self {
+        if db::is_conflict(error) {
+            tracing::warn!(%error, "a request was rolled back because of another");
+            return Self::conflict();
+        }
         if db::is_away(error) {
             tracing::warn!(%error, "the database is away");
             return Self::unavailable();
