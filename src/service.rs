@@ -350,7 +350,7 @@ async fn ready(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock) -> Result<(
 fn is_passing(failure: &ServiceError) -> bool {
     match failure {
         ServiceError::Database(DbError::Database(error) | DbError::Migrate(MigrateError::Execute(error)))
-        | ServiceError::Ring(RingCheckError::Database(error)) => db::is_away(error),
+        | ServiceError::Ring(RingCheckError::Database(error)) => db::may_pass(error),
         _ => false,
     }
 }

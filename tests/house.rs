@@ -169,3 +169,21 @@ fn only_what_a_process_notes_of_itself_goes_by_its_clock() {
         assert!(!asks || may, "{} asks the process's clock", path.display());
     }
 }
+
+/// Whoever locks a monitor does it by `webhooks::MonitorLock`, so the order of locks is the same everywhere; but for who takes all rows of
+/// a caller, table by table, and monitors before what refers to them.
+#[test]
+fn monitors_and_webhooks_are_locked_in_one_place() {
+    let locks = |statement: &str| {
+        ["for update", "for no key update", "for share", "for key share"].iter().any(|lock| statement.contains(lock))
+    };
+    for (path, text) in sources() {
+        let is_relocation = path.ends_with("tenants/relocate/store.rs");
+        for statement in text.split('"').filter(|part| locks(part) && !is_relocation) {
+            let of_monitor = statement.contains("from monitors");
+            let of_webhook = statement.contains("from webhook_endpoints");
+            assert!(!of_monitor || path.ends_with("webhooks/store/lock.rs"), "{}: {statement}", path.display());
+            assert!(!of_webhook || path.starts_with("webhooks/store"), "{}: {statement}", path.display());
+        }
+    }
+}

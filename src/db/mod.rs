@@ -315,6 +315,17 @@ pub fn is_locked(error: &sqlx::Error) -> bool {
     has_code(error, "55P03") // lock_not_available
 }
 
+/// Whether an error says that a transaction was rolled back because of another (a deadlock, a serialisation failure): nothing of it is
+/// stored, and the database serves.
+pub fn is_conflict(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| rolled_back(&code))
+}
+
+/// Whether the same may succeed later: the database is away, or the transaction met another.
+pub fn may_pass(error: &sqlx::Error) -> bool {
+    is_away(error) || is_conflict(error)
+}
+
 /// Whether an error says that its connection is gone, whatever becomes of others.
 pub fn is_cut(error: &sqlx::Error) -> bool {
     match error {
@@ -333,13 +344,18 @@ pub async fn in_time<T>(asking: impl Future<Output = sqlx::Result<T>>) -> sqlx::
     tokio::time::timeout(ACQUIRE_TIMEOUT, asking).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
-/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, transactions rolled back (a deadlock), no
-/// resources, shutting down or starting up, trouble outside it, read only while a standby takes over, a session that idled too long,
-/// tables that are not made yet, a time limit met; and what a process of an older or newer version meets while the schema is another's: a
-/// function, a column or a form of its result that is not there, a plan that it changed.
+/// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, no resources, shutting down or starting up,
+/// trouble outside it, read only while a standby takes over, a session that idled too long, tables that are not made yet, a time limit met;
+/// and what a process of an older or newer version meets while the schema is another's: a function, a column or a form of its result that
+/// is not there, a plan that it changed.
 fn passes(code: &str) -> bool {
-    matches!(code.get(..2), Some("08" | "40" | "53" | "57" | "58"))
+    matches!(code.get(..2), Some("08" | "53" | "57" | "58"))
         || matches!(code, standby::READ_ONLY | "25P03" | "42P01" | "55P03" | "42883" | "42703" | "42P13" | "0A000")
+}
+
+/// SQLSTATEs of a transaction that was rolled back because of another: 40001, 40P01 and their class.
+fn rolled_back(code: &str) -> bool {
+    code.starts_with("40")
 }
 
 /// Whether the schema is at this program's version. Asks the database, changes nothing.
@@ -463,12 +479,13 @@ mod tests {
 
     #[test]
     fn which_states_of_a_database_pass() {
-        for code in ["08006", "53300", "57P01", "57P03", "57014", "25006", "42P01", "55P03", "40001", "40P01", "58030", "25P03"] {
+        for code in ["08006", "53300", "57P01", "57P03", "57014", "25006", "42P01", "55P03", "58030", "25P03"] {
             assert!(passes(code), "{code}");
         }
-        for code in ["23505", "42601", "55000", "25001", "", "5"] {
+        for code in ["23505", "42601", "55000", "25001", "40001", "40P01", "", "5"] {
             assert!(!passes(code), "{code}");
         }
+        assert!(rolled_back("40001") && rolled_back("40P01") && !rolled_back("57P01"));
     }
 
     fn config(url: &str) -> DatabaseConfig {

@@ -18,7 +18,7 @@ use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
 use crate::monitors::deliveries::{send_again, send_test};
 use crate::scans::Answered;
-use crate::webhooks::{WebhookError, endpoint, read};
+use crate::webhooks::{LockFor, MonitorLock, WebhookError, endpoint, read};
 
 fn accepted(answered: &Answered<Delivery>) -> Response {
     let location = [(LOCATION, format!("/v1/deliveries/{}", answered.answer.id))];
@@ -124,7 +124,8 @@ pub(super) async fn rotate_secret(
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
     let mut tx = db::begin(desk.pool).await?;
-    let (webhook_secret, old_secret_until) = endpoint::rotate_secret(&mut tx, desk.ring, tenant, id, desk.now).await?;
+    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook).await?.ok_or(WebhookError::NoEndpoint)?;
+    let (webhook_secret, old_secret_until) = endpoint::rotate_secret(&mut lock, desk.ring, desk.now).await?;
     tx.commit().await?;
     Ok(Json(RotatedSecret { webhook_secret, old_secret_until }))
 }
@@ -147,8 +148,9 @@ pub(super) async fn enable(
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
     let mut tx = db::begin(desk.pool).await?;
-    endpoint::enable(&mut tx, tenant, id).await?;
-    let webhook = endpoint::show(&mut tx, tenant, id).await?.ok_or(WebhookError::NoEndpoint)?;
+    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook).await?.ok_or(WebhookError::NoEndpoint)?;
+    endpoint::enable(&mut lock).await?;
+    let webhook = endpoint::show(lock.conn(), tenant, id).await?.ok_or(WebhookError::NoEndpoint)?;
     tx.commit().await?;
     Ok(Json(webhook))
 }

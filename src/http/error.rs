@@ -132,8 +132,20 @@ impl ApiError {
         Self::new(ErrorType::Unavailable, message).retry_after(BUSY_RETRY)
     }
 
-    /// A database that is away is 503 and passes by itself, and so does a lock; anything else is a defect of ours.
+    /// 409: another request changed the same at the same moment, and this one was rolled back whole.
+    fn conflict() -> Self {
+        let message =
+            "another request changed the same thing at the same moment, and nothing of this one was stored; send it again";
+        Self::invalid_state(message).retry_after(BUSY_RETRY)
+    }
+
+    /// A transaction that met another is 409; a database that is away is 503 and passes by itself, and so does a lock; anything else is a
+    /// defect of ours.
     fn database(error: &sqlx::Error) -> Self {
+        if db::is_conflict(error) {
+            tracing::warn!(%error, "a request was rolled back because of another");
+            return Self::conflict();
+        }
         if db::is_locked(error) {
             tracing::info!(%error, "a request gave up waiting for a row lock");
             return Self::busy(

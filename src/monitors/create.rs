@@ -13,7 +13,7 @@ use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError, lock_orders};
 use crate::tenants::{self, GrantTerms, Purpose};
-use crate::webhooks::{Guard, endpoint};
+use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
 /// The most monitors of a caller (security.md, "Limits").
 pub const MAX_MONITORS: i64 = 1_000;
@@ -71,7 +71,10 @@ async fn place(conn: &mut PgConnection, desk: Desk<'_>, tenant: TenantId, checke
     };
     store::insert(conn, tenant, id, &written, terms.grant, desk.now).await?;
     let secret = match &request.webhook_url {
-        Some(url) => Some(endpoint::open(conn, desk.ring, tenant, id, url.as_str(), desk.now).await?),
+        Some(url) => {
+            let lock = MonitorLock::acquire(conn, tenant, id, LockFor::Webhook).await?;
+            Some(endpoint::open(&mut lock.ok_or(sqlx::Error::RowNotFound)?, desk.ring, url.as_str(), desk.now).await?)
+        }
         None => None,
     };
     let mut monitor = read::stored(conn, tenant, id, desk.now).await?;

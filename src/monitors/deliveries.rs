@@ -8,7 +8,7 @@ use crate::db;
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError};
 use crate::tenants;
-use crate::webhooks::{WebhookError, resend};
+use crate::webhooks::{LockFor, MonitorLock, WebhookError, resend};
 
 /// Why nothing is sent.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,8 @@ pub async fn send_again(
     key: Option<&IdempotencyKey>,
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let path = format!("/v1/deliveries/{id}/resend");
-    once(desk, path, key, WebhookError::NoDelivery, async |conn, tenant| resend::resend(conn, tenant, id).await).await
+    let monitor = async |conn: &mut PgConnection, tenant| resend::monitor_of(conn, tenant, id).await;
+    once(desk, path, key, WebhookError::NoDelivery, monitor, async |lock| resend::resend(lock, id).await).await
 }
 
 /// Sends a test event to a monitor's webhook.
@@ -50,29 +51,35 @@ pub async fn send_test(
     key: Option<&IdempotencyKey>,
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let path = format!("/v1/monitors/{monitor}/test");
-    once(desk, path, key, WebhookError::NoEndpoint, async |conn, tenant| resend::test(conn, tenant, monitor, desk.now).await)
-        .await
+    let monitor = async |_: &mut PgConnection, _| Ok(monitor);
+    once(desk, path, key, WebhookError::NoEndpoint, monitor, async |lock| resend::test(lock, desk.now).await).await
 }
 
-/// A caller that nobody knows has no webhook: `unknown`.
+/// Does `work` under the lock of the monitor, which comes before the row of the `Idempotency-Key` as everywhere. A caller that nobody
+/// knows has no webhook: `unknown`.
 async fn once(
     desk: Desk<'_>,
     path: String,
     key: Option<&IdempotencyKey>,
     unknown: WebhookError,
-    work: impl AsyncFnOnce(&mut PgConnection, TenantId) -> Result<Delivery, WebhookError>,
+    monitor: impl AsyncFnOnce(&mut PgConnection, TenantId) -> Result<MonitorId, WebhookError>,
+    work: impl AsyncFnOnce(&mut MonitorLock<'_>) -> Result<Delivery, WebhookError>,
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let post = Post::new(path, &Map::new(), key);
     if let Some(answer) = post.repeated(desk).await? {
         return Ok(Answered { answer, replayed: true });
     }
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(unknown)?;
-    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
+    let Some(tenant) = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await? else {
+        return Err(unknown.into());
+    };
+    let monitor = monitor(&mut tx, tenant).await?;
+    let mut lock = MonitorLock::acquire(&mut tx, tenant, monitor, LockFor::Webhook).await?.ok_or(unknown)?;
+    if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    let answer = work(&mut tx, tenant).await?;
-    post.keep(&mut tx, tenant, &answer).await?;
+    let answer = work(&mut lock).await?;
+    post.keep(lock.conn(), tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
 }

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use super::alerts::scope;
+use super::alerts::{Kind, Subject, scope};
 use super::ceiling;
 use super::relative::{as_written, resolved};
 use super::schedule::Schedule;
-use crate::contract::monitors::{MonitorRequest, Rule, RuleScope, ScheduleRequest, WebhookUrl};
+use crate::contract::monitors::{MonitorRequest, ParityGapPercent, Rule, RuleScope, ScheduleRequest, WebhookUrl};
 use crate::contract::scans::{Priority, Samples};
 use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED, shorten};
 use crate::scans::plan::{Plan, earliest_today, plan};
@@ -111,51 +111,49 @@ pub(super) fn order(scan: &Map<String, Value>, schedule: &Schedule, slot: Timest
     order
 }
 
-/// What is wrong with a rule beside this scan.
+/// What is wrong with a rule beside this scan. Every type is named: one that is new says here what it needs.
 fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
     let endpoint = scan.get("endpoint").and_then(Value::as_str).and_then(Endpoint::parse)?;
-    let swept = |field: &str| scan.get("sweep").and_then(|sweep| sweep.get(field)).and_then(Value::as_array);
+    let has_currencies = swept(scan, "currency").is_some_and(|currencies| currencies.len() > 1);
     match rule {
-        Rule::ParityGapPercent(parity) => {
-            let refused = |allowed: &str| Some(Fault::new("type", &rule.rule_type().to_value(), allowed));
-            if !matches!(endpoint, Endpoint::HotelsByName | Endpoint::HotelsRooms) {
-                return refused("a scan of hotels/by-name or hotels/rooms: any other would compare different hotels");
-            }
-            let markets = swept("proxy_country").filter(|markets| markets.len() > 1);
-            let Some(markets) = markets else {
-                return refused("a scan that sweeps `proxy_country` over two markets at least");
-            };
-            let is_baseline =
-                |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
-            if !markets.iter().any(is_baseline) {
-                return Some(Fault::new(
-                    "baseline",
-                    &parity.baseline.to_value(),
-                    format!("one of the swept markets, {}", among(markets)),
-                ));
-            }
-            let rearm = parity.rearm_percent_or_default();
-            let allowed =
-                "less than its `percent`: no difference could be smaller by that, and it would fire once and never again";
-            (rearm.get() >= parity.percent.get()).then(|| Fault::new("rearm_percent", &rearm.to_value(), allowed))
-        }
+        Rule::ParityGapPercent(parity) => misplaced_parity(rule, parity, endpoint, scan),
         Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {
             Some(Fault::new("percent", &drop.percent.to_value(), "a number below 100: no price drops by more"))
         }
-        Rule::DropPercent(_) | Rule::NewLow(_)
-            if scope(rule) == RuleScope::Scan && swept("currency").is_some_and(|them| them.len() > 1) =>
-        {
+        Rule::DropPercent(_) | Rule::NewLow(_) => (has_currencies && scope(rule) == RuleScope::Scan).then(|| {
             let allowed = "`cell` for a scan in several currencies: prices of different currencies do not compare";
-            Some(Fault::new("scope", &RuleScope::Scan.to_value(), allowed))
-        }
-        Rule::PriceBelow(below) if swept("currency").is_some_and(|currencies| currencies.len() > 1) => {
-            Some(Fault::new("amount", &below.amount.to_value(), "no `price_below` for a scan in several currencies"))
-        }
-        Rule::Verdict(_) if !matches!(endpoint, Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip) => {
-            Some(Fault::new("type", &rule.rule_type().to_value(), "a scan of flights: hotels have no verdict"))
-        }
-        _ => None,
+            Fault::new("scope", &RuleScope::Scan.to_value(), allowed)
+        }),
+        Rule::PriceBelow(below) => has_currencies
+            .then(|| Fault::new("amount", &below.amount.to_value(), "no `price_below` for a scan in several currencies")),
+        Rule::Verdict(_) => (!matches!(endpoint, Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip))
+            .then(|| Fault::new("type", &rule.rule_type().to_value(), "a scan of flights: hotels have no verdict")),
+        Rule::Available(_) | Rule::SoldOut(_) | Rule::Stale(_) => None,
     }
+}
+
+/// The list that a scan sweeps a field over.
+fn swept<'a>(scan: &'a Map<String, Value>, field: &str) -> Option<&'a Vec<Value>> {
+    scan.get("sweep").and_then(|sweep| sweep.get(field)).and_then(Value::as_array)
+}
+
+/// What is wrong with a comparison of markets beside this scan.
+fn misplaced_parity(rule: &Rule, parity: &ParityGapPercent, endpoint: Endpoint, scan: &Map<String, Value>) -> Option<Fault> {
+    let refused = |allowed: &str| Some(Fault::new("type", &rule.rule_type().to_value(), allowed));
+    if !matches!(endpoint, Endpoint::HotelsByName | Endpoint::HotelsRooms) {
+        return refused("a scan of hotels/by-name or hotels/rooms: any other would compare different hotels");
+    }
+    let Some(markets) = swept(scan, "proxy_country").filter(|markets| markets.len() > 1) else {
+        return refused("a scan that sweeps `proxy_country` over two markets at least");
+    };
+    let is_baseline = |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
+    if !markets.iter().any(is_baseline) {
+        let allowed = format!("one of the swept markets, {}", among(markets));
+        return Some(Fault::new("baseline", &parity.baseline.to_value(), allowed));
+    }
+    let rearm = parity.rearm_percent_or_default();
+    let allowed = "less than its `percent`: no difference could be smaller by that, and it would fire once and never again";
+    (rearm.get() >= parity.percent.get()).then(|| Fault::new("rearm_percent", &rearm.to_value(), allowed))
 }
 
 /// What is wrong with a scan that compares markets by one price each: the first rule that could never fire is named.
@@ -165,7 +163,7 @@ fn sampled_once(rules: &[Value], scan: &Map<String, Value>) -> Option<Fault> {
         Some(samples) => Samples::read(samples).ok()?.get(),
     };
     let compares = |rule: &Value| {
-        let rule = Rule::read(rule).ok().filter(|rule| matches!(rule, Rule::ParityGapPercent(_)));
+        let rule = Rule::read(rule).ok().filter(|rule| Kind::of(rule).subject == Subject::Markets);
         // A scan without markets is told as that.
         rule.is_some_and(|rule| misplaced(&rule, scan).is_none_or(|fault| fault.path == "rearm_percent"))
     };

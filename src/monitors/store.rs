@@ -15,6 +15,7 @@ pub(super) use slots::{Decision, Run, last_decided, live_runs, record, spent, ta
 
 use crate::contract::Api;
 use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::webhooks::{LockFor, MonitorLock};
 
 /// What a monitor is, as it is written.
 pub(super) struct Written<'a> {
@@ -109,16 +110,16 @@ pub(super) struct LockedMonitor {
     pub(super) grant_id: Uuid,
 }
 
-pub(super) async fn lock(conn: &mut PgConnection, tenant: TenantId, id: MonitorId) -> sqlx::Result<Option<LockedMonitor>> {
-    sqlx::query_as!(
-        LockedMonitor,
-        r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, not_before is not null as "waits!", grant_id
-           from monitors where tenant_id = $1 and monitor_id = $2 for update"#,
-        tenant.uuid(),
-        id.uuid(),
-    )
-    .fetch_optional(conn)
-    .await
+/// The row of a monitor under its lock, and the lock.
+pub(super) async fn lock(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    purpose: LockFor,
+) -> sqlx::Result<Option<(MonitorLock<'_>, LockedMonitor)>> {
+    let Some(mut lock) = MonitorLock::acquire(conn, tenant, id, purpose).await? else { return Ok(None) };
+    let row = locked(&mut lock, None).await?;
+    Ok(row.map(|row| (lock, row)))
 }
 
 /// The same for whoever ticks: none if its slot has been decided meanwhile, or another process is at it.
@@ -127,17 +128,25 @@ pub(super) async fn lock_due(
     tenant: TenantId,
     id: MonitorId,
     now: Timestamp,
-) -> sqlx::Result<Option<LockedMonitor>> {
+) -> sqlx::Result<Option<(MonitorLock<'_>, LockedMonitor)>> {
+    let Some(mut lock) = MonitorLock::try_acquire(conn, tenant, id).await? else { return Ok(None) };
+    let row = locked(&mut lock, Some(now)).await?;
+    Ok(row.map(|row| (lock, row)))
+}
+
+/// The row, if its slot is due at this time.
+async fn locked(lock: &mut MonitorLock<'_>, due_at: Option<Timestamp>) -> sqlx::Result<Option<LockedMonitor>> {
     sqlx::query_as!(
         LockedMonitor,
         r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, not_before is not null as "waits!", grant_id
-           from monitors where tenant_id = $1 and monitor_id = $2 and next_slot is not null and greatest(next_slot, not_before) <= $3
-           for update skip locked"#,
-        tenant.uuid(),
-        id.uuid(),
-        now.to_sqlx() as _,
+           from monitors
+           where tenant_id = $1 and monitor_id = $2
+             and ($3::timestamptz is null or next_slot is not null and greatest(next_slot, not_before) <= $3)"#,
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
+        due_at.map(|time| time.to_sqlx()) as _,
     )
-    .fetch_optional(conn)
+    .fetch_optional(lock.conn())
     .await
 }
 

@@ -2,7 +2,6 @@
 
 use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::{Map, Value, json};
-use sqlx::PgConnection;
 
 use super::order::checked;
 use super::schedule::Schedule;
@@ -12,10 +11,10 @@ use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::webhooks::ShownSecret;
 use crate::contract::{Fault, Faults, FieldValue as _};
 use crate::db;
-use crate::ids::{MonitorId, TenantId};
+use crate::ids::MonitorId;
 use crate::scans::Desk;
 use crate::tenants;
-use crate::webhooks::{Guard, endpoint};
+use crate::webhooks::{Guard, LockFor, MonitorLock, WebhookError, endpoint};
 
 /// What `null` takes away.
 const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
@@ -31,7 +30,7 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
-    let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?.ok_or(MonitorError::NotFound)?;
     let merged = merged(&monitor, body);
     let request = MonitorRequest::from_body(&merged)?;
     let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
@@ -44,7 +43,7 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
     };
 
     let undecided = monitor.next_slot.filter(|slot| slot.to_jiff() <= desk.now);
-    let last = store::last_decided(&mut tx, tenant, id).await?;
+    let last = store::last_decided(lock.conn(), tenant, id).await?;
     let next_slot = match (Schedule::of(&request.schedule), undecided) {
         _ if monitor.paused => None,
         (Some(schedule), None) if given("schedule") => schedule.after_decided(desk.now, last),
@@ -61,16 +60,16 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
         max_requests_per_month: request.max_requests_per_month.and_then(|max| i32::try_from(max.get()).ok()),
         next_slot,
     };
-    store::update(&mut tx, tenant, id, &written, desk.now).await?;
+    store::update(lock.conn(), tenant, id, &written, desk.now).await?;
     let rules = request.alerts.as_ref().map_or(&[][..], |rules| rules.as_slice());
-    alerts::changed(&mut tx, tenant, id, rules, searches_else(&monitor.scan, &request.scan), desk.now).await?;
-    let secret = change_webhook(&mut tx, desk, tenant, id, body.get("webhook_url")).await?;
-    let mut answer = read::stored(&mut tx, tenant, id, desk.now).await?;
+    alerts::changed(lock.conn(), tenant, id, rules, searches_else(&monitor.scan, &request.scan), desk.now).await?;
+    let secret = change_webhook(&mut lock, desk, body.get("webhook_url")).await?;
+    let mut answer = read::stored(lock.conn(), tenant, id, desk.now).await?;
     answer.webhook_secret = secret;
     if let Some(checked) = &checked {
         let ceiling = request.max_requests_per_month.map(|max| max.get());
         let (schedule, plan) = (&checked.schedule, &checked.plan);
-        answer.forecast = Some(forecast::forecast(&mut tx, tenant, schedule, plan, ceiling, desk.now).await?);
+        answer.forecast = Some(forecast::forecast(lock.conn(), tenant, schedule, plan, ceiling, desk.now).await?);
     }
     tx.commit().await?;
     Ok(answer)
@@ -89,19 +88,17 @@ fn touched(mut faults: Faults, given: impl Fn(&str) -> bool) -> Faults {
 
 /// Opens, moves or closes the webhook as a change says; the secret of one that is opened.
 async fn change_webhook(
-    conn: &mut PgConnection,
+    lock: &mut MonitorLock<'_>,
     desk: Desk<'_>,
-    tenant: TenantId,
-    id: MonitorId,
     given: Option<&Value>,
 ) -> Result<Option<ShownSecret>, MonitorError> {
     match given {
         None => {}
-        Some(Value::String(url)) => match endpoint::show(conn, tenant, id).await? {
-            None => return Ok(Some(endpoint::open(conn, desk.ring, tenant, id, url, desk.now).await?)),
-            Some(_) => endpoint::change_url(conn, tenant, id, url).await?,
+        Some(Value::String(url)) => match endpoint::change_url(lock, url).await {
+            Err(WebhookError::NoEndpoint) => return Ok(Some(endpoint::open(lock, desk.ring, url, desk.now).await?)),
+            moved => moved?,
         },
-        Some(_) => endpoint::close(conn, tenant, id, desk.now).await?,
+        Some(_) => endpoint::close(lock, desk.now).await?,
     }
     Ok(None)
 }

@@ -276,12 +276,12 @@ impl Keeper {
         Ok(())
     }
 
-    /// Stores calls of different items. An error says that the database is away.
+    /// Stores calls of different items. An error says that it may succeed later.
     async fn store_spooled(&self, mut calls: Vec<(Finished, Vec<u8>)>) -> sqlx::Result<()> {
         let finished: Vec<_> = calls.iter().map(|(finished, _)| finished).collect();
         let stored = timeout(MOVE_TIMEOUT, transact(&self.pool, &finished)).await;
         match stored.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into()))) {
-            Err(error) if db::is_away(&error) => Err(error),
+            Err(error) if db::may_pass(&error) => Err(error),
             Err(_) if calls.len() > 1 => {
                 for call in calls {
                     Box::pin(self.store_spooled(vec![call])).await?;

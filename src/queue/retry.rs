@@ -40,7 +40,7 @@ where
     loop {
         let error = match timeout(MOVE_TIMEOUT, make()).await {
             Ok(Ok(made)) => return Ok(made),
-            Ok(Err(error)) if !db::is_away(&error) => return Err(Failed::Refused(error)),
+            Ok(Err(error)) if !db::may_pass(&error) => return Err(Failed::Refused(error)),
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };

@@ -1,16 +1,16 @@
 //! A monitor's webhook: opened, moved, switched on again, given a new secret, closed.
 //!
-//! Every function works inside its caller's transaction, after the monitor's row and before its deliveries. A URL was checked by the
-//! [`Guard`](super::Guard) before.
+//! Every function that changes it works in the transaction of a [`MonitorLock`]. A URL was checked by the [`Guard`](super::Guard)
+//! before.
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
-use super::WebhookError;
 use super::sign::Secret;
 use super::store::endpoints as store;
+use super::{MonitorLock, WebhookError};
 use crate::contract::webhooks::{ShownSecret, Webhook};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
@@ -28,17 +28,10 @@ const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 ///
 /// # Errors
 /// When it has one already, or the database does not answer.
-pub async fn open(
-    conn: &mut PgConnection,
-    ring: &Keyring,
-    tenant: TenantId,
-    monitor: MonitorId,
-    url: &str,
-    now: Timestamp,
-) -> Result<ShownSecret, WebhookError> {
+pub async fn open(lock: &mut MonitorLock<'_>, ring: &Keyring, url: &str, now: Timestamp) -> Result<ShownSecret, WebhookError> {
     let secret = Secret::random();
-    let grant = keep(conn, ring, tenant, &secret, now).await?;
-    store::insert(conn, tenant, monitor, url, grant, now).await?;
+    let grant = keep(lock, ring, &secret, now).await?;
+    store::insert(lock, url, grant, now).await?;
     Ok(secret.shown())
 }
 
@@ -47,26 +40,26 @@ pub async fn open(
 ///
 /// # Errors
 /// [`WebhookError::NoEndpoint`], or when the database does not answer.
-pub async fn change_url(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId, url: &str) -> Result<(), WebhookError> {
-    found(store::change_url(conn, tenant, monitor, url).await?)
+pub async fn change_url(lock: &mut MonitorLock<'_>, url: &str) -> Result<(), WebhookError> {
+    found(store::change_url(lock, url).await?)
 }
 
 /// Switches it on again, with a clean slate. What failed meanwhile stays failed until it is sent again. On one that is on it changes nothing.
 ///
 /// # Errors
 /// [`WebhookError::NoEndpoint`], or when the database does not answer.
-pub async fn enable(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> Result<(), WebhookError> {
-    found(store::enable(conn, tenant, monitor).await?)
+pub async fn enable(lock: &mut MonitorLock<'_>) -> Result<(), WebhookError> {
+    found(store::enable(lock).await?)
 }
 
 /// Closes it: its secrets are destroyed, and what is pending has failed. What was delivered stays on record. Again is fine.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn close(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId, now: Timestamp) -> Result<(), WebhookError> {
+pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), WebhookError> {
     // The endpoint's row first: whoever is at a delivery of it has it locked.
-    store::remove(conn, tenant, monitor).await?;
-    Ok(store::fail_pending(conn, tenant, monitor, now).await?)
+    store::remove(lock).await?;
+    Ok(store::fail_pending(lock, now).await?)
 }
 
 /// A new secret, shown now and never again; and until when the old one signs too.
@@ -74,14 +67,13 @@ pub async fn close(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId
 /// # Errors
 /// [`WebhookError::NoEndpoint`]; `InvalidState` when it was given too many within a day; when the old one does not open.
 pub async fn rotate_secret(
-    conn: &mut PgConnection,
+    lock: &mut MonitorLock<'_>,
     ring: &Keyring,
-    tenant: TenantId,
-    monitor: MonitorId,
     now: Timestamp,
 ) -> Result<(ShownSecret, Timestamp), WebhookError> {
-    let named = store::lock_secrets(conn, tenant, monitor).await?.ok_or(WebhookError::NoEndpoint)?;
-    let held = open_secrets(conn, ring, tenant, &named, now).await.map_err(|error| match error {
+    let tenant = lock.tenant();
+    let named = store::lock_secrets(lock).await?.ok_or(WebhookError::NoEndpoint)?;
+    let held = open_secrets(lock.conn(), ring, tenant, &named, now).await.map_err(|error| match error {
         crate::tenants::GrantError::Database(error) => error.into(),
         error => WebhookError::Secret(error.to_string()),
     })?;
@@ -93,14 +85,14 @@ pub async fn rotate_secret(
     let old_until = db::kept_time(now.checked_add(OVERLAP).unwrap_or(NEVER));
     if let Some(old) = held.first() {
         let terms = GrantTerms { tenant, grant: old.grant, purpose: Purpose::Webhook, expires_at: old_until };
-        replace_grant(conn, &terms, &terms.seal_secret(ring, &old.secret)).await?;
+        replace_grant(lock.conn(), &terms, &terms.seal_secret(ring, &old.secret)).await?;
     }
     let secret = Secret::random();
-    let mut kept = vec![keep(conn, ring, tenant, &secret, now).await?];
+    let mut kept = vec![keep(lock, ring, &secret, now).await?];
     kept.extend(held.iter().map(|held| held.grant));
     let ended: Vec<_> = named.into_iter().filter(|grant| !kept.contains(grant)).collect();
-    remove_grants(conn, tenant, &ended).await?;
-    store::change_secrets(conn, tenant, monitor, &kept).await?;
+    remove_grants(lock.conn(), tenant, &ended).await?;
+    store::change_secrets(lock, &kept).await?;
     Ok((secret.shown(), old_until))
 }
 
@@ -124,15 +116,9 @@ pub async fn show_all(
     Ok(store::show(conn, tenant, monitors).await?.into_iter().collect())
 }
 
-async fn keep(
-    conn: &mut PgConnection,
-    ring: &Keyring,
-    tenant: TenantId,
-    secret: &Secret,
-    now: Timestamp,
-) -> sqlx::Result<GrantId> {
-    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Webhook, expires_at: NEVER };
-    insert_grant(conn, &terms, &terms.seal_secret(ring, secret.bytes()), now).await?;
+async fn keep(lock: &mut MonitorLock<'_>, ring: &Keyring, secret: &Secret, now: Timestamp) -> sqlx::Result<GrantId> {
+    let terms = GrantTerms { tenant: lock.tenant(), grant: GrantId::new(), purpose: Purpose::Webhook, expires_at: NEVER };
+    insert_grant(lock.conn(), &terms, &terms.seal_secret(ring, secret.bytes()), now).await?;
     Ok(terms.grant)
 }
 

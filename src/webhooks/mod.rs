@@ -23,15 +23,15 @@ mod store;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use sqlx::PgConnection;
 
 pub use guard::Guard;
 pub use run::{Deps, run};
 pub use send::Sender;
 pub use sign::Secret;
+pub use store::lock::{LockFor, MonitorLock};
 
 use crate::contract::webhooks::Event;
-use crate::ids::{DeliveryId, MonitorId, TenantId};
+use crate::ids::DeliveryId;
 
 /// The largest body, in bytes. Receivers like them below 20 KB; who has more to tell tells where it is.
 pub const MAX_BODY: usize = 1024 * 1024;
@@ -65,20 +65,16 @@ pub enum WebhookError {
 /// # Errors
 /// [`WebhookError::TooLarge`], or when the database does not answer.
 pub async fn enqueue<T: Serialize>(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
+    lock: &mut MonitorLock<'_>,
     event_type: &str,
     data: &T,
     now: Timestamp,
 ) -> Result<Option<DeliveryId>, WebhookError> {
-    enqueue_with(conn, tenant, monitor, event_type, data, now, schedule::MOST_TRIES).await
+    enqueue_with(lock, event_type, data, now, schedule::MOST_TRIES).await
 }
 
 async fn enqueue_with<T: Serialize>(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
+    lock: &mut MonitorLock<'_>,
     event_type: &str,
     data: &T,
     now: Timestamp,
@@ -89,6 +85,6 @@ async fn enqueue_with<T: Serialize>(
     if body.len() > MAX_BODY {
         return Err(WebhookError::TooLarge(body.len()));
     }
-    let delivery = store::NewDelivery { tenant, monitor, id: DeliveryId::new(), event_type, body: &body, most_tries };
-    Ok(store::enqueue(conn, &delivery, now).await?.then_some(delivery.id))
+    let delivery = store::NewDelivery { id: DeliveryId::new(), event_type, body: &body, most_tries };
+    Ok(store::enqueue(lock, &delivery, now).await?.then_some(delivery.id))
 }

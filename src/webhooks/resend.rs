@@ -4,44 +4,48 @@ use jiff::Timestamp;
 use sqlx::PgConnection;
 
 use super::store::Switch;
-use super::{WebhookError, enqueue_with, read, store};
+use super::{MonitorLock, WebhookError, enqueue_with, read, store};
 use crate::contract::webhooks::{Delivery, MonitorTest, OffReason};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 /// The type of a test's event.
 pub const TEST: &str = "monitor.test";
 
-/// Has a delivery tried again from the beginning, once the caller's transaction is committed: at once, and then as the schedule has it. It
+/// The monitor whose event a delivery is, to be locked before [`resend`].
+///
+/// # Errors
+/// [`WebhookError::NoDelivery`].
+pub async fn monitor_of(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> Result<MonitorId, WebhookError> {
+    store::monitor_of(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)
+}
+
+/// Has a delivery of this monitor tried again from the beginning, once the caller's transaction is committed: at once, and then as the schedule has it. It
 /// keeps its id, so a receiver that took it before can tell.
 ///
 /// # Errors
 /// [`WebhookError::NoDelivery`]; `InvalidState` while its webhook is switched off or is no more.
-pub async fn resend(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> Result<Delivery, WebhookError> {
-    let monitor = store::monitor_of(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)?;
-    match store::switch(conn, tenant, monitor).await? {
+pub async fn resend(lock: &mut MonitorLock<'_>, id: DeliveryId) -> Result<Delivery, WebhookError> {
+    match store::switch(lock).await? {
         None => return Err(WebhookError::InvalidState("the monitor of this delivery has no webhook any more".to_owned())),
-        Some(Switch::Off(reason)) => return Err(switched_off(monitor, reason)),
+        Some(Switch::Off(reason)) => return Err(switched_off(lock.monitor(), reason)),
         Some(Switch::On) => {}
     }
-    store::begin_again(conn, tenant, id).await?;
-    store::arm(conn, tenant, monitor).await?;
-    read::delivery(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)
+    store::begin_again(lock, id).await?;
+    store::arm(lock).await?;
+    let tenant = lock.tenant();
+    read::delivery(lock.conn(), tenant, id).await?.ok_or(WebhookError::NoDelivery)
 }
 
 /// Sends a test event, in one try, once the caller's transaction is committed: the delivery tells how it went.
 ///
 /// # Errors
 /// [`WebhookError::NoEndpoint`]; `InvalidState` while the webhook is switched off. The transaction is to be given up then.
-pub async fn test(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
-    now: Timestamp,
-) -> Result<Delivery, WebhookError> {
+pub async fn test(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<Delivery, WebhookError> {
+    let (tenant, monitor) = (lock.tenant(), lock.monitor());
     let data = MonitorTest { monitor_id: monitor, message: "This is a test. Nothing has happened.".to_owned() };
-    let id = enqueue_with(conn, tenant, monitor, TEST, &data, now, 1).await?.ok_or(WebhookError::NoEndpoint)?;
-    let delivery = read::delivery(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)?;
-    match store::switch(conn, tenant, monitor).await? {
+    let id = enqueue_with(lock, TEST, &data, now, 1).await?.ok_or(WebhookError::NoEndpoint)?;
+    let delivery = read::delivery(lock.conn(), tenant, id).await?.ok_or(WebhookError::NoDelivery)?;
+    match store::switch(lock).await? {
         Some(Switch::Off(reason)) => Err(switched_off(monitor, reason)),
         Some(Switch::On) | None => Ok(delivery),
     }

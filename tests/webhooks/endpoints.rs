@@ -4,7 +4,7 @@ use farescan::contract::webhooks::{DeliveryReason, DeliveryStatus, OffReason};
 use farescan::webhooks::{Sender, WebhookError, endpoint, resend};
 use jiff::Timestamp;
 
-use super::post::{Post, address, deliver, guard};
+use super::post::{Post, address, deliver, guard, lock};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
@@ -52,7 +52,7 @@ async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
 
     receiver.on_any().reply(Reply::status(200));
     let mut conn = post.pool().acquire().await.unwrap();
-    endpoint::enable(&mut conn, post.tenant, monitor).await.unwrap();
+    endpoint::enable(&mut lock(&mut conn, post.tenant, monitor).await).await.unwrap();
     let webhook = post.endpoint(monitor).await.unwrap();
     assert_eq!((webhook.off_at, webhook.failing_since), (None, None));
     for id in [meanwhile, id] {
@@ -99,7 +99,7 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     assert_eq!(post.ended(gone).await.delivery.reason, Some(DeliveryReason::Gone));
     assert_eq!(post.ended(waits).await.delivery.reason, Some(DeliveryReason::EndpointOff));
     let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    let test = resend::test(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap_err();
+    let test = resend::test(&mut lock(&mut tx, post.tenant, monitor).await, Timestamp::now()).await.unwrap_err();
     tx.rollback().await.unwrap();
     assert!(matches!(test, WebhookError::InvalidState(_)));
     for words in ["(`gone`): its receiver answered 410", &format!("POST /v1/monitors/{monitor}/enable-webhook")] {
@@ -110,7 +110,7 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
     other.on_any().reply(Reply::status(200));
     post.names.lead("other.test", &[&[address(&other)]]);
     let mut conn = post.pool().acquire().await.unwrap();
-    endpoint::change_url(&mut conn, post.tenant, monitor, "http://other.test/").await.unwrap();
+    endpoint::change_url(&mut lock(&mut conn, post.tenant, monitor).await, "http://other.test/").await.unwrap();
     post.resend(gone).await.unwrap();
     assert_eq!(post.ended(gone).await.delivery.status, DeliveryStatus::Delivered);
     assert_eq!((receiver.count(), other.count()), (2, 1));
@@ -138,7 +138,7 @@ async fn a_try_to_the_old_place_does_not_switch_the_new_one_off() {
         let deliverer = deliver(post.pool(), sender);
         old.wait_for_in_flight(1).await;
         let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-        endpoint::change_url(&mut tx, post.tenant, monitor, "http://new.test/").await.unwrap();
+        endpoint::change_url(&mut lock(&mut tx, post.tenant, monitor).await, "http://new.test/").await.unwrap();
         tx.commit().await.unwrap();
         gate.open();
         let seen = post.tried(tried, 1).await;
@@ -168,12 +168,12 @@ async fn a_new_place_that_is_gone_is_switched_off() {
     let (receiver, monitor) = post.receiver("old.test").await;
     receiver.on_any().reply(Reply::status(410));
     let mut conn = post.pool().acquire().await.unwrap();
-    endpoint::change_url(&mut conn, post.tenant, monitor, "http://old.test/other").await.unwrap();
+    endpoint::change_url(&mut lock(&mut conn, post.tenant, monitor).await, "http://old.test/other").await.unwrap();
     let deliverer = post.deliverer();
     let id = post.enqueue(monitor).await;
     assert_eq!(post.ended(id).await.delivery.reason, Some(DeliveryReason::Gone));
     assert_eq!(post.endpoint(monitor).await.unwrap().off_reason, Some(OffReason::Gone));
-    endpoint::enable(&mut conn, post.tenant, monitor).await.unwrap();
+    endpoint::enable(&mut lock(&mut conn, post.tenant, monitor).await).await.unwrap();
     post.resend(id).await.unwrap();
     post.tried(id, 2).await;
     assert_eq!(
@@ -196,7 +196,7 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
     let behind = post.enqueue(monitor).await;
     receiver.wait_for_in_flight(1).await;
     let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    endpoint::close(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap();
+    endpoint::close(&mut lock(&mut tx, post.tenant, monitor).await, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     gate.open();
     post.tried(id, 1).await;
@@ -209,8 +209,8 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
     assert_eq!(post.count("select count(*) from key_grants where purpose = 'webhook'").await, 0);
     assert_eq!(receiver.count(), 1);
     let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    endpoint::close(&mut tx, post.tenant, monitor, Timestamp::now()).await.unwrap();
-    let missing = endpoint::enable(&mut tx, post.tenant, monitor).await.unwrap_err();
+    endpoint::close(&mut lock(&mut tx, post.tenant, monitor).await, Timestamp::now()).await.unwrap();
+    let missing = endpoint::enable(&mut lock(&mut tx, post.tenant, monitor).await).await.unwrap_err();
     assert!(matches!(missing, WebhookError::NoEndpoint));
     deliverer.stop().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use farescan::contract::webhooks::DeliveryStatus;
-use farescan::webhooks;
+use farescan::webhooks::{self, LockFor, MonitorLock, endpoint};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -53,8 +53,8 @@ async fn what_comes_in_between_is_sent() {
     for round in 0..40 {
         let mut tx = farescan::db::begin(post.pool()).await.unwrap();
         let data = json!({"round": round});
-        let id = webhooks::enqueue(&mut tx, post.tenant, monitor, "monitor.alerts", &data, Timestamp::now()).await;
-        let id = id.unwrap().unwrap();
+        let lock = MonitorLock::acquire(&mut tx, post.tenant, monitor, LockFor::Webhook).await.unwrap();
+        let id = webhooks::enqueue(&mut lock.unwrap(), "monitor.alerts", &data, Timestamp::now()).await.unwrap().unwrap();
         tokio::time::sleep(Duration::from_millis(round % 7)).await;
         if round % 5 == 4 {
             tx.rollback().await.unwrap();
@@ -76,13 +76,16 @@ async fn what_comes_in_between_is_sent() {
 #[tokio::test]
 async fn a_monitor_without_a_webhook_has_no_delivery() {
     let post = Post::open().await;
-    let mut conn = post.pool().acquire().await.unwrap();
-    let (none, data) = (farescan::ids::MonitorId::new(), json!({}));
-    let id = webhooks::enqueue(&mut conn, post.tenant, none, "monitor.alerts", &data, Timestamp::now()).await;
-    assert!(id.unwrap().is_none());
-    let huge = json!({"x": "x".repeat(webhooks::MAX_BODY)});
+    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
+    let none = MonitorLock::acquire(&mut tx, post.tenant, farescan::ids::MonitorId::new(), LockFor::Webhook).await.unwrap();
+    assert!(none.is_none());
     let (monitor, _) = post.webhook("http://nowhere.test/").await;
-    let refused = webhooks::enqueue(&mut conn, post.tenant, monitor, "monitor.alerts", &huge, Timestamp::now()).await;
+    let mut lock = MonitorLock::acquire(&mut tx, post.tenant, monitor, LockFor::Webhook).await.unwrap().unwrap();
+    let huge = json!({"x": "x".repeat(webhooks::MAX_BODY)});
+    let refused = webhooks::enqueue(&mut lock, "monitor.alerts", &huge, Timestamp::now()).await;
+    endpoint::close(&mut lock, Timestamp::now()).await.unwrap();
+    assert!(webhooks::enqueue(&mut lock, "monitor.alerts", &json!({}), Timestamp::now()).await.unwrap().is_none());
+    tx.commit().await.unwrap();
     assert!(refused.unwrap_err().to_string().contains("at most 1048576 can be sent"));
     assert_eq!(post.count("select count(*) from deliveries").await, 0);
 }

@@ -7,6 +7,7 @@ mod endpoints;
 mod fates;
 mod kill;
 mod lanes;
+mod pairs;
 pub mod post;
 mod routes;
 mod secrets;

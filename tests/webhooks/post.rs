@@ -10,11 +10,11 @@ use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants;
-use farescan::webhooks::{self, Guard, Sender, WebhookError, endpoint, read, resend};
+use farescan::webhooks::{self, Guard, LockFor, MonitorLock, Sender, WebhookError, endpoint, read, resend};
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde_json::json;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -128,7 +128,8 @@ impl Post {
     /// Has it sent again.
     pub async fn resend(&self, id: DeliveryId) -> Result<(), WebhookError> {
         let mut tx = farescan::db::begin(self.pool()).await.unwrap();
-        resend::resend(&mut tx, self.tenant, id).await?;
+        let monitor = resend::monitor_of(&mut tx, self.tenant, id).await?;
+        resend::resend(&mut lock(&mut tx, self.tenant, monitor).await, id).await?;
         tx.commit().await.unwrap();
         Ok(())
     }
@@ -203,15 +204,23 @@ pub async fn webhook_under(ring: &tenants::Keyring, pool: &PgPool, tenant: Tenan
                     insert into key_grants (tenant_id, grant_id, purpose, key_id, nonce, ciphertext, created_at, expires_at, wiped_at)
                     values ($1, $3, 'monitor', 'none', '', '', now(), now(), now()))
                 insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, paused, grant_id, created_at, updated_at)
-                values ($1, $2, 'told', '0 6 * * *', 'UTC', '{}', 'flights', true, $3, now(), now())";
-    sqlx::query(make).bind(tenant.uuid()).bind(monitor.uuid()).bind(grant.uuid()).execute(pool).await.unwrap();
+                values ($1, $2, 'told', '0 6 * * *', 'UTC', $4::json, 'flights', true, $3, now(), now())";
+    let scan = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}
+    });
+    sqlx::query(make).bind(tenant.uuid()).bind(monitor.uuid()).bind(grant.uuid()).bind(scan).execute(pool).await.unwrap();
     (monitor, open_for(ring, pool, tenant, monitor, url).await)
+}
+
+/// A monitor that is there, locked as for a change of its webhook.
+pub async fn lock(tx: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> MonitorLock<'_> {
+    MonitorLock::acquire(tx, tenant, monitor, LockFor::Webhook).await.unwrap().expect("the monitor is there")
 }
 
 /// Opens the webhook of a monitor; its secret.
 pub async fn open_for(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, monitor: MonitorId, url: &str) -> String {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let secret = endpoint::open(&mut tx, ring, tenant, monitor, url, Timestamp::now()).await.unwrap();
+    let secret = endpoint::open(&mut lock(&mut tx, tenant, monitor).await, ring, url, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     secret.0.to_string()
 }
@@ -220,7 +229,8 @@ pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> Del
     let mut tx = farescan::db::begin(pool).await.unwrap();
     let data =
         json!({"monitor_id": monitor, "alerts": [{"type": "price_below", "price": 198.5, "note": "größer „als“ gedacht"}]});
-    let id = webhooks::enqueue(&mut tx, tenant, monitor, "monitor.alerts", &data, Timestamp::now()).await.unwrap();
+    let id =
+        webhooks::enqueue(&mut lock(&mut tx, tenant, monitor).await, "monitor.alerts", &data, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     id.expect("the monitor has a webhook")
 }

@@ -7,13 +7,13 @@ use farescan::webhooks::{WebhookError, endpoint};
 use jiff::{SignedDuration, Timestamp};
 use sqlx::AssertSqlSafe;
 
-use super::post::{Post, is_signed};
+use super::post::{Post, is_signed, lock};
 use crate::support::app::{KEY, ring};
 use crate::support::reply::Reply;
 
 async fn rotated(post: &Post, monitor: farescan::ids::MonitorId, now: Timestamp) -> Result<String, WebhookError> {
     let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    let (secret, until) = endpoint::rotate_secret(&mut tx, &ring(), post.tenant, monitor, now).await?;
+    let (secret, until) = endpoint::rotate_secret(&mut lock(&mut tx, post.tenant, monitor).await, &ring(), now).await?;
     tx.commit().await.unwrap();
     assert!((until.duration_since(now) - SignedDuration::from_hours(24)).abs() < SignedDuration::from_secs(1));
     Ok(secret.0.to_string())

@@ -26,8 +26,15 @@ pub(super) fn distinct(rules: Vec<Rule>) -> Vec<(RuleKey, Rule)> {
 pub(super) fn key(rule: &Rule) -> RuleKey {
     let mut given = rule.to_value();
     // The one default that hangs on another field.
-    if let Rule::ParityGapPercent(parity) = rule {
-        given["rearm_percent"] = parity.rearm_percent_or_default().to_value();
+    match rule {
+        Rule::ParityGapPercent(parity) => given["rearm_percent"] = parity.rearm_percent_or_default().to_value(),
+        Rule::PriceBelow(_)
+        | Rule::DropPercent(_)
+        | Rule::Verdict(_)
+        | Rule::NewLow(_)
+        | Rule::Available(_)
+        | Rule::SoldOut(_)
+        | Rule::Stale(_) => {}
     }
     let mut fields: Vec<_> = rule
         .rule_type()

@@ -18,7 +18,7 @@ use crate::db;
 use crate::ids::{MonitorId, TenantId};
 use crate::monitors::store::Run as Slot;
 use crate::scans::cells;
-use crate::webhooks::{self, WebhookError};
+use crate::webhooks::{self, MonitorLock, WebhookError};
 
 /// The type of the event that a webhook is told.
 const EVENT: &str = "monitor.alerts";
@@ -32,32 +32,32 @@ const MOST_TIME: Duration = Duration::from_secs(20);
 /// What cannot be judged, now or later (rules or states that cannot be read, a run that takes too long, a mistake of ours), is put on the
 /// slot's record as its reason: a slot that is tried for ever would hold up all that come after it. Only the database's own failures are
 /// tried again.
-pub(in crate::monitors) async fn judge(conn: &mut PgConnection, slot: &Slot, now: Timestamp) -> sqlx::Result<bool> {
-    let monitor = match store::monitor(conn, slot.tenant, slot.monitor).await {
+pub(in crate::monitors) async fn judge(lock: &mut MonitorLock<'_>, slot: &Slot, now: Timestamp) -> sqlx::Result<bool> {
+    let monitor = match store::monitor(lock.conn(), slot.tenant, slot.monitor).await {
         Ok(monitor) => monitor,
         Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
             tracing::error!(monitor = %slot.monitor, %error, "rules cannot be read");
             let unread = Marks::failure("they cannot be read; a change of `alerts` brings others");
-            return store::mark(conn, slot, &unread, now).await.map(|()| true);
+            return store::mark(lock.conn(), slot, &unread, now).await.map(|()| true);
         }
         Err(error) => return Err(error),
     };
     let rules = identity::distinct(monitor.rules);
     if rules.is_empty() {
-        return store::mark(conn, slot, &Marks::default(), now).await.map(|()| true);
+        return store::mark(lock.conn(), slot, &Marks::default(), now).await.map(|()| true);
     }
     let run = match slot.scan {
         // What is in its way is slow, and no run without an answer: that is known once it has ended.
-        None if slot.overlap && store::is_answered_since_slot_before(conn, slot).await? => {
-            return store::mark(conn, slot, &Marks::default(), now).await.map(|()| true);
+        None if slot.overlap && store::is_answered_since_slot_before(lock.conn(), slot).await? => {
+            return store::mark(lock.conn(), slot, &Marks::default(), now).await.map(|()| true);
         }
         None => None,
-        Some(scan) => match cells::ended(conn, slot.tenant, scan).await? {
+        Some(scan) => match cells::ended(lock.conn(), slot.tenant, scan).await? {
             None => return Ok(false),
             Some(cells) => Some(Run::new(cells)),
         },
     };
-    let kept = store::states(conn, slot.tenant, slot.monitor).await?;
+    let kept = store::states(lock.conn(), slot.tenant, slot.monitor).await?;
     // As exact as the table keeps it: cursors name it.
     let fired_at = db::kept_time(now);
     let of = Of { monitor: slot.monitor, name: monitor.name, slot: slot.slot, kind: slot.kind, scan: slot.scan, fired_at };
@@ -69,15 +69,15 @@ pub(in crate::monitors) async fn judge(conn: &mut PgConnection, slot: &Slot, now
         Err(error) => {
             tracing::error!(monitor = %slot.monitor, error, "a run cannot be judged");
             let broken = Marks::failure("a mistake of this service, which is in its log");
-            return store::mark(conn, slot, &broken, now).await.map(|()| true);
+            return store::mark(lock.conn(), slot, &broken, now).await.map(|()| true);
         }
     };
-    store::keep_states(conn, slot.tenant, slot.monitor, &judged.states).await?;
-    store::insert(conn, slot.tenant, &judged.alerts).await?;
+    store::keep_states(lock.conn(), slot.tenant, slot.monitor, &judged.states).await?;
+    store::insert(lock.conn(), slot.tenant, &judged.alerts).await?;
     if let Some(event) = &judged.event {
-        tell(conn, slot.tenant, event, now).await?;
+        tell(lock, event, now).await?;
     }
-    store::mark(conn, slot, &judged.marks, now).await?;
+    store::mark(lock.conn(), slot, &judged.marks, now).await?;
     Ok(true)
 }
 
@@ -165,8 +165,8 @@ impl Judged {
 }
 
 /// One event a run, for the monitor's webhook if it has one; sent once this transaction is committed.
-async fn tell(conn: &mut PgConnection, tenant: TenantId, event: &MonitorAlerts, now: Timestamp) -> sqlx::Result<()> {
-    match webhooks::enqueue(conn, tenant, event.monitor_id, EVENT, event, now).await {
+async fn tell(lock: &mut MonitorLock<'_>, event: &MonitorAlerts, now: Timestamp) -> sqlx::Result<()> {
+    match webhooks::enqueue(lock, EVENT, event, now).await {
         Ok(_) => Ok(()),
         Err(WebhookError::Database(error)) => Err(error),
         Err(other) => Err(sqlx::Error::Encode(other.into())),

@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Pure: what a run shows a rule ([`sight`]), when it fires and is armed again ([`rules`]), all rules of a run ([`verdicts`]), what is told
-//! of it ([`evidence`]), which rule is which ([`identity`]). Not here: when a run is judged (`tick`), how a delivery is sent (`webhooks`).
+//! of it ([`evidence`]), which rule is which ([`identity`]), what a type of rules is like ([`kind`]). Not here: when a run is judged (`tick`), how a delivery is sent (`webhooks`).
 
 mod evidence;
 mod identity;
 mod judge;
+mod kind;
 pub mod read;
 mod rules;
 mod sight;
@@ -22,4 +23,5 @@ mod tests;
 mod verdicts;
 
 pub(super) use judge::{changed, judge};
+pub(super) use kind::{Kind, Subject};
 pub(super) use verdicts::scope;

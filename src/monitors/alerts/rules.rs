@@ -13,6 +13,7 @@
 
 use rust_decimal::Decimal;
 
+use super::kind::Kind;
 use super::sight::{Price, Sight, Standing};
 use super::state::{Anchor, Mark, Memory, State};
 use crate::contract::Verdict;
@@ -145,7 +146,8 @@ fn priced(
     sight: &Sight,
     judge: impl FnOnce(&State, &Price, &mut State) -> Turn,
 ) -> Step {
-    let amount_is_in = matches!(rule, Rule::PriceBelow(_)).then_some(asked);
+    let kind = Kind::of(rule);
+    let amount_is_in = kind.has_amount.then_some(asked);
     let Some((at, price)) = comparable(asked, amount_is_in, before.currency.as_deref(), &sight.prices) else {
         return Step { not_comparable: !sight.prices.is_empty(), ..unmoved(before) };
     };
@@ -155,7 +157,7 @@ fn priced(
     let mut after = following(before, Some(price));
     let turn = judge(before, price, &mut after);
     let mut step = turned(before, after, Some(at), turn);
-    if step.fired.is_some() && matches!(rule, Rule::NewLow(_) | Rule::DropPercent(_)) {
+    if step.fired.is_some() && kind.repeats {
         step.after.told = Some(price.mark());
     }
     step

@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::kind::{Kind, Subject};
 use crate::contract::monitors::Rule;
 
 /// The states of one rule: of the whole scan under the empty key, or of each cell under its own (`scans::cells`), as it is [`kept_under`].
@@ -28,7 +29,10 @@ pub(super) fn short(key: &str) -> Cow<'_, str> {
 /// Under what a rule keeps what it remembers of a cell. `stale` alone keeps all of a long key: it tells of slots without a run, where the
 /// key is all that says which cell it was.
 pub(super) fn kept_under<'a>(rule: &Rule, key: &'a str) -> Cow<'a, str> {
-    if matches!(rule, Rule::Stale(_)) { Cow::Borrowed(key) } else { short(key) }
+    match Kind::of(rule).subject {
+        Subject::Answers => Cow::Borrowed(key),
+        Subject::Prices | Subject::Markets => short(key),
+    }
 }
 
 /// What one rule remembers of one scope.

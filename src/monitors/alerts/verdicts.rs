@@ -1,6 +1,7 @@
 //! A run before all rules of its monitor: what each remembers now, and what fired. Pure.
 
 use super::evidence::{Firing, Strongest};
+use super::kind::{Kind, Subject};
 use super::rules::step;
 use super::sight::{Run, Sight, was_wanted};
 use super::state::{State, States, kept_under};
@@ -26,12 +27,12 @@ impl Verdicts {
     /// moves then.
     pub(super) fn judge(&mut self, place: usize, rule: &Rule, before: States, run: Option<&Run>) -> States {
         let mut bench = Bench { place, rule, before, after: States::new(), verdicts: self };
-        match (run, scope(rule)) {
-            (None, _) if !matches!(rule, Rule::Stale(_)) => return bench.before,
-            (None, scope) => bench.unanswered(scope),
-            (Some(run), _) if matches!(rule, Rule::ParityGapPercent(_)) => bench.markets(run),
-            (Some(run), RuleScope::Scan) => bench.scan(run),
-            (Some(run), RuleScope::Cell) => bench.cells(run),
+        match (run, Kind::of(rule).subject, scope(rule)) {
+            (None, Subject::Prices | Subject::Markets, _) => return bench.before,
+            (None, Subject::Answers, scope) => bench.unanswered(scope),
+            (Some(run), Subject::Markets, _) => bench.markets(run),
+            (Some(run), Subject::Prices | Subject::Answers, RuleScope::Scan) => bench.scan(run),
+            (Some(run), Subject::Prices | Subject::Answers, RuleScope::Cell) => bench.cells(run),
         }
         bench.after
     }

@@ -11,6 +11,7 @@ use crate::monitors::store::{Decision, LockedMonitor};
 use crate::monitors::{MonitorError, read, store};
 use crate::scans::Desk;
 use crate::tenants;
+use crate::webhooks::LockFor;
 
 /// Pauses a monitor until its caller resumes it, and destroys its key: a resume brings one. A run that is underway goes on. When this
 /// returns no slot of it makes a scan any more. One that is paused is given as it is.
@@ -21,14 +22,14 @@ pub async fn pause(desk: Desk<'_>, id: MonitorId) -> Result<Monitor, MonitorErro
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
-    let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?.ok_or(MonitorError::NotFound)?;
     if !monitor.paused {
-        let undecided = undecided(&monitor, store::last_decided(&mut tx, tenant, id).await?, desk.now);
-        store::record(&mut tx, tenant, id, &undecided, desk.now).await?;
-        store::set_paused(&mut tx, tenant, id, true, None, desk.now).await?;
-        tenants::store::wipe(&mut tx, tenant, GrantId::from(monitor.grant_id), desk.now).await?;
+        let undecided = undecided(&monitor, store::last_decided(lock.conn(), tenant, id).await?, desk.now);
+        store::record(lock.conn(), tenant, id, &undecided, desk.now).await?;
+        store::set_paused(lock.conn(), tenant, id, true, None, desk.now).await?;
+        tenants::store::wipe(lock.conn(), tenant, GrantId::from(monitor.grant_id), desk.now).await?;
     }
-    let answer = read::stored(&mut tx, tenant, id, desk.now).await?;
+    let answer = read::stored(lock.conn(), tenant, id, desk.now).await?;
     tx.commit().await?;
     Ok(answer)
 }

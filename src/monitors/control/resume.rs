@@ -14,6 +14,7 @@ use crate::monitors::{MonitorError, read, store};
 use crate::scans::control::resume_lane;
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, open_lane};
 use crate::tenants::{self, GrantTerms, Purpose};
+use crate::webhooks::LockFor;
 
 /// Has a monitor go on with the key of this request, from the next slot of its schedule: what a pause skipped is not caught up. A pause of
 /// its lane that waits for the caller (`key_rejected`, `not_subscribed`, `quota_exhausted`) ends too, for all scans of the lane. One that is
@@ -34,25 +35,25 @@ pub async fn resume(
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
-    let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
-    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?.ok_or(MonitorError::NotFound)?;
+    if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }
     let next = if monitor.paused {
-        let last = store::last_decided(&mut tx, tenant, id).await?;
+        let last = store::last_decided(lock.conn(), tenant, id).await?;
         Schedule::read(&monitor.cron, &monitor.timezone).and_then(|schedule| schedule.after_decided(desk.now, last))
     } else {
         monitor.next_slot.map(SqlTimestamp::to_jiff)
     };
-    store::set_paused(&mut tx, tenant, id, false, next, desk.now).await?;
+    store::set_paused(lock.conn(), tenant, id, false, next, desk.now).await?;
     let terms = GrantTerms { tenant, grant: GrantId::from(monitor.grant_id), purpose: Purpose::Monitor, expires_at: FOR_LIFE };
     if let Some(api) = Api::parse(&monitor.api) {
-        resume_lane(&mut tx, tenant, api.as_str()).await?;
-        open_lane(&mut tx, tenant, api, pace).await?;
+        resume_lane(lock.conn(), tenant, api.as_str()).await?;
+        open_lane(lock.conn(), tenant, api, pace).await?;
     }
-    tenants::store::replace_grant(&mut tx, &terms, &terms.seal(desk.ring, desk.key)).await?;
-    let answer = read::stored(&mut tx, tenant, id, desk.now).await?;
-    post.keep(&mut tx, tenant, &answer).await?;
+    tenants::store::replace_grant(lock.conn(), &terms, &terms.seal(desk.ring, desk.key)).await?;
+    let answer = read::stored(lock.conn(), tenant, id, desk.now).await?;
+    post.keep(lock.conn(), tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
 }

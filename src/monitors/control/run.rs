@@ -13,6 +13,7 @@ use crate::monitors::store::Decision;
 use crate::monitors::{MonitorError, store};
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError};
 use crate::tenants;
+use crate::webhooks::LockFor;
 
 /// Makes the scan of a monitor now, with the key of this request. It is on record as a slot of its own kind at this time; relative dates
 /// count from today in the schedule's zone, and what it may spend counts in this month. The schedule goes on as it is.
@@ -33,26 +34,26 @@ pub async fn run(
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
-    let monitor = store::lock(&mut tx, tenant, id).await?.ok_or(MonitorError::NotFound)?;
-    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?.ok_or(MonitorError::NotFound)?;
+    if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }
-    if let Some(run) = store::live_runs(&mut tx, tenant, id).await?.first() {
+    if let Some(run) = store::live_runs(lock.conn(), tenant, id).await?.first() {
         return Err(invalid(format!("{}; wait for it, resume it if it is paused, or cancel it", run.in_the_way())));
     }
     let zone_gone = || invalid(format!("the time zone {} is not known to this service any more", monitor.timezone));
     let schedule = Schedule::read(&monitor.cron, &monitor.timezone).ok_or_else(zone_gone)?;
     let slot = db::kept_time(desk.now);
     let run = Start { tenant, id, monitor: &monitor, schedule: &schedule, slot };
-    let answer = start(&mut tx, desk, pace, &run).await.map_err(|not| match not {
+    let answer = start(lock.conn(), desk, pace, &run).await.map_err(|not| match not {
         NotStarted::CannotBe(faults) => invalid(format!("its scan cannot be made any more: {faults}")),
         NotStarted::Ceiling(message) => invalid(message),
         NotStarted::TooMuch(error) => MonitorError::Order(error),
         NotStarted::Database(error) => error.into(),
     })?;
     let ran = Decision { slot, kind: SlotKind::Manual, outcome: SlotOutcome::Ran, reason: None, scan: Some(answer.id) };
-    store::record(&mut tx, tenant, id, &[ran], desk.now).await?;
-    post.keep(&mut tx, tenant, &answer).await?;
+    store::record(lock.conn(), tenant, id, &[ran], desk.now).await?;
+    post.keep(lock.conn(), tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
 }

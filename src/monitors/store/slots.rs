@@ -6,6 +6,7 @@ use sqlx::{PgConnection, PgPool};
 
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::ids::{MonitorId, ScanId, TenantId};
+use crate::webhooks::MonitorLock;
 
 /// A slot that is decided.
 #[derive(Debug, Clone)]
@@ -160,19 +161,10 @@ pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Res
     Ok(run.collect())
 }
 
-/// Takes a slot to judge it, under its monitor's lock; false: it was judged meanwhile, another process is at the monitor, or a slot before
+/// Takes a slot to judge it, under its monitor's lock; none: it was judged meanwhile, another process is at the monitor, or a slot before
 /// it comes first.
-pub(in crate::monitors) async fn take_run(conn: &mut PgConnection, run: &Run) -> sqlx::Result<bool> {
-    let locked = sqlx::query!(
-        "select from monitors where tenant_id = $1 and monitor_id = $2 for update skip locked",
-        run.tenant.uuid(),
-        run.monitor.uuid(),
-    )
-    .execute(&mut *conn)
-    .await?;
-    if locked.rows_affected() == 0 {
-        return Ok(false);
-    }
+pub(in crate::monitors) async fn take_run<'t>(conn: &'t mut PgConnection, run: &Run) -> sqlx::Result<Option<MonitorLock<'t>>> {
+    let Some(mut lock) = MonitorLock::try_acquire(conn, run.tenant, run.monitor).await? else { return Ok(None) };
     let taken = sqlx::query!(
         "select from monitor_slots s
          where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.judged_at is null
@@ -185,8 +177,7 @@ pub(in crate::monitors) async fn take_run(conn: &mut PgConnection, run: &Run) ->
         run.monitor.uuid(),
         run.slot.to_sqlx() as _,
         run.kind.as_str(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(taken.rows_affected() == 1)
+    );
+    let taken = taken.execute(lock.conn()).await?.rows_affected() == 1;
+    Ok(taken.then_some(lock))
 }

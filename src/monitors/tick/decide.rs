@@ -81,19 +81,19 @@ impl Ticker {
     async fn decide(&self, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
         tenants::store::hold(&mut tx, tenant).await?;
-        let Some(monitor) = store::lock_due(&mut tx, tenant, id, now).await? else { return Ok(false) };
+        let Some((mut lock, monitor)) = store::lock_due(&mut tx, tenant, id, now).await? else { return Ok(false) };
         let Some(first) = monitor.next_slot.map(jiff_sqlx::Timestamp::to_jiff) else { return Ok(false) };
         let schedule = Schedule::read(&monitor.cron, &monitor.timezone);
-        if let Some(last) = store::last_decided(&mut tx, tenant, id).await?.filter(|last| *last >= first) {
+        if let Some(last) = store::last_decided(lock.conn(), tenant, id).await?.filter(|last| *last >= first) {
             // Whatever has set it back: what is on record is not decided again.
-            store::set_next(&mut tx, tenant, id, schedule.and_then(|schedule| schedule.after(last)), None).await?;
+            store::set_next(lock.conn(), tenant, id, schedule.and_then(|schedule| schedule.after(last)), None).await?;
             tx.commit().await?;
             return Ok(true);
         }
         let Some(schedule) = schedule else {
             let reason = format!("the time zone {} is not known to this service any more", monitor.timezone);
-            store::record(&mut tx, tenant, id, &[decision(first, SlotOutcome::Failed, Some(reason))], now).await?;
-            store::set_next(&mut tx, tenant, id, None, None).await?;
+            store::record(lock.conn(), tenant, id, &[decision(first, SlotOutcome::Failed, Some(reason))], now).await?;
+            store::set_next(lock.conn(), tenant, id, None, None).await?;
             tx.commit().await?;
             return Ok(true);
         };
@@ -107,7 +107,7 @@ impl Ticker {
         let (mut next, mut not_before) = (Some(newest), None);
         if decisions.len() < MOST_MISSED {
             let start = Start { tenant, id, monitor: &monitor, schedule: &schedule, slot: newest };
-            match self.decide_newest(&mut tx, &start, now).await? {
+            match self.decide_newest(lock.conn(), &start, now).await? {
                 Some(decision) => {
                     decisions.push(decision);
                     next = schedule.after(newest);
@@ -115,8 +115,8 @@ impl Ticker {
                 None => not_before = Some(now + (now.duration_since(newest) / 10).clamp(*AGAIN.start(), *AGAIN.end())),
             }
         }
-        store::record(&mut tx, tenant, id, &decisions, now).await?;
-        store::set_next(&mut tx, tenant, id, next, not_before).await?;
+        store::record(lock.conn(), tenant, id, &decisions, now).await?;
+        store::set_next(lock.conn(), tenant, id, next, not_before).await?;
         tx.commit().await?;
         Ok(!decisions.is_empty())
     }

@@ -59,10 +59,8 @@ impl Ticker {
     /// Judges a slot; false: it was judged meanwhile, another process is at its monitor, or its scan runs again.
     async fn judge(&self, run: &store::Run, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
-        if !store::take_run(&mut tx, run).await? {
-            return Ok(false);
-        }
-        let judged = alerts::judge(&mut tx, run, now).await?;
+        let Some(mut lock) = store::take_run(&mut tx, run).await? else { return Ok(false) };
+        let judged = alerts::judge(&mut lock, run, now).await?;
         tx.commit().await?;
         Ok(judged)
     }

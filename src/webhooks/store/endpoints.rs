@@ -1,117 +1,101 @@
-//! The rows of endpoints. Their secrets are rows of `key_grants`, which `tenants` keeps; a trigger removes them with the endpoint.
+//! The rows of endpoints, changed under the lock of their monitor. Their secrets are rows of `key_grants`, which `tenants` keeps; a trigger removes them with the endpoint.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::PgConnection;
 
+use super::lock::MonitorLock;
 use crate::contract::webhooks::{OffReason, Webhook};
 use crate::ids::{GrantId, MonitorId, TenantId};
 
 pub(in crate::webhooks) async fn insert(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
+    lock: &mut MonitorLock<'_>,
     url: &str,
     secret: GrantId,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into webhook_endpoints (tenant_id, monitor_id, url, secret_ids, created_at) values ($1, $2, $3, array[$4::uuid], $5)",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
         url,
         secret.uuid(),
         now.to_sqlx() as _,
     )
-    .execute(conn)
+    .execute(lock.conn())
     .await?;
     Ok(())
 }
 
 /// `false`: there is none. A try that is under way goes to where it was: with another epoch its failure is none of the new place.
-pub(in crate::webhooks) async fn change_url(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
-    url: &str,
-) -> sqlx::Result<bool> {
+pub(in crate::webhooks) async fn change_url(lock: &mut MonitorLock<'_>, url: &str) -> sqlx::Result<bool> {
     let changed = sqlx::query!(
         "update webhook_endpoints set url = $3, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
          where tenant_id = $1 and monitor_id = $2",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
         url,
     );
-    Ok(changed.execute(conn).await?.rows_affected() > 0)
+    Ok(changed.execute(lock.conn()).await?.rows_affected() > 0)
 }
 
 /// `false`: there is none. One that is on keeps its failures.
-pub(in crate::webhooks) async fn enable(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<bool> {
+pub(in crate::webhooks) async fn enable(lock: &mut MonitorLock<'_>) -> sqlx::Result<bool> {
     let enabled = sqlx::query!(
         "update webhook_endpoints
          set off_at = null, off_reason = null, failing_since = case when off_at is null then failing_since end,
              epoch = epoch + (off_at is not null)::integer
          where tenant_id = $1 and monitor_id = $2",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
     );
-    Ok(enabled.execute(conn).await?.rows_affected() > 0)
+    Ok(enabled.execute(lock.conn()).await?.rows_affected() > 0)
 }
 
-pub(in crate::webhooks) async fn remove(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<()> {
-    sqlx::query!("delete from webhook_endpoints where tenant_id = $1 and monitor_id = $2", tenant.uuid(), monitor.uuid())
-        .execute(conn)
-        .await?;
+pub(in crate::webhooks) async fn remove(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from webhook_endpoints where tenant_id = $1 and monitor_id = $2",
+        lock.tenant().uuid(),
+        lock.monitor().uuid()
+    )
+    .execute(lock.conn())
+    .await?;
     Ok(())
 }
 
 /// What waits for an endpoint that is no more has failed.
-pub(in crate::webhooks) async fn fail_pending(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
-    now: Timestamp,
-) -> sqlx::Result<()> {
+pub(in crate::webhooks) async fn fail_pending(lock: &mut MonitorLock<'_>, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query!(
         "update deliveries set status = 'failed', reason = 'endpoint_closed', due_at = null, ended_at = $3
          where tenant_id = $1 and monitor_id = $2 and due_at is not null",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
         now.to_sqlx() as _,
     )
-    .execute(conn)
+    .execute(lock.conn())
     .await?;
     Ok(())
 }
 
 /// The grants of an endpoint's secrets, the newest first, under its lock; `None`: there is none.
-pub(in crate::webhooks) async fn lock_secrets(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
-) -> sqlx::Result<Option<Vec<GrantId>>> {
+pub(in crate::webhooks) async fn lock_secrets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Vec<GrantId>>> {
     let named = sqlx::query_scalar!(
         "select secret_ids from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
     );
-    Ok(named.fetch_optional(conn).await?.map(|ids| ids.into_iter().map(GrantId::from).collect()))
+    Ok(named.fetch_optional(lock.conn()).await?.map(|ids| ids.into_iter().map(GrantId::from).collect()))
 }
 
-pub(in crate::webhooks) async fn change_secrets(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    monitor: MonitorId,
-    secrets: &[GrantId],
-) -> sqlx::Result<()> {
+pub(in crate::webhooks) async fn change_secrets(lock: &mut MonitorLock<'_>, secrets: &[GrantId]) -> sqlx::Result<()> {
     let ids: Vec<_> = secrets.iter().map(|grant| grant.uuid()).collect();
     sqlx::query!(
         "update webhook_endpoints set secret_ids = $3 where tenant_id = $1 and monitor_id = $2",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
         &ids,
     )
-    .execute(conn)
+    .execute(lock.conn())
     .await?;
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! The moves of deliveries in the database; those of a try are functions of the migration `webhooks`, whose head draws their states.
 //!
-//! Here too: endpoints ([`endpoints`]) and lists ([`lists`]). An endpoint's row is locked before any of its deliveries.
+//! Here too: endpoints ([`endpoints`]), lists ([`lists`]) and the order of locks ([`lock`]).
 
 pub(super) mod endpoints;
 pub(super) mod lists;
+pub(super) mod lock;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 
+use self::lock::MonitorLock;
 use super::schedule::{Fate, PATIENCE};
 use super::send::Ended;
 use crate::contract::webhooks::{OffReason, TryError};
@@ -18,8 +20,6 @@ use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 
 /// A delivery that is not there yet.
 pub(super) struct NewDelivery<'a> {
-    pub(super) tenant: TenantId,
-    pub(super) monitor: MonitorId,
     pub(super) id: DeliveryId,
     pub(super) event_type: &'a str,
     pub(super) body: &'a str,
@@ -44,8 +44,8 @@ pub(super) struct Taken {
 }
 
 /// Puts a delivery on record, to be sent when the transaction is committed; `false`: the monitor has no webhook.
-pub(super) async fn enqueue(conn: &mut PgConnection, new: &NewDelivery<'_>, now: Timestamp) -> sqlx::Result<bool> {
-    arm(conn, new.tenant, new.monitor).await?;
+pub(super) async fn enqueue(lock: &mut MonitorLock<'_>, new: &NewDelivery<'_>, now: Timestamp) -> sqlx::Result<bool> {
+    arm(lock).await?;
     let inserted = sqlx::query!(
         "insert into deliveries (tenant_id, delivery_id, monitor_id, event_type, body, most_tries, created_at,
                                  status, reason, due_at, ended_at)
@@ -55,22 +55,23 @@ pub(super) async fn enqueue(conn: &mut PgConnection, new: &NewDelivery<'_>, now:
                 case when w.off_at is null then clock_timestamp() end,
                 case when w.off_at is not null then $7::timestamptz end
          from webhook_endpoints w where w.tenant_id = $1 and w.monitor_id = $3",
-        new.tenant.uuid(),
+        lock.tenant().uuid(),
         new.id.uuid(),
-        new.monitor.uuid(),
+        lock.monitor().uuid(),
         new.event_type,
         new.body,
         i16::try_from(new.most_tries).unwrap_or(i16::MAX),
         now.to_sqlx() as _,
     )
-    .execute(conn)
+    .execute(lock.conn())
     .await?;
     Ok(inserted.rows_affected() > 0)
 }
 
 /// Has an endpoint looked at when the transaction is committed, and holds its row until then.
-pub(super) async fn arm(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<()> {
-    sqlx::query!("select from arm_endpoint($1, $2)", tenant.uuid(), monitor.uuid()).execute(conn).await?;
+pub(super) async fn arm(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
+    let arm = sqlx::query!("select from arm_endpoint($1, $2)", lock.tenant().uuid(), lock.monitor().uuid());
+    arm.execute(lock.conn()).await?;
     Ok(())
 }
 
@@ -153,37 +154,39 @@ pub(super) enum Switch {
 }
 
 /// How an endpoint is switched; its row is locked. `None`: there is none.
-pub(super) async fn switch(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<Switch>> {
+pub(super) async fn switch(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Switch>> {
     let reason = sqlx::query_scalar!(
         "select off_reason from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
-        tenant.uuid(),
-        monitor.uuid(),
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
     );
     let switch = |reason: Option<String>| match reason {
         None => Switch::On,
         Some(reason) => Switch::Off(OffReason::parse(&reason).unwrap_or(OffReason::Failing)),
     };
-    Ok(reason.fetch_optional(conn).await?.map(switch))
+    Ok(reason.fetch_optional(lock.conn()).await?.map(switch))
 }
 
 /// Makes a delivery pending, due now, with all of its tries before it.
-pub(super) async fn begin_again(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> sqlx::Result<()> {
+pub(super) async fn begin_again(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::Result<()> {
     sqlx::query!(
         "update deliveries
          set status = 'pending', reason = null, failures = 0, lost = 0, due_at = clock_timestamp(), ended_at = null
          where tenant_id = $1 and delivery_id = $2",
-        tenant.uuid(),
+        lock.tenant().uuid(),
         id.uuid(),
     )
-    .execute(conn)
+    .execute(lock.conn())
     .await?;
     Ok(())
 }
 
-/// Removes deliveries that ended before this, whoever's they are; gives how many.
+/// Removes deliveries that ended before this, whoever's they are; gives how many. Waits for no lock: a deletion of a monitor takes its
+/// deliveries in another order.
 pub(super) async fn remove_ended(pool: &PgPool, before: Timestamp, most: i64) -> sqlx::Result<u64> {
     let removed = sqlx::query!(
-        "delete from deliveries where ctid = any (array(select ctid from deliveries where ended_at < $1 limit $2))",
+        "delete from deliveries
+         where ctid = any (array(select ctid from deliveries where ended_at < $1 limit $2 for update skip locked))",
         before.to_sqlx() as _,
         most,
     );

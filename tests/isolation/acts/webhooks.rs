@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use farescan::ids::{MonitorId, TenantId};
-use farescan::webhooks::{self, Sender, WebhookError, endpoint};
+use farescan::webhooks::{self, LockFor, MonitorLock, Sender, WebhookError, endpoint};
 use jiff::Timestamp;
 use serde_json::json;
+use sqlx::PgConnection;
 
 use super::id;
 use crate::isolation::world::{Business, Noticed, Seen, World};
@@ -16,13 +17,17 @@ use crate::webhooks::post::{self, Names};
 
 const URL: &str = "http://hooks.test/fares";
 
+async fn locked(tx: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> Result<MonitorLock<'_>, WebhookError> {
+    MonitorLock::acquire(tx, tenant, monitor, LockFor::Webhook).await?.ok_or(WebhookError::NoEndpoint)
+}
+
 async fn open(world: &mut World, tenant: TenantId) -> Seen<MonitorId> {
     let made = world.post("/v1/monitors", crate::monitors::monitor()).await?;
     let pool = world.pool.clone();
     let monitor: MonitorId = id(&made)?.parse().map_err(|_| Noticed("no monitor's id".to_owned()))?;
     let opening = async {
         let mut tx = farescan::db::begin(&pool).await?;
-        endpoint::open(&mut tx, &ring(), tenant, monitor, URL, Timestamp::now()).await?;
+        endpoint::open(&mut locked(&mut tx, tenant, monitor).await?, &ring(), URL, Timestamp::now()).await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
     };
@@ -33,8 +38,11 @@ async fn open(world: &mut World, tenant: TenantId) -> Seen<MonitorId> {
 async fn tell(world: &mut World, tenant: TenantId, monitor: MonitorId) -> Seen<String> {
     let pool = world.pool.clone();
     let telling = async {
-        let mut conn = pool.acquire().await?;
-        webhooks::enqueue(&mut conn, tenant, monitor, "monitor.alerts", &json!({"price": 1}), Timestamp::now()).await
+        let mut tx = farescan::db::begin(&pool).await?;
+        let mut lock = locked(&mut tx, tenant, monitor).await?;
+        let id = webhooks::enqueue(&mut lock, "monitor.alerts", &json!({"price": 1}), Timestamp::now()).await?;
+        tx.commit().await?;
+        Ok::<_, WebhookError>(id)
     };
     let told = world.work("an event", telling).await?;
     Ok(told.map(|id| id.to_string()).unwrap_or_default())
@@ -178,7 +186,7 @@ async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, othe
     let pool = world.pool.clone();
     let moving = async {
         let mut tx = farescan::db::begin(&pool).await?;
-        endpoint::change_url(&mut tx, tenant, monitor, "http://hooks.test/moved").await?;
+        endpoint::change_url(&mut locked(&mut tx, tenant, monitor).await?, "http://hooks.test/moved").await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
     };
@@ -187,7 +195,7 @@ async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, othe
     let pool = world.pool.clone();
     let closing = async {
         let mut tx = farescan::db::begin(&pool).await?;
-        endpoint::close(&mut tx, tenant, other, Timestamp::now()).await?;
+        endpoint::close(&mut locked(&mut tx, tenant, other).await?, Timestamp::now()).await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
     };

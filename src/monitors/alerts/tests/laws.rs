@@ -4,30 +4,62 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::super::kind::{Kind, Subject};
 use super::super::sight::Run;
 use super::super::store::{packed, unpacked};
-use super::{Monitor, rule, run};
-use crate::contract::monitors::Rule;
-use crate::scans::cells::Cells;
+use super::{Monitor, letter, rule, run};
+use crate::contract::Endpoint;
+use crate::contract::monitors::{Rule, RuleType};
+use crate::scans::cells::{Cell, Cells};
+
+/// Rules of a type. Every type is named: the laws hold for one that is new from the day on which it compiles.
+fn any_of(rule_type: RuleType) -> BoxedStrategy<Value> {
+    let scope = prop::sample::select(vec!["scan", "cell"]);
+    let scoped = |rule: BoxedStrategy<Value>| {
+        let with = |(mut rule, scope): (Value, &str)| {
+            rule["scope"] = scope.into();
+            rule
+        };
+        (rule, scope.clone()).prop_map(with).boxed()
+    };
+    match rule_type {
+        RuleType::PriceBelow => {
+            let rule = |(amount, rearm)| json!({"type": "price_below", "amount": amount, "rearm_percent": rearm});
+            scoped((190..210_u32, 0..8_u32).prop_map(rule).boxed())
+        }
+        RuleType::DropPercent => {
+            let rule = |(percent, runs)| json!({"type": "drop_percent", "percent": percent, "runs": runs});
+            scoped((1..8_u32, 1..5_u32).prop_map(rule).boxed())
+        }
+        RuleType::NewLow => {
+            let rule = |rearm| json!({"type": "new_low", "rearm_percent": rearm});
+            scoped((0..5_u32).prop_map(rule).boxed())
+        }
+        RuleType::Verdict => scoped(Just(json!({"type": "verdict"})).boxed()),
+        RuleType::Available => scoped(Just(json!({"type": "available"})).boxed()),
+        RuleType::SoldOut => scoped(Just(json!({"type": "sold_out"})).boxed()),
+        RuleType::Stale => scoped((1..4_u32).prop_map(|runs| json!({"type": "stale", "runs": runs})).boxed()),
+        RuleType::ParityGapPercent => {
+            (1..8_u32).prop_map(|percent| json!({"type": "parity_gap_percent", "percent": percent, "baseline": "us"})).boxed()
+        }
+    }
+}
 
 fn any_rule() -> impl Strategy<Value = Value> {
-    let scope = prop_oneof![Just("scan"), Just("cell")];
-    let rule = prop_oneof![
-        (190..210_u32, 0..8_u32)
-            .prop_map(|(amount, rearm)| json!({"type": "price_below", "amount": amount, "rearm_percent": rearm})),
-        (1..8_u32, 1..5_u32).prop_map(|(percent, runs)| json!({"type": "drop_percent", "percent": percent, "runs": runs})),
-        (0..5_u32).prop_map(|rearm| json!({"type": "new_low", "rearm_percent": rearm})),
-        Just(json!({"type": "verdict"})),
-        Just(json!({"type": "available"})),
-        Just(json!({"type": "sold_out"})),
-        (1..4_u32).prop_map(|runs| json!({"type": "stale", "runs": runs})),
-    ];
-    (rule, scope).prop_map(|(mut rule, scope)| {
-        rule["scope"] = scope.into();
-        rule
-    })
+    prop::sample::select(RuleType::ALL).prop_flat_map(any_of)
+}
+
+/// Rules whose alerts are about a price, and which nothing but prices moves.
+fn any_rule_about_prices() -> impl Strategy<Value = Value> {
+    let is_about_prices = |rule_type: &RuleType| match rule_type {
+        RuleType::PriceBelow | RuleType::DropPercent | RuleType::Verdict | RuleType::NewLow => true,
+        // The first three also speak of where there is none. Markets are compared in whatever currency they share.
+        RuleType::Available | RuleType::SoldOut | RuleType::Stale | RuleType::ParityGapPercent => false,
+    };
+    let types: Vec<_> = RuleType::ALL.iter().copied().filter(is_about_prices).collect();
+    prop::sample::select(types).prop_flat_map(any_of)
 }
 
 fn without_price() -> impl Strategy<Value = String> {
@@ -60,8 +92,25 @@ fn fires(rule: &Rule, runs: &[Run]) -> Vec<BTreeSet<String>> {
     runs.iter().map(|run| monitor.sees(run).into_iter().map(|firing| firing.key).collect()).collect()
 }
 
-fn laid(texts: &[String]) -> Vec<Run> {
-    texts.iter().enumerate().map(|(number, text)| run(text, number)).collect()
+fn laid(of: &Rule, texts: &[String]) -> Vec<Run> {
+    texts.iter().enumerate().map(|(number, text)| lay(of, text, number)).collect()
+}
+
+/// A run of a scan that this rule may stand beside: over dates, or over markets.
+fn lay(of: &Rule, text: &str, number: usize) -> Run {
+    let run = run(text, number);
+    match Kind::of(of).subject {
+        Subject::Prices | Subject::Answers => run,
+        Subject::Markets => {
+            let market = |cell: &Cell| {
+                let place = letter(&cell.key).bytes().next().map_or(0, |letter| usize::from(letter - b'a'));
+                let values = Map::from_iter([("proxy_country".to_owned(), json!(["us", "de", "jp", "fr"][place]))]);
+                Cell { key: Value::Object(values.clone()).to_string(), values, items: cell.items.clone() }
+            };
+            let all = run.cells.all.iter().map(market).collect();
+            Run::new(Cells { all, request: run.cells.request.clone(), endpoint: Endpoint::HotelsRooms })
+        }
+    }
 }
 
 proptest! {
@@ -72,7 +121,7 @@ proptest! {
         let rule = rule(of);
         let mut monitor = Monitor::with(rule.clone());
         let mut spent = BTreeMap::<String, Option<(Decimal, String)>>::new();
-        for run in laid(&texts) {
+        for run in laid(&rule, &texts) {
             for firing in monitor.sees(&run) {
                 let told = firing.price.map(|price| (price.amount, price.currency));
                 if let Some(before) = spent.insert(firing.key.clone(), told.clone()) {
@@ -113,7 +162,7 @@ proptest! {
             }
             expected.push(fires);
         }
-        let seen: Vec<_> = fires(&of, &laid(&texts)).iter().map(|fired| !fired.is_empty()).collect();
+        let seen: Vec<_> = fires(&of, &laid(&of, &texts)).iter().map(|fired| !fired.is_empty()).collect();
         prop_assert_eq!(seen, expected);
     }
 
@@ -139,7 +188,7 @@ proptest! {
     /// Runs without any price move nothing that is about prices, wherever they come between runs with prices.
     #[test]
     fn an_empty_or_degraded_answer_is_no_price(
-        of in any_rule().prop_filter("about prices", |of| !matches!(of["type"].as_str(), Some("available" | "sold_out" | "stale"))),
+        of in any_rule_about_prices(),
         texts in runs(),
         nothing in cell(without_price()),
     ) {
@@ -153,8 +202,8 @@ proptest! {
             request: run.cells.request.clone(),
             endpoint: run.cells.endpoint,
         });
-        let (mut plain, mut mixed) = (Monitor::with(of.clone()), Monitor::with(of));
-        for run in laid(&texts) {
+        let (mut plain, mut mixed) = (Monitor::with(of.clone()), Monitor::with(of.clone()));
+        for run in laid(&of, &texts) {
             let expected: Vec<_> = plain.sees(&run).into_iter().map(|firing| firing.key).collect();
             let seen: Vec<_> = mixed.sees(&run).into_iter().map(|firing| firing.key).collect();
             prop_assert_eq!(seen, expected);
@@ -165,12 +214,13 @@ proptest! {
 
     #[test]
     fn an_alert_of_a_degraded_run_is_about_the_lack_of_answers_alone(of in any_rule(), texts in runs(), degraded in 1..6_usize) {
-        let mut monitor = Monitor::with(rule(of.clone()));
-        for run in laid(&texts) {
+        let rule = rule(of.clone());
+        let mut monitor = Monitor::with(rule.clone());
+        for run in laid(&rule, &texts) {
             monitor.sees(&run);
         }
         for number in 0..degraded {
-            let fired = monitor.sees(&super::run("degraded | degraded+failed | degraded | degraded", number));
+            let fired = monitor.sees(&lay(&rule, "degraded | degraded+failed | degraded | degraded", number));
             prop_assert!(fired.is_empty() || of["type"] == "stale", "{of}: {fired:?}");
         }
     }
@@ -179,8 +229,8 @@ proptest! {
     #[test]
     fn the_order_of_cells_does_not_matter(of in any_rule(), texts in runs(), seed in any::<u64>()) {
         let of = rule(of);
-        let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of));
-        for run in laid(&texts) {
+        let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of.clone()));
+        for run in laid(&of, &texts) {
             let mut cells = run.cells.all.clone();
             let turn = usize::try_from(seed).unwrap_or(7) % cells.len();
             cells.rotate_left(turn);
@@ -198,7 +248,7 @@ proptest! {
     /// Once prices have come in the currency that was asked for, another's are as good as none: not whole, and no price.
     #[test]
     fn currencies_never_mix(
-        of in any_rule().prop_filter("about prices", |of| !matches!(of["type"].as_str(), Some("available" | "sold_out" | "stale"))),
+        of in any_rule_about_prices(),
         texts in runs(),
     ) {
         let of = rule(of);
@@ -210,15 +260,17 @@ proptest! {
         // A cell that is new has seen no currency yet: only those that were there from the beginning.
         let always = texts.iter().all(|text| !text.contains('-') && text.matches('|').count() == 3);
         if of_scan(&of) || always {
-            prop_assert_eq!(fires(&of, &laid(&texts)), fires(&of, &laid(&blind)));
+            prop_assert_eq!(fires(&of, &laid(&of, &texts)), fires(&of, &laid(&of, &blind)));
         }
         let mut monitor = Monitor::with(of.clone());
-        for run in laid(&texts) {
+        for run in laid(&of, &texts) {
             for firing in monitor.sees(&run) {
                 let price = firing.price.expect("a price fired");
                 let compares = firing.before.currency.is_none_or(|held| held == price.currency || price.currency == "USD");
                 prop_assert!(compares);
-                prop_assert!(price.currency == "USD" || !matches!(of, Rule::PriceBelow(_)));
+                // An amount is in the currency of the request, whatever the type of the rule that has one.
+                let has_amount = of.rule_type().fields().iter().any(|field| field.name == "amount");
+                prop_assert!(price.currency == "USD" || !has_amount);
             }
         }
     }
@@ -227,8 +279,8 @@ proptest! {
     #[test]
     fn states_are_all_that_a_rule_remembers(of in any_rule(), texts in runs()) {
         let of = rule(of);
-        let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of));
-        for run in laid(&texts) {
+        let (mut one, mut other) = (Monitor::with(of.clone()), Monitor::with(of.clone()));
+        for run in laid(&of, &texts) {
             let fired: Vec<_> = one.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
             other.states = unpacked(&other.rule, &packed(&other.states).unwrap()).unwrap();
             let again: Vec<_> = other.sees(&run).into_iter().map(|firing| (firing.key, firing.fired)).collect();
@@ -253,7 +305,7 @@ proptest! {
             }
             expected.push(fires);
         }
-        let seen: Vec<_> = fires(&of, &laid(&texts)).iter().map(|fired| !fired.is_empty()).collect();
+        let seen: Vec<_> = fires(&of, &laid(&of, &texts)).iter().map(|fired| !fired.is_empty()).collect();
         prop_assert_eq!(seen, expected);
     }
 }
@@ -263,7 +315,12 @@ fn step(rule: &Rule) -> Option<u32> {
     let percent = match rule {
         Rule::NewLow(rule) => rule.rearm_percent_or_default().get(),
         Rule::DropPercent(rule) => rule.percent.get(),
-        _ => return None,
+        Rule::PriceBelow(_)
+        | Rule::Verdict(_)
+        | Rule::Available(_)
+        | Rule::SoldOut(_)
+        | Rule::ParityGapPercent(_)
+        | Rule::Stale(_) => return None,
     };
     percent.to_string().parse().ok()
 }
