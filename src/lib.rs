@@ -68,6 +68,7 @@ pub mod upstream;
 
 pub mod config;
 pub mod db;
+pub mod marketplace;
 pub mod measure;
 pub mod paging;
 pub mod tenants;

@@ -94,8 +94,7 @@ impl Database {
     /// # Errors
     /// `Url` for a setting that is no Postgres URL; `Embedded` or `Database` when the embedded server cannot run.
     pub async fn open(config: &DatabaseConfig) -> Result<Self, DbError> {
-        let url = config.url.as_ref().filter(|url| !url.expose_secret().trim().is_empty());
-        let (options, server) = match url {
+        let (options, server) = match config.url() {
             Some(url) => (with_password(external(url)?, config.database_password_file.as_deref())?, None),
             None => open_embedded(config).await?,
         };
@@ -342,7 +341,8 @@ async fn ensure_database(server: &Server, options: &PgConnectOptions) -> Result<
     }
 }
 
-fn has_code(error: &sqlx::Error, code: &str) -> bool {
+/// Whether an error has this SQLSTATE.
+pub fn has_code(error: &sqlx::Error, code: &str) -> bool {
     error.as_database_error().and_then(|error| error.code()).is_some_and(|found| found == code)
 }
 

@@ -5,6 +5,7 @@ mod clock;
 mod commands;
 mod compose;
 mod limits;
+mod marketplace;
 mod process;
 mod rewrap;
 mod stack;
