@@ -121,26 +121,14 @@ impl Service {
         if ring.is_none() && settings.http.is_none() {
             return Err(ServiceError::WorkerWithoutKeys);
         }
-        let worker = match settings.worker {
+        let worker = match settings.worker.clone() {
             Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
             _ => None,
         };
         let guard = Guard::new(&settings.webhooks);
         let sender = Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
-        let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
-            .with_limits(&settings.limits)
-            .with_guard(guard)
-            .with_clock(settings.clock.clone())
-            .ending_with(stop.clone());
-        if let Some(reads) = database.reads() {
-            app = app.with_reads(reads.clone());
-        }
-        if let Some(ring) = &ring {
-            let (pool, options) = (database.pool().clone(), database.connect_options().clone());
-            let watch = Watch::start(pool.clone(), options, WatchSettings::default(), &stop);
-            let charges = Charges::start(pool, Arc::clone(ring), &stop);
-            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
-        }
+        let checkup = database.checkup();
+        let app = state(&settings, &upstream, &database, ring.as_ref(), guard, &stop).with_condition(checkup.condition());
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;
         let preparation = Preparation {
@@ -153,6 +141,11 @@ impl Service {
         let clock = settings.clock;
         let prepared = preparation.tried().await?;
         let mut parts = JoinSet::new();
+        let watched = stop.clone();
+        parts.spawn(async move {
+            checkup.run(watched).await;
+            Ok(())
+        });
         let address = match &settings.http {
             Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
             None => None,
@@ -201,6 +194,32 @@ impl Service {
         self.admin.end().await;
         result
     }
+}
+
+/// What the API's handlers reach.
+fn state(
+    settings: &Settings,
+    upstream: &Client,
+    database: &Database,
+    ring: Option<&Arc<Keyring>>,
+    guard: Guard,
+    stop: &CancellationToken,
+) -> AppState {
+    let mut app = AppState::new(upstream.clone(), Some(database.pool().clone()))
+        .with_limits(&settings.limits)
+        .with_guard(guard)
+        .with_clock(settings.clock.clone())
+        .ending_with(stop.clone());
+    if let Some(reads) = database.reads() {
+        app = app.with_reads(reads.clone());
+    }
+    if let Some(ring) = ring {
+        let (pool, options) = (database.pool().clone(), database.connect_options().clone());
+        let watch = Watch::start(pool.clone(), options, WatchSettings::default(), stop);
+        let charges = Charges::start(pool, Arc::clone(ring), stop);
+        app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
+    }
+    app
 }
 
 impl Admin {

@@ -48,7 +48,11 @@ pub async fn run(command: Marketplace) -> Result<(), Failure> {
 async fn show(config: &DatabaseConfig) -> Result<(), Failure> {
     let database = Database::open(config).await?;
     let held = async {
-        if db::is_migrated(database.pool()).await? { Ok(marketplace::held(database.pool()).await?) } else { Err(NOT_MIGRATED.into()) }
+        if db::is_migrated(database.pool()).await? {
+            Ok(marketplace::held(database.pool()).await?)
+        } else {
+            Err(NOT_MIGRATED.into())
+        }
     };
     let held: Result<_, Failure> = held.await;
     database.close().await;

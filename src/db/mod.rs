@@ -3,17 +3,22 @@
 //! No table is named here. Statements over farescan's tables stand in the `store.rs` files and in `queue`.
 
 pub mod clock;
+mod condition;
 pub mod embedded;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
+use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction};
+
+pub use condition::{Checkup, Condition};
 
 use crate::config::DatabaseConfig;
 use embedded::{EmbeddedError, Server, ServerOptions};
@@ -82,7 +87,9 @@ pub struct Database {
     pool: PgPool,
     reads: Option<PgPool>,
     options: PgConnectOptions,
-    server: Option<Server>,
+    server: Option<Arc<Mutex<Server>>>,
+    /// The folder of the embedded server.
+    home: Option<PathBuf>,
 }
 
 impl Database {
@@ -101,7 +108,8 @@ impl Database {
         let options = with_session(options);
         let pool = lazy_pool(config, options.clone());
         let reads = reads(config)?.map(|options| lazy_pool(config, options));
-        Ok(Self { pool, reads, options, server })
+        let home = server.as_ref().map(|server| server.home().to_owned());
+        Ok(Self { pool, reads, options, server: server.map(|server| Arc::new(Mutex::new(server))), home })
     }
 
     /// The pool of the replica, where there is one. Its sessions cannot write, whatever it is.
@@ -126,7 +134,12 @@ impl Database {
 
     /// The folder of the embedded server.
     pub fn data_dir(&self) -> Option<&Path> {
-        self.server.as_ref().map(Server::home)
+        self.home.as_deref()
+    }
+
+    /// Looks whether new sessions can work. To be run, and to have ended before this is closed.
+    pub fn checkup(&self) -> Checkup {
+        Checkup::new(self.options.clone(), self.server.clone())
     }
 
     /// Brings the schema up to date, for somebody who waits: where there is no connection it says why. The pool alone only says that it
@@ -227,9 +240,20 @@ pub fn is_away(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| passes(&code)),
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| passes(&code)) || is_damage(error.as_ref()),
         _ => false,
     }
+}
+
+/// Whether an error says that the server cannot load its own files, as after a package upgrade while it runs. Waiting does not mend it, but a
+/// restart of the server does: what is to be stored is kept until then, as for a database that is away.
+pub fn is_damage(error: &dyn DatabaseError) -> bool {
+    let code = error.code().unwrap_or_default();
+    let names_a_library =
+        ["$libdir", "could not load library", "incompatible library"].iter().any(|text| error.message().contains(text));
+    // undefined_file, duplicate_file, system_error; with a library also what the loader's error came out as
+    matches!(&*code, "58P01" | "58P02" | "58000")
+        || (matches!(&*code, "XX000" | "42501" | "22023" | "42883" | "58030") && names_a_library)
 }
 
 /// Whether an error says that its connection is gone, whatever becomes of others.

@@ -52,6 +52,7 @@ use self::limits::Limits;
 pub use self::serve::serve;
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::contract::ErrorType;
+use crate::db::Condition;
 use crate::db::clock::Clock;
 use crate::measure;
 use crate::queue::charge::{Charges, Spent};
@@ -74,6 +75,8 @@ pub struct AppState {
     limits: Option<Arc<Limits>>,
     /// Says where a webhook may be.
     guard: Guard,
+    /// Why new sessions of the database cannot work, if they cannot. Absent where nobody looks: in tests.
+    condition: Option<Condition>,
     /// Cancelled when the process was told to end.
     pub(crate) stop: CancellationToken,
     clock: Clock,
@@ -103,6 +106,7 @@ impl AppState {
             custody: None,
             limits: None,
             guard: Guard::new(&WebhookConfig::default()),
+            condition: None,
             stop: CancellationToken::new(),
             clock: Clock::default(),
         }
@@ -130,6 +134,12 @@ impl AppState {
     #[must_use]
     pub fn with_guard(self, guard: Guard) -> Self {
         Self { guard, ..self }
+    }
+
+    /// The same state of a service that looks after its database.
+    #[must_use]
+    pub fn with_condition(self, condition: Condition) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 
     /// The same state of a service that ends with `stop`.

@@ -47,7 +47,9 @@ pub enum MarketplaceError {
     )]
     UnknownToSandbox,
     /// Somebody would go on asking the old one.
-    #[error("a worker has a lease until {0}: stop every `serve` and `worker` of this database first, or wait until the lease is over")]
+    #[error(
+        "a worker has a lease until {0}: stop every `serve` and `worker` of this database first, or wait until the lease is over"
+    )]
     InUse(Timestamp),
     /// It may pass.
     #[error("the database does not say which marketplace it belongs to: {0}")]

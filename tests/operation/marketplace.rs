@@ -3,8 +3,8 @@
 use std::process::ExitStatus;
 
 use farescan::ids::ScanId;
-use rustix::process::Signal;
 use rust_decimal::Decimal;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::process::{Ended, farescan, program, run};
@@ -74,7 +74,9 @@ async fn a_demo_beside_a_service_answers_none_of_its_scans() {
 fn assert_refused((status, said): &(ExitStatus, String), asks: &str, stage: &Stage) {
     assert_eq!(status.code(), Some(1), "{said}");
     let url = stage.upstream.url();
-    for words in [format!("marketplace `flights {url}, hotels {url}`"), format!("name `{asks}`"), "`farescan marketplace set`".into()] {
+    for words in
+        [format!("marketplace `flights {url}, hotels {url}`"), format!("name `{asks}`"), "`farescan marketplace set`".into()]
+    {
         assert!(said.contains(&words), "{words} is not in: {said}");
     }
 }
@@ -113,7 +115,8 @@ async fn of_two_marketplaces_at_a_first_start_one_is_refused() {
     let stage = Stage::new().await;
     let other = Upstream::start().await;
     let urls = [("FARESCAN_FLIGHTS_URL", other.url()), ("FARESCAN_HOTELS_URL", other.url())];
-    let services = [Serve::start(&stage, 1), Serve::with(&stage, 1, &urls), Serve::start(&stage, 1), Serve::with(&stage, 1, &urls)];
+    let services =
+        [Serve::start(&stage, 1), Serve::with(&stage, 1, &urls), Serve::start(&stage, 1), Serve::with(&stage, 1, &urls)];
     let started: Vec<bool> = futures::future::join_all(services.iter().map(Serve::starts)).await;
     assert_eq!((started[0], started[1]), (started[2], started[3]));
     assert_ne!(started[0], started[1], "one marketplace's processes start, the other's do not");

@@ -16,8 +16,7 @@ use super::Failure;
 use super::client::ApiClient;
 use super::serve::{end_signal, in_data_folder, sandbox_upstream, start_sandbox};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, WebhookConfig,
-    WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::sandbox::SandboxOptions;
@@ -86,8 +85,11 @@ async fn start(args: Args, stop: &CancellationToken) -> Result<Service, Failure>
     let options = SandboxOptions { latency_factor: LATENCY, ..SandboxOptions::default() };
     let marketplace = start_sandbox(options, stop.clone()).await?;
     let upstream = sandbox_upstream(marketplace)?;
-    let database =
-        DatabaseConfig { data_dir: Some(in_data_folder(args.data_dir, FOLDER)?), pg_bin: args.pg_bin, ..DatabaseConfig::default() };
+    let database = DatabaseConfig {
+        data_dir: Some(in_data_folder(args.data_dir, FOLDER)?),
+        pg_bin: args.pg_bin,
+        ..DatabaseConfig::default()
+    };
     let settings = Settings {
         http: Some(HttpConfig { listen: free(args.http.listen).await }),
         admin: args.admin,
