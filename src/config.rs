@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 pub use crate::upstream::UpstreamConfig;
 
@@ -140,6 +140,12 @@ pub struct DatabaseConfig {
 }
 
 impl DatabaseConfig {
+    /// The URL of a server of one's own, if one is set.
+    #[must_use]
+    pub fn url(&self) -> Option<&SecretString> {
+        self.url.as_ref().filter(|url| !url.expose_secret().trim().is_empty())
+    }
+
     /// Enough for 64 workers, whose transactions take milliseconds while their searches take seconds.
     pub const DEFAULT_CONNECTIONS: u32 = 20;
     /// The engine's tasks that use the database at the same time: claim, begin, record, keys, give-ups, sweep, retention, packing.

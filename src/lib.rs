@@ -69,6 +69,7 @@ pub mod upstream;
 pub mod config;
 pub mod db;
 pub mod files;
+pub mod marketplace;
 pub mod measure;
 pub mod paging;
 pub mod tenants;

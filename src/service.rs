@@ -23,6 +23,7 @@ use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::{self, Database, DbError};
 use crate::files;
 use crate::http::{self, AppState, Custody};
+use crate::marketplace::{self, MarketplaceError};
 use crate::measure;
 use crate::monitors::tick::{self, Ticker};
 use crate::queue::charge::Charges;
@@ -31,7 +32,7 @@ use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{Watch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
-use crate::upstream::{Client, ConfigFault};
+use crate::upstream::{Client, ConfigFault, Marketplace};
 use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
@@ -69,6 +70,8 @@ pub enum ServiceError {
     Keys(#[from] KeyringError),
     #[error(transparent)]
     Ring(#[from] RingCheckError),
+    #[error(transparent)]
+    Marketplace(#[from] MarketplaceError),
     #[error(
         "a worker opens its callers' keys, so it needs the master key: set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY)"
     )]
@@ -109,8 +112,8 @@ impl Service {
     /// Starts one. It listens when this returns; `stop` ends it.
     ///
     /// # Errors
-    /// A setting that cannot be used, an address that is taken, an embedded Postgres that cannot run. A database of one's own that
-    /// does not answer is no error: the gateway works without it.
+    /// A setting that cannot be used, an address that is taken, an embedded Postgres that cannot run, a database that belongs to another
+    /// marketplace. A database of one's own that does not answer is no error: the gateway works without it.
     pub async fn start(settings: Settings, stop: CancellationToken) -> Result<Self, ServiceError> {
         // Before the first of them is opened.
         let files = files::limit();
@@ -121,33 +124,32 @@ impl Service {
         if ring.is_none() && settings.http.is_none() {
             return Err(ServiceError::WorkerWithoutKeys);
         }
-        let worker = match settings.worker {
+        let worker = match settings.worker.clone() {
             Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
             _ => None,
         };
         let guard = Guard::new(&settings.webhooks);
         let sender = Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
-        let requests = database.requests().clone();
-        let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
-            .with_engine(database.pool().clone())
-            .with_limits(&settings.limits)
-            .with_guard(guard)
-            .with_clock(settings.clock.clone())
-            .ending_with(stop.clone());
-        if let Some(replica) = database.replica() {
-            app = app.with_replica(replica.clone());
-        }
-        if let Some(ring) = &ring {
-            let options = database.connect_options().clone();
-            let watch = Watch::start(requests.reads.clone(), options, WatchSettings::default(), &stop);
-            let charges = Charges::start(requests.writes.clone(), Arc::clone(ring), &stop);
-            app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
-        }
+        let checkup = database.checkup();
+        let writes = database.requests().writes.clone();
+        let app = state(&settings, &upstream, &database, ring.as_ref(), guard, &stop).with_condition(checkup.condition());
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;
+        let preparation = Preparation {
+            pool: database.pool().clone(),
+            reads: database.replica().cloned(),
+            marketplace: upstream.marketplace().clone(),
+            ring: ring.clone(),
+            clock: settings.clock.clone(),
+        };
         let clock = settings.clock;
-        let prepared = prepared(database.pool(), ring.as_deref(), &clock).await?;
+        let prepared = preparation.tried().await?;
         let mut parts = JoinSet::new();
+        let watched = stop.clone();
+        parts.spawn(async move {
+            checkup.run(watched).await;
+            Ok(())
+        });
         let address = match &settings.http {
             Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
             None => None,
@@ -156,7 +158,7 @@ impl Service {
         let pool = database.pool().clone();
         let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
-            if !prepared && !prepare(&pool, ring.as_deref(), &clock, &stopped).await? {
+            if !prepared && !preparation.done(&stopped).await? {
                 return Ok(());
             }
             let comparing = clock.keep_compared(&pool, &stopped);
@@ -165,7 +167,7 @@ impl Service {
                 return Ok(());
             };
             // They wait for callers' locks, as requests do, so they do not take the engine's connections.
-            let ticker = Ticker { pool: requests.writes, ring: Arc::clone(&ring), pace };
+            let ticker = Ticker { pool: writes, ring: Arc::clone(&ring), pace };
             let deps = WorkerDeps { pool: pool.clone(), ring, upstream, config };
             let (ended, ()) = tokio::join!(work_while_right(deps, sender, ticker, &clock, &stopped), comparing);
             ended
@@ -197,6 +199,34 @@ impl Service {
         self.admin.end().await;
         result
     }
+}
+
+/// What the API's handlers reach.
+fn state(
+    settings: &Settings,
+    upstream: &Client,
+    database: &Database,
+    ring: Option<&Arc<Keyring>>,
+    guard: Guard,
+    stop: &CancellationToken,
+) -> AppState {
+    let requests = database.requests();
+    let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
+        .with_engine(database.pool().clone())
+        .with_limits(&settings.limits)
+        .with_guard(guard)
+        .with_clock(settings.clock.clone())
+        .ending_with(stop.clone());
+    if let Some(replica) = database.replica() {
+        app = app.with_replica(replica.clone());
+    }
+    if let Some(ring) = ring {
+        let options = database.connect_options().clone();
+        let watch = Watch::start(requests.reads.clone(), options, WatchSettings::default(), stop);
+        let charges = Charges::start(requests.writes.clone(), Arc::clone(ring), stop);
+        app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
+    }
+    app
 }
 
 impl Admin {
@@ -306,51 +336,67 @@ fn with_spool(
     Ok(config)
 }
 
-/// Brings the database up to date, however long it takes to answer; `false`: told to stop before that.
-async fn prepare(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock, stop: &CancellationToken) -> Result<bool, ServiceError> {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(false),
-            () = tokio::time::sleep(DATABASE_RETRY) => {}
-        }
-        if prepared(pool, ring, clock).await? {
-            tracing::info!("the database answers");
-            return Ok(true);
-        }
-    }
+/// What is done to the database, and asked of it, before anything works on it.
+struct Preparation {
+    pool: PgPool,
+    reads: Option<PgPool>,
+    marketplace: Marketplace,
+    ring: Option<Arc<Keyring>>,
+    clock: Clock,
 }
 
-/// Tries once; `false`: the database is away.
-async fn prepared(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock) -> Result<bool, ServiceError> {
-    match ready(pool, ring, clock).await {
-        Ok(()) => Ok(true),
-        Err(failure) if is_passing(&failure) => {
-            tracing::warn!(%failure, "the database is away; the gateway works without it, scans wait");
-            Ok(false)
+impl Preparation {
+    /// However long the database takes to answer; `false`: told to stop before that.
+    async fn done(&self, stop: &CancellationToken) -> Result<bool, ServiceError> {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(false),
+                () = tokio::time::sleep(DATABASE_RETRY) => {}
+            }
+            if self.tried().await? {
+                tracing::info!("the database answers");
+                return Ok(true);
+            }
         }
-        Err(failure) => Err(failure),
     }
-}
 
-async fn ready(pool: &PgPool, ring: Option<&Keyring>, clock: &Clock) -> Result<(), ServiceError> {
-    db::migrate(pool).await?;
-    // Before the first answer can come: after months at rest there may be none for today.
-    let made = async {
-        clock.compare(pool).await?;
-        retain::make_ahead(pool, DatabaseTime::read(pool).await?.now()).await
-    };
-    made.await.map_err(DbError::from)?;
-    if let Some(ring) = ring {
-        check_ring(pool, ring).await?;
+    /// Once; `false`: the database is away.
+    async fn tried(&self) -> Result<bool, ServiceError> {
+        match self.ready().await {
+            Ok(()) => Ok(true),
+            Err(failure) if is_passing(&failure) => {
+                tracing::warn!(%failure, "the database is away; the gateway works without it, scans wait");
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
     }
-    Ok(())
+
+    async fn ready(&self) -> Result<(), ServiceError> {
+        db::migrate(&self.pool).await?;
+        marketplace::bind(&self.pool, &self.marketplace).await?;
+        if let Some(reads) = &self.reads {
+            marketplace::check_replica(reads, &self.marketplace).await?;
+        }
+        // Before the first answer can come: after months at rest there may be none for today.
+        let made = async {
+            self.clock.compare(&self.pool).await?;
+            retain::make_ahead(&self.pool, DatabaseTime::read(&self.pool).await?.now()).await
+        };
+        made.await.map_err(DbError::from)?;
+        if let Some(ring) = &self.ring {
+            check_ring(&self.pool, ring).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether waiting can mend it: a database that is away, unlike a schema or a ring that does not fit.
 fn is_passing(failure: &ServiceError) -> bool {
     match failure {
         ServiceError::Database(DbError::Database(error) | DbError::Migrate(MigrateError::Execute(error)))
-        | ServiceError::Ring(RingCheckError::Database(error)) => db::may_pass(error),
+        | ServiceError::Ring(RingCheckError::Database(error))
+        | ServiceError::Marketplace(MarketplaceError::Database(error)) => db::may_pass(error),
         _ => false,
     }
 }

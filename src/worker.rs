@@ -13,6 +13,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::WorkerConfig;
+use crate::marketplace::{self, MarketplaceError};
 use crate::queue::spool::{Spool, SpoolError};
 use crate::queue::{Queue, ScanItems, Ticket};
 use crate::tenants::Keyring;
@@ -41,14 +42,19 @@ pub enum WorkerError {
     Ended(String),
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Marketplace(#[from] MarketplaceError),
 }
 
 /// Claims and carries out items of scans until `shutdown`; then takes no more, lets calls in flight end, stores them and gives back its
 /// lease. An outage of the database does not end it.
 ///
 /// # Errors
-/// When its spool cannot be opened, or when it ends without having been told to.
+/// When the database belongs to another marketplace, when its spool cannot be opened, or when it ends without having been told to.
 pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), WorkerError> {
+    if !marketplace::bind_when_it_answers(&deps.pool, deps.upstream.marketplace(), &shutdown).await? {
+        return Ok(());
+    }
     let spool = match &deps.config.spool_dir {
         Some(folder) => match Spool::of_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown).await? {
             None => return Ok(()),
@@ -89,7 +95,7 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
     let (told, broken) = (shutdown.is_cancelled(), failed.is_cancelled());
     queue.finish().await;
     if broken {
-        return Err(WorkerError::Ended("a part of the queue panicked".to_owned()));
+        return Err(WorkerError::Ended("a part of the queue ended; the log says why".to_owned()));
     }
     if told { ended } else { ended.and(Err(WorkerError::Ended("its stream ended".to_owned()))) }
 }

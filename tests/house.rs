@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("upstream", &["search", "contract"]),
     ("sandbox", &["contract"]),
     ("db", &[]),
+    ("marketplace", &["db", "upstream"]),
     // The key that tenants seal is `search::CallerKey`.
     ("tenants", &["db", "search"]),
     ("history", &["db", "search", "contract"]),

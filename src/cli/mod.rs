@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod healthcheck;
 mod keys;
+mod marketplace;
 mod migrate;
 mod progress;
 mod render;
@@ -39,6 +40,9 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Bring the database's tables up to date and end
     Migrate(migrate::Args),
+    /// Which marketplace the database belongs to
+    #[command(subcommand)]
+    Marketplace(marketplace::Marketplace),
     /// Make and renew the master key
     #[command(subcommand)]
     Keys(keys::Keys),
@@ -71,6 +75,7 @@ impl Cli {
             Command::Worker(args) => worker::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Migrate(args) => migrate::run(args).await,
+            Command::Marketplace(command) => marketplace::run(command).await,
             Command::Keys(keys) => keys::run(keys).await,
             Command::Tenants(tenants) => tenants::run(tenants).await,
             Command::Config(config) => config::run(&config),

@@ -1,6 +1,7 @@
 //! `farescan serve`: the gateway and the job API, and unless told otherwise a worker, until a signal ends it.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use reqwest::Url;
 use tokio::net::TcpListener;
@@ -13,6 +14,7 @@ use crate::config::{
     WorkerConfig,
 };
 use crate::db::clock::Clock;
+use crate::db::embedded::default_home;
 use crate::sandbox::{self, SandboxOptions};
 use crate::service::{Service, Settings};
 use crate::telemetry;
@@ -48,6 +50,9 @@ pub struct Args {
     log: LogConfig,
 }
 
+/// The embedded database's folder in the data folder, for a sandbox: what is invented is kept apart from what was seen.
+const SANDBOX_FOLDER: &str = "sandbox";
+
 /// Runs until SIGTERM or SIGINT; a second one ends at once.
 pub async fn run(mut args: Args) -> Result<(), Failure> {
     telemetry::start(&args.log)?;
@@ -57,7 +62,9 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         if args.upstream.flights_url.is_some() || args.upstream.hotels_url.is_some() {
             tracing::warn!("FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used: --sandbox takes their place");
         }
-        sandbox_upstream(&mut args.upstream, address)?;
+        let search_timeout_seconds = args.upstream.search_timeout_seconds;
+        args.upstream = UpstreamConfig { search_timeout_seconds, ..sandbox_upstream(address)? };
+        sandbox_folder(&mut args.database)?;
         tracing::info!("searches go to the sandbox at http://{address}, whose front page has its keys; nothing is billed");
     }
     let settings = Settings {
@@ -85,12 +92,24 @@ pub async fn start_sandbox(options: SandboxOptions, stop: CancellationToken) -> 
     Ok(address)
 }
 
-/// Points both engines at a sandbox.
-pub fn sandbox_upstream(upstream: &mut UpstreamConfig, address: SocketAddr) -> Result<(), Failure> {
+/// The marketplace settings of a sandbox: none of what the environment says of the real one.
+pub fn sandbox_upstream(address: SocketAddr) -> Result<UpstreamConfig, Failure> {
     let url: Url = format!("http://{address}").parse()?;
-    upstream.flights_url = Some(url.clone());
-    upstream.hotels_url = Some(url);
+    Ok(UpstreamConfig { is_sandbox: true, ..UpstreamConfig::at(url.clone(), url) })
+}
+
+/// Gives the embedded database of a sandbox a folder of its own.
+pub fn sandbox_folder(database: &mut DatabaseConfig) -> Result<(), Failure> {
+    if database.url().is_none() {
+        database.data_dir = Some(in_data_folder(database.data_dir.take(), SANDBOX_FOLDER)?);
+    }
     Ok(())
+}
+
+/// A folder in the data folder, as set or as it is by default.
+pub fn in_data_folder(set: Option<PathBuf>, name: &str) -> Result<PathBuf, Failure> {
+    let data = set.map_or_else(default_home, Ok)?;
+    Ok(data.join(name))
 }
 
 /// Cancels `stop` at the first SIGTERM or SIGINT, ends the process at the second.

@@ -3,19 +3,24 @@
 //! No table is named here. Statements over farescan's tables stand in the `store.rs` files and in `queue`.
 
 pub mod clock;
+mod condition;
 pub mod embedded;
 mod standby;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
+use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction};
+
+pub use condition::{Checkup, Condition};
 
 use crate::config::DatabaseConfig;
 use embedded::{EmbeddedError, Server, ServerOptions};
@@ -93,7 +98,9 @@ pub struct Database {
     requests: RequestPools,
     replica: Option<PgPool>,
     options: PgConnectOptions,
-    server: Option<Server>,
+    server: Option<Arc<Mutex<Server>>>,
+    /// The folder of the embedded server.
+    home: Option<PathBuf>,
 }
 
 /// The pools of requests.
@@ -144,8 +151,7 @@ impl Database {
     /// # Errors
     /// `Url` for a setting that is no Postgres URL; `Embedded` or `Database` when the embedded server cannot run.
     pub async fn open(config: &DatabaseConfig) -> Result<Self, DbError> {
-        let url = config.url.as_ref().filter(|url| !url.expose_secret().trim().is_empty());
-        let (options, server) = match url {
+        let (options, server) = match config.url() {
             Some(url) => (with_password(external(url)?, config.database_password_file.as_deref())?, None),
             None => open_embedded(config).await?,
         };
@@ -158,7 +164,8 @@ impl Database {
         };
         let pool = lazy_pool(connections.engine, options.clone());
         let replica = replica(config)?.map(|options| lazy_pool(config.max_connections, options));
-        Ok(Self { pool, requests, replica, options, server })
+        let home = server.as_ref().map(|server| server.home().to_owned());
+        Ok(Self { pool, requests, replica, options, server: server.map(|server| Arc::new(Mutex::new(server))), home })
     }
 
     /// The pool of the replica, where there is one. Its sessions cannot write, whatever it is.
@@ -188,7 +195,12 @@ impl Database {
 
     /// The folder of the embedded server.
     pub fn data_dir(&self) -> Option<&Path> {
-        self.server.as_ref().map(Server::home)
+        self.home.as_deref()
+    }
+
+    /// Looks whether new sessions can work. To be run, and to have ended before this is closed.
+    pub fn checkup(&self) -> Checkup {
+        Checkup::new(self.options.clone(), self.server.clone())
     }
 
     /// Brings the schema up to date, for somebody who waits: where there is no connection it says why. The pool alone only says that it
@@ -300,12 +312,13 @@ pub fn is_away(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            if code == standby::READ_ONLY {
+        sqlx::Error::Database(error) => {
+            let is_read_only = error.code().is_some_and(|code| code == standby::READ_ONLY);
+            if is_read_only {
                 standby::refused();
             }
-            passes(&code)
-        }),
+            error.code().is_some_and(|code| passes(&code)) || is_damage(error.as_ref())
+        }
         _ => false,
     }
 }
@@ -324,6 +337,17 @@ pub fn is_conflict(error: &sqlx::Error) -> bool {
 /// Whether the same may succeed later: the database is away, or the transaction met another.
 pub fn may_pass(error: &sqlx::Error) -> bool {
     is_away(error) || is_conflict(error)
+}
+
+/// Whether an error says that the server cannot load its own files, as after a package upgrade while it runs. Waiting does not mend it, but a
+/// restart of the server does: what is to be stored is kept until then, as for a database that is away.
+pub fn is_damage(error: &dyn DatabaseError) -> bool {
+    let code = error.code().unwrap_or_default();
+    let names_a_library =
+        ["$libdir", "could not load library", "incompatible library"].iter().any(|text| error.message().contains(text));
+    // undefined_file, duplicate_file, system_error; with a library also what the loader's error came out as
+    matches!(&*code, "58P01" | "58P02" | "58000")
+        || (matches!(&*code, "XX000" | "42501" | "22023" | "42883" | "58030") && names_a_library)
 }
 
 /// Whether an error says that its connection is gone, whatever becomes of others.
@@ -462,7 +486,8 @@ async fn ensure_database(server: &Server, options: &PgConnectOptions) -> Result<
     }
 }
 
-fn has_code(error: &sqlx::Error, code: &str) -> bool {
+/// Whether an error has this SQLSTATE.
+pub fn has_code(error: &sqlx::Error, code: &str) -> bool {
     error.as_database_error().and_then(|error| error.code()).is_some_and(|found| found == code)
 }
 

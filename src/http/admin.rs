@@ -17,11 +17,14 @@ use crate::{db, measure};
 /// The text format of Prometheus.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `GET /readyz`: it can take stored work. The database answers, its schema is this program's, the process's clock is right, and it was not told
-/// to end. The gateway's searches work without any of that but the last.
+/// `GET /readyz`: it can take stored work. The database answers and its new sessions work, its schema is this program's, the process's clock is
+/// right, and it was not told to end. The gateway's searches work without any of that but the last.
 pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, ApiError> {
     if app.stop.is_cancelled() {
         return Err(ApiError::new(ErrorType::Unavailable, "this process is ending: it takes no new work"));
+    }
+    if let Some(why) = app.condition.as_ref().and_then(|condition| condition.borrow().clone()) {
+        return Err(ApiError::new(ErrorType::Unavailable, &*why));
     }
     if !db::is_migrated(app.reads()?).await? {
         return Err(ApiError::new(

@@ -58,8 +58,8 @@ use self::limits::Limits;
 pub use self::serve::{serve, serve_admin};
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::contract::ErrorType;
-use crate::db::RequestPools;
 use crate::db::clock::Clock;
+use crate::db::{Condition, RequestPools};
 use crate::measure;
 use crate::queue::charge::{Charges, Spent};
 use crate::scans::watch::Watch;
@@ -84,6 +84,8 @@ pub struct AppState {
     bounds: Arc<Bounds>,
     /// Says where a webhook may be.
     guard: Guard,
+    /// Why new sessions of the database cannot work, if they cannot. Absent where nobody looks: in tests.
+    condition: Option<Condition>,
     /// Cancelled when the process was told to end.
     pub(crate) stop: CancellationToken,
     clock: Clock,
@@ -115,6 +117,7 @@ impl AppState {
             limits: None,
             bounds: Arc::default(),
             guard: Guard::new(&WebhookConfig::default()),
+            condition: None,
             stop: CancellationToken::new(),
             clock: Clock::default(),
         }
@@ -154,6 +157,12 @@ impl AppState {
     #[must_use]
     pub fn with_guard(self, guard: Guard) -> Self {
         Self { guard, ..self }
+    }
+
+    /// The same state of a service that looks after its database.
+    #[must_use]
+    pub fn with_condition(self, condition: Condition) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 
     /// The same state of a service that ends with `stop`.

@@ -15,7 +15,8 @@ use super::give_up::give_up;
 use super::retry::MOVE_TIMEOUT;
 use super::store;
 use super::ticket::Slots;
-use crate::measure;
+use crate::upstream::Marketplace;
+use crate::{db, measure};
 
 /// Renewals in the time of a lease.
 const RENEWALS: u32 = 6;
@@ -26,6 +27,7 @@ const STRAY_GRACE: Duration = MOVE_TIMEOUT.saturating_mul(2);
 #[derive(Debug)]
 pub(super) struct Lease {
     length: Duration,
+    marketplace: Marketplace,
     state: Mutex<Option<Held>>,
 }
 
@@ -39,8 +41,8 @@ struct Held {
 }
 
 impl Lease {
-    pub(super) fn new(length: Duration) -> Self {
-        Self { length, state: Mutex::default() }
+    pub(super) fn new(length: Duration, marketplace: Marketplace) -> Self {
+        Self { length, marketplace, state: Mutex::default() }
     }
 
     /// The worker, while its lease is certainly good.
@@ -83,12 +85,18 @@ impl Lease {
     }
 }
 
-/// Keeps the lease until `stop`, and gives back claims that stand under it but never arrived.
-pub(super) async fn keep(pool: PgPool, lease: Arc<Lease>, slots: Slots, stop: CancellationToken) {
+/// Keeps the lease until `stop`, and gives back claims that stand under it but never arrived. Cancels `failed` if the database belongs to
+/// another marketplace meanwhile: no lease is given to this process again.
+pub(super) async fn keep(pool: PgPool, lease: Arc<Lease>, slots: Slots, failed: CancellationToken, stop: CancellationToken) {
     let keeping = async {
         loop {
-            if let Err(error) = keep_on_one_connection(&pool, &lease, &slots).await {
-                tracing::warn!(%error, "the lease cannot be renewed");
+            match keep_on_one_connection(&pool, &lease, &slots).await {
+                Err(error) if db::has_code(&error, "23503") => {
+                    tracing::error!(marketplace = %lease.marketplace, "the database was moved to another marketplace than this process asks");
+                    return failed.cancel();
+                }
+                Err(error) => tracing::warn!(%error, "the lease cannot be renewed"),
+                Ok(()) => {}
             }
             sleep((lease.length / RENEWALS / 10).min(Duration::from_millis(500))).await;
         }
@@ -102,7 +110,7 @@ async fn keep_on_one_connection(pool: &PgPool, lease: &Lease, slots: &Slots) -> 
         let asked_at = Instant::now();
         let worker = match lease.held() {
             Some(held) if in_time(renew(&mut connection, held.worker, lease.length)).await? => held.worker,
-            Some(_) | None => in_time(register(&mut connection, lease.length)).await?,
+            Some(_) | None => in_time(register(&mut connection, lease)).await?,
         };
         lease.renewed(worker, asked_at);
         give_back_strays(pool, &mut connection, worker, slots).await?;
@@ -110,10 +118,11 @@ async fn keep_on_one_connection(pool: &PgPool, lease: &Lease, slots: &Slots) -> 
     }
 }
 
-async fn register(connection: &mut PgConnection, length: Duration) -> sqlx::Result<WorkerId> {
+async fn register(connection: &mut PgConnection, lease: &Lease) -> sqlx::Result<WorkerId> {
     let id = sqlx::query_scalar!(
-        "insert into workers (lease_until) values (clock_timestamp() + make_interval(secs => $1)) returning worker_id",
-        length.as_secs_f64()
+        "insert into workers (lease_until, marketplace) values (clock_timestamp() + make_interval(secs => $1), $2) returning worker_id",
+        lease.length.as_secs_f64(),
+        lease.marketplace.as_str()
     )
     .fetch_one(connection)
     .await?;

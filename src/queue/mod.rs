@@ -93,7 +93,7 @@ pub struct Queue {
     pub inbox: Arc<Inbox>,
     /// What the apalis handler runs.
     pub caller: Arc<Caller>,
-    /// Cancelled when a part of the queue has panicked: without it no more calls would be made, or none would be stored.
+    /// Cancelled when a part of the queue has panicked, or gets no lease any more: no more calls would be made, or none would be stored.
     pub failed: CancellationToken,
     tasks: TaskTracker,
     work_stops: CancellationToken,
@@ -115,7 +115,7 @@ impl Queue {
     ) -> Self {
         let (work_stops, upkeep_stops, failed) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
-        let lease = Arc::new(Lease::new(config.lease()));
+        let lease = Arc::new(Lease::new(config.lease(), upstream.marketplace().clone()));
         let wake = Arc::new(Notify::new());
         let inbox = Arc::new(Inbox::default());
         let (slots, given_up) = Slots::new(config.worker_concurrency);
@@ -131,7 +131,7 @@ impl Queue {
                 panicked.disarm();
             });
         };
-        vital(lease::keep(pool.clone(), lease.clone(), slots.clone(), upkeep_stops.clone()).boxed());
+        vital(lease::keep(pool.clone(), lease.clone(), slots.clone(), failed.clone(), upkeep_stops.clone()).boxed());
         vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
         vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
         vital(keys::serve(pool.clone(), ring.clone(), awaited, upkeep_stops.clone()).boxed());

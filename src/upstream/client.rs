@@ -14,7 +14,7 @@ use super::native::{ConfigFault, Native, UpstreamConfig};
 use super::probe::{self, Probe};
 use super::reply::{BodyFault, NoReply, Reply};
 use super::wire::{self, Asked};
-use super::{lightest, quota};
+use super::{Marketplace, lightest, quota};
 use crate::contract::{Api, Endpoint};
 use crate::measure;
 use crate::search::{CallerKey, Outcome, Search};
@@ -64,6 +64,12 @@ impl Client {
             .build()
             .map_err(|error| ConfigFault::Client(error.without_url().to_string()))?;
         Ok(Self { http, native, budget: config.search_timeout_seconds })
+    }
+
+    /// Which marketplace it is.
+    #[must_use]
+    pub fn marketplace(&self) -> &Marketplace {
+        &self.native.marketplace
     }
 
     /// Asks one search.

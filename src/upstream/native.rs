@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
+use super::Marketplace;
 use crate::contract::{Api, Endpoint};
 
 /// How the marketplace is reached. `.env.example` has a preset for the real listing.
@@ -53,6 +54,9 @@ pub struct UpstreamConfig {
     /// Seconds for one search, the second try of a server error included (contract 18).
     #[arg(long, env = "FARESCAN_SEARCH_TIMEOUT_SECONDS", value_name = "SECONDS", default_value = "180", value_parser = seconds)]
     pub search_timeout_seconds: Duration,
+    /// The addresses are those of a simulator that this process has started.
+    #[arg(skip)]
+    pub is_sandbox: bool,
 }
 
 const KEY_HEADER: &str = "x-marketplace-key";
@@ -109,6 +113,7 @@ impl UpstreamConfig {
             hotels_rooms_path: ROOMS_PATH.to_owned(),
             hotels_resolve_path: RESOLVE_PATH.to_owned(),
             search_timeout_seconds: SEARCH_TIMEOUT,
+            is_sandbox: false,
         }
     }
 }
@@ -123,6 +128,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// The marketplace's own interface, checked.
 #[derive(Debug, Clone)]
 pub(super) struct Native {
+    pub(super) marketplace: Marketplace,
     pub(super) key_header: HeaderName,
     pub(super) host_header: HeaderName,
     flights_host: HeaderValue,
@@ -139,7 +145,13 @@ impl Native {
     pub(super) fn new(config: &UpstreamConfig) -> Result<Self, ConfigFault> {
         let flights = engine("FARESCAN_FLIGHTS_URL", config.flights_url.as_ref())?;
         let hotels = engine("FARESCAN_HOTELS_URL", config.hotels_url.as_ref())?;
+        let marketplace = if config.is_sandbox {
+            Marketplace::sandbox()
+        } else {
+            Marketplace::at((flights, config.flights_host.as_deref()), (hotels, config.hotels_host.as_deref()))
+        };
         Ok(Self {
+            marketplace,
             key_header: config.upstream_key_header.clone(),
             host_header: config.upstream_host_header.clone(),
             flights_host: host("FARESCAN_FLIGHTS_HOST", config.flights_host.as_deref(), flights)?,

@@ -1,6 +1,7 @@
 //! The embedded Postgres, seen from outside: real processes, real kills.
 
 mod owner;
+mod upgrade;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

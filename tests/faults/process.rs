@@ -60,6 +60,11 @@ impl Serve {
         Self::spawn(stage, &command, 1, settings)
     }
 
+    /// A service that starts a sandbox of its own and asks that.
+    pub fn sandbox(stage: &Stage) -> Self {
+        Self::spawn(stage, &["serve", "--sandbox", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], 10, &[])
+    }
+
     /// A worker without an API.
     pub fn worker(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
         Self::spawn(stage, &["worker", "--admin-listen", "127.0.0.1:0"], concurrency, settings)
@@ -113,6 +118,26 @@ impl Serve {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("the service does not end");
+    }
+
+    /// Whether it takes requests, or has ended instead.
+    pub async fn starts(&self) -> bool {
+        for _ in 0..6_000 {
+            let log = std::fs::read_to_string(&self.log).unwrap();
+            match (log.contains("\"listening\""), log.lines().last().is_some_and(|line| line.starts_with("farescan: "))) {
+                (false, false) => tokio::time::sleep(Duration::from_millis(10)).await,
+                (listening, _) => return listening,
+            }
+        }
+        panic!("the service neither starts nor ends");
+    }
+
+    /// How it ended by itself, once it has, and what it said last.
+    pub async fn words(self) -> (ExitStatus, String) {
+        let log = self.log.clone();
+        let status = self.ended().await;
+        let log = std::fs::read_to_string(log).unwrap();
+        (status, log.lines().last().unwrap_or_default().to_owned())
     }
 
     /// Waits for a line of the log with this message; gives the line.

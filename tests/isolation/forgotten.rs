@@ -14,6 +14,11 @@ use crate::support::db::TestDb;
 
 /// A statement, the table that is not bound in it, and why.
 const UNBOUND: &[(&str, &str, &str)] = &[
+    (
+        "not ($2 and exists (select from tenants))",
+        "tenants",
+        "whether there is any caller at all, before a sandbox takes a database",
+    ),
     ("function claim", "lanes", "the queue takes whatever lane is due; what it does then is bound to that lane"),
     ("function orphans", "scan_items", "claims of dead processes, whoever's; they are given up lane by lane"),
     ("function strays", "scan_items", "claims of one process, whoever's; they are given up lane by lane"),

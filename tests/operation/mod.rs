@@ -6,6 +6,7 @@ mod commands;
 mod compose;
 mod connections;
 mod limits;
+mod marketplace;
 mod process;
 mod rewrap;
 mod stack;

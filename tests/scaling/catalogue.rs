@@ -15,7 +15,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 const TENANTLESS: &[(&str, &str)] = &[
     ("_sqlx_migrations", "which migrations have run"),
     ("circuits", "one of each API of the marketplace, for all callers"),
-    ("installation", "one row: the number of this database"),
+    ("installation", "one row: the number of this database, and its marketplace"),
     ("retiring_partitions", "partitions that are being taken away"),
     ("workers", "leases of processes, which work for all callers"),
 ];

@@ -202,6 +202,22 @@ impl Stage {
         read::items(self.pool(), self.tenant().await, scan, &query).await.unwrap().unwrap().data
     }
 
+    /// A scan of this many dates, asked by a worker that is stopped then.
+    pub async fn ended_by_a_worker(&self, dates: i64) {
+        let worker = self.worker();
+        self.ended(self.submit(dates, &json!({})).await).await;
+        worker.stop().await;
+    }
+
+    /// Waits until a number in the database is this one.
+    pub async fn becomes(&self, sql: &'static str, wanted: i64) {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while self.count(sql).await != wanted {
+            assert!(tokio::time::Instant::now() < end, "waited in vain until {wanted}: {sql}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// One number from the database.
     pub async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap()

@@ -4,6 +4,7 @@ mod story;
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -13,25 +14,25 @@ use tokio_util::sync::CancellationToken;
 use self::story::{Story, Told};
 use super::Failure;
 use super::client::ApiClient;
-use super::serve::{end_signal, sandbox_upstream, start_sandbox};
+use super::serve::{end_signal, in_data_folder, sandbox_upstream, start_sandbox};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig,
-    WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
-use crate::db::embedded::default_home;
 use crate::sandbox::SandboxOptions;
 use crate::service::{Service, Settings};
 use crate::telemetry;
 
 /// The sandbox's key for the demo: an unlimited plan whose 13ths are degraded on the first ask.
 const KEY: &str = "sandbox-demo";
+/// Its folder in the data folder.
+const FOLDER: &str = "demos";
 /// The sandbox answers in a tenth of the time that the real engines take.
 const LATENCY: f64 = 0.1;
 /// The demo's own pace: the sandbox's plan has no limit, and nobody wants to wait half a minute for a month.
 const PER_MINUTE: u32 = 1_200;
 
-/// Settings of the demo.
+/// Settings of the demo. Neither a database nor keys nor a marketplace: what an environment for real work names is not the demo's to use.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// End after the story instead of staying up
@@ -41,12 +42,13 @@ pub struct Args {
     http: HttpConfig,
     #[command(flatten)]
     admin: AdminConfig,
-    #[command(flatten)]
-    upstream: UpstreamConfig,
-    #[command(flatten)]
-    database: DatabaseConfig,
-    #[command(flatten)]
-    keys: KeysConfig,
+    /// Folder in which the demo makes one of its own for its embedded Postgres [default: /var/lib/farescan for root, else the user's data
+    /// folder]
+    #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+    /// Folder with the programs `postgres` and `initdb` [default: searched]
+    #[arg(long, env = "FARESCAN_PG_BIN", value_name = "FOLDER")]
+    pg_bin: Option<PathBuf>,
 }
 
 /// Tells the story, then runs until SIGTERM or SIGINT.
@@ -79,21 +81,22 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// The sandbox and a service that asks it. What the demo stores lies apart from what a real service stores.
-async fn start(mut args: Args, stop: &CancellationToken) -> Result<Service, Failure> {
+async fn start(args: Args, stop: &CancellationToken) -> Result<Service, Failure> {
     let options = SandboxOptions { latency_factor: LATENCY, ..SandboxOptions::default() };
     let marketplace = start_sandbox(options, stop.clone()).await?;
-    sandbox_upstream(&mut args.upstream, marketplace)?;
-    if args.database.url.is_none() && args.database.data_dir.is_none() {
-        args.database.data_dir = Some(default_home()?.join("demo"));
-    }
-    args.http.listen = free(args.http.listen).await;
+    let upstream = sandbox_upstream(marketplace)?;
+    let database = DatabaseConfig {
+        data_dir: Some(in_data_folder(args.data_dir, FOLDER)?),
+        pg_bin: args.pg_bin,
+        ..DatabaseConfig::default()
+    };
     let settings = Settings {
-        http: Some(args.http),
+        http: Some(HttpConfig { listen: free(args.http.listen).await }),
         admin: args.admin,
         limits: LimitConfig::default(),
-        upstream: args.upstream,
-        database: args.database,
-        keys: args.keys,
+        upstream,
+        database,
+        keys: KeysConfig::default(),
         pace: PaceConfig { flights_per_minute: PER_MINUTE, hotels_per_minute: PER_MINUTE, ..PaceConfig::default() },
         webhooks: WebhookConfig::default(),
         worker: Some(WorkerConfig::default()),

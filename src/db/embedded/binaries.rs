@@ -1,6 +1,7 @@
 //! Finding an installed Postgres that fits.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -25,6 +26,8 @@ const PACKAGES: [(&str, &str); 9] = [
 pub(super) struct Binaries {
     pub(super) folder: PathBuf,
     pub(super) major: u32,
+    /// As a server says it of itself: `15.14 (Debian 15.14-0+deb12u1)`.
+    pub(super) version: String,
 }
 
 impl Binaries {
@@ -39,8 +42,35 @@ impl Binaries {
             return None;
         }
         let output = Command::new(&postgres).arg("--version").stdin(Stdio::null()).output().ok()?;
-        let major = major(&String::from_utf8_lossy(&output.stdout))?;
-        Some(Self { folder: folder.to_owned(), major })
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (_, version) = said.trim().split_once(") ")?;
+        Some(Self { folder: folder.to_owned(), major: major(version)?, version: version.to_owned() })
+    }
+}
+
+/// One file of an installed Postgres, as it was when it was looked at.
+#[derive(Debug)]
+pub(super) struct ProgramFile {
+    path: PathBuf,
+    /// Device, inode, seconds and nanoseconds of its last change.
+    mark: (u64, u64, i64, i64),
+}
+
+impl ProgramFile {
+    /// `None`: it is not there.
+    pub(super) fn at(path: PathBuf) -> Option<Self> {
+        let mark = Self::mark(&path)?;
+        Some(Self { path, mark })
+    }
+
+    /// Whether no other file is in its place.
+    pub(super) fn is_as_it_was(&self) -> bool {
+        Self::mark(&self.path) == Some(self.mark)
+    }
+
+    fn mark(path: &Path) -> Option<(u64, u64, i64, i64)> {
+        let file = fs::metadata(path).ok()?;
+        Some((file.dev(), file.ino(), file.ctime(), file.ctime_nsec()))
     }
 }
 
@@ -109,10 +139,9 @@ fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, folder)| folder).collect()
 }
 
-/// From `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`, `17beta1` and the like.
+/// From `15.14 (Debian 15.14-0+deb12u1)`, `17beta1` and the like.
 fn major(version: &str) -> Option<u32> {
-    let number = version.split(") ").nth(1)?;
-    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+    let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
@@ -174,8 +203,8 @@ mod tests {
 
     #[test]
     fn the_major_version_is_read() {
-        assert_eq!(major("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n"), Some(15));
-        assert_eq!(major("postgres (PostgreSQL) 18beta1\n"), Some(18));
+        assert_eq!(major("15.14 (Debian 15.14-0+deb12u1)"), Some(15));
+        assert_eq!(major("18beta1"), Some(18));
         assert_eq!(major("something else"), None);
     }
 }

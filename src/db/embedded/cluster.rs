@@ -31,10 +31,8 @@ pub(super) fn run(
     if let Some(running) = adopt(folders)? {
         return Ok((Origin::Adopted, running));
     }
-    let made_by = major_of(&folders.data)?;
-    let needed = made_by.map(|major| (folders.data.as_path(), major));
-    let binaries = binaries::find(options.pg_bin.as_deref(), needed)?;
-    let origin = if made_by.is_some() { Origin::Started } else { Origin::Created };
+    let origin = if major_of(&folders.data)?.is_some() { Origin::Started } else { Origin::Created };
+    let binaries = find(folders, options)?;
     if origin == Origin::Created {
         initdb(folders, account, &binaries, options.durability)?;
     }
@@ -47,6 +45,12 @@ pub(super) fn run(
             result => return result.map(|running| (origin, running)),
         }
     }
+}
+
+/// The programs that fit the cluster, or any where there is none yet.
+pub(super) fn find(folders: &Folders, options: &ServerOptions) -> Result<Binaries, EmbeddedError> {
+    let needed = major_of(&folders.data)?.map(|major| (folders.data.as_path(), major));
+    binaries::find(options.pg_bin.as_deref(), needed)
 }
 
 /// A server that takes connections, waiting for one that is still starting; `None` when none is there, with the way

@@ -51,6 +51,11 @@ impl Lock {
             Err(TryLockError::Error(error)) => Err(EmbeddedError::io("cannot lock", &self.path)(error)),
         }
     }
+
+    /// Joins the other holders again after [`Self::is_last`]. The caller holds the start lock.
+    pub(super) fn rejoin(&self) -> Result<(), EmbeddedError> {
+        self.file.lock_shared().map_err(EmbeddedError::io("cannot lock", &self.path))
+    }
 }
 
 fn open(path: &Path) -> Result<File, EmbeddedError> {

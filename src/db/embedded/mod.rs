@@ -39,6 +39,7 @@ pub use error::EmbeddedError;
 pub use folders::default_home;
 
 use account::Account;
+use binaries::ProgramFile;
 use folders::Folders;
 use lock::Lock;
 
@@ -85,10 +86,24 @@ pub enum Origin {
     Adopted,
 }
 
+/// What became of the wish to restart a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It was stopped and started.
+    Restarted,
+    /// Another process has restarted it.
+    ByAnother,
+    /// A process that uses it has not agreed; this one has from now on.
+    Objected,
+}
+
 /// A running server in use by this process. Dropping it gives the server up and, as the last user, stops it.
 #[derive(Debug)]
 pub struct Server {
+    options: ServerOptions,
     folders: Folders,
+    /// The program file that was looked at last, and the version that it said.
+    seen: Option<(ProgramFile, String)>,
     origin: Origin,
     socket_dir: PathBuf,
     pid: i32,
@@ -114,7 +129,8 @@ impl Server {
         drop(starting);
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(?origin, pid = running.pid, home = %folders.home.display(), took_ms, "embedded Postgres is up");
-        Ok(Self { folders, origin, socket_dir: running.socket_dir, pid: running.pid, in_use })
+        let options = options.clone();
+        Ok(Self { options, folders, seen: None, origin, socket_dir: running.socket_dir, pid: running.pid, in_use })
     }
 
     /// The folder of everything, absolute.
@@ -140,6 +156,61 @@ impl Server {
     /// How to connect; the database is left to the caller. `PG…` variables of the environment have no say.
     pub fn connect_options(&self) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass().socket(&self.socket_dir).port(PORT).username(ROLE).ssl_mode(PgSslMode::Disable)
+    }
+
+    /// The version of the programs that a start would use now. They are asked only when their file is another one than before.
+    ///
+    /// # Errors
+    /// There are none that fit.
+    pub fn installed_version(&mut self) -> Result<String, EmbeddedError> {
+        if let Some((file, version)) = &self.seen
+            && file.is_as_it_was()
+        {
+            return Ok(version.clone());
+        }
+        let binaries = cluster::find(&self.folders, &self.options)?;
+        self.seen = ProgramFile::at(binaries.program("postgres")).map(|file| (file, binaries.version.clone()));
+        Ok(binaries.version)
+    }
+
+    /// Restarts the server with the files that are there now, unless another process uses it that has not agreed. Asking is agreeing: until
+    /// [`Self::rejoin`], or a restart, this process does not object to others'. To be asked again while somebody objects.
+    ///
+    /// # Errors
+    /// No programs that fit, in which case it goes on running; or the server does not stop, or not start.
+    pub fn renew(&mut self) -> Result<Renewal, EmbeddedError> {
+        let _starting = Lock::exclusive(&self.folders.start_lock, LOCK_PATIENCE)?;
+        let is_the_same = postmaster::is_ready(&self.folders.data, self.pid)?;
+        if is_the_same {
+            // Before anything is stopped: after an upgrade to another major version nothing could start it again.
+            cluster::find(&self.folders, &self.options)?;
+            if !self.in_use.is_last()? {
+                return Ok(Renewal::Objected);
+            }
+            // Held alone until now: whoever starts next must not wait for what fails below.
+            self.in_use.rejoin()?;
+            postmaster::stop(&self.folders.data)?;
+        }
+        self.run_and_use()?;
+        Ok(if is_the_same { Renewal::Restarted } else { Renewal::ByAnother })
+    }
+
+    /// Objects again to restarts by others.
+    ///
+    /// # Errors
+    /// The server is gone and does not start.
+    pub fn rejoin(&mut self) -> Result<(), EmbeddedError> {
+        let _starting = Lock::exclusive(&self.folders.start_lock, LOCK_PATIENCE)?;
+        self.run_and_use()
+    }
+
+    /// The caller holds the start lock.
+    fn run_and_use(&mut self) -> Result<(), EmbeddedError> {
+        let account = Account::of_server(&self.folders)?;
+        self.folders.make_for(account.as_ref())?;
+        let (_, running) = cluster::run(&self.folders, account.as_ref(), &self.options)?;
+        (self.pid, self.socket_dir) = (running.pid, running.socket_dir);
+        self.in_use.rejoin()
     }
 
     fn give_up(&self) -> Result<(), EmbeddedError> {

@@ -73,6 +73,11 @@ pub(super) fn observe(data: &Path) -> Result<State, EmbeddedError> {
     }
 }
 
+/// Whether this very server takes connections.
+pub(super) fn is_ready(data: &Path, pid: i32) -> Result<bool, EmbeddedError> {
+    Ok(matches!(observe(data)?, State::Ready(running) if running.pid == pid))
+}
+
 /// Removes what a dead server left. Postgres does so itself, unless the process id lives on as a zombie or as another
 /// program's (in a restarted container it is likely to). Its shared memory still guards against a second server.
 pub(super) fn clear_stale(folders: &Folders) -> Result<(), EmbeddedError> {
