@@ -6,6 +6,7 @@
 
 mod account;
 mod admin;
+mod admission;
 mod alerts;
 pub mod auth;
 mod deliveries;
@@ -17,6 +18,7 @@ pub mod extract;
 mod flights;
 mod gateway;
 mod grid;
+mod guesses;
 mod health;
 mod history;
 mod hotels;
@@ -37,6 +39,7 @@ use axum::middleware::from_fn;
 use axum::routing::get;
 use jiff::Timestamp;
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -47,7 +50,9 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::admission::{LOOK_UPS, SEARCHES_IN_FLIGHT};
 use self::error::ApiError;
+use self::guesses::Guesses;
 use self::limits::Limits;
 pub use self::serve::serve;
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
@@ -72,6 +77,10 @@ pub struct AppState {
     custody: Option<Custody>,
     /// Absent where nobody limits: in tests.
     limits: Option<Arc<Limits>>,
+    guesses: Guesses,
+    /// A permit for each search in flight, and one for each look-up of a key that this process does not know.
+    searches: Arc<Semaphore>,
+    look_ups: Arc<Semaphore>,
     /// Says where a webhook may be.
     guard: Guard,
     /// Cancelled when the process was told to end.
@@ -102,6 +111,9 @@ impl AppState {
             reads: None,
             custody: None,
             limits: None,
+            guesses: Guesses::default(),
+            searches: Arc::new(Semaphore::new(SEARCHES_IN_FLIGHT)),
+            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
             guard: Guard::new(&WebhookConfig::default()),
             stop: CancellationToken::new(),
             clock: Clock::default(),
@@ -124,6 +136,12 @@ impl AppState {
     #[must_use]
     pub fn with_limits(self, config: &LimitConfig) -> Self {
         Self { limits: Some(Arc::new(Limits::new(config))), ..self }
+    }
+
+    /// The same state of a service that has so many searches in flight at most.
+    #[must_use]
+    pub fn with_searches(self, most: usize) -> Self {
+        Self { searches: Arc::new(Semaphore::new(most)), ..self }
     }
 
     /// The same state of a service whose callers may have webhooks where this says.

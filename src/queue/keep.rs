@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::circuit::Reporter;
 use super::finished::Finished;
-use super::record::{Handed, one_of_each_item, tell_lanes, transact};
+use super::record::{Handed, expand_scans, one_of_each_item, tell_lanes, transact};
 use super::retry::{Failed, MOVE_TIMEOUT, Until, retry};
 use super::spool::{Chunk, Spool, entry};
 use super::ticket::Slots;
@@ -93,7 +93,8 @@ impl Keeper {
             let begun_at = Instant::now();
             let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
             match retry("record", &until, || transact(&self.pool, &calls)).await {
-                Ok(()) => {
+                Ok(accepted) => {
+                    expand_scans(&self.pool, accepted, &self.wake);
                     measure::batch("record", calls.len(), begun_at.elapsed());
                     for finished in &calls {
                         measure::items_ended(finished.end(), 1);
@@ -224,7 +225,8 @@ impl Keeper {
                 }
                 Ok(())
             }
-            Ok(()) => Ok(()),
+            // The sweep expands the scans of who is accepted now.
+            Ok(_) => Ok(()),
         }
     }
 

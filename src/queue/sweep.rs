@@ -1,4 +1,5 @@
-//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, and upkeep. Any
+//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, the rest of scans, and
+//! upkeep. Any
 //! process, one at a time.
 //!
 //! Every pass is bounded; what is left waits for the next.
@@ -19,7 +20,7 @@ use super::store;
 use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::ids::{GrantId, ScanId, TenantId};
-use crate::scans::two_phase;
+use crate::scans::{expand, two_phase};
 use crate::tenants;
 
 /// How often retries that are due are looked for.
@@ -38,6 +39,8 @@ const ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(48);
 const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most rows of events of one pass: a minute's worth of the busiest service, in some tenths of a second.
 const EVENTS_PASS: i64 = 50_000;
+/// The most callers that one pass removes: what is left of each is a scan of a few items.
+const TENANTS_PASS: i64 = 200;
 /// How long the row of a dead process is kept, for whoever wants to know what happened.
 const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
@@ -79,6 +82,7 @@ impl Sweep {
         let now = DatabaseTime::read(&mut *guard).await?.now();
         self.release_retries(now).await?;
         two_phase::begin_due(&self.pool, now).await?;
+        expand::expand_due(&self.pool, None, now).await?;
         if is_due(self.last_count, COUNT) {
             sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
             self.last_count = Some(Instant::now());
@@ -141,6 +145,10 @@ impl Sweep {
         let ended = store::end_finished_scans(&self.pool, PASS.into(), now).await?;
         if ended > 0 {
             tracing::error!(ended, "scans had not ended with their last item");
+        }
+        let removed = tenants::store::acceptance::remove_left(&self.pool, TENANTS_PASS, now).await?;
+        if removed > 0 {
+            tracing::info!(removed, "callers that no marketplace accepted were removed");
         }
         self.wipe_expired_keys(now).await
     }

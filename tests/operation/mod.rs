@@ -5,7 +5,7 @@ mod clock;
 mod commands;
 mod compose;
 mod limits;
-mod process;
+pub mod process;
 mod rewrap;
 mod stack;
 mod transactions;
