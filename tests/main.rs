@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod acceptance;
 mod account;
 mod alerts;
 mod bounds;

@@ -46,7 +46,7 @@ enum Command {
     /// Make and renew the master key
     #[command(subcommand)]
     Keys(keys::Keys),
-    /// Look after callers: move one to another installation
+    /// Look after callers: give one back what it lost, move one to another installation
     #[command(subcommand)]
     Tenants(tenants::Tenants),
     /// Look at the settings

@@ -78,6 +78,11 @@ pub(super) async fn lift_key(mut request: Request, next: Next) -> Response {
 }
 
 impl Caller {
+    /// Somebody with this key, who takes no place among requests in flight.
+    pub(super) fn uncounted(key: CallerKey, key_source: &'static str) -> Self {
+        Self { key, key_source, writes: false, places: Arc::default() }
+    }
+
     /// Whose request it is.
     ///
     /// # Errors
@@ -189,7 +194,7 @@ fn is_blank(bytes: &[u8]) -> bool {
 
 fn read(bytes: &[u8], source: &'static str) -> Result<Caller, KeyFault> {
     match read_key(bytes.trim_ascii()) {
-        Ok(key) => Ok(Caller { key: CallerKey::new(key), key_source: source, writes: false, places: Arc::default() }),
+        Ok(key) => Ok(Caller::uncounted(CallerKey::new(key), source)),
         Err(NotAKey::Malformed) => Err(KeyFault::Malformed(source)),
         Err(NotAKey::Placeholder(placeholder)) => Err(KeyFault::Placeholder(placeholder)),
     }

@@ -174,7 +174,8 @@ pub(super) struct AccountErrors;
 /// The error answer of lists that can be had in more forms than one.
 pub(super) struct NotAcceptable;
 
-const BAD_KEY: (ErrorType, &str) = (ErrorType::InvalidApiKey, "No key, or one that cannot be used");
+const BAD_KEY: (ErrorType, &str) =
+    (ErrorType::InvalidApiKey, "No key, one that cannot be used, or one that the marketplace refused");
 const UNKNOWN: (ErrorType, &str) = (ErrorType::NotFound, "No such thing, or another caller's");
 const DEFECT: (ErrorType, &str) = (ErrorType::Internal, "A defect of this service");
 const AWAY: (ErrorType, &str) = (
@@ -190,7 +191,10 @@ impl IntoResponses for OrderErrors {
             FAULTS,
             BAD_KEY,
             UNKNOWN,
-            (ErrorType::InvalidState, "The scan was cancelled, or has ended and cannot be resumed"),
+            (
+                ErrorType::InvalidState,
+                "The scan was cancelled, or has ended and cannot be resumed; or the order is too large for a key that the marketplace has not accepted yet",
+            ),
             TOO_LARGE,
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
             (ErrorType::TooManyRequests, "The caller has as much underway as one may have, or sends requests too fast"),
@@ -208,7 +212,7 @@ impl IntoResponses for MonitorErrors {
             UNKNOWN,
             (
                 ErrorType::InvalidState,
-                "The caller has as many monitors as one may; or a run has not ended, could go over the month's ceiling, or cannot be made any more",
+                "The marketplace has not accepted this key yet; the caller has as many monitors as one may; or a run has not ended, could go over the month's ceiling, or cannot be made any more",
             ),
             TOO_LARGE,
             (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body"),
@@ -274,7 +278,7 @@ impl IntoResponses for RotationErrors {
         described(&[
             (
                 ErrorType::InvalidRequest,
-                "`new_key` can be no key, or is the key of the request; the message shows nothing of the body",
+                "`new_key` can be no key, is the key of the request, or is refused by the marketplace; the message shows nothing of the body",
             ),
             BAD_KEY,
             (ErrorType::NotFound, "The key of the request owns nothing"),
@@ -289,7 +293,8 @@ impl IntoResponses for RotationErrors {
 impl IntoResponses for BoundErrors {
     fn responses() -> BTreeMap<String, RefOr<Described>> {
         let no_lane = (ErrorType::NotFound, "There is no such lane");
-        described(&[FAULTS, BAD_KEY, no_lane, TOO_LARGE, DEFECT, AWAY])
+        let not_accepted = (ErrorType::InvalidState, "The marketplace has not accepted this key yet");
+        described(&[FAULTS, BAD_KEY, no_lane, not_accepted, TOO_LARGE, DEFECT, AWAY])
     }
 }
 

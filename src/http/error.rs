@@ -22,6 +22,7 @@ use crate::monitors::deliveries::DeliveryError;
 use crate::paging::PageError;
 use crate::scans::ScanError;
 use crate::scans::watch::WatchError;
+use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::rotate::RotateError;
 use crate::webhooks::WebhookError;
 
@@ -109,6 +110,12 @@ impl ApiError {
     #[must_use]
     pub fn too_many_requests(message: impl Into<String>, wait: Duration) -> Self {
         Self::new(ErrorType::TooManyRequests, message).retry_after(wait)
+    }
+
+    /// 503: this process has as much to do as it takes; `message` says of what.
+    #[must_use]
+    pub fn overloaded(message: impl Into<String>, wait: Duration) -> Self {
+        Self::new(ErrorType::Unavailable, message).retry_after(wait)
     }
 
     /// 500: a defect of this service. The cause is logged and not shown.
@@ -226,7 +233,19 @@ impl From<ScanError> for ApiError {
             ScanError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
             ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
             ScanError::Busy => Self::busy(error.to_string()),
+            ScanError::NotAccepted(refused) => refused.into(),
             ScanError::Database(error) => error.into(),
+        }
+    }
+}
+
+impl From<NotAccepted> for ApiError {
+    fn from(refused: NotAccepted) -> Self {
+        let message = refused.to_string();
+        match refused {
+            NotAccepted::Required | NotAccepted::TooLarge(_) => Self::invalid_state(message),
+            NotAccepted::Refused { .. } => Self::invalid_api_key(message),
+            NotAccepted::Later { wait, .. } => Self::too_many_requests(message, wait),
         }
     }
 }

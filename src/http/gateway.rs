@@ -13,11 +13,13 @@ use super::AppState;
 use super::auth::Caller;
 use super::error::ApiError;
 use super::extract::{SEARCH_BODY, object};
+use super::guesses::Verdict;
 use super::layers::request_id;
 use super::prefer;
 use crate::contract::{Alias, Endpoint, ErrorType, Faults, Request as Checked, SearchStatus};
 use crate::queue::charge::Spent;
 use crate::search::{AnswerBody, Finding, Incomplete, Outcome, RateLimit, Search};
+use crate::tenants::acceptance::{shows_acceptance, shows_refusal};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ALIASED: HeaderName = HeaderName::from_static("x-field-aliased");
@@ -63,9 +65,20 @@ async fn ask(
     if let Some(response) = prefer::deferred(app, parts, &caller, &search, column).await? {
         return Ok(response);
     }
+    let pass = app.admit_search(&caller.key).await?;
     let outcome = app.upstream.ask(&search, &caller.key, request_id(&parts.extensions), || async { true }).await;
+    pass.learn(verdict(outcome.http_status));
     app.charge(&caller.key, Spent::by_search(&search, &outcome));
     Ok(answer(&search, outcome, column))
+}
+
+/// What an answer says of the key.
+fn verdict(http_status: Option<u16>) -> Verdict {
+    match http_status {
+        Some(status) if shows_acceptance(status) => Verdict::Accepted,
+        Some(status) if shows_refusal(status) => Verdict::Refused,
+        _ => Verdict::Unknown,
+    }
 }
 
 /// What an outcome is for who asked, whether just now or through a scan.

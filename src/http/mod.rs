@@ -6,6 +6,7 @@
 
 mod account;
 mod admin;
+mod admission;
 mod alerts;
 mod assets;
 pub mod auth;
@@ -20,6 +21,7 @@ pub mod extract;
 mod flights;
 mod gateway;
 mod grid;
+mod guesses;
 mod health;
 mod history;
 mod hotels;
@@ -42,6 +44,7 @@ use axum::middleware::from_fn;
 use axum::routing::get;
 use jiff::Timestamp;
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -52,8 +55,10 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::admission::{LOOK_UPS, SEARCHES_IN_FLIGHT};
 use self::bounds::Bounds;
 use self::error::ApiError;
+use self::guesses::Guesses;
 use self::limits::Limits;
 pub use self::serve::{serve, serve_admin};
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
@@ -82,6 +87,10 @@ pub struct AppState {
     /// Absent where nobody limits: in tests.
     limits: Option<Arc<Limits>>,
     bounds: Arc<Bounds>,
+    guesses: Guesses,
+    /// A permit for each search in flight, and one for each look-up of a key that this process does not know.
+    searches: Arc<Semaphore>,
+    look_ups: Arc<Semaphore>,
     /// Says where a webhook may be.
     guard: Guard,
     /// Why new sessions of the database cannot work, if they cannot. Absent where nobody looks: in tests.
@@ -116,6 +125,9 @@ impl AppState {
             custody: None,
             limits: None,
             bounds: Arc::default(),
+            guesses: Guesses::default(),
+            searches: Arc::new(Semaphore::new(SEARCHES_IN_FLIGHT)),
+            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
             guard: Guard::new(&WebhookConfig::default()),
             condition: None,
             stop: CancellationToken::new(),
@@ -151,6 +163,12 @@ impl AppState {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { bounds: Arc::new(Bounds::of_patience(patience)), ..self }
+    }
+
+    /// The same state of a service that has so many searches in flight at most.
+    #[must_use]
+    pub fn with_searches(self, most: usize) -> Self {
+        Self { searches: Arc::new(Semaphore::new(most)), ..self }
     }
 
     /// The same state of a service whose callers may have webhooks where this says.

@@ -13,7 +13,7 @@ use super::auth::Caller;
 use super::docs::{ListErrors, MonitorErrors, ReadErrors};
 use super::error::ApiError;
 use super::extract::{OrderBody, Pairs, id};
-use super::scans::{desk, idempotency_key, next_page, once, tenant};
+use super::scans::{desk, idempotency_key, next_page, once, order_desk, tenant};
 use crate::contract::monitors::{Monitor, MonitorPage, MonitorPatch, MonitorRequest, MonitorsQuery, SlotPage, SlotsQuery};
 use crate::ids::MonitorId;
 use crate::monitors::{self, MonitorError, read as look};
@@ -41,7 +41,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     OrderBody { body, .. }: OrderBody,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let desk = order_desk(&app, &caller).await?;
     let key = idempotency_key(&headers)?;
     let answered = monitors::create::create(desk, app.guard(), &body, key.as_ref()).await?;
     let location = [(LOCATION, format!("/v1/monitors/{}", answered.answer.id))];

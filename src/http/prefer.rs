@@ -23,7 +23,7 @@ use super::AppState;
 use super::auth::Caller;
 use super::error::ApiError;
 use super::gateway::{Column, answer};
-use super::scans::{desk, idempotency_key, mark_replayed};
+use super::scans::{idempotency_key, mark_replayed, order_desk};
 use crate::contract::Endpoint;
 use crate::scans::single::{self, Accepted, Declined};
 use crate::scans::watch::MAX_WAIT;
@@ -113,7 +113,7 @@ pub(super) async fn deferred(
         return Ok(None);
     };
     // A service that keeps nothing.
-    let (Ok(desk), Ok(custody)) = (desk(app, caller), app.custody()) else { return Ok(None) };
+    let (Ok(desk), Ok(custody)) = (order_desk(app, caller).await, app.custody()) else { return Ok(None) };
     let key = idempotency_key(&parts.headers)?;
     // What is stored is an order, and counts as one.
     match app.admit(&caller.key) {

@@ -8,7 +8,7 @@ use super::auth::Caller;
 use super::docs::{AccountErrors, BoundErrors};
 use super::error::ApiError;
 use super::extract::{JsonObject, SEARCH_BODY};
-use super::scans::{desk, tenant};
+use super::scans::{desk, order_desk, tenant};
 use crate::account::{bound, quota};
 use crate::contract::quota::{LaneBounds, LaneQuota, Quota};
 use crate::contract::{Api, FieldValue as _, shorten};
@@ -40,7 +40,7 @@ pub(super) async fn bound(
     Path(api): Path<String>,
     JsonObject(body): JsonObject<SEARCH_BODY>,
 ) -> Result<Json<LaneQuota>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let desk = order_desk(&app, &caller).await?;
     let api = Api::parse(&api)
         .ok_or_else(|| ApiError::not_found(format!("there is no lane `{}`; allowed: {}", shorten(&api), Api::allowed())))?;
     let bounds = LaneBounds::from_body(&body)?;

@@ -33,6 +33,13 @@ pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>
     Ok(Desk { pool, ring: &custody.ring, key: &caller.key, now: app.now()? })
 }
 
+/// The same for an order, before which the database knows whether the key was accepted here.
+pub(super) async fn order_desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
+    let desk = desk(app, caller)?;
+    app.record_acceptance(&caller.key).await;
+    Ok(desk)
+}
+
 /// The caller as a tenant; `None`: nothing was ever ordered with this key.
 pub(super) async fn tenant(desk: Desk<'_>) -> Result<Option<TenantId>, ApiError> {
     Ok(tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?.1)
@@ -93,7 +100,7 @@ pub(super) async fn submit(
     headers: HeaderMap,
     OrderBody { body, .. }: OrderBody,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let desk = order_desk(&app, &caller).await?;
     let key = idempotency_key(&headers)?;
     let answered = scans::submit::submit(desk, &app.custody()?.pace, &body, key.as_ref()).await?;
     Ok(accepted(answered.answer.id, &answered))

@@ -6,11 +6,12 @@ use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
-use super::auth::Uncounted;
+use super::auth::{Caller, Uncounted};
 use super::docs::VerifyErrors;
 use super::error::ApiError;
 use super::extract::Pairs;
 use super::gateway::{forward, upstream_failed};
+use super::guesses::Verdict;
 use super::layers::request_id;
 use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
 use crate::contract::{Api, Fault, Faults};
@@ -33,15 +34,24 @@ pub(super) async fn verify(
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
     let scope = scope(&pairs)?;
+    let pass = app.admit_search(&caller.key).await?;
+    let checked = check(&app, &caller, scope, request_id(&extensions)).await;
+    pass.learn(checked.verdict());
+    checked.charge(&app, &caller);
+    Ok(checked.answer(caller.key_source))
+}
+
+/// Asks the APIs of a scope, as far as they are due.
+pub(super) async fn check(app: &AppState, caller: &Caller, scope: Option<VerifyScope>, request_id: &str) -> Checked {
     let mut checked = Checked::default();
     for api in [Api::Flights, Api::Hotels] {
         if checked.is_due(api, scope) {
-            let probe = app.upstream.probe(api, &caller.key, request_id(&extensions)).await;
-            app.charge(&caller.key, Spent::by_probe(api, &probe));
+            let probe = app.upstream.probe(api, &caller.key, request_id).await;
+            checked.spent.push(Spent::by_probe(api, &probe));
             checked.add(api, probe);
         }
     }
-    Ok(checked.answer(caller.key_source))
+    checked
 }
 
 /// Other fields are not looked at: somebody may add a field so that no cache answers.
@@ -60,13 +70,14 @@ fn scope(pairs: &Pairs) -> Result<Option<VerifyScope>, ApiError> {
 
 /// What was asked so far.
 #[derive(Default)]
-struct Checked {
+pub(super) struct Checked {
     checks: Vec<VerifyCheck>,
     usage: ApiUsage,
     /// The quota headers of the first API that is subscribed, else of the last one asked.
     plan_headers: Vec<(String, String)>,
     billed: u16,
     failed: Option<ApiError>,
+    spent: Vec<Spent>,
 }
 
 impl Checked {
@@ -99,6 +110,27 @@ impl Checked {
         }
         self.usage.set(api, usage(probe.plan));
         self.checks.push(VerifyCheck::new(api, format!("{}, empty body", lightest(api)), reason));
+    }
+
+    /// Counts what was asked against the lanes of the key's caller.
+    pub(super) fn charge(&self, app: &AppState, caller: &Caller) {
+        for spent in &self.spent {
+            app.charge(&caller.key, *spent);
+        }
+    }
+
+    /// Why an API could not be asked.
+    pub(super) fn take_failure(&mut self) -> Option<ApiError> {
+        self.failed.take()
+    }
+
+    /// What the marketplace said of the key.
+    pub(super) fn verdict(&self) -> Verdict {
+        match &self.failed {
+            _ if self.is_valid() => Verdict::Accepted,
+            Some(_) => Verdict::Unknown,
+            None => Verdict::Refused,
+        }
     }
 
     fn is_valid(&self) -> bool {

@@ -12,6 +12,8 @@ use crate::contract::monitors::Monitor;
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError, lock_orders};
+use crate::tenants::acceptance::NotAccepted;
+use crate::tenants::store::acceptance::find_accepted;
 use crate::tenants::{self, GrantTerms, Purpose};
 use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
@@ -24,8 +26,8 @@ pub(super) const FOR_LIFE: Timestamp = Timestamp::constant(253_370_764_800, 0);
 /// Checks and stores a monitor whose webhook the guard lets through, with the key of this request sealed for its runs; its next slot comes by itself.
 ///
 /// # Errors
-/// `Faults` with every fault of the body, of its schedule and of the scan that its next slot would make; `InvalidState` at the bound of
-/// monitors; `IdempotencyMismatch`; `Database`.
+/// `Faults` with every fault of the body, of its schedule and of the scan that its next slot would make; `NotAccepted` for a caller
+/// whose key no marketplace has accepted yet; `InvalidState` at the bound of monitors; `IdempotencyMismatch`; `Database`.
 pub async fn create(
     desk: Desk<'_>,
     guard: Guard,
@@ -39,7 +41,7 @@ pub async fn create(
     let checked = checked(body.clone(), guard, desk.now).await?;
 
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
+    let tenant = find_accepted(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(NotAccepted::Required)?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
         return Ok(Answered { answer, replayed: true });
     }

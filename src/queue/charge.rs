@@ -3,10 +3,14 @@
 //! The gateway answers as if this were not here: a call is noted without waiting, in a line of bounded length, and told to the database by
 //! a task of its own. What finds the line full or the database away is dropped: the plan's headers say the same a little later. The
 //! caller's key is turned into fingerprints at once and goes no further. A caller without a lane is charged nothing.
+//!
+//! That the marketplace accepted the key is recorded in the same way (docs/decisions/0501).
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -15,8 +19,11 @@ use tokio_util::sync::CancellationToken;
 use super::lanes::{self, LaneNews};
 use super::retry::MOVE_TIMEOUT;
 use crate::contract::Api;
+use crate::ids::TenantId;
 use crate::search::fate::{self, LanePause};
 use crate::search::{CallerKey, Outcome, PlanQuota, Search};
+use crate::tenants::acceptance::shows_acceptance;
+use crate::tenants::store::acceptance;
 use crate::tenants::{self, Fingerprint, Keyring};
 use crate::upstream::Probe;
 
@@ -32,6 +39,8 @@ pub struct Spent {
     billed: u16,
     plan: PlanQuota,
     limited: Option<Duration>,
+    /// It showed that the marketplace knows the key.
+    accepted: bool,
 }
 
 impl Spent {
@@ -42,13 +51,15 @@ impl Spent {
             Some(LanePause::RateLimited(time)) => Some(time),
             _ => None,
         };
-        Self { api: search.endpoint().api(), billed: outcome.billed_requests, plan: outcome.plan, limited }
+        let accepted = outcome.http_status.is_some_and(shows_acceptance);
+        Self { api: search.endpoint().api(), billed: outcome.billed_requests, plan: outcome.plan, limited, accepted }
     }
 
     /// By a check of the key.
     #[must_use]
     pub fn by_probe(api: Api, probe: &Probe) -> Self {
-        Self { api, billed: probe.billed_requests, plan: probe.plan, limited: None }
+        let accepted = probe.verdict.as_ref().is_ok_and(|reason| reason.is_ok());
+        Self { api, billed: probe.billed_requests, plan: probe.plan, limited: None, accepted }
     }
 }
 
@@ -78,7 +89,7 @@ impl Charges {
 
     /// Notes a call of this caller; never waits and never fails.
     pub fn note(&self, key: &CallerKey, spent: Spent) {
-        if spent.billed == 0 && spent.plan == PlanQuota::default() {
+        if spent.billed == 0 && spent.plan == PlanQuota::default() && !spent.accepted {
             return;
         }
         // The place first: in a full line nothing is worked out.
@@ -107,12 +118,31 @@ async fn serve(pool: PgPool, mut noted: mpsc::Receiver<Noted>) {
     }
 }
 
+/// Records whose keys the marketplace accepted. A caller who never ordered anything becomes a tenant by it: what it orders next is not held
+/// back.
+async fn record_accepted(pool: &PgPool, batch: &[Noted], tenants: &HashMap<Fingerprint, TenantId>) -> sqlx::Result<()> {
+    let mut known = BTreeSet::new();
+    for noted in batch.iter().filter(|noted| noted.spent.accepted) {
+        match noted.prints.iter().find_map(|print| tenants.get(print)) {
+            Some(tenant) => _ = known.insert(*tenant),
+            None => acceptance::record_prints(pool, &noted.prints, Timestamp::now()).await?,
+        }
+    }
+    if known.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<_> = known.into_iter().collect();
+    acceptance::record_accepted(&mut *pool.acquire().await?, &known, Timestamp::now()).await?;
+    Ok(())
+}
+
 async fn tell(pool: &PgPool, batch: &[Noted]) -> sqlx::Result<()> {
     let prints: Vec<_> = batch.iter().flat_map(|noted| &noted.prints).collect();
     let tenants = tenants::store::find_all(pool, &prints).await?;
+    record_accepted(pool, batch, &tenants).await?;
     let news = batch.iter().filter_map(|noted| {
         let tenant = noted.prints.iter().find_map(|print| tenants.get(print))?;
-        let Spent { api, billed, plan, limited } = noted.spent;
+        let Spent { api, billed, plan, limited, .. } = noted.spent;
         Some(LaneNews { tenant: *tenant, api, answered: 0, charged: billed.into(), limited, plan })
     });
     let news = lanes::by_lane(news);

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::circuit::Reporter;
 use super::finished::Finished;
-use super::record::{Handed, one_of_each_item, tell_lanes, transact};
+use super::record::{Handed, Recorded, expand_scans, one_of_each_item, tell_lanes, transact};
 use super::retry::{Failed, MOVE_TIMEOUT, Until, retry};
 use super::spool::{Chunk, Spool, entry};
 use super::store::UnknownCall;
@@ -109,7 +109,8 @@ impl Keeper {
             let begun_at = Instant::now();
             let calls: Vec<_> = batch.iter().map(|handed| &handed.finished).collect();
             match retry("record", &until, || transact(&self.pool, &calls)).await {
-                Ok(unknown) => {
+                Ok(Recorded { unknown, accepted }) => {
+                    expand_scans(&self.pool, accepted, &self.wake);
                     measure::batch("record", calls.len(), begun_at.elapsed());
                     for finished in &calls {
                         measure::items_ended(finished.end(), 1);
@@ -294,7 +295,8 @@ impl Keeper {
                 }
                 Ok(())
             }
-            Ok(unknown) => {
+            // The sweep expands the scans of who is accepted now.
+            Ok(Recorded { unknown, accepted: _ }) => {
                 tell_lanes(&self.pool, &finished, &self.wake).await;
                 for call in unknown {
                     if let Some((finished, payload)) = calls.iter().find(|(finished, _)| finished.call.item_id == call.item) {

@@ -3,11 +3,12 @@
 //! One commit for each answer would be a fifth as fast, and would keep the disk busy for nothing (store.md, "Figures to hold"). Not here:
 //! what is done while the database is away (`keep`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
@@ -22,6 +23,9 @@ use crate::db;
 use crate::history::{self, Observation};
 use crate::ids::{ItemId, TenantId};
 use crate::measure;
+use crate::scans::expand;
+use crate::tenants::acceptance;
+use crate::tenants::store::acceptance as directory;
 
 /// The most calls in one transaction.
 const LARGEST_BATCH: usize = 100;
@@ -120,9 +124,18 @@ pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> V
     batches
 }
 
+/// What a transaction found beside what it stored.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    /// Calls of which nothing is on record.
+    pub(super) unknown: Vec<UnknownCall>,
+    /// Callers that a marketplace accepted for the first time.
+    pub(super) accepted: Vec<TenantId>,
+}
+
 /// Stores calls of different items in one transaction. Stored again, what is on record is left as it is. A month without a partition
-/// gets one: an answer may have waited in a spool for longer than anybody thought of. Gives the calls of which nothing is known.
-pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Vec<UnknownCall>> {
+/// gets one: an answer may have waited in a spool for longer than anybody thought of.
+pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded> {
     match store_all(pool, calls).await {
         Err(error) if lacks_partition(&error) => {
             for finished in calls {
@@ -140,7 +153,7 @@ fn lacks_partition(error: &sqlx::Error) -> bool {
     error.is_some_and(|error| error.code().is_some_and(|code| code == "23514") && error.constraint().is_none())
 }
 
-async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Vec<UnknownCall>> {
+async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded> {
     let mut tx = db::begin(pool).await?;
     let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
     let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now()).await?.into_iter().collect();
@@ -188,8 +201,39 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Vec<Unkno
         |(finished, number): &(&&Finished, i32)| Some(Observation { number: *number, ..finished.observation.clone()? });
     let observations: Vec<_> = fresh.iter().filter_map(observation).collect();
     history::record(&mut tx, &observations).await?;
+    let accepted = record_acceptance(&mut tx, calls).await?;
     tx.commit().await?;
-    Ok(unknown)
+    Ok(Recorded { unknown, accepted })
+}
+
+/// What the answers say of their callers' keys. Gives the callers that were not accepted before.
+async fn record_acceptance(conn: &mut PgConnection, calls: &[&Finished]) -> sqlx::Result<Vec<TenantId>> {
+    let of = |shows: fn(u16) -> bool| {
+        let shown = calls.iter().filter(|finished| finished.call.http_status.is_some_and(shows));
+        shown.map(|finished| TenantId::from(finished.call.tenant_id)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    let (accepted, refused) = (of(acceptance::shows_acceptance), of(acceptance::shows_refusal));
+    let now = Timestamp::now();
+    let accepted = if accepted.is_empty() { accepted } else { directory::record_accepted(conn, &accepted, now).await? };
+    if !refused.is_empty() {
+        directory::record_refused(conn, &refused, now).await?;
+    }
+    Ok(accepted)
+}
+
+/// Stores the rest of the scans of callers that are accepted now, in a task of its own: other answers do not wait for it. What it cannot
+/// do the sweep does.
+pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<Notify>) {
+    if accepted.is_empty() {
+        return;
+    }
+    let (pool, wake) = (pool.clone(), Arc::clone(wake));
+    tokio::spawn(async move {
+        match expand::expand_due(&pool, Some(&accepted), Timestamp::now()).await {
+            Ok(_) => wake.notify_one(),
+            Err(error) => tracing::debug!(%error, "scans of accepted callers were not expanded; the sweep does it"),
+        }
+    });
 }
 
 /// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a

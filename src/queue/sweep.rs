@@ -1,5 +1,5 @@
-//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, and upkeep. Any
-//! process, one at a time.
+//! What nobody else does: giving up what dead processes held, waking retries that are due, beginning second phases, storing the rest of
+//! scans whose callers were accepted, and upkeep. Any process, one at a time.
 //!
 //! Each step stands by itself, and so does each lane: one that fails, or whose locks somebody holds, is left to the next sweep, and the
 //! others go on. Every sweep is bounded; what is left waits for the next.
@@ -18,7 +18,7 @@ use super::store::{self, BusyLanes};
 use super::upkeep;
 use crate::db;
 use crate::db::clock::DatabaseTime;
-use crate::scans::two_phase;
+use crate::scans::{expand, two_phase};
 
 /// How often retries that are due are looked for.
 const TICK: Duration = Duration::from_secs(1);
@@ -89,6 +89,7 @@ impl Sweep {
         }
         said("retries", self.release_retries(now).await);
         said("second phases", two_phase::begin_due(&self.pool, now).await.map(drop));
+        said("scans of accepted callers", expand::expand_due(&self.pool, None, now).await.map(drop));
         if is_due(self.last_count, COUNT) {
             said("statistics", self.analyse_grown().await);
             self.last_count = Some(Instant::now());

@@ -29,6 +29,8 @@ const ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(48);
 const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most rows of events of one transaction: some tenths of a second.
 const EVENTS_PASS: i64 = 50_000;
+/// The most callers that one pass removes: what is left of each is a scan of a few items.
+const TENANTS_PASS: i64 = 200;
 /// How long the row of a dead process is kept, for whoever wants to know what happened.
 const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
@@ -41,6 +43,7 @@ pub(super) async fn pass(pool: &PgPool, now: Timestamp) -> bool {
         ("rows of dead workers", while_full(pool, PASS, now, drop_workers).boxed()),
         ("events", while_full(pool, EVENTS_PASS, now, drop_events).boxed()),
         ("ended scans", while_full(pool, PASS, now, end_scans).boxed()),
+        ("callers that were never accepted", remove_callers(pool, now).boxed()),
     ];
     let mut is_done = true;
     for (step, doing) in steps {
@@ -50,6 +53,15 @@ pub(super) async fn pass(pool: &PgPool, now: Timestamp) -> bool {
         }
     }
     is_done
+}
+
+/// Removes callers that no marketplace accepted, each in a transaction of its own.
+async fn remove_callers(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> {
+    let removed = tenants::store::acceptance::remove_left(pool, TENANTS_PASS, now).await?;
+    if removed > 0 {
+        tracing::info!(removed, "callers that no marketplace accepted were removed");
+    }
+    Ok(i64::try_from(removed).is_ok_and(|removed| removed < TENANTS_PASS))
 }
 
 /// One transaction of a step; how many rows it took.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
+//!  expand ─► the rest of a scan whose caller the marketplace had not accepted yet
 //!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
 //!  preview ─► what a submit would make, without making it
 //!  single ─► a synchronous search as a scan of one item, and what came of it
@@ -16,6 +17,7 @@ pub mod cancel;
 pub(crate) mod cells;
 pub mod compare;
 pub mod control;
+pub mod expand;
 pub mod grid;
 mod idempotency;
 pub mod plan;
@@ -37,6 +39,7 @@ use crate::config::PaceConfig;
 use crate::contract::{Api, Faults};
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
+use crate::tenants::acceptance::NotAccepted;
 
 pub use idempotency::IdempotencyKey;
 pub(crate) use idempotency::Post;
@@ -109,6 +112,9 @@ pub enum ScanError {
     /// This process works out as many orders as it can.
     #[error("this service has too many orders to work out; nothing was stored. Wait as Retry-After says")]
     Busy,
+    /// The marketplace has not accepted the caller's key yet.
+    #[error(transparent)]
+    NotAccepted(#[from] NotAccepted),
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),

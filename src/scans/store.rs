@@ -1,26 +1,29 @@
 //! What orders write: scans, items, lanes' first rows, answers to repeated POSTs.
 
-use jiff::Timestamp;
+use std::ops::Range;
+
+use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::{Date, ToSqlx as _};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::per_minute;
 use super::plan::Plan;
 use super::single::AS_WRITTEN;
 use super::submit::stride;
+use super::{expand, per_minute};
 use crate::config::PaceConfig;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
 use crate::contract::{Api, FieldValue as _};
 use crate::ids::{GrantId, ItemId, MonitorId, ScanId, TenantId};
+use crate::tenants::acceptance::Probation;
 
 /// How much of a caller's is underway.
 pub(super) struct Load {
     pub(super) live_scans: i64,
     /// Items of live scans that have not ended.
     pub(super) open_items: i64,
-    /// The marketplace has accepted the caller's key once at least.
+    /// The marketplace has accepted the caller's key.
     pub(super) accepted: bool,
 }
 
@@ -36,13 +39,47 @@ pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
         Load,
         r#"select count(*) as "live_scans!",
                   coalesce(sum(total - ok - empty - partial - degraded - failed - cancelled), 0)::bigint as "open_items!",
-                  -- Any answer but a refusal of the key.
-                  exists (select from attempts a where a.tenant_id = $1 and a.http_status not in (401, 403)) as "accepted!"
+                  exists (select from tenants t where t.tenant_id = $1 and t.accepted_at is not null) as "accepted!"
            from scans where tenant_id = $1 and finished_at is null"#,
         tenant.uuid(),
     )
     .fetch_one(conn)
     .await
+}
+
+/// What decides over an order for this lane of a caller that is not accepted yet, and may be no tenant yet.
+pub(super) async fn probation(
+    conn: &mut PgConnection,
+    tenant: Option<TenantId>,
+    api: Api,
+    now: Timestamp,
+) -> sqlx::Result<Probation> {
+    let minute_ago = now - SignedDuration::from_mins(1);
+    let row = sqlx::query!(
+        r#"select (select count(*) from tenants o where o.accepted_at is null and o.tenant_id is distinct from $1) as "others!",
+                  (select count(*) from tenants o where o.accepted_at is null and o.tenant_id is distinct from $1 and o.created_at > $3) as "new_others!",
+                  (select count(*) from scans s where s.tenant_id = $1) as "scans!",
+                  exists (select from scans s where s.tenant_id = $1 and s.finished_at is null) as "is_live!",
+                  (select s.status in ('completed', 'incomplete') from scans s
+                   where s.tenant_id = $1 order by s.scan_id desc limit 1) as ended_by_itself,
+                  (select l.pause_reason from lanes l
+                   where l.tenant_id = $1 and l.api = $2 and l.pause_reason in ('key_rejected', 'not_subscribed')) as refusal,
+                  (select t.ordered_at from tenants t where t.tenant_id = $1) as "ordered_at: jiff_sqlx::Timestamp""#,
+        tenant.map(TenantId::uuid),
+        api.as_str(),
+        minute_ago.to_sqlx() as _,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(Probation {
+        others: row.others,
+        new_others: row.new_others,
+        scans: row.scans,
+        is_live: row.is_live,
+        ended_by_itself: row.ended_by_itself.unwrap_or(false),
+        ordered_at: row.ordered_at.map(jiff_sqlx::Timestamp::to_jiff),
+        refusal: row.refusal,
+    })
 }
 
 /// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
@@ -132,35 +169,41 @@ pub(super) async fn insert_scan(
     Ok(())
 }
 
-/// All items in one statement, their turns from `start` on: near the lane's virtual time, so that a short scan does not wait behind a long
-/// one of the same caller.
+/// The items of these positions in one statement, held where their scan is paused; their turns from the lane's virtual time on, so that a
+/// short scan does not wait behind a long one of the same caller.
 pub(super) async fn insert_items(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
     plan: &Plan,
-    start: i64,
+    positions: Range<usize>,
+    turns: &Turns,
 ) -> sqlx::Result<()> {
-    let ids: Vec<_> = plan.items.iter().map(|_| ItemId::new().uuid()).collect();
-    let bodies: Vec<_> = plan.items.iter().map(|item| Value::Object(item.to_body())).collect();
-    let dates: Vec<Option<Date>> = plan.items.iter().map(|item| item.first_date().map(|date| date.to_sqlx())).collect();
+    let items = &plan.items[positions.clone()];
+    let ids: Vec<_> = items.iter().map(|_| ItemId::new().uuid()).collect();
+    let bodies: Vec<_> = items.iter().map(|item| Value::Object(item.to_body())).collect();
+    let dates: Vec<Option<Date>> = items.iter().map(|item| item.first_date().map(|date| date.to_sqlx())).collect();
     let is_deferred = |position| plan.two_phase.is_some_and(|phases| !phases.is_coarse(position));
-    let deferred: Vec<_> = (0..plan.items.len()).map(is_deferred).collect();
+    let first = i64::try_from(positions.start).unwrap_or(i64::MAX);
+    let deferred: Vec<_> = positions.map(is_deferred).collect();
     sqlx::query!(
         "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, state, turn)
-         select $1, x.item_id, $2, $3, x.place - 1, x.body, x.first_date, case when x.deferred then 'deferred' else 'pending' end,
+         select $1, x.item_id, $2, $3, $10::bigint + x.place - 1, x.body, x.first_date,
+                case when x.deferred then 'deferred' when s.status = 'paused' then 'held' else 'pending' end,
                 $4 + (x.place - 1) * $5
-         from unnest($6::uuid[], $7::jsonb[], $8::date[], $9::boolean[]) with ordinality
-              as x (item_id, body, first_date, deferred, place)",
+         from scans s cross join unnest($6::uuid[], $7::jsonb[], $8::date[], $9::boolean[]) with ordinality
+              as x (item_id, body, first_date, deferred, place)
+         where s.tenant_id = $1 and s.scan_id = $2",
         tenant.uuid(),
         scan.uuid(),
         plan.order.endpoint.get().api().as_str(),
-        start,
-        stride(plan.order.priority_or_default()),
+        turns.start,
+        turns.stride,
         &ids,
         &bodies,
         &dates as _,
         &deferred,
+        first,
     )
     .execute(conn)
     .await?;
@@ -302,6 +345,7 @@ pub(super) async fn cancel_scan(conn: &mut PgConnection, tenant: TenantId, id: S
     .execute(&mut *conn)
     .await?
     .rows_affected();
+    let ended = ended + expand::forget(&mut *conn, tenant, id).await?;
     sqlx::query!(
         "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, $4, 0)",
         now.to_sqlx() as _,

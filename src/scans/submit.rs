@@ -12,9 +12,10 @@ use tokio::time::timeout;
 
 use super::idempotency::{IdempotencyKey, Post};
 use super::plan::{Plan, earliest_today, plan};
-use super::{Answered, Desk, ScanError, read, store, two_phase};
+use super::{Answered, Desk, ScanError, expand, read, store, two_phase};
 use crate::config::PaceConfig;
-use crate::contract::scans::{Priority, Scan};
+use crate::contract::FieldValue as _;
+use crate::contract::scans::{Priority, Scan, ScanEndpoint};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
@@ -58,6 +59,10 @@ pub async fn submit(
     if let Some(answer) = post.repeated(desk).await? {
         return Ok(Answered { answer, replayed: true });
     }
+    if let Err(refused) = refuse_early(desk, body).await {
+        // An equal order may have been taken since the first look.
+        return post.repeated(desk).await?.map(|answer| Answered { answer, replayed: true }).ok_or(refused);
+    }
     let plan = planned(body.clone(), desk.now).await?;
 
     let mut tx = db::begin(desk.pool).await?;
@@ -71,7 +76,22 @@ pub async fn submit(
     Ok(Answered { answer, replayed: false })
 }
 
-/// Stores a plan in the transaction that found its caller and holds it: the sealed key, the lane, the scan, its items.
+/// Refuses a caller that is not accepted yet before its order is planned: planning is what costs. Whoever passes is checked again in the
+/// transaction.
+async fn refuse_early(desk: Desk<'_>, body: &Map<String, Value>) -> Result<(), ScanError> {
+    let Some(Ok(endpoint)) = body.get("endpoint").map(ScanEndpoint::read) else { return Ok(()) };
+    let (mut conn, tenant) = tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
+    if let Some(tenant) = tenant
+        && tenants::store::acceptance::is_accepted(&mut *conn, tenant).await?
+    {
+        return Ok(());
+    }
+    let probation = store::probation(&mut conn, tenant, endpoint.get().api(), desk.now).await?;
+    Ok(probation.check(0, desk.now)?)
+}
+
+/// Stores a plan in the transaction that found its caller and holds it: the sealed key, the lane, the scan, its items. Of a caller that is
+/// not accepted yet only the first item is stored (`expand`).
 pub(crate) async fn place(
     conn: &mut sqlx::PgConnection,
     desk: Desk<'_>,
@@ -81,19 +101,37 @@ pub(crate) async fn place(
     monitor: Option<MonitorId>,
 ) -> Result<Scan, ScanError> {
     store::lock_orders(conn, tenant).await?;
-    refuse_too_much(&store::load(conn, tenant).await?, plan.items.len())?;
+    let load = store::load(conn, tenant).await?;
+    refuse_too_much(&load, plan.items.len())?;
+    let api = plan.order.endpoint.get().api();
+    if !load.accepted {
+        store::probation(conn, Some(tenant), api, desk.now).await?.check(order_bytes(plan), desk.now)?;
+        tenants::store::acceptance::record_order(conn, tenant, desk.now).await?;
+    }
 
     let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: held_until(desk.now) };
     tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
     let start = store::start_turns(conn, tenant, plan, pace).await?;
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, desk.now).await?;
-    store::insert_items(conn, tenant, id, plan, start).await?;
+    let kept = if load.accepted { plan.items.len() } else { 1 };
+    let turns = store::Turns { start, stride: stride(plan.order.priority_or_default()) };
+    store::insert_items(conn, tenant, id, plan, 0..kept, &turns).await?;
+    if kept < plan.items.len() {
+        let strategy = plan.order.strategy.as_ref().map(|strategy| strategy.to_value());
+        expand::insert(conn, tenant, id, strategy.as_ref()).await?;
+    }
     if let Some(phases) = &plan.two_phase {
         let deferred = (0..plan.items.len()).filter(|position| !phases.is_coarse(*position)).count();
         two_phase::store::insert(conn, tenant, id, phases, deferred).await?;
     }
     stored(conn, tenant, id).await
+}
+
+/// How long what is kept of an order is, as JSON.
+pub(super) fn order_bytes(plan: &Plan) -> usize {
+    let length = |value: serde_json::Value| value.to_string().len();
+    length(plan.order.request.to_value()) + plan.order.sweep.as_ref().map_or(0, |sweep| length(sweep.to_value()))
 }
 
 /// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for, and no more at a time than
@@ -133,9 +171,6 @@ fn refuse_too_much(load: &store::Load, items: usize) -> Result<(), ScanError> {
 
 /// Which bound of a caller's a scan of so many items would meet now.
 pub(super) fn too_much(load: &store::Load, items: usize) -> Option<String> {
-    if !load.accepted && load.live_scans > 0 {
-        return Some("one scan at a time until the marketplace has accepted the key once: wait for the first answer of the scan that is underway".into());
-    }
     if load.live_scans >= MAX_LIVE_SCANS {
         return Some(format!(
             "{} scans are underway, and a caller may have {MAX_LIVE_SCANS}: wait until one ends",

@@ -188,6 +188,7 @@ async fn each_warning_where_it_is_due_and_only_there() {
 #[tokio::test]
 async fn a_long_scan_and_a_full_house_are_told() {
     let office = Office::open().await;
+    crate::support::db::strangers(office.db.pool()).await;
     office.order(&fares(1)).await;
     sqlx::query("update lanes set emission = interval '1 minute'").execute(office.db.pool()).await.unwrap();
     let mut body = next_days(300);

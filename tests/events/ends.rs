@@ -69,6 +69,7 @@ async fn an_outage_of_the_database_ends_no_stream_and_begins_none() {
     let config = farescan::config::DatabaseConfig { url: Some(server.url().into()), ..Default::default() };
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
+    crate::support::db::accept_at_once(database.pool()).await;
     let app = quick().orders(database.pool().clone(), database.connect_options().clone()).start().await;
     let id = app.post("/v1/scans", &fares(1)).await.json()["id"].as_str().unwrap().to_owned();
     let mut events = Events::open(&app, &id, None).await;

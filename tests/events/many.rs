@@ -51,6 +51,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
     let config = DatabaseConfig { url: Some(server.url().into()), ..DatabaseConfig::default() };
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
+    crate::support::db::accept_at_once(database.pool()).await;
     let logged = database.connect_options().clone().options([("log_statement", "all")]);
     let pool =
         PgPoolOptions::new().max_connections(10).acquire_timeout(Duration::from_secs(60)).connect_lazy_with(logged.clone());

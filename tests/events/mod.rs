@@ -1,6 +1,6 @@
 //! The events of scans, over real HTTP: seen live, resumed anywhere, by many at once.
 
-mod client;
+pub mod client;
 mod ends;
 mod live;
 mod many;

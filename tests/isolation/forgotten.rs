@@ -43,6 +43,22 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "scans",
         "the sweep: bound to the strategy's tenant",
     ),
+    (
+        "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
+        "unexpanded_scans",
+        "the sweep: bound to the strategy's tenant",
+    ),
+    (
+        "select u.tenant_id, u.scan_id, u.strategy",
+        "unexpanded_scans",
+        "finds scans that are to be expanded, of callers just accepted or of all; each is expanded by itself",
+    ),
+    ("select u.tenant_id, u.scan_id, u.strategy", "scans", "bound to the unexpanded scan's tenant"),
+    (
+        "select (select count(*) from tenants o where o.accepted_at is null",
+        "tenants",
+        "how many callers no marketplace has accepted yet",
+    ),
     ("delete from idempotency_keys where ctid = any", "idempotency_keys", "upkeep: what is too old, whoever's"),
     (
         "select from (select tenant_id, scan_id from scans",

@@ -7,7 +7,7 @@ mod compose;
 mod connections;
 mod limits;
 mod marketplace;
-mod process;
+pub mod process;
 mod rewrap;
 mod stack;
 mod transactions;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::office::{Comes, Office, day, fares};
 use crate::support::app::{KEY, TestApp, ring};
-use crate::support::db::{PrivatePg, TestDb};
+use crate::support::db::{PrivatePg, TestDb, accept_at_once};
 use crate::support::reply::Reply;
 
 #[tokio::test]
@@ -165,19 +165,6 @@ async fn ten_thousand_items_are_one_scan() {
 }
 
 #[tokio::test]
-async fn one_scan_until_the_marketplace_has_accepted_the_key_once() {
-    let office = Office::open().await;
-    office.order(&fares(3)).await;
-    let second = office.app.post("/v1/scans", &fares(1)).await;
-    assert_eq!((second.kind(), second.header("retry-after")), ("429 too_many_requests".to_owned(), "60"));
-    assert!(second.message().starts_with("one scan at a time"), "{}", second.message());
-    let claims = office.claim().await;
-    office.begin(&claims[0]).await;
-    office.end(&claims[0], Comes::Empty).await;
-    office.order(&fares(1)).await;
-}
-
-#[tokio::test]
 async fn live_scans_and_open_items_of_a_caller_are_bounded() {
     let office = Office::open().await;
     office.done(&fares(1), |_| Comes::Empty).await;
@@ -230,6 +217,7 @@ async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
     let config = farescan::config::DatabaseConfig { url: Some(server.url().into()), ..Default::default() };
     let database = farescan::db::Database::open(&config).await.unwrap();
     farescan::db::migrate(database.pool()).await.unwrap();
+    accept_at_once(database.pool()).await;
     let app = TestApp::builder().orders(database.pool().clone(), database.connect_options().clone()).start().await;
     let id = app.post("/v1/scans", &fares(1)).await.json()["id"].as_str().unwrap().to_owned();
 

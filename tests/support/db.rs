@@ -256,10 +256,28 @@ async fn make_template(admin: &PgConnectOptions, connection: &mut PgConnection, 
         execute(connection, &format!("create database {draft}")).await.unwrap();
         let pool = PgPoolOptions::new().connect_with(admin.clone().database(&draft)).await.unwrap();
         db::migrate(&pool).await.expect("the migrations run");
+        accept_at_once(&pool).await;
         pool.close().await;
         execute(connection, &format!("alter database {draft} rename to {template}")).await.unwrap();
     }
     execute(connection, "select pg_advisory_unlock(hashtext('farescan test template'))").await.unwrap();
+}
+
+/// The scripted marketplace accepts any key: here its callers are accepted from the start, so that a test can order what it is about at
+/// once. What a caller may do who is not accepted yet is tested without this: [`strangers`].
+pub async fn accept_at_once(pool: &PgPool) {
+    for statement in [
+        "create or replace function accept_at_once() returns trigger language plpgsql as $$
+         begin new.accepted_at := new.created_at; return new; end $$",
+        "create or replace trigger accept_at_once before insert on tenants for each row execute function accept_at_once()",
+    ] {
+        sqlx::query(statement).execute(pool).await.unwrap();
+    }
+}
+
+/// From here on callers are strangers until the marketplace accepts them, as they are in production.
+pub async fn strangers(pool: &PgPool) {
+    sqlx::query("drop trigger accept_at_once on tenants").execute(pool).await.unwrap();
 }
 
 fn migrations_digest() -> String {

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::PATIENCE;
-use crate::support::db::TestDb;
+use crate::support::db::{TestDb, accept_at_once};
 use crate::support::upstream::Upstream;
 
 /// The key of the stage's caller.
@@ -105,6 +105,7 @@ impl Stage {
         let config = DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() };
         let database = Database::open(&config).await.unwrap();
         db::migrate(database.pool()).await.unwrap();
+        accept_at_once(database.pool()).await;
         Self::in_place(Place::Own(url.to_owned(), Box::new(database))).await
     }
 

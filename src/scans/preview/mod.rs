@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 
 use super::plan::{Plan, earliest_today};
 use super::store as scans_store;
-use super::submit::{planned, too_much};
+use super::submit::{order_bytes, planned, too_much};
 use super::{Desk, ScanError, per_minute, seconds_at};
 use crate::config::PaceConfig;
 use crate::contract::scans::{MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview};
@@ -52,7 +52,12 @@ pub async fn preview(desk: Desk<'_>, pace: &PaceConfig, body: &Map<String, Value
     let mut refusal = None;
     if let Some(tenant) = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await? {
         lane = store::lane(&mut tx, tenant, api, desk.now).await?.unwrap_or(lane);
-        refusal = too_much(&scans_store::load(&mut tx, tenant).await?, plan.items.len());
+        let load = scans_store::load(&mut tx, tenant).await?;
+        refusal = too_much(&load, plan.items.len());
+        if refusal.is_none() && !load.accepted {
+            let probation = scans_store::probation(&mut tx, Some(tenant), api, desk.now).await?;
+            refusal = probation.check(order_bytes(&plan), desk.now).err().map(|refused| refused.to_string());
+        }
     }
     tx.rollback().await?;
     Ok(shown(&plan, &lane, refusal, desk.now))

@@ -54,7 +54,8 @@ pub(super) async fn due(pool: &PgPool, after: Option<(TenantId, ScanId)>, limit:
          where t.skipped is null and t.deferred > 0 and (t.tenant_id, t.scan_id) > ($2, $3)
            and (s.finished_at is not null
                 or s.status in ('queued', 'running')
-                   and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
+                   and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled
+                   and not exists (select from unexpanded_scans u where u.tenant_id = t.tenant_id and u.scan_id = t.scan_id))
          order by t.tenant_id, t.scan_id limit $1",
         limit,
         tenant,

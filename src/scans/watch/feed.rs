@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::look::Look;
-use crate::contract::scans::Scan;
+use crate::contract::scans::{Scan, ScanStatus};
 use crate::scans::read::{Changes, MOST_EVENTS};
 
 /// The most events that are kept for clients that are slow, beside the last look.
@@ -120,6 +120,11 @@ impl Feed {
     /// The scan has ended, its last call is recorded, and all its events are here.
     pub(super) fn is_finished(&self) -> bool {
         !self.is_behind() && self.now.as_ref().is_some_and(|now| now.scan.finished_at.is_some())
+    }
+
+    /// The scan is paused.
+    pub(super) fn is_paused(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.scan.status == ScanStatus::Paused)
     }
 
     /// The scan runs, and the place is none that this process has not seen yet.

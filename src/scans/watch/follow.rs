@@ -1,7 +1,7 @@
 //! One client's stream of events.
 
 use bytes::Bytes;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::cursor::{Cursor, Step};
 use super::look::Look;
@@ -13,11 +13,13 @@ use super::readers::Seat;
 pub struct Follower {
     seat: Seat,
     cursor: Cursor,
+    /// Since when its scan is paused, where the stream must not outlast that for long.
+    paused_since: Option<Instant>,
 }
 
 impl Follower {
     pub(super) fn new(seat: Seat, cursor: Cursor) -> Self {
-        Self { seat, cursor }
+        Self { seat, cursor, paused_since: None }
     }
 
     /// The next events, as text; `None`: the stream ends, because the scan has ended or is deleted, or the process goes down. Dropped
@@ -28,7 +30,7 @@ impl Follower {
             match step {
                 Step::Send(text) => return Some(text),
                 Step::End => return None,
-                Step::Wait => self.seat.changed().await?,
+                Step::Wait => self.changed().await?,
                 Step::Read(place) => {
                     let stop = self.seat.stop();
                     match stop.run_until_cancelled(self.read(place)).await? {
@@ -39,6 +41,17 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Returns when there may be something new; `None`: the stream ends.
+    async fn changed(&mut self) -> Option<()> {
+        let Some(lasts) = self.seat.paused_stream() else { return self.seat.changed().await };
+        if !self.seat.feed().is_paused() {
+            self.paused_since = None;
+            return self.seat.changed().await;
+        }
+        let since = *self.paused_since.get_or_insert_with(Instant::now);
+        timeout_at(since + lasts, self.seat.changed()).await.ok()?
     }
 
     /// Reads what this client missed.

@@ -31,6 +31,7 @@ use self::readers::Readers;
 use super::read;
 use crate::contract::scans::{EventId, Scan};
 use crate::ids::{ScanId, TenantId};
+use crate::tenants::store::acceptance;
 
 pub use self::follow::Follower;
 
@@ -52,8 +53,12 @@ pub struct WatchSettings {
     pub comments: Duration,
     /// The most clients of this process that watch at once.
     pub clients: usize,
-    /// The most of one caller.
+    /// The most of one caller; and never more than a quarter of what the others leave, beyond the few that everybody may have.
     pub clients_of_one: usize,
+    /// The most of a caller whose key no marketplace has accepted yet; all such callers together have a quarter of all.
+    pub clients_before_acceptance: usize,
+    /// How long a stream of such a caller lasts while its scan is paused.
+    pub paused_stream: Duration,
 }
 
 impl Default for WatchSettings {
@@ -66,6 +71,8 @@ impl Default for WatchSettings {
             comments: Duration::from_secs(15),
             clients: 4_000,
             clients_of_one: 1_000,
+            clients_before_acceptance: 5,
+            paused_stream: Duration::from_secs(60),
         }
     }
 }
@@ -131,7 +138,7 @@ impl Watch {
         }
         let since = Instant::now();
         let deadline = since + wait.min(MAX_WAIT);
-        let mut seat = self.readers.sit(tenant, id, None)?;
+        let mut seat = self.readers.sit(tenant, id, None, self.is_accepted(tenant).await?)?;
         seat.knows(|feed| feed.is_fresh(since)).await?;
         let ended = seat.until(Feed::is_finished);
         match timeout_at(deadline, ended).await {
@@ -142,6 +149,18 @@ impl Watch {
         seat.scan()
     }
 
+    /// Whether a marketplace has accepted the caller's key. It is never taken back, so who is accepted is asked for once.
+    async fn is_accepted(&self, tenant: TenantId) -> Result<bool, WatchError> {
+        if self.readers.knows_accepted(tenant) {
+            return Ok(true);
+        }
+        let accepted = acceptance::is_accepted(&self.pool, tenant).await.map_err(Arc::new)?;
+        if accepted {
+            self.readers.remember_accepted(tenant);
+        }
+        Ok(accepted)
+    }
+
     /// The events of a scan after one of them, or from now on: the stream begins with the scan as it is then. `None`: the scan has ended,
     /// and the client has seen its last event.
     ///
@@ -150,7 +169,7 @@ impl Watch {
     pub async fn follow(&self, tenant: TenantId, id: ScanId, after: Option<EventId>) -> Result<Option<Follower>, WatchError> {
         let since = Instant::now();
         let after = after.map(EventId::get);
-        let mut seat = self.readers.sit(tenant, id, after)?;
+        let mut seat = self.readers.sit(tenant, id, after, self.is_accepted(tenant).await?)?;
         // What another process told may be ahead of what this one has seen, and an ended scan may have been retried.
         seat.knows(|feed| feed.is_fresh(since) || feed.runs_beyond(after)).await?;
         Ok(seat.cursor(after).map(|cursor| Follower::new(seat, cursor)))

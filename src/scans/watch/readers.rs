@@ -1,6 +1,6 @@
 //! The readers of this process: one for each scan that somebody watches, and the clients' seats before them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +21,10 @@ use crate::scans::read::{self, Changes};
 /// How long after a look that brought something there may be changes that were not told: twice the time in which the tables tell once, for
 /// transactions that take a while to commit.
 const UNTOLD: Duration = Duration::from_secs(1);
+/// The most callers that are remembered as accepted.
+const REMEMBERED: usize = 100_000;
+/// Which part of the free seats one caller may have, and which part of all those that are not accepted yet.
+const SHARE: usize = 4;
 /// Looks at the same time: watching must not take the pool's connections from the rest of the service.
 const LOOKS_AT_ONCE: usize = 4;
 
@@ -40,6 +44,10 @@ struct Open {
     readers: BTreeMap<(ScanId, TenantId), Reader>,
     seats: usize,
     seats_of: HashMap<TenantId, usize>,
+    /// Of the seats those of callers that are not accepted yet.
+    seats_before_acceptance: usize,
+    /// Callers that are known as accepted.
+    accepted: HashSet<TenantId>,
 }
 
 #[derive(Debug)]
@@ -81,16 +89,18 @@ impl Readers {
     ///
     /// # Errors
     /// `TooMany`, `Full`.
-    pub(super) fn sit(self: &Arc<Self>, tenant: TenantId, id: ScanId, after: Option<u64>) -> Result<Seat, WatchError> {
+    pub(super) fn sit(
+        self: &Arc<Self>,
+        tenant: TenantId,
+        id: ScanId,
+        after: Option<u64>,
+        is_accepted: bool,
+    ) -> Result<Seat, WatchError> {
         let mut open = self.open();
-        if open.seats >= self.settings.clients {
-            return Err(WatchError::Full);
-        }
+        open.admit(tenant, is_accepted, &self.settings)?;
         let taken = open.seats_of.get(&tenant).copied().unwrap_or_default();
-        if taken >= self.settings.clients_of_one {
-            return Err(WatchError::TooMany(taken));
-        }
         open.seats += 1;
+        open.seats_before_acceptance += usize::from(!is_accepted);
         open.seats_of.insert(tenant, taken + 1);
         let key = (id, tenant);
         let (mut reader, is_first) = match open.readers.remove(&key) {
@@ -101,7 +111,7 @@ impl Readers {
         reader.seats += 1;
         let (feed, nudge) = (reader.feed.clone(), Arc::clone(&reader.nudge));
         open.readers.insert(key, reader);
-        Ok(Seat { readers: Arc::clone(self), key, feed, nudge, is_first })
+        Ok(Seat { readers: Arc::clone(self), key, feed, nudge, is_first, is_accepted })
     }
 
     fn begin(self: &Arc<Self>, tenant: TenantId, id: ScanId, after: Option<u64>) -> Reader {
@@ -154,9 +164,10 @@ impl Readers {
         read::changes(&self.pool, tenant, id, after).await
     }
 
-    fn leave(&self, key: (ScanId, TenantId)) {
+    fn leave(&self, key: (ScanId, TenantId), is_accepted: bool) {
         let mut open = self.open();
         open.seats -= 1;
+        open.seats_before_acceptance -= usize::from(!is_accepted);
         if let Some(reader) = open.readers.get_mut(&key) {
             reader.seats -= 1;
             if reader.seats == 0 {
@@ -171,8 +182,40 @@ impl Readers {
         }
     }
 
+    pub(super) fn knows_accepted(&self, tenant: TenantId) -> bool {
+        self.open().accepted.contains(&tenant)
+    }
+
+    pub(super) fn remember_accepted(&self, tenant: TenantId) {
+        let mut open = self.open();
+        if open.accepted.len() >= REMEMBERED {
+            open.accepted.clear();
+        }
+        open.accepted.insert(tenant);
+    }
+
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Whether a further client of this caller may watch.
+    fn admit(&self, tenant: TenantId, is_accepted: bool, settings: &WatchSettings) -> Result<(), WatchError> {
+        if self.seats >= settings.clients {
+            return Err(WatchError::Full);
+        }
+        let taken = self.seats_of.get(&tenant).copied().unwrap_or_default();
+        let share = settings.clients.saturating_sub(self.seats - taken) / SHARE;
+        let own = if is_accepted { share.max(settings.clients_before_acceptance) } else { settings.clients_before_acceptance };
+        let most = settings.clients_of_one.min(own);
+        if taken >= most {
+            return Err(WatchError::TooMany(taken));
+        }
+        if !is_accepted && self.seats_before_acceptance >= (settings.clients / SHARE).max(1) {
+            return Err(WatchError::Full);
+        }
+        Ok(())
     }
 }
 
@@ -185,11 +228,13 @@ pub(super) struct Seat {
     nudge: Arc<Notify>,
     /// Its reader began with it.
     is_first: bool,
+    /// A marketplace had accepted its caller's key when it began.
+    is_accepted: bool,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.readers.leave(self.key);
+        self.readers.leave(self.key, self.is_accepted);
     }
 }
 
@@ -261,6 +306,11 @@ impl Seat {
 
     pub(super) fn stop(&self) -> CancellationToken {
         self.readers.stop.clone()
+    }
+
+    /// How long a stream lasts while its scan is paused; `None`: as long as its client.
+    pub(super) fn paused_stream(&self) -> Option<Duration> {
+        (!self.is_accepted).then_some(self.readers.settings.paused_stream)
     }
 
     pub(super) fn gap(&self) -> Duration {

@@ -17,6 +17,7 @@ use crate::db;
 use crate::ids::TenantId;
 
 pub use store::TABLES;
+pub(super) use store::delete;
 
 /// How often the source is asked whether calls are still in flight.
 const POLL: Duration = Duration::from_millis(100);

@@ -15,6 +15,7 @@ pub const TABLES: &[&str] = &[
     "lanes",
     "scans",
     "scan_strategies",
+    "unexpanded_scans",
     "scan_items",
     "scan_events",
     "attempts",
@@ -184,7 +185,7 @@ pub(super) async fn release(conn: &mut PgConnection, tenant: TenantId) -> sqlx::
 }
 
 /// Deletes every row of a caller, those that refer to others first.
-pub(super) async fn delete(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+pub(in crate::tenants) async fn delete(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     for table in TABLES.iter().rev() {
         let delete = format!("delete from {table} where tenant_id = $1");
         sqlx::query(AssertSqlSafe(delete)).bind(tenant.uuid()).execute(&mut *conn).await?;

@@ -11,6 +11,7 @@
 //! grants are looked at, and every later one finds nothing), its lanes, its grants. A call in flight has opened the old key and ends with
 //! it.
 
+pub mod restore;
 mod store;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +19,7 @@ use sqlx::PgPool;
 
 use super::fingerprint::Fingerprint;
 use super::keyring::Keyring;
+use super::relocate;
 use super::store as directory;
 use crate::db;
 use crate::ids::TenantId;
@@ -67,26 +69,97 @@ pub async fn rotate(
     let (old_prints, new_prints) = (Fingerprint::all(ring, old), Fingerprint::all(ring, new));
     let mut tx = db::begin(pool).await?;
     directory::lock(&mut tx, old_prints.iter().chain(&new_prints)).await?;
-    let since = now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
-    let owner = directory::owner(&mut tx, &new_prints).await?;
-    let Some(tenant) = directory::owner(&mut tx, &old_prints).await? else {
-        return match store::passed_on(&mut tx, &old_prints, since).await? {
-            Some((tenant, rotation)) if owner == Some(tenant) => Ok(rotation),
-            _ => Err(RotateError::NothingOwned),
-        };
+    let tenant = match standing(&mut tx, &old_prints, &new_prints, now).await? {
+        Standing::Owns(tenant) => tenant,
+        Standing::Passed(rotation) => return Ok(rotation),
     };
-    if owner.is_some() {
-        return Err(RotateError::Taken);
+    let rotation = pass(&mut tx, ring, tenant, new, now).await?;
+    tx.commit().await?;
+    Ok(rotation)
+}
+
+/// Whether the rotation can be made: `None`. `Some`: it was made before, and this is its answer. Nothing is changed. Who would have the
+/// new key checked asks this first: only a key that owns something may have another one checked.
+///
+/// # Errors
+/// [`RotateError`], as the rotation itself.
+pub async fn look(
+    pool: &PgPool,
+    ring: &Keyring,
+    old: &CallerKey,
+    new: &CallerKey,
+    now: Timestamp,
+) -> Result<Option<Rotation>, RotateError> {
+    let mut conn = pool.acquire().await?;
+    match standing(&mut conn, &Fingerprint::all(ring, old), &Fingerprint::all(ring, new), now).await? {
+        Standing::Owns(_) => Ok(None),
+        Standing::Passed(rotation) => Ok(Some(rotation)),
     }
-    let known = store::take_fingerprints(&mut tx, tenant).await?;
-    directory::give_fingerprints(&mut tx, tenant, &new_prints, now).await?;
-    let lanes_resumed = store::resume_refused_lanes(&mut tx, tenant).await?;
-    let held_keys = seal_anew(&mut tx, ring, tenant, new).await?;
+}
+
+/// What the old key is now.
+enum Standing {
+    /// The key of this tenant, and the new key owns nothing.
+    Owns(TenantId),
+    /// It has passed on to the new key lately.
+    Passed(Rotation),
+}
+
+async fn standing(
+    conn: &mut sqlx::PgConnection,
+    old: &[Fingerprint],
+    new: &[Fingerprint],
+    now: Timestamp,
+) -> Result<Standing, RotateError> {
+    let (before, after) = (directory::owner(conn, old).await?, directory::owner(conn, new).await?);
+    let owns = match before {
+        Some(tenant) => store::owns(conn, tenant).await?,
+        None => false,
+    };
+    // A key that passed on and then only searched owns nothing again: its repetition is one still.
+    if !owns
+        && let Some((tenant, rotation)) = store::passed_on(conn, old, remembered_since(now)).await?
+        && after == Some(tenant)
+    {
+        return Ok(Standing::Passed(rotation));
+    }
+    let Some(tenant) = before else { return Err(RotateError::NothingOwned) };
+    match after {
+        Some(other) if store::owns(conn, other).await? => Err(RotateError::Taken),
+        _ => Ok(Standing::Owns(tenant)),
+    }
+}
+
+fn remembered_since(now: Timestamp) -> Timestamp {
+    now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN)
+}
+
+/// Passes a tenant to a key that owns nothing, under the locks of that key's fingerprints. A tenant that the key has only because the
+/// marketplace accepted it in a search makes way.
+async fn pass(
+    conn: &mut sqlx::PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    to: &CallerKey,
+    now: Timestamp,
+) -> Result<Rotation, RotateError> {
+    let prints = Fingerprint::all(ring, to);
+    if let Some(empty) = directory::owner(conn, &prints).await?.filter(|owner| *owner != tenant) {
+        // Waits for an order that is under way, and sees it then.
+        store::lock_fingerprints(conn, empty).await?;
+        if store::owns(conn, empty).await? {
+            return Err(RotateError::Taken);
+        }
+        relocate::delete(conn, empty).await?;
+    }
+    let known = store::take_fingerprints(conn, tenant).await?;
+    directory::give_fingerprints(conn, tenant, &prints, now).await?;
+    let lanes_resumed = store::resume_refused_lanes(conn, tenant).await?;
+    let held_keys = seal_anew(conn, ring, tenant, to).await?;
     // As the database keeps it, so that a repetition is told the same.
     let at = db::kept_time(now);
     let rotation = Rotation { at, held_keys, lanes_resumed, repeated: false };
-    store::remember_passed(&mut tx, tenant, &known, &new_prints, &rotation, since).await?;
-    tx.commit().await?;
+    store::remember_passed(conn, tenant, &known, &prints, &rotation, remembered_since(now)).await?;
     Ok(rotation)
 }
 

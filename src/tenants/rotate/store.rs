@@ -111,6 +111,22 @@ pub(super) async fn passed_on(
     }))
 }
 
+/// Whether a tenant has ordered anything. A key that only searched is a tenant too, of nothing.
+pub(super) async fn owns(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
+    let owns = sqlx::query_scalar!(
+        r#"select exists (select from lanes where tenant_id = $1) or exists (select from scans where tenant_id = $1)
+               or exists (select from monitors where tenant_id = $1) as "owns!""#,
+        tenant.uuid(),
+    );
+    owns.fetch_one(conn).await
+}
+
+/// Holds a tenant's fingerprints against orders.
+pub(super) async fn lock_fingerprints(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+    sqlx::query!("select from tenant_keys where tenant_id = $1 order by key_id for update", tenant.uuid()).execute(conn).await?;
+    Ok(())
+}
+
 /// Remembers which key passed on and what is answered; forgets what the new key once passed on, and what is too old.
 pub(super) async fn remember_passed(
     conn: &mut PgConnection,

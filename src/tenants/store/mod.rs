@@ -1,5 +1,7 @@
-//! Tenants and their fingerprints in the database; their sealed keys in `grants`.
+//! Tenants and their fingerprints in the database; their sealed keys in `grants`, whether a marketplace has accepted them in
+//! `acceptance`.
 
+pub mod acceptance;
 mod grants;
 
 use std::collections::HashMap;
@@ -89,19 +91,22 @@ pub async fn hold(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()>
 /// # Errors
 /// When the database does not answer.
 pub async fn find_or_make(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<TenantId> {
-    let prints = Fingerprint::all(ring, key);
-    if let Some(tenant) = look_up_and_hold(conn, &prints, now).await? {
+    find_or_make_of(conn, &Fingerprint::all(ring, key), now).await
+}
+
+async fn find_or_make_of(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<TenantId> {
+    if let Some(tenant) = look_up_and_hold(conn, prints, now).await? {
         return Ok(tenant);
     }
-    lock(conn, &prints).await?;
-    if let Some(tenant) = look_up_and_hold(conn, &prints, now).await? {
+    lock(conn, prints).await?;
+    if let Some(tenant) = look_up_and_hold(conn, prints, now).await? {
         return Ok(tenant);
     }
     let tenant = TenantId::new();
     sqlx::query!("insert into tenants (tenant_id, created_at) values ($1, $2)", tenant.uuid(), now.to_sqlx())
         .execute(&mut *conn)
         .await?;
-    give_fingerprints(conn, tenant, &prints, now).await?;
+    give_fingerprints(conn, tenant, prints, now).await?;
     Ok(tenant)
 }
 

@@ -1,0 +1,130 @@
+//! Unexpanded scans in the database.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+use crate::ids::{ScanId, TenantId};
+
+/// Notes that only the first item of a scan is stored.
+pub(in crate::scans) async fn insert(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    strategy: Option<&Value>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into unexpanded_scans (tenant_id, scan_id, stored, strategy) values ($1, $2, 1, $3::text::json)",
+        tenant.uuid(),
+        scan.uuid(),
+        strategy.map(Value::to_string),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Takes a scan that is cancelled off the list, under its lock; gives how many of its items were never stored.
+pub(in crate::scans) async fn forget(conn: &mut PgConnection, tenant: TenantId, scan: ScanId) -> sqlx::Result<u64> {
+    let missing = sqlx::query_scalar!(
+        r#"delete from unexpanded_scans u using scans s
+           where u.tenant_id = $1 and u.scan_id = $2 and s.tenant_id = $1 and s.scan_id = $2
+           returning s.total - u.stored as "missing!""#,
+        tenant.uuid(),
+        scan.uuid(),
+    );
+    Ok(missing.fetch_optional(conn).await?.map_or(0, |missing| u64::try_from(missing).unwrap_or_default()))
+}
+
+/// A scan of which more is to be stored.
+pub(super) struct Due {
+    pub(super) tenant: TenantId,
+    pub(super) id: ScanId,
+    pub(super) endpoint: String,
+    pub(super) api: String,
+    pub(super) request: Value,
+    pub(super) sweep: Value,
+    pub(super) strategy: Option<Value>,
+    pub(super) total: usize,
+    pub(super) created_at: Timestamp,
+}
+
+/// Unexpanded scans whose caller is accepted by now, and those of which all that is stored has ended.
+pub(super) async fn due(pool: &PgPool, of: Option<&[TenantId]>, limit: i64) -> sqlx::Result<Vec<Due>> {
+    let tenants: Option<Vec<Uuid>> = of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
+    let rows = sqlx::query!(
+        r#"select u.tenant_id, u.scan_id, u.strategy, s.endpoint, s.api, s.request, s.sweep, s.total,
+                  s.created_at as "created_at: jiff_sqlx::Timestamp"
+           from unexpanded_scans u
+           join scans s on s.tenant_id = u.tenant_id and s.scan_id = u.scan_id
+           join tenants t on t.tenant_id = u.tenant_id
+           where ($1::uuid[] is null or u.tenant_id = any ($1)) and s.finished_at is null
+             and (t.accepted_at is not null
+                  or u.stored = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
+           order by u.tenant_id, u.scan_id limit $2"#,
+        tenants.as_deref(),
+        limit,
+    )
+    .fetch_all(pool)
+    .await?;
+    let due = rows.into_iter().map(|row| Due {
+        tenant: row.tenant_id.into(),
+        id: row.scan_id.into(),
+        endpoint: row.endpoint,
+        api: row.api,
+        request: row.request,
+        sweep: row.sweep,
+        strategy: row.strategy,
+        total: usize::try_from(row.total).unwrap_or_default(),
+        created_at: row.created_at.to_jiff(),
+    });
+    Ok(due.collect())
+}
+
+/// An unexpanded scan under its lock.
+pub(super) struct Ready {
+    pub(super) stored: usize,
+    pub(super) accepted: bool,
+    pub(super) priority: String,
+}
+
+/// The scan under its lock, if more of it is to be stored still: another process may have come first, or a cancel.
+pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Result<Option<Ready>> {
+    let row = sqlx::query!(
+        r#"select u.stored, t.accepted_at is not null as "accepted!", s.priority
+           from unexpanded_scans u
+           join scans s on s.tenant_id = u.tenant_id and s.scan_id = u.scan_id
+           join tenants t on t.tenant_id = u.tenant_id
+           where u.tenant_id = $1 and u.scan_id = $2 and s.finished_at is null
+             and (t.accepted_at is not null
+                  or u.stored = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
+           for no key update of s, u"#,
+        due.tenant.uuid(),
+        due.id.uuid(),
+    );
+    Ok(row.fetch_optional(conn).await?.map(|row| Ready {
+        stored: usize::try_from(row.stored).unwrap_or_default(),
+        accepted: row.accepted,
+        priority: row.priority,
+    }))
+}
+
+/// Notes how many items are stored now, and tells who watches the scan; one that is whole is taken off the list.
+pub(super) async fn advance(conn: &mut PgConnection, due: &Due, stored: usize, total: usize) -> sqlx::Result<()> {
+    if stored < total {
+        sqlx::query!(
+            "update unexpanded_scans set stored = $3 where tenant_id = $1 and scan_id = $2",
+            due.tenant.uuid(),
+            due.id.uuid(),
+            i32::try_from(stored).unwrap_or(i32::MAX),
+        )
+        .execute(conn)
+        .await?;
+    } else {
+        sqlx::query!("delete from unexpanded_scans where tenant_id = $1 and scan_id = $2", due.tenant.uuid(), due.id.uuid())
+            .execute(conn)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Many hostile keys at once: what they cost, and what another caller feels of them. The figures are printed.
+
+use std::time::{Duration, Instant};
+
+use farescan::scans::watch::WatchSettings;
+use farescan::tenants::store::acceptance::remove_left;
+use farescan::webhooks::Sender;
+use futures::future::join_all;
+use futures::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{house, house_with, monitor, send};
+use crate::control::house::{House, fares};
+use crate::events::client::{Events, ask};
+use crate::support::app::TestApp;
+use crate::support::reply::Reply;
+use crate::support::upstream::{Upstream, fare};
+use crate::webhooks::post::{Names, address, deliver, guard};
+
+const GOOD: &str = "a-good-key";
+
+async fn bytes(house: &House) -> i64 {
+    house.count("select pg_database_size(current_database())").await
+}
+
+/// What the rows themselves take, whatever was allocated for them.
+async fn rows(house: &House) -> i64 {
+    house
+        .count(
+            "select coalesce(sum(n), 0)::bigint from (
+        select pg_column_size(t.*) as n from tenants t union all select pg_column_size(t.*) from scans t
+        union all select pg_column_size(t.*) from scan_items t union all select pg_column_size(t.*) from key_grants t) x",
+        )
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_hundred_made_up_keys_leave_little_and_then_nothing() {
+    let house = house().await;
+    house.app.upstream.on_any().reply(Reply::status(401));
+    let worker = house.worker(8);
+    let (before, rows_before, began) = (bytes(&house).await, rows(&house).await, Instant::now());
+    let order = fares(10_000);
+    let answers: Vec<_> = stream::iter(0..400)
+        .map(|number| {
+            let (house, order) = (&house, &order);
+            async move { send(&house.app, &format!("made-up-{number}"), "POST", "/v1/scans", Some(order)).await }
+        })
+        .buffer_unordered(16)
+        .collect()
+        .await;
+    let took = began.elapsed();
+    let taken = answers.iter().filter(|answer| answer.status == 202).count();
+    let later = answers.iter().filter(|answer| answer.status == 429 && !answer.header("retry-after").is_empty()).count();
+    while house.count("select count(*) from tenants where refused_at is null").await > 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    worker.stop().await;
+    let (after, rows_after) = (bytes(&house).await, rows(&house).await);
+    let items = house.count("select count(*) from scan_items").await;
+    let calls = house.app.upstream.count();
+    let removed = remove_left(house.db.pool(), 1_000, Timestamp::now() + SignedDuration::from_hours(25)).await.unwrap();
+    sqlx::query("vacuum full").execute(house.db.pool()).await.unwrap();
+    let (swept, rows_swept) = (bytes(&house).await, rows(&house).await);
+    println!(
+        "400 made-up keys, 10,000 items each, in {took:.1?}: {taken} taken, {later} told to come later, {items} items stored, {calls} calls; \
+         database {before} bytes before, {after} after, {swept} after the sweep; rows {rows_before}, {rows_after}, {rows_swept}"
+    );
+    assert_eq!((taken + later, taken, removed), (400, usize::try_from(items).unwrap(), taken));
+    assert!(
+        (1..=100 * (usize::try_from(took.as_secs()).unwrap() / 60 + 2)).contains(&taken) && calls == taken,
+        "{taken} {calls}"
+    );
+    assert!(rows_after - rows_before < 4_096 * i64::try_from(taken).unwrap(), "{rows_after}");
+    assert_eq!((rows_swept, house.count("select count(*) from tenants").await), (rows_before, 0));
+}
+
+/// How long each of four things takes an accepted caller.
+async fn felt(house: &House, receiver: &Upstream, monitor: &str) -> [Duration; 4] {
+    let began = Instant::now();
+    let told = receiver.count();
+    let tested = send(&house.app, GOOD, "POST", &format!("/v1/monitors/{monitor}/test"), None).await;
+    assert_eq!(tested.status, 202, "{}", tested.text());
+    receiver.wait_for("the delivery comes", |calls| calls.len() > told).await;
+    let delivery = began.elapsed();
+    let began = Instant::now();
+    assert_eq!(send(&house.app, GOOD, "GET", "/v1/quota", None).await.status, 200);
+    let quota = began.elapsed();
+    let began = Instant::now();
+    let id = house.order_as(GOOD, &fares(5)).await;
+    let mut events = Events::of(ask(&house.app, GOOD, &id, None).await);
+    assert!(events.next().await.is_some());
+    let stream = began.elapsed();
+    while events.next().await.is_some() {}
+    [delivery, quota, stream, began.elapsed()]
+}
+
+/// What one hostile key does over and over; gives how often it was let in.
+async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, usize) {
+    let (mut taken, mut refused) = (0, 0);
+    let with_webhook = {
+        let mut body = monitor();
+        body["webhook_url"] = json!("http://receiver.example/hostile");
+        body
+    };
+    let order = fares(10_000);
+    while !stop.is_cancelled() {
+        let answers = tokio::join!(
+            send(&house.app, key, "POST", "/v1/scans", Some(&order)),
+            send(&house.app, key, "POST", "/v1/monitors", Some(&with_webhook)),
+            send(&house.app, key, "GET", "/v1/verify", None),
+            send(&house.app, key, "GET", "/v1/scans?limit=1", None),
+        );
+        for answer in [answers.0, answers.1, answers.2] {
+            match answer.status {
+                200..=299 => taken += 1,
+                _ => refused += 1,
+            }
+        }
+        let listed = answers.3.json();
+        if let Some(id) = listed["data"][0]["id"].as_str() {
+            let streams = join_all((0..10).map(|_| ask(&house.app, key, id, None))).await;
+            taken += streams.iter().filter(|stream| stream.status() == 200).count().saturating_sub(5);
+        }
+    }
+    (taken, refused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_caller_beside_twelve_hostile_keys_is_served() {
+    let names = Names::default();
+    let watch = WatchSettings { gap: Duration::from_millis(20), ..WatchSettings::default() };
+    let house = house_with(TestApp::builder().watch(watch).state(|app| app.with_guard(guard()))).await;
+    house.app.upstream.on_any().answer(|call| match call.key.as_str() {
+        GOOD => Reply::json(json!([fare(120, &call.body)])),
+        _ => Reply::status(401),
+    });
+    let receiver = Upstream::start().await;
+    names.lead("receiver.example", &[&[address(&receiver)]]);
+    let sender = Sender::with_names(guard(), std::sync::Arc::new(names)).unwrap();
+    let delivering = deliver(house.db.pool(), sender);
+    let worker = house.worker(8);
+    assert_eq!(send(&house.app, GOOD, "GET", "/v1/verify", None).await.status, 200);
+    let mut own = monitor();
+    own["webhook_url"] = json!("http://receiver.example/own");
+    let made = send(&house.app, GOOD, "POST", "/v1/monitors", Some(&own)).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+
+    let alone = felt(&house, &receiver, &id).await;
+    let stop = CancellationToken::new();
+    let hostile = join_all((0..12).map(|number| {
+        let (house, stop) = (&house, &stop);
+        async move { hostile(house, &format!("hostile-{number}"), stop).await }
+    }));
+    let served = async {
+        let mut all = Vec::new();
+        for _ in 0..5 {
+            all.push(felt(&house, &receiver, &id).await);
+        }
+        stop.cancel();
+        all
+    };
+    let (counts, beside) = tokio::join!(hostile, served);
+    delivering.stop().await;
+    worker.stop().await;
+    let slowest = |which: usize| beside.iter().map(|felt| felt[which]).max().unwrap();
+    for (which, what) in ["delivery", "quota", "event stream", "scan of 5"].iter().enumerate() {
+        println!("{what}: {:.0?} alone, at most {:.0?} beside twelve hostile keys", alone[which], slowest(which));
+    }
+    let (taken, refused) = counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    println!("the hostile keys: {taken} requests taken, {refused} refused");
+    assert_eq!(taken, 12, "one scan each and nothing else");
+    assert_eq!(house.count("select count(*) from scan_items").await, 12 + 6 * 5);
+    assert!(receiver.calls().iter().all(|call| call.path == "/own"), "nobody else makes the service call anywhere");
+}
