@@ -21,7 +21,7 @@ use crate::tenants::rotate::{Rotation, rotate};
 ///
 /// Billed requests from the attempts on record, by UTC day, endpoint or scan. What a deleted scan had cost stays: it was billed.
 #[utoipa::path(
-    get, path = "/v1/usage", tag = "Account", params(UsageQuery),
+    get, path = "/v1/usage", operation_id = "get_usage", tag = "Account", params(UsageQuery),
     responses((status = 200, description = "The usage; `Link` names the next page of scans", body = Usage), ListErrors)
 )]
 pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
@@ -37,7 +37,7 @@ pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pa
 /// unknown caller's. Keys held for live scans are sealed anew, and lanes that the old key's refusal had stopped go on. Sent again within
 /// two days because its answer was lost, it is answered the same (`Idempotent-Replayed: true`).
 #[utoipa::path(
-    post, path = "/v1/account/rotate-key", tag = "Account", request_body = RotateKeyRequest,
+    post, path = "/v1/account/rotate-key", operation_id = "rotate_key", tag = "Account", request_body = RotateKeyRequest,
     responses((status = 200, description = "What has passed", body = KeyRotation), RotationErrors)
 )]
 pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, request: Request) -> Result<Response, ApiError> {
@@ -45,7 +45,7 @@ pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, requ
     let new_key = RotateKeyRequest::from_bytes(&bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
     if new_key.expose() == caller.key.expose() {
         let allowed = format!("{}, another than this request came with", NewKey::allowed());
-        return Err(ApiError::invalid_request(Fault::secret("new_key", allowed).to_string()));
+        return Err(Fault::secret("new_key", allowed).into());
     }
     let rotation = rotate(desk.pool, desk.ring, desk.key, &CallerKey::new(new_key.expose()), desk.now).await?;
     Ok((mark_replayed(rotation.repeated), Json(KeyRotation::from(rotation))).into_response())

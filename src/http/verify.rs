@@ -12,8 +12,8 @@ use super::docs::VerifyErrors;
 use super::error::ApiError;
 use super::gateway::{forward, upstream_failed};
 use super::layers::request_id;
-use crate::contract::Api;
 use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
+use crate::contract::{Api, Fault};
 use crate::queue::charge::Spent;
 use crate::search::PlanQuota;
 use crate::upstream::{Probe, lightest};
@@ -27,7 +27,7 @@ pub(super) struct VerifyQuery {
 ///
 /// One cheap call per checked API. Without `api`: flights, and hotels only if flights is not subscribed.
 #[utoipa::path(
-    get, path = "/v1/verify", tag = "Account",
+    get, path = "/v1/verify", operation_id = "verify_key", tag = "Account",
     params(("api" = Option<VerifyScope>, Query, description = "Which APIs to check")),
     responses((status = 200, description = "The key is good for at least one checked API", body = VerifyResponse), VerifyErrors)
 )]
@@ -50,11 +50,8 @@ pub(super) async fn verify(
 }
 
 fn scope(api: Option<&str>) -> Result<Option<VerifyScope>, ApiError> {
-    let unknown = |word: &str| format!("`api` holds {word:?}; allowed: one of `flights`, `hotels`, `both`");
-    api.map(|word| {
-        VerifyScope::parse(word).ok_or_else(|| ApiError::invalid_request(unknown(&word.chars().take(80).collect::<String>())))
-    })
-    .transpose()
+    let unknown = |word: &str| Fault::new("api", &word.into(), "one of `flights`, `hotels`, `both`");
+    api.map(|word| VerifyScope::parse(word).ok_or_else(|| unknown(word).into())).transpose()
 }
 
 /// What was asked so far.

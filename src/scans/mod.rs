@@ -38,8 +38,8 @@ use crate::contract::{Api, Faults};
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
 
-pub use idempotency::IdempotencyKey;
 pub(crate) use idempotency::Post;
+pub use idempotency::{IdempotencyKey, MAX_IDEMPOTENCY_KEY};
 pub(crate) use store::{lock_orders, open_lane};
 
 /// The pace of a new lane.

@@ -7,4 +7,5 @@ mod errors;
 pub mod keys;
 mod outcomes;
 mod requests;
+mod rules;
 mod verify;
