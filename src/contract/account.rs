@@ -56,7 +56,7 @@ pub struct VerifyResponse {
     pub checks: Vec<VerifyCheck>,
     /// The plan quota of each checked API, as far as it is known.
     pub api_usage: ApiUsage,
-    /// Which header or query parameter supplied the key (`x-api-key`, `query:api_key`); never the key (contract 13).
+    /// Which header or query parameter supplied the key (`x-api-key`, `query:api_key`); never the key.
     pub key_source: String,
 }
 
@@ -85,9 +85,11 @@ impl VerifyCheck {
 pub struct ApiUsage {
     /// The flights plan, if it was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub flights: Option<PlanUsage>,
     /// The hotels plan, if it was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub hotels: Option<PlanUsage>,
 }
 

@@ -137,6 +137,7 @@ macro_rules! request {
 
         impl $crate::contract::field::FieldValue for $name {
             const KIND: $crate::contract::field::FieldKind = $crate::contract::field::FieldKind::Object;
+            const COMPONENT: Option<&'static str> = Some(stringify!($name));
 
             fn allowed() -> std::borrow::Cow<'static, str> {
                 let names = Self::FIELDS.iter().map(|field| field.name);
@@ -157,15 +158,13 @@ macro_rules! request {
             fn schema() -> utoipa::openapi::schema::Schema {
                 $crate::contract::describe::body_schema(concat!($( $doc ),+), Self::FIELDS, Self::example())
             }
-        }
 
-        impl utoipa::PartialSchema for $name {
-            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                <Self as $crate::contract::field::FieldValue>::schema().into()
+            fn parts(components: &mut $crate::contract::field::Components) {
+                Self::FIELDS.iter().for_each(|field| (field.components)(components));
             }
         }
 
-        impl utoipa::ToSchema for $name {}
+        $crate::contract::describe::described!($name);
     };
 }
 pub(crate) use request;

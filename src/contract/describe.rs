@@ -5,7 +5,8 @@
 
 use super::field::FieldSpec;
 use serde_json::Value;
-use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, Schema};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 
 /// The schema of a JSON object with exactly these fields.
 pub(crate) fn body_schema(doc: &str, fields: &[FieldSpec], example: Value) -> Schema {
@@ -22,16 +23,66 @@ pub(crate) fn body_schema(doc: &str, fields: &[FieldSpec], example: Value) -> Sc
     object.into()
 }
 
-/// The value's own schema with the field's meaning and default on it. Every value is an object in the schema's sense (a
-/// string and a number too) or an array.
-pub(crate) fn field_schema(field: &FieldSpec) -> Schema {
+/// The value's own schema with the field's meaning and default on it. Every inline value is an object in the schema's sense (a
+/// string and a number too) or an array; what has a name of its own has no default.
+pub(crate) fn field_schema(field: &FieldSpec) -> RefOr<Schema> {
     let mut schema = (field.schema)();
     let (description, default) = match &mut schema {
-        Schema::Object(Object { description, default, .. }) => (description, default),
-        Schema::Array(array) => (&mut array.description, &mut array.default),
-        _ => return schema,
+        RefOr::Ref(reference) => {
+            field.doc.clone_into(&mut reference.description);
+            return schema;
+        }
+        RefOr::T(Schema::Object(Object { description, default, .. })) => (description, default),
+        RefOr::T(Schema::Array(array)) => (&mut array.description, &mut array.default),
+        RefOr::T(_) => return schema,
     };
     *description = Some(field.doc.to_owned());
     *default = field.default_value();
     schema
 }
+
+/// The same schema, and null.
+pub(crate) fn or_null(schema: RefOr<Schema>) -> RefOr<Schema> {
+    match schema {
+        RefOr::T(Schema::Object(mut object)) => {
+            object.schema_type = and_null(object.schema_type);
+            if let Some(words) = &mut object.enum_values {
+                words.push(Value::Null);
+            }
+            object.into()
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.schema_type = and_null(array.schema_type);
+            array.into()
+        }
+        named => {
+            let null = ObjectBuilder::new().schema_type(Type::Null);
+            OneOfBuilder::new().item(null).item(named).into()
+        }
+    }
+}
+
+fn and_null(kind: SchemaType) -> SchemaType {
+    match kind {
+        SchemaType::Type(one) => SchemaType::Array(vec![one, Type::Null]),
+        several => several,
+    }
+}
+
+/// Makes the schema of a field type known to `utoipa`.
+macro_rules! described {
+    ($( $name:ident ),+) => { $(
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                <Self as $crate::contract::field::FieldValue>::schema().into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn schemas(components: &mut $crate::contract::field::Components) {
+                <Self as $crate::contract::field::FieldValue>::parts(components);
+            }
+        }
+    )+ };
+}
+pub(crate) use described;

@@ -9,7 +9,7 @@ use super::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, R
 use super::words::words;
 
 words! {
-    /// One of the two engines; each is a subscription of its own (specification 1).
+    /// One of the two engines; each is a subscription of its own.
     pub enum Api {
         /// Flight fares.
         Flights = "flights",
@@ -19,7 +19,7 @@ words! {
 }
 
 words! {
-    /// A POST endpoint below `/v1/` (specification 4.1).
+    /// A POST endpoint below `/v1/`.
     pub enum Endpoint {
         /// One-way fares.
         FlightsOneway = "flights/oneway",
@@ -61,6 +61,18 @@ impl Endpoint {
             Self::HotelsRooms => HotelRoomsRequest::FIELDS,
             Self::HotelsResolve => ResolveRequest::FIELDS,
         }
+    }
+
+    /// The fields that any search can have, each once, as the first endpoint that has it describes it.
+    #[must_use]
+    pub fn search_fields() -> Vec<&'static FieldSpec> {
+        let mut fields = Vec::<&FieldSpec>::new();
+        for field in Self::SEARCHES.iter().flat_map(|endpoint| endpoint.fields()) {
+            if fields.iter().all(|known| known.name != field.name) {
+                fields.push(field);
+            }
+        }
+        fields
     }
 
     /// The row of one field of its body.

@@ -7,11 +7,17 @@ use super::fault::{Fault, Faults};
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{Ref, RefOr};
+
+/// Named schemas, as `utoipa` collects them.
+pub(crate) type Components = Vec<(String, RefOr<Schema>)>;
 
 /// A type that a field of a request body can have.
 pub trait FieldValue: Sized {
     /// What a sweep may do with such a field.
     const KIND: FieldKind = FieldKind::Scalar;
+    /// The name under which the description has it as a component; `None` for what stands inline.
+    const COMPONENT: Option<&'static str> = None;
 
     /// What is accepted, in words that complete "allowed: …".
     fn allowed() -> Cow<'static, str>;
@@ -25,6 +31,22 @@ pub trait FieldValue: Sized {
 
     /// The same rule as [`FieldValue::read`], for the interface description.
     fn schema() -> Schema;
+
+    /// Adds the components that the schema refers to.
+    fn parts(_: &mut Components) {}
+
+    /// The schema as other schemas hold it: inline, or a reference to the component.
+    fn referred() -> RefOr<Schema> {
+        Self::COMPONENT.map_or_else(|| Self::schema().into(), |name| Ref::from_schema_name(name).into())
+    }
+
+    /// Adds the components that [`FieldValue::referred`] leads to.
+    fn components(components: &mut Components) {
+        if let Some(name) = Self::COMPONENT {
+            components.push((name.to_owned(), Self::schema().into()));
+        }
+        Self::parts(components);
+    }
 }
 
 /// The fault of a value that is not a `T`.
@@ -64,8 +86,10 @@ pub struct FieldSpec {
     pub read: fn(&Value) -> Result<Value, Faults>,
     /// What is accepted, in words.
     pub allowed: fn() -> Cow<'static, str>,
-    /// The value's schema.
-    pub schema: fn() -> Schema,
+    /// The value's schema, inline or by name.
+    pub schema: fn() -> RefOr<Schema>,
+    /// Adds the components that the schema leads to.
+    pub(crate) components: fn(&mut Components),
 }
 
 impl FieldSpec {
@@ -85,7 +109,8 @@ impl FieldSpec {
             alias_of: &[],
             read: |value| T::read(value).map(|read| read.to_value()),
             allowed: T::allowed,
-            schema: T::schema,
+            schema: T::referred,
+            components: T::components,
         }
     }
 

@@ -8,7 +8,8 @@ use super::history::{Product, one_subject};
 use super::latest::short_range;
 use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId};
 use super::query::query;
-use super::scans::{GridAxis, Nights};
+use super::reason::SearchReason;
+use super::scans::{GridAxis, Nights, SearchFields};
 use super::status::{SearchStatus, Verdict};
 use super::words::words;
 use crate::ids::ItemId;
@@ -176,14 +177,16 @@ pub struct HistoryGrid {
     pub endpoint: Endpoint,
     /// Flights: origin IATA code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub from_airport: Option<String>,
     /// Destination IATA code; the hotel name, destination or booking id that was asked for.
     pub place: String,
     /// Hotels: the market, where it is on no side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub proxy_country: Option<String>,
     /// The other fields that name the product. Products never mix.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// ISO currency code of every price.
     pub currency: String,
@@ -217,14 +220,15 @@ pub struct HistoryCell {
     pub seller: Option<String>,
     /// Flights: bottom of the provider's historical band.
     #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the band.
     #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub verdict: Option<Verdict>,
     /// When the price was seen.
     pub observed_at: Option<Timestamp>,
@@ -237,6 +241,7 @@ pub struct HistoryCell {
     /// What the last look came to: with `empty` or `degraded` the price, if there is one, is an older look's.
     pub search_status: Option<SearchStatus>,
     /// Why the last look brought no price.
+    #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
 }
 

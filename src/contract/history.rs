@@ -5,8 +5,12 @@
 use super::declare::request;
 use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
-use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, PageLimit};
+use super::primitives::{
+    Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, ListFormat, PageLimit,
+};
 use super::query::query;
+use super::reason::SearchReason;
+use super::scans::SearchFields;
 use super::series::in_order;
 use super::status::{SearchStatus, Verdict};
 use super::words::listed;
@@ -49,6 +53,8 @@ request! {
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the page before.
             cursor: Cursor;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         order { departure_to not_before departure_from; }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14" }
@@ -90,6 +96,8 @@ request! {
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the page before.
             cursor: Cursor;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         order { checkin_to not_before checkin_from; }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de" }
@@ -168,7 +176,7 @@ pub struct FlightObservation {
     #[schema(value_type = Option<String>, format = Date)]
     pub return_date: Option<Date>,
     /// The other fields that name the product: party, cabin, filters.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// The lowest fare, in major units; null where there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
@@ -193,6 +201,7 @@ pub struct FlightObservation {
     /// What the search said of itself.
     pub search_status: SearchStatus,
     /// Why, where something went wrong.
+    #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
     /// When it was seen.
     pub observed_at: Timestamp,
@@ -224,7 +233,7 @@ pub struct HotelObservation {
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
     /// The other fields that name the product: party, filters.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// The lowest price of the whole stay, in major units; null where there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
@@ -241,6 +250,7 @@ pub struct HotelObservation {
     /// What the search said of itself.
     pub search_status: SearchStatus,
     /// Why, where something went wrong or nothing was found.
+    #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
     /// When it was seen.
     pub observed_at: Timestamp,

@@ -5,8 +5,9 @@ use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
 use super::history::{Product, one_subject};
-use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId};
+use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat};
 use super::query::query;
+use super::scans::SearchFields;
 use super::status::Verdict;
 use crate::ids::ItemId;
 use jiff::Timestamp;
@@ -35,6 +36,8 @@ request! {
             return_date: Date;
             /// Only prices in this currency.
             currency: Currency;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         order { departure_to not_before departure_from; }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_from": "2027-01-01", "departure_to": "2027-01-31" }
@@ -67,6 +70,8 @@ request! {
             currency: Currency;
             /// Only prices seen from this market.
             proxy_country: CountryCode;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         order { checkin_to not_before checkin_from; }
         example { "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31" }
@@ -121,7 +126,7 @@ pub struct FlightLatest {
     #[schema(value_type = Option<String>, format = Date)]
     pub return_date: Option<Date>,
     /// The other fields that name the product: party, cabin, filters. Products never mix.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// The lowest fare, in major units.
     #[serde(serialize_with = "crate::contract::money::price")]
@@ -170,7 +175,7 @@ pub struct HotelLatest {
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
     /// The other fields that name the product: party, filters. Products never mix.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// The lowest price of the whole stay, in major units.
     #[serde(serialize_with = "crate::contract::money::price")]

@@ -5,8 +5,9 @@ use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
 use super::history::{Product, one_day_or_range, one_subject};
-use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, Zone};
+use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat, Zone};
 use super::query::query;
+use super::scans::SearchFields;
 use super::words::words;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -56,6 +57,8 @@ request! {
             since: Timestamp;
             /// Only what was seen before this time: now unless given.
             until: Timestamp;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         order { departure_to not_before departure_from; }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "bucket": "day" }
@@ -97,6 +100,8 @@ request! {
             since: Timestamp;
             /// Only what was seen before this time: now unless given.
             until: Timestamp;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         order { checkin_to not_before checkin_from; }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de", "bucket": "week" }
@@ -183,7 +188,7 @@ pub struct FlightBucket {
     /// Destination IATA code.
     pub to_airport: String,
     /// The other fields that name the product: party, cabin, filters. Products never mix.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// ISO currency code. Currencies never mix.
     pub currency: String,
@@ -237,7 +242,7 @@ pub struct HotelBucket {
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
     /// The other fields that name the product: party, filters. Products never mix.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub product: Product,
     /// ISO currency code. Currencies never mix.
     pub currency: String,

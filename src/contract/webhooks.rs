@@ -3,6 +3,8 @@
 //! Not here: where a webhook may be (`webhooks::Guard`), because that depends on a setting; what is sent (`monitors`).
 
 use super::declare::request;
+use super::field::Components;
+use super::monitors::MonitorAlerts;
 use super::primitives::{Cursor, PageLimit};
 use super::query::query;
 use super::words::words;
@@ -11,7 +13,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 words! {
     /// What became of a delivery.
@@ -138,7 +142,7 @@ pub struct DeliveryDetail {
     #[serde(flatten)]
     pub delivery: Delivery,
     /// The body, as it was or will be sent but for its spaces.
-    #[schema(value_type = Object)]
+    #[schema(value_type = WebhookEvent)]
     pub payload: Value,
     /// The tries, newest first; the last hundred.
     pub tries: Vec<DeliveryTry>,
@@ -217,7 +221,7 @@ pub struct MonitorTest {
 }
 
 /// The form of every event: its type, when it was, and its data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event<T> {
     /// The event's type.
     #[serde(rename = "type")]
@@ -226,4 +230,43 @@ pub struct Event<T> {
     pub timestamp: Timestamp,
     /// What it was.
     pub data: T,
+}
+
+/// What a receiver gets: one of the events, as their `type` says. For the description alone.
+#[derive(Debug)]
+pub struct WebhookEvent;
+
+/// Each event's type, the component that describes it whole, and the one of its data.
+pub const EVENTS: [(&str, &str, &str); 2] =
+    [("monitor.alerts", "MonitorAlertsEvent", "MonitorAlerts"), ("monitor.test", "MonitorTestEvent", "MonitorTest")];
+
+impl PartialSchema for WebhookEvent {
+    fn schema() -> RefOr<Schema> {
+        let any = OneOfBuilder::new().description(Some("What a receiver gets: one of the events, as `type` says."));
+        EVENTS.iter().fold(any, |any, (_, component, _)| any.item(Ref::from_schema_name(*component))).into()
+    }
+}
+
+impl ToSchema for WebhookEvent {
+    fn schemas(components: &mut Components) {
+        components.extend(EVENTS.map(|(event, component, data)| (component.to_owned(), event_schema(event, data))));
+        components.push((MonitorAlerts::name().into_owned(), MonitorAlerts::schema()));
+        components.push((MonitorTest::name().into_owned(), MonitorTest::schema()));
+        MonitorAlerts::schemas(components);
+        MonitorTest::schemas(components);
+    }
+}
+
+fn event_schema(event: &str, data: &str) -> RefOr<Schema> {
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let time = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    ObjectBuilder::new()
+        .description(Some(format!("The event `{event}`.")))
+        .property("type", text().enum_values(Some([event])).description(Some("The event's type.")))
+        .required("type")
+        .property("timestamp", text().format(Some(time)).description(Some("When it was.")))
+        .required("timestamp")
+        .property("data", Ref::from_schema_name(data))
+        .required("data")
+        .into()
 }

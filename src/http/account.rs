@@ -24,7 +24,7 @@ use crate::tenants::rotate::{Rotation, look, rotate};
 ///
 /// Billed requests from the attempts on record, by UTC day, endpoint or scan. What a deleted scan had cost stays: it was billed.
 #[utoipa::path(
-    get, path = "/v1/usage", tag = "Account", params(UsageQuery),
+    get, path = "/v1/usage", operation_id = "get_usage", tag = "Account", params(UsageQuery),
     responses((status = 200, description = "The usage; `Link` names the next page of scans", body = Usage), ListErrors)
 )]
 pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
@@ -40,7 +40,7 @@ pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pa
 /// unknown caller's. The marketplace checks the new key first, and nothing passes to one that it refuses. Keys held for live scans are sealed anew, and lanes that the old key's refusal had stopped go on. Sent again within
 /// two days because its answer was lost, it is answered the same (`Idempotent-Replayed: true`).
 #[utoipa::path(
-    post, path = "/v1/account/rotate-key", tag = "Account", request_body = RotateKeyRequest,
+    post, path = "/v1/account/rotate-key", operation_id = "rotate_key", tag = "Account", request_body = RotateKeyRequest,
     responses((status = 200, description = "What has passed", body = KeyRotation), RotationErrors)
 )]
 pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, request: Request) -> Result<Response, ApiError> {
@@ -49,7 +49,7 @@ pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, requ
     let new_key = RotateKeyRequest::from_bytes(&bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
     if new_key.expose() == caller.key.expose() {
         let allowed = format!("{}, another than this request came with", NewKey::allowed());
-        return Err(ApiError::invalid_request(Fault::secret("new_key", allowed).to_string()));
+        return Err(Fault::secret("new_key", allowed).into());
     }
     let new = Caller::uncounted(CallerKey::new(new_key.expose()), "new_key");
     let rotation = match look(desk.pool, desk.ring, desk.key, &new.key, desk.now).await? {

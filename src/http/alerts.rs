@@ -25,7 +25,7 @@ fn no_such_alert() -> ApiError {
 ///
 /// Of all monitors, newest first; those of one run the strongest first. An alert goes with its monitor.
 #[utoipa::path(
-    get, path = "/v1/alerts", tag = "Monitors", params(AlertsQuery),
+    get, path = "/v1/alerts", operation_id = "list_alerts", tag = "Monitors", params(AlertsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = AlertPage), ListErrors)
 )]
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
@@ -42,7 +42,7 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 ///
 /// Newest first; those of one run the strongest first.
 #[utoipa::path(
-    get, path = "/v1/monitors/{id}/alerts", tag = "Monitors",
+    get, path = "/v1/monitors/{id}/alerts", operation_id = "list_monitor_alerts", tag = "Monitors",
     params(("id" = MonitorId, Path, description = "The monitor"), MonitorAlertsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = AlertPage), ReadErrors)
 )]
@@ -64,7 +64,7 @@ pub(super) async fn of_monitor(
 ///
 /// What its rule went by when it fired.
 #[utoipa::path(
-    get, path = "/v1/alerts/{id}", tag = "Monitors", params(("id" = AlertId, Path, description = "The alert")),
+    get, path = "/v1/alerts/{id}", operation_id = "get_alert", tag = "Monitors", params(("id" = AlertId, Path, description = "The alert")),
     responses((status = 200, description = "The alert", body = Alert), ReadErrors)
 )]
 pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{ListErrors, ReadErrors, WebhookErrors, WordErrors};
+use super::docs::{IdempotencyHeader, ListErrors, ReadErrors, WebhookErrors, WordErrors};
 use super::error::ApiError;
 use super::extract::{self, NoBody, Pairs};
 use super::monitors::monitor_id;
@@ -29,7 +29,7 @@ fn accepted(answered: &Answered<Delivery>) -> Response {
 ///
 /// What was sent to the webhooks of monitors, newest first. Kept 90 days after its end.
 #[utoipa::path(
-    get, path = "/v1/deliveries", tag = "Webhooks", params(DeliveriesQuery),
+    get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "Webhooks", params(DeliveriesQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ListErrors)
 )]
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
@@ -46,7 +46,7 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 ///
 /// With what was sent, and each try with what the receiver answered.
 #[utoipa::path(
-    get, path = "/v1/deliveries/{id}", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery")),
+    get, path = "/v1/deliveries/{id}", operation_id = "get_delivery", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery")),
     responses((status = 200, description = "The delivery", body = DeliveryDetail), ReadErrors)
 )]
 pub(super) async fn detail(
@@ -65,10 +65,10 @@ pub(super) async fn detail(
 /// At once, and after a failure as often and as long as the first time. It keeps its `webhook-id`, so that a receiver which took it before
 /// can tell. One that still waits for its next try is tried now.
 #[utoipa::path(
-    post, path = "/v1/deliveries/{id}/resend", tag = "Webhooks",
+    post, path = "/v1/deliveries/{id}/resend", operation_id = "resend_delivery", tag = "Webhooks",
     params(
         ("id" = DeliveryId, Path, description = "The delivery"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key within 48 hours gives the first answer again")
+        IdempotencyHeader
     ),
     responses((status = 202, description = "The delivery; `Location` names it", body = Delivery), WebhookErrors)
 )]
@@ -88,10 +88,10 @@ pub(super) async fn resend(
 ///
 /// An event `monitor.test`, in one try; its delivery tells how it went.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/test", tag = "Webhooks",
+    post, path = "/v1/monitors/{id}/test", operation_id = "test_webhook", tag = "Webhooks",
     params(
         ("id" = MonitorId, Path, description = "The monitor"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key within 48 hours gives the first answer again")
+        IdempotencyHeader
     ),
     responses((status = 202, description = "The delivery; `Location` names it", body = Delivery), WebhookErrors)
 )]
@@ -111,7 +111,7 @@ pub(super) async fn test(
 ///
 /// Shown in this answer and never again. For 24 hours each try is signed with the old one too, both signatures in one header.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/rotate-secret", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
+    post, path = "/v1/monitors/{id}/rotate-secret", operation_id = "rotate_webhook_secret", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The new secret", body = RotatedSecret), WebhookErrors)
 )]
 pub(super) async fn rotate_secret(
@@ -135,7 +135,7 @@ pub(super) async fn rotate_secret(
 /// One that was switched off because its receiver answered 410 or failed for five days. What failed meanwhile is sent again only if it is
 /// ordered. On one that is on it changes nothing.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/enable-webhook", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
+    post, path = "/v1/monitors/{id}/enable-webhook", operation_id = "enable_webhook", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The webhook", body = Webhook), WordErrors)
 )]
 pub(super) async fn enable(

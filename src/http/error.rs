@@ -15,7 +15,8 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::contract::{Api, ErrorBody, ErrorType, Faults};
+use super::layers;
+use crate::contract::{Api, ErrorBody, ErrorType, Fault, Faults};
 use crate::db;
 use crate::monitors::MonitorError;
 use crate::monitors::deliveries::DeliveryError;
@@ -84,8 +85,8 @@ impl ApiError {
 
     /// 406: none of the forms that this answer can have. The specified types are a closed list, so its type is `invalid_request`.
     #[must_use]
-    pub fn not_acceptable(message: impl Into<String>) -> Self {
-        Self::invalid_request(message).with_status(StatusCode::NOT_ACCEPTABLE)
+    pub fn not_acceptable(fault: Fault) -> Self {
+        Self::from(fault).with_status(StatusCode::NOT_ACCEPTABLE)
     }
 
     /// 409: the resource is not in a state that allows this; `message` says which it is in.
@@ -210,7 +211,10 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status(), Json(&self.body)).into_response();
+        let status = self.status();
+        let mut body = self.body;
+        body.error.request_id = layers::current_request_id();
+        let mut response = (status, Json(&body)).into_response();
         if let Some(wait) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
@@ -220,7 +224,13 @@ impl IntoResponse for ApiError {
 
 impl From<Faults> for ApiError {
     fn from(faults: Faults) -> Self {
-        Self::invalid_request(faults.to_string())
+        Self { body: ErrorBody::of_fields(ErrorType::InvalidRequest, &faults), status: None, retry_after: None }
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        Faults::from(fault).into()
     }
 }
 

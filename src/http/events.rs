@@ -44,7 +44,7 @@ const STALLED: Duration = Duration::from_secs(60);
 /// `reset` and the scan as it is. The last event of a scan that has ended is `scan`; then the stream ends, and who comes back with that id
 /// gets 204. Every 15 seconds of silence are filled with a comment.
 #[utoipa::path(
-    get, path = "/v1/scans/{id}/events", tag = "Scans",
+    get, path = "/v1/scans/{id}/events", operation_id = "watch_scan", tag = "Scans",
     params(
         ("id" = ScanId, Path, description = "The scan"),
         ("Last-Event-ID" = Option<u64>, Header, description = "Go on after this event; clients send it by themselves when they come back"),

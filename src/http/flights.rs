@@ -17,7 +17,7 @@ use crate::search::{Finding, Search};
 ///
 /// Ordered by `sort_type`, at most `limit`. The array may be empty: read `X-Search-Status` first.
 #[utoipa::path(
-    post, path = "/v1/flights/oneway", tag = "Flights", request_body = OnewayRequest,
+    post, path = "/v1/flights/oneway", operation_id = "search_oneway_flights", tag = "Flights", request_body = OnewayRequest,
     params(SearchHeaders),
     responses((status = 200, description = "One object per itinerary", body = Vec<OnewayFlight>), SearchAccepted, FlightErrors)
 )]
@@ -29,7 +29,7 @@ pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Res
 ///
 /// `max_stops` sets each per-leg stop limit that is not given; `X-Field-Aliased` says which.
 #[utoipa::path(
-    post, path = "/v1/flights/roundtrip", tag = "Flights", request_body = RoundtripRequest,
+    post, path = "/v1/flights/roundtrip", operation_id = "search_roundtrip_flights", tag = "Flights", request_body = RoundtripRequest,
     params(SearchHeaders),
     responses(
         (status = 200, description = "One object per outbound and return pair, priced together", body = Vec<RoundtripItinerary>),

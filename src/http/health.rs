@@ -4,6 +4,8 @@ use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::docs::OpenErrors;
+
 /// The process lives.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
@@ -21,7 +23,7 @@ impl Health {
 /// Whether the service lives
 ///
 /// Needs no key and asks nobody.
-#[utoipa::path(get, path = "/healthz", tag = "Service", security(()), responses((status = 200, description = "It lives", body = Health)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "check_health", tag = "Service", security(()), responses((status = 200, description = "It lives", body = Health), OpenErrors))]
 pub(super) async fn healthz() -> Json<Health> {
     Json(Health::ok())
 }

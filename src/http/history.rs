@@ -13,7 +13,7 @@ use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
-use utoipa::PartialSchema;
+use utoipa::ToSchema;
 
 use super::AppState;
 use super::auth::Caller;
@@ -46,7 +46,7 @@ async fn reader(app: &AppState, desk: Desk<'_>) -> Result<Option<(PoolConnection
 }
 
 /// All that a caller has seen as a file, each field of its products in a column; who never ordered anything has seen nothing.
-async fn file<Row: PartialSchema + Serialize + Send + 'static>(
+async fn file<Row: ToSchema + Serialize + Send + 'static>(
     app: &AppState,
     caller: &Caller,
     form: Form,
@@ -54,7 +54,7 @@ async fn file<Row: PartialSchema + Serialize + Send + 'static>(
     products: &[&'static str],
     rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
 ) -> Result<Response, ApiError> {
-    let columns = Columns::of::<Row>().flattened("product", products);
+    let columns = Columns::of::<Row>().flattened("product", products).ordered(&[], "product");
     let places = app.bounds.export(&caller.key).await?;
     export(form, name, columns, stream::iter(rows).flatten(), places).await
 }
@@ -63,10 +63,10 @@ async fn file<Row: PartialSchema + Serialize + Send + 'static>(
 ///
 /// Newest first. A degraded search leaves an observation without a price, so that gaps are visible.
 ///
-/// As CSV, NDJSON or Parquet (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
-/// fields of an observation, with one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
+/// fields of an observation, then one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
 #[utoipa::path(
-    get, path = "/v1/history/flights", tag = "History", params(FlightHistoryQuery),
+    get, path = "/v1/history/flights", operation_id = "list_flight_observations", tag = "History", params(FlightHistoryQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
@@ -103,10 +103,10 @@ pub(super) async fn flights(
 ///
 /// Newest first; exactly one of `hotel_name`, `destination` and `hotel_booking_id`.
 ///
-/// As CSV, NDJSON or Parquet (by `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
-/// fields of an observation, with one for each field of the product (`product.adults`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
+/// fields of an observation, then one for each field of the product (`product.adults`). A body that breaks off is not whole.
 #[utoipa::path(
-    get, path = "/v1/history/hotels", tag = "History", params(HotelHistoryQuery),
+    get, path = "/v1/history/hotels", operation_id = "list_hotel_observations", tag = "History", params(HotelHistoryQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
@@ -143,10 +143,10 @@ pub(super) async fn hotels(
 ///
 /// From what scans have seen, with the age of each: a calendar that costs no request.
 ///
-/// As CSV, NDJSON or Parquet (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
 /// whole.
 #[utoipa::path(
-    get, path = "/v1/history/flights/latest", tag = "History", params(FlightLatestQuery),
+    get, path = "/v1/history/flights/latest", operation_id = "list_latest_flight_prices", tag = "History", params(FlightLatestQuery),
     responses(
         (
             status = 200, description = "The calendar, or a file of its rows",
@@ -184,10 +184,10 @@ pub(super) async fn latest_flights(
 /// From what scans have seen, with the age of each: a calendar that costs no request. Exactly one of `hotel_name`, `destination` and
 /// `hotel_booking_id`.
 ///
-/// As CSV, NDJSON or Parquet (by `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
 /// whole.
 #[utoipa::path(
-    get, path = "/v1/history/hotels/latest", tag = "History", params(HotelLatestQuery),
+    get, path = "/v1/history/hotels/latest", operation_id = "list_latest_hotel_prices", tag = "History", params(HotelLatestQuery),
     responses(
         (
             status = 200, description = "The calendar, or a file of its rows",

@@ -19,7 +19,7 @@ use crate::search::{Finding, Search};
 ///
 /// At most 50 properties; narrow with `filters` and `budget_per_night`. No property is 404.
 #[utoipa::path(
-    post, path = "/v1/hotels/search", tag = "Hotels", request_body = HotelSearchRequest,
+    post, path = "/v1/hotels/search", operation_id = "search_hotels", tag = "Hotels", request_body = HotelSearchRequest,
     params(SearchHeaders),
     responses((status = 200, description = "The properties; prices are for the whole stay", body = HotelSearchResponse), SearchAccepted, HotelErrors)
 )]
@@ -31,7 +31,7 @@ pub(super) async fn by_place(State(app): State<AppState>, request: Request) -> R
 ///
 /// The same hotel over several `proxy_country` shows what each market pays. No such hotel is 200 with `available: false`.
 #[utoipa::path(
-    post, path = "/v1/hotels/by-name", tag = "Hotels", request_body = HotelByNameRequest,
+    post, path = "/v1/hotels/by-name", operation_id = "find_hotel_by_name", tag = "Hotels", request_body = HotelByNameRequest,
     params(SearchHeaders),
     responses((status = 200, description = "Availability and price", body = HotelByNameResponse), SearchAccepted, HotelErrors)
 )]
@@ -43,7 +43,7 @@ pub(super) async fn by_name(State(app): State<AppState>, request: Request) -> Re
 ///
 /// Every bookable room type with price and board; none is 200 with an empty list.
 #[utoipa::path(
-    post, path = "/v1/hotels/rooms", tag = "Hotels", request_body = HotelRoomsRequest,
+    post, path = "/v1/hotels/rooms", operation_id = "list_hotel_rooms", tag = "Hotels", request_body = HotelRoomsRequest,
     params(SearchHeaders),
     responses((status = 200, description = "The rooms", body = HotelRoomsResponse), SearchAccepted, HotelErrors)
 )]
@@ -55,7 +55,7 @@ pub(super) async fn rooms(State(app): State<AppState>, request: Request) -> Resp
 ///
 /// The id can be used for later rooms calls. No match is 404.
 #[utoipa::path(
-    post, path = "/v1/hotels/resolve", tag = "Hotels", request_body = ResolveRequest,
+    post, path = "/v1/hotels/resolve", operation_id = "resolve_hotel", tag = "Hotels", request_body = ResolveRequest,
     responses((status = 200, description = "The hotel's booking id", body = ResolveResponse), HotelErrors)
 )]
 pub(super) async fn resolve(State(app): State<AppState>, request: Request) -> Response {

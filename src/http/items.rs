@@ -25,12 +25,12 @@ fn no_such_item() -> ApiError {
 ///
 /// Readable while it runs. As JSON by pages; with `expand=answer` a page has at most 50 items, and fewer where their answers are large.
 ///
-/// As CSV, NDJSON or Parquet (by `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and
 /// `cursor` are refused. A line of NDJSON is the item of a page. The columns of CSV are the item's fields, with one for each field of the endpoint
 /// instead of `search` (`search.departure_date`); a list or an answer is JSON text, null an empty cell; a text that begins like a formula
 /// has a `'` before it. A body that breaks off is not whole.
 #[utoipa::path(
-    get, path = "/v1/scans/{id}/items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
+    get, path = "/v1/scans/{id}/items", operation_id = "list_items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
     responses(
         (
             status = 200, description = "A page, `Link` names the next one; or a file",
@@ -73,16 +73,25 @@ async fn whole_answers(app: &AppState, caller: &Caller, expand: Option<Expand>) 
     }
 }
 
-/// Every field that a body of the endpoint can have, so that the columns of all its scans are the same.
+/// What a reader looks for first: which search it is and what came of it.
+const RESULT: [&str; 7] = ["best_price", "currency", "search_status", "reason", "state", "results", "observed_at"];
+
+/// Every field that a body of the endpoint can have, so that the columns of all its scans are the same. What was searched and found comes
+/// first, the fields that a search may leave out last.
 fn columns(endpoint: Endpoint, query: &ItemsQuery) -> Columns {
-    let fields: Vec<_> = endpoint.fields().iter().filter(|field| field.alias_of.is_empty()).map(|field| field.name).collect();
-    let columns = Columns::of::<Item>().flattened("search", &fields);
+    let fields: Vec<_> = endpoint.fields().iter().filter(|field| field.alias_of.is_empty()).collect();
+    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+    let required: Vec<_> = fields.iter().filter(|field| field.required).map(|field| format!("search.{}", field.name)).collect();
+    let first: Vec<_> = ["position"].into_iter().chain(required.iter().map(String::as_str)).chain(RESULT).collect();
+    let columns = Columns::of::<Item>().flattened("search", &names).ordered(&first, "search");
     if query.expand == Some(Expand::Answer) { columns } else { columns.without("answer") }
 }
 
 /// Read an item
+///
+/// One search of a scan: what was asked and what came of it; with `expand=answer` the whole answer.
 #[utoipa::path(
-    get, path = "/v1/items/{id}", tag = "Scans", params(("id" = ItemId, Path, description = "The item"), ItemQuery),
+    get, path = "/v1/items/{id}", operation_id = "get_item", tag = "Scans", params(("id" = ItemId, Path, description = "The item"), ItemQuery),
     responses((status = 200, description = "The item", body = Item), ReadErrors)
 )]
 pub(super) async fn read(
@@ -103,7 +112,7 @@ pub(super) async fn read(
 ///
 /// Every time that it went upstream, oldest first.
 #[utoipa::path(
-    get, path = "/v1/items/{id}/attempts", tag = "Scans", params(("id" = ItemId, Path, description = "The item")),
+    get, path = "/v1/items/{id}/attempts", operation_id = "list_attempts", tag = "Scans", params(("id" = ItemId, Path, description = "The item")),
     responses((status = 200, description = "The attempts", body = AttemptPage), ReadErrors)
 )]
 pub(super) async fn attempts(

@@ -40,6 +40,22 @@ pub(super) fn request_id(extensions: &Extensions) -> &str {
     extensions.get::<RequestId>().and_then(|id| id.header_value().to_str().ok()).unwrap_or_default()
 }
 
+tokio::task_local! {
+    /// The id of the request whose answer this task makes.
+    static CURRENT: String;
+}
+
+/// Lets whatever answers the request know its id: an error says it in its body.
+pub(super) async fn identified(request: Request, next: Next) -> Response {
+    let id = request_id(request.extensions()).to_owned();
+    CURRENT.scope(id, next.run(request)).await
+}
+
+/// The id of the request that this task answers, if it answers one.
+pub(super) fn current_request_id() -> Option<String> {
+    CURRENT.try_with(Clone::clone).ok().filter(|id| !id.is_empty())
+}
+
 /// Drops the caller's request id, so that ours is taken.
 pub(super) async fn forget_request_id(mut request: Request, next: Next) -> Response {
     request.headers_mut().remove(REQUEST_ID);

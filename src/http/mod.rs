@@ -362,6 +362,7 @@ fn surrounded(router: Router<AppState>, app: AppState, level: Level) -> Router {
                 .layer(from_fn(auth::lift_key))
                 .layer(from_fn(layers::forget_request_id))
                 .layer(SetRequestIdLayer::new(layers::REQUEST_ID, layers::OurRequestId))
+                .layer(from_fn(layers::identified))
                 .layer(trace)
                 .layer(PropagateRequestIdLayer::new(layers::REQUEST_ID))
                 .layer(from_fn(layers::guarded))

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{ListErrors, MonitorErrors, ReadErrors};
+use super::docs::{IdempotencyHeader, ListErrors, MonitorErrors, ReadErrors};
 use super::error::ApiError;
 use super::extract::{OrderBody, Pairs, id};
 use super::scans::{desk, idempotency_key, next_page, once, order_desk, tenant};
@@ -31,8 +31,8 @@ pub(super) fn no_such_monitor() -> ApiError {
 ///
 /// A scan on a schedule. It is checked as a scan is, for its next slot. The answer alone has the webhook's secret, and a forecast.
 #[utoipa::path(
-    post, path = "/v1/monitors", tag = "Monitors", request_body = MonitorRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")),
+    post, path = "/v1/monitors", operation_id = "create_monitor", tag = "Monitors", request_body = MonitorRequest,
+    params(IdempotencyHeader),
     responses((status = 201, description = "The monitor; `Location` names it", body = Monitor), MonitorErrors)
 )]
 pub(super) async fn create(
@@ -52,7 +52,7 @@ pub(super) async fn create(
 ///
 /// Newest first.
 #[utoipa::path(
-    get, path = "/v1/monitors", tag = "Monitors", params(MonitorsQuery),
+    get, path = "/v1/monitors", operation_id = "list_monitors", tag = "Monitors", params(MonitorsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = MonitorPage), ListErrors)
 )]
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
@@ -66,8 +66,10 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 }
 
 /// Read a monitor
+///
+/// Its schedule, scan and rules, its next and its last slot, and how its webhook stands.
 #[utoipa::path(
-    get, path = "/v1/monitors/{id}", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
+    get, path = "/v1/monitors/{id}", operation_id = "get_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), ReadErrors)
 )]
 pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Monitor>, ApiError> {
@@ -82,7 +84,7 @@ pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): 
 /// What is absent stays; what is there takes the place of what was, whole. `null` takes `webhook_url` and `max_requests_per_month` away.
 /// A new schedule holds from its next slot on, a new scan from its next run on. The answer has a forecast.
 #[utoipa::path(
-    patch, path = "/v1/monitors/{id}", tag = "Monitors", request_body = MonitorPatch,
+    patch, path = "/v1/monitors/{id}", operation_id = "update_monitor", tag = "Monitors", request_body = MonitorPatch,
     params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor as it stands now", body = Monitor), MonitorErrors)
 )]
@@ -100,7 +102,7 @@ pub(super) async fn update(
 ///
 /// What became of each, newest first.
 #[utoipa::path(
-    get, path = "/v1/monitors/{id}/slots", tag = "Monitors",
+    get, path = "/v1/monitors/{id}/slots", operation_id = "list_monitor_slots", tag = "Monitors",
     params(("id" = MonitorId, Path, description = "The monitor"), SlotsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = SlotPage), ReadErrors)
 )]

@@ -17,7 +17,7 @@ use crate::contract::{Api, FieldValue as _, shorten};
 ///
 /// The pace of scans, what is in flight, what is left of the plans as the marketplace last said, and what stops a lane. Asks nobody.
 #[utoipa::path(
-    get, path = "/v1/quota", tag = "Account",
+    get, path = "/v1/quota", operation_id = "get_quota", tag = "Account",
     responses((status = 200, description = "Both lanes", body = Quota), AccountErrors)
 )]
 pub(super) async fn read(State(app): State<AppState>, caller: Caller) -> Result<Json<Quota>, ApiError> {
@@ -30,7 +30,7 @@ pub(super) async fn read(State(app): State<AppState>, caller: Caller) -> Result<
 /// Ceilings on the pace that the lane learns, and what scans leave of the plan to your own calls. All bounds are set: what is absent or
 /// null is no bound. They hold from the next search on.
 #[utoipa::path(
-    put, path = "/v1/quota/{api}", tag = "Account", request_body = LaneBounds,
+    put, path = "/v1/quota/{api}", operation_id = "set_lane_bounds", tag = "Account", request_body = LaneBounds,
     params(("api" = Api, Path, description = "Which lane")),
     responses((status = 200, description = "The lane as it stands now", body = LaneQuota), BoundErrors)
 )]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::AppState;
 use super::auth::{Caller, Waiting};
-use super::docs::{ListErrors, OrderErrors, WatchErrors};
+use super::docs::{IdempotencyHeader, ListErrors, OrderErrors, WatchErrors};
 use super::error::ApiError;
 use super::extract::{OrderBody, Pairs, id};
 use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
@@ -90,8 +90,8 @@ pub(super) fn mark_replayed(replayed: bool) -> HeaderMap {
 /// One request with some fields swept, so many searches; each is one request against the plan of the key that it is ordered with. All
 /// of it is checked before any is stored. `request` plus one value from each swept field is exactly the body of `POST /v1/<endpoint>`.
 #[utoipa::path(
-    post, path = "/v1/scans", tag = "Scans", request_body = ScanRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")),
+    post, path = "/v1/scans", operation_id = "create_scan", tag = "Scans", request_body = ScanRequest,
+    params(IdempotencyHeader),
     responses((status = 202, description = "The scan; `Location` names it", body = Scan), OrderErrors)
 )]
 pub(super) async fn submit(
@@ -110,7 +110,7 @@ pub(super) async fn submit(
 ///
 /// Newest first.
 #[utoipa::path(
-    get, path = "/v1/scans", tag = "Scans", params(ScansQuery),
+    get, path = "/v1/scans", operation_id = "list_scans", tag = "Scans", params(ScansQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = ScanPage), ListErrors)
 )]
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
@@ -127,7 +127,7 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 ///
 /// With `wait` the answer comes when the scan has ended, or after that many seconds.
 #[utoipa::path(
-    get, path = "/v1/scans/{id}", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ScanQuery),
+    get, path = "/v1/scans/{id}", operation_id = "get_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ScanQuery),
     responses((status = 200, description = "The scan", body = Scan), WatchErrors)
 )]
 pub(super) async fn read(

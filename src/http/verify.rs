@@ -14,7 +14,7 @@ use super::gateway::{forward, upstream_failed};
 use super::guesses::Verdict;
 use super::layers::request_id;
 use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
-use crate::contract::{Api, Fault, Faults};
+use crate::contract::{Api, Fault};
 use crate::queue::charge::Spent;
 use crate::search::PlanQuota;
 use crate::upstream::{Probe, lightest};
@@ -23,7 +23,7 @@ use crate::upstream::{Probe, lightest};
 ///
 /// One cheap call per checked API. Without `api`: flights, and hotels only if flights is not subscribed.
 #[utoipa::path(
-    get, path = "/v1/verify", tag = "Account",
+    get, path = "/v1/verify", operation_id = "verify_key", tag = "Account",
     params(("api" = Option<VerifyScope>, Query, description = "Which APIs to check")),
     responses((status = 200, description = "The key is good for at least one checked API", body = VerifyResponse), VerifyErrors)
 )]
@@ -65,7 +65,7 @@ fn scope(pairs: &Pairs) -> Result<Option<VerifyScope>, ApiError> {
             None => "one of `flights`, `hotels`, `both`",
         },
     };
-    Err(Faults::from(Fault::new("api", &word.into(), allowed)).into())
+    Err(Fault::new("api", &word.into(), allowed).into())
 }
 
 /// What was asked so far.

@@ -18,7 +18,7 @@ use crate::tenants;
 /// How long an answer is given again.
 const KEPT: SignedDuration = SignedDuration::from_hours(48);
 /// The longest key, in characters.
-const MAX_KEY_CHARS: usize = 255;
+pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
 /// A caller's `Idempotency-Key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +31,10 @@ impl IdempotencyKey {
     /// When it is empty, over 255 characters, or not visible ASCII.
     pub fn parse(bytes: &[u8]) -> Result<Self, Faults> {
         let text = String::from_utf8_lossy(bytes);
-        if (1..=MAX_KEY_CHARS).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic) {
+        if (1..=MAX_IDEMPOTENCY_KEY).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic) {
             return Ok(Self(text.into_owned()));
         }
-        let allowed = format!("1 to {MAX_KEY_CHARS} visible ASCII characters without white space");
+        let allowed = format!("1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters without white space");
         Err(Fault::new("Idempotency-Key", &text.into(), allowed).into())
     }
 }

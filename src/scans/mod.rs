@@ -41,8 +41,8 @@ use crate::search::CallerKey;
 use crate::tenants::Keyring;
 use crate::tenants::acceptance::NotAccepted;
 
-pub use idempotency::IdempotencyKey;
 pub(crate) use idempotency::Post;
+pub use idempotency::{IdempotencyKey, MAX_IDEMPOTENCY_KEY};
 pub(crate) use store::{lock_orders, open_lane};
 
 /// The pace of a new lane.

@@ -137,7 +137,9 @@ fn of_answer(search: &Search, answer: &Answer) -> ItemFate {
     }
     let status = answer.stated.unwrap_or(if nothing { SearchStatus::Empty } else { SearchStatus::Ok });
     let why = || nothing.then(|| why_empty(search.endpoint(), answer)).flatten().map(str::to_owned);
-    ItemFate::Done { status, reason: answer.reason.clone().or_else(why) }
+    // A complete answer needs no reason: the marketplace tells of a first try that failed, too.
+    let stated = answer.reason.clone().filter(|_| status != SearchStatus::Ok);
+    ItemFate::Done { status, reason: stated.or_else(why) }
 }
 
 fn why_empty(endpoint: Endpoint, answer: &Answer) -> Option<&'static str> {
@@ -147,5 +149,33 @@ fn why_empty(endpoint: Endpoint, answer: &Answer) -> Option<&'static str> {
         Endpoint::HotelsByName if answer.body.value().get("name").is_some_and(|name| !name.is_null()) => Some("sold_out"),
         Endpoint::HotelsByName | Endpoint::HotelsResolve => Some("no_match"),
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::Request;
+
+    /// The marketplace says why a first try failed, also where the second one was answered.
+    #[test]
+    fn a_complete_answer_has_no_reason() {
+        let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+        let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request;
+        let search = Search::of_caller(request);
+        let reason = |stated: SearchStatus| {
+            let reason = Some("upstream_status".to_owned());
+            let answer = Answer { body: json!([{}]).into(), results: 1, stated: Some(stated), reason };
+            match of_answer(&search, &answer) {
+                ItemFate::Done { reason, .. } => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(reason(SearchStatus::Ok), None);
+        for incomplete in [SearchStatus::Partial, SearchStatus::Degraded] {
+            assert_eq!(reason(incomplete).as_deref(), Some("upstream_status"), "{incomplete}");
+        }
     }
 }

@@ -8,11 +8,13 @@ use crate::support::app::{Answer, KEY};
 const CSV: &str = "text/csv";
 const NDJSON: &str = "application/x-ndjson";
 
-const HEADER: &str = "id,scan_id,position,search.from_airport,search.to_airport,search.departure_date,search.max_stops,search.airline_codes,\
-                      search.exclude_airline_codes,search.departure_time_min,search.departure_time_max,search.departure_arrival_time_min,\
-                      search.departure_arrival_time_max,search.sort_type,search.currency,search.max_price,search.seat_type,\
-                      search.passengers,search.limit,search.use_fallback,search.strict,search.use_ext_proxy,state,search_status,reason,\
-                      attempts,requests_spent,results,best_price,currency,observed_at,latency_ms,error";
+/// What was searched and found stands first, the fields that a search may leave out last.
+const HEADER: &str = "position,search.from_airport,search.to_airport,search.departure_date,best_price,currency,search_status,reason,state,\
+                      results,observed_at,id,scan_id,attempts,requests_spent,latency_ms,error";
+const OPTIONAL: &str = "search.max_stops,search.airline_codes,search.exclude_airline_codes,search.departure_time_min,\
+                        search.departure_time_max,search.departure_arrival_time_min,search.departure_arrival_time_max,search.sort_type,\
+                        search.currency,search.max_price,search.seat_type,search.passengers,search.limit,search.use_fallback,\
+                        search.strict,search.use_ext_proxy";
 
 async fn as_form(office: &Office, key: &str, form: &str, path: &str) -> Answer {
     office.app.send(office.app.request("GET", path).header("x-api-key", key).header("accept", form)).await
@@ -114,9 +116,16 @@ async fn the_columns_of_an_endpoint_are_always_the_same() {
     let office = Office::open().await;
     let empty = office.order(&fares(1)).await;
     let path = format!("/v1/scans/{empty}/items");
-    assert_eq!(text(&office, CSV, &format!("{path}?state=failed")).await, format!("{HEADER}\r\n"), "without a row too");
-    assert!(text(&office, CSV, &path).await.starts_with(&format!("{HEADER}\r\nitm_")));
-    assert_eq!(text(&office, CSV, &format!("{path}?state=failed&expand=answer")).await, format!("{HEADER},answer\r\n"));
+    assert_eq!(
+        text(&office, CSV, &format!("{path}?state=failed")).await,
+        format!("{HEADER},{OPTIONAL}\r\n"),
+        "without a row too"
+    );
+    assert!(text(&office, CSV, &path).await.starts_with(&format!("{HEADER},{OPTIONAL}\r\n0,")));
+    assert_eq!(
+        text(&office, CSV, &format!("{path}?state=failed&expand=answer")).await,
+        format!("{HEADER},answer,{OPTIONAL}\r\n")
+    );
     assert_eq!(text(&office, NDJSON, &format!("{path}?state=failed")).await, "");
 }
 
@@ -191,5 +200,48 @@ async fn the_description_names_the_forms() {
         );
         assert_eq!(content[NDJSON]["schema"], json!({"$ref": format!("#/components/schemas/{row}")}), "{path}");
         assert!(answers["406"].is_object(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn format_goes_before_accept() {
+    let (office, id) = running().await;
+    let path = format!("/v1/scans/{id}/items");
+    for (format, accept) in [("csv", CSV), ("ndjson", NDJSON), ("parquet", "application/vnd.apache.parquet")] {
+        for sent in ["text/html,*/*;q=0.8", "application/json", "image/png"] {
+            let answer = as_form(&office, KEY, sent, &format!("{path}?format={format}")).await;
+            let same = as_form(&office, KEY, accept, &path).await;
+            assert_eq!((answer.status, answer.header("content-type")), (200, same.header("content-type")), "{format} {sent}");
+            assert_eq!(answer.header("content-disposition"), format!("attachment; filename=\"{id}.{format}\""));
+        }
+        let paged = as_form(&office, KEY, "*/*", &format!("{path}?format={format}&limit=5")).await;
+        assert_eq!(
+            paged.message(),
+            format!("`limit` holds \"5\"; allowed: nothing, since {accept} has all rows; pages are application/json")
+        );
+    }
+    let json = as_form(&office, KEY, CSV, &format!("{path}?format=json&limit=1")).await;
+    assert_eq!((json.status, json.header("content-type")), (200, "application/json"));
+    assert!(json.header("link").contains("format=json"), "{}", json.header("link"));
+    let wrong = as_form(&office, KEY, CSV, &format!("{path}?format=xlsx")).await;
+    assert_eq!(wrong.message(), "`format` holds \"xlsx\"; allowed: one of `json`, `csv`, `ndjson`, `parquet`");
+    for path in ["/v1/history/flights", "/v1/history/flights/latest", "/v1/history/flights/series"] {
+        let path = format!("{path}?from_airport=TLV&to_airport=LHR&departure_from=2027-01-01&departure_to=2027-01-31&format=csv");
+        let answer = as_form(&office, KEY, "*/*", &path).await;
+        assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8; header=present", "{path}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_grid_is_json_or_406() {
+    let (office, id) = running().await;
+    let history = "/v1/history/flights/grid?from_airport=TLV&to_airport=LHR&departure_from=2027-01-01&departure_to=2027-01-31&rows=departure_date";
+    for path in [format!("/v1/scans/{id}/grid?rows=departure_date"), format!("/v1/scans/{id}/compare/{id}"), history.to_owned()] {
+        for accept in ["application/json", "*/*", "text/csv, */*;q=0.1"] {
+            assert_eq!(as_form(&office, KEY, accept, &path).await.status, 200, "{path} {accept}");
+        }
+        let refused = as_form(&office, KEY, CSV, &path).await;
+        assert_eq!(refused.kind(), "406 invalid_request", "{path}");
+        assert_eq!(refused.message(), "`Accept` holds text/csv; allowed: application/json");
     }
 }

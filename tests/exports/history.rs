@@ -107,31 +107,31 @@ async fn files_have_names_and_columns() {
             FARES,
             "flights.csv",
             format!(
-                "endpoint,from_airport,to_airport,departure_date,return_date,{fare},price,currency,carrier,results,price_insights_low,\
-                 price_insights_high,verdict,search_status,reason,observed_at,item_id"
+                "endpoint,from_airport,to_airport,departure_date,return_date,price,currency,carrier,results,price_insights_low,\
+                 price_insights_high,verdict,search_status,reason,observed_at,item_id,{fare}"
             ),
         ),
         (
             RATES,
             "hotels.csv",
             format!(
-                "endpoint,place,checkin_date,checkout_date,proxy_country,{rate},price,currency,hotel,room,results,search_status,reason,\
-                 observed_at,item_id"
+                "endpoint,place,checkin_date,checkout_date,proxy_country,price,currency,hotel,room,results,search_status,reason,\
+                 observed_at,item_id,{rate}"
             ),
         ),
         (
             LATEST_FARES,
             "flights-latest.csv",
             format!(
-                "endpoint,from_airport,to_airport,departure_date,return_date,{fare},price,currency,carrier,price_insights_low,\
-                 price_insights_high,verdict,observed_at,age_seconds,item_id"
+                "endpoint,from_airport,to_airport,departure_date,return_date,price,currency,carrier,price_insights_low,\
+                 price_insights_high,verdict,observed_at,age_seconds,item_id,{fare}"
             ),
         ),
         (
             LATEST_RATES,
             "hotels-latest.csv",
             format!(
-                "endpoint,place,checkin_date,checkout_date,proxy_country,{rate},price,currency,hotel,room,observed_at,age_seconds,item_id"
+                "endpoint,place,checkin_date,checkout_date,proxy_country,price,currency,hotel,room,observed_at,age_seconds,item_id,{rate}"
             ),
         ),
     ] {

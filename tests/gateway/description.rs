@@ -157,13 +157,23 @@ async fn contract_21_answers_name_their_headers() {
     let search: Vec<_> =
         plan.into_iter().chain(["X-Search-Status", "X-Search-Reason", "X-Search-Results", "Preference-Applied"]).collect();
     let with = |name| search.iter().copied().chain([name]).collect::<Vec<_>>();
-    assert_eq!(headers("post", "/v1/flights/oneway", "200"), all(&search));
-    assert_eq!(headers("post", "/v1/flights/roundtrip", "200"), all(&with("X-Field-Aliased")));
+    let answered = with("Idempotent-Replayed");
+    assert_eq!(headers("post", "/v1/flights/oneway", "200"), all(&answered));
+    let aliased: Vec<_> = answered.iter().copied().chain(["X-Field-Aliased"]).collect();
+    assert_eq!(headers("post", "/v1/flights/roundtrip", "200"), all(&aliased));
+    for (method, path, status) in
+        [("post", "/v1/scans", "202"), ("post", "/v1/monitors", "201"), ("post", "/v1/deliveries/{id}/resend", "202")]
+    {
+        assert_eq!(headers(method, path, status), all(&["X-Request-Id", "Location", "Idempotent-Replayed"]), "{path}");
+    }
     assert_eq!(headers("post", "/v1/hotels/rooms", "429"), all(&with("Retry-After")));
     assert_eq!(headers("post", "/v1/flights/oneway", "413"), all(&["X-Request-Id"]));
-    assert_eq!(headers("post", "/v1/flights/oneway", "202"), all(&["X-Request-Id", "Location", "Preference-Applied"]));
+    assert_eq!(
+        headers("post", "/v1/flights/oneway", "202"),
+        all(&["X-Request-Id", "Location", "Preference-Applied", "Idempotent-Replayed"])
+    );
     assert_eq!(headers("get", "/v1/verify", "200"), all(&plan));
-    assert_eq!(headers("get", "/v1/scans", "200"), all(&["X-Request-Id"]));
+    assert_eq!(headers("get", "/v1/scans", "200"), all(&["X-Request-Id", "Link"]));
     assert_eq!(headers("get", "/v1/scans", "429"), all(&["X-Request-Id", "Retry-After"]));
     assert_eq!(headers("get", "/v1/scans", "503"), all(&["X-Request-Id", "Retry-After"]));
     let defined = description["components"]["headers"].as_object().unwrap();
@@ -186,6 +196,7 @@ async fn webhooks_are_described_with_their_signature() {
         let body = item["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
         let schema = &description["components"]["schemas"][body.rsplit('/').next().unwrap()];
         assert_eq!(schema["required"], serde_json::json!(["type", "timestamp", "data"]), "{event}");
+        assert_eq!(schema["properties"]["type"]["enum"], serde_json::json!([event]));
     }
 }
 

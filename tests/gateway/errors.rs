@@ -73,3 +73,32 @@ async fn rows_of_single_endpoints() {
     let unsubscribed = app.send(app.request("GET", "/v1/verify").header("x-api-key", KEY)).await;
     assert_eq!((unsubscribed.status, &unsubscribed.json()["valid"]), (401, &json!(false)));
 }
+
+/// The message is for people, the details for programs; both say the same.
+#[tokio::test]
+async fn an_error_names_each_field_and_its_request() {
+    let app = TestApp::start().await;
+    let wrong = json!({"from_airport": "TLVV", "departure_date": "2027-02-30", "limit": 2.5});
+    let answer = app.post("/v1/flights/oneway", &wrong).await;
+    let error = answer.json()["error"].clone();
+    let date = "a date that exists, as YYYY-MM-DD";
+    assert_eq!(error["details"][0]["field"], "from_airport");
+    assert_eq!(error["details"][1], json!({"field": "to_airport", "found": null, "expected": error["details"][1]["expected"]}));
+    assert_eq!(error["details"][2], json!({"field": "departure_date", "found": "\"2027-02-30\"", "expected": date}));
+    assert_eq!(error["details"][3]["found"], "2.5");
+    assert_eq!(error["details"].as_array().unwrap().len(), 4, "{error}");
+    for detail in error["details"].as_array().unwrap() {
+        let said = format!("allowed: {}", detail["expected"].as_str().unwrap());
+        assert!(answer.message().contains(&said), "{said}: {}", answer.message());
+    }
+    let keyless = app.send(app.request("POST", "/v1/flights/oneway").json(&wrong)).await;
+    let nowhere = app.send(app.request("GET", "/v1/nowhere")).await;
+    let verify = app.send(app.request("GET", "/v1/verify?api=trains").header("x-api-key", KEY)).await;
+    assert_eq!(verify.json()["error"]["details"][0]["field"], "api", "{}", verify.text());
+    for answer in [&answer, &keyless, &nowhere, &verify] {
+        let error = answer.json()["error"].clone();
+        assert!(error["details"].is_array(), "{error}");
+        assert_eq!(error["request_id"], answer.header("x-request-id"), "{error}");
+    }
+    assert_eq!(nowhere.json()["error"]["details"], json!([]));
+}

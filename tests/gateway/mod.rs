@@ -9,5 +9,6 @@ pub mod keys;
 mod outcomes;
 mod raw;
 mod requests;
+mod rules;
 mod secrets;
 mod verify;

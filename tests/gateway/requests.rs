@@ -122,6 +122,12 @@ async fn contract_8_what_is_forwarded_in_which_spelling() {
             json!({"departure_time_min": 22, "departure_time_max": 5}),
         ),
         (Endpoint::FlightsOneway, json!({"departure_date": "2020-01-01"}), json!({"departure_date": "2020-01-01"})),
+        // An integer, as JSON Schema has it.
+        (
+            Endpoint::FlightsOneway,
+            json!({"limit": 20.0, "seat_type": 3.0, "passengers": [1.0, 2]}),
+            json!({"limit": 20, "seat_type": 3, "passengers": [1, 2]}),
+        ),
         (Endpoint::HotelsSearch, json!({"proxy_country": "De", "children": null}), json!({"proxy_country": "De"})),
     ];
     for (endpoint, given, forwarded) in rows {

@@ -146,7 +146,8 @@ fn told(answer: &Answer, id: &str) -> (u16, String, Vec<(String, String)>) {
     let headers = answer.headers.iter().filter(|(name, _)| !is_own(name.as_str()));
     let mut headers: Vec<_> = headers.map(|(name, value)| header(name.as_str(), value.as_bytes())).collect();
     headers.sort();
-    (answer.status, answer.text().replace(id, "<id>"), headers)
+    let text = answer.text().replace(id, "<id>").replace(answer.header("x-request-id"), "<request>");
+    (answer.status, text, headers)
 }
 
 /// Ids of the same thing, one of each caller.

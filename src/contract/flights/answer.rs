@@ -7,9 +7,8 @@ use crate::contract::status::Verdict;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// One itinerary of a one-way search (specification 2.3).
+/// One itinerary of a one-way search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 #[schema(examples(json!({
     "price_range_in_relation_to_other_periods": "low",
     "price_insights_low": 180, "price_insights_high": 320,
@@ -80,7 +79,6 @@ pub enum StopCount {
 
 /// One stop on the way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct StopInfo {
     /// Where.
     #[schema(nullable = false)]
@@ -90,9 +88,8 @@ pub struct StopInfo {
     pub stop_duration_seconds: Option<i64>,
 }
 
-/// One outbound and return pair, priced together (specification 2.4).
+/// One outbound and return pair, priced together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 #[schema(examples(json!({
     "price_range_in_relation_to_other_periods": "typical",
     "price_insights_low": 310, "price_insights_high": 520,

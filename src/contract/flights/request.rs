@@ -6,7 +6,7 @@ use crate::contract::primitives::{
 };
 
 request! {
-    /// Body of `POST /v1/flights/oneway` (specification 2.1).
+    /// Body of `POST /v1/flights/oneway`.
     pub struct OnewayRequest for "flights/oneway" {
         required {
             /// Origin IATA code.
@@ -63,7 +63,7 @@ request! {
 }
 
 request! {
-    /// Body of `POST /v1/flights/roundtrip` (specification 2.2).
+    /// Body of `POST /v1/flights/roundtrip`.
     pub struct RoundtripRequest for "flights/roundtrip" {
         required {
             /// Origin IATA code.

@@ -6,9 +6,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Answer of `POST /v1/hotels/search` (specification 2.7).
+/// Answer of `POST /v1/hotels/search`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 #[schema(examples(json!({
     "destination": "Lisbon", "checkin_date": "2027-01-14", "checkout_date": "2027-01-17",
     "applied_filters": ["free_cancellation"], "budget_per_night": null,
@@ -38,9 +37,8 @@ pub struct HotelSearchResponse {
     pub properties: Option<Vec<HotelProperty>>,
 }
 
-/// One hotel with its best rate (specification 2.7).
+/// One hotel with its best rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct HotelProperty {
     /// The hotel's name.
     #[schema(nullable = false)]
@@ -75,16 +73,15 @@ pub struct HotelProperty {
     pub children: Option<i64>,
 }
 
-/// Answer of `POST /v1/hotels/by-name` (specification 2.9).
+/// Answer of `POST /v1/hotels/by-name`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 #[schema(examples(json!({
     "name": "Grand Hotel", "available": true, "price_string": "US$312", "price": 312, "review_score": 8.7,
     "review_count": 1042, "room_type": "Double Room", "image_url": null,
     "link": "https://hotels.example/pt/grand-hotel.html?checkin=2027-01-14", "nights": 3, "adults": 2, "children": 0
 })))]
 pub struct HotelByNameResponse {
-    /// The hotel that matched; null when none did (contract 19).
+    /// The hotel that matched; null when none did.
     pub name: Option<String>,
     /// False: no rooms for those dates, and then all price fields are null.
     #[schema(nullable = false)]
@@ -113,9 +110,8 @@ pub struct HotelByNameResponse {
     pub children: Option<i64>,
 }
 
-/// Answer of `POST /v1/hotels/rooms` (specification 2.11).
+/// Answer of `POST /v1/hotels/rooms`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 #[schema(examples(json!({
     "hotel_booking_id": "pt/grand-hotel", "checkin_date": "2027-01-14", "checkout_date": "2027-01-17",
     "booking_url": "https://hotels.example/pt/grand-hotel.html?checkin=2027-01-14",
@@ -137,14 +133,13 @@ pub struct HotelRoomsResponse {
     /// Deep link, pre-filled.
     #[schema(nullable = false, format = "uri")]
     pub booking_url: Option<String>,
-    /// Every bookable room; empty when there is none (contract 19).
+    /// Every bookable room; empty when there is none.
     #[schema(nullable = false)]
     pub rooms: Option<Vec<HotelRoom>>,
 }
 
-/// One bookable room with its board (specification 2.11).
+/// One bookable room with its board.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct HotelRoom {
     /// The room.
     #[schema(nullable = false)]
@@ -163,9 +158,8 @@ pub struct HotelRoom {
     pub price: Option<String>,
 }
 
-/// Answer of `POST /v1/hotels/resolve` (specification 2.12).
+/// Answer of `POST /v1/hotels/resolve`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 #[schema(examples(json!({
     "hotel_name": "Grand Hotel Lisbon", "hotel_booking_id": "pt/grand-hotel", "matched_name": "Grand Hotel"
 })))]

@@ -6,7 +6,7 @@ use crate::contract::primitives::{
 };
 
 request! {
-    /// Body of `POST /v1/hotels/search` (specification 2.5).
+    /// Body of `POST /v1/hotels/search`.
     pub struct HotelSearchRequest for "hotels/search" {
         required {
             /// Free text city or area. The key `location` is rejected.
@@ -43,7 +43,7 @@ request! {
 }
 
 request! {
-    /// Body of `POST /v1/hotels/by-name` (specification 2.8).
+    /// Body of `POST /v1/hotels/by-name`.
     pub struct HotelByNameRequest for "hotels/by-name" {
         required {
             /// The hotel's name, free text.
@@ -80,7 +80,7 @@ request! {
 }
 
 request! {
-    /// Body of `POST /v1/hotels/rooms` (specification 2.10).
+    /// Body of `POST /v1/hotels/rooms`.
     pub struct HotelRoomsRequest for "hotels/rooms" {
         required {
             /// Path-style hotel id, from resolve.
@@ -113,7 +113,7 @@ request! {
 }
 
 request! {
-    /// Body of `POST /v1/hotels/resolve` (specification 2.12).
+    /// Body of `POST /v1/hotels/resolve`.
     pub struct ResolveRequest for "hotels/resolve" {
         required {
             /// The hotel's name, free text.

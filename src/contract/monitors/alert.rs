@@ -6,7 +6,7 @@ use crate::contract::declare::request;
 use crate::contract::fault::Faults;
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::query::query;
-use crate::contract::scans::ParityVerdict;
+use crate::contract::scans::{CellValues, ParityVerdict};
 use crate::contract::series::in_order;
 use crate::contract::status::{SearchStatus, Verdict};
 use crate::ids::{AlertId, ItemId, MonitorId, ScanId};
@@ -117,7 +117,7 @@ pub struct Alert {
     /// What it looks at.
     pub scope: RuleScope,
     /// The swept values of the search that it is about; empty where it is about none.
-    #[schema(value_type = Object)]
+    #[schema(value_type = CellValues)]
     pub cell: Map<String, Value>,
     /// The price, in major units; null where it is about the lack of one.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
@@ -144,23 +144,27 @@ pub struct Alert {
     pub baseline: Option<AlertBaseline>,
     /// Flights: bottom of the provider's historical band.
     #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the provider's historical band.
     #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict on the fare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub verdict: Option<Verdict>,
     /// Hotels: the room of the price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub room: Option<String>,
     /// Flights: where the fare is booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub buy_link: Option<String>,
     /// Hotels: where the stay is booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub link: Option<String>,
     /// How much of the run was searched; null where the slot made no scan.
     pub searched: Option<SearchedShare>,
@@ -232,15 +236,19 @@ pub struct RuleState {
     pub armed: bool,
     /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub lowest: Option<PriceMark>,
     /// `new_low`, `drop_percent`: the price at which it last fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub last_fired: Option<PriceMark>,
     /// `available`, `sold_out`: whether there was a price when that was last known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub had_price: Option<bool>,
     /// `stale`: runs in a row without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub runs_without_answer: Option<u32>,
 }
 

@@ -8,6 +8,7 @@ mod list;
 mod request;
 mod resource;
 mod rule;
+mod scan;
 mod schedule;
 
 pub use alert::{
@@ -23,4 +24,5 @@ pub use rule::{
     Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent, Rule, RuleScope, RuleType, Runs,
     RunsBack, SoldOut, Stale, VerdictLow,
 };
+pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};

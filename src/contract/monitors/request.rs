@@ -1,10 +1,10 @@
 //! What makes and changes a monitor. Its scan is checked by the plan of its next slot (`monitors`), by the code that checks every scan.
 
 use super::rule::Rule;
+use super::scan::MonitorScan;
 use super::schedule::ScheduleRequest;
 use crate::contract::declare::request;
 use crate::contract::primitives::{List, text, whole_number};
-use serde_json::{Map, Value};
 
 request! {
     /// Body of `POST /v1/monitors`: a scan on a schedule.
@@ -16,7 +16,7 @@ request! {
             schedule: ScheduleRequest;
             /// The body of `POST /v1/scans` for each run. Its dates may be relative: `+7d` is seven days after the slot's date in the
             /// schedule's time zone, in `request`, in lists and in ranges. Its priority is `scheduled` unless it says otherwise.
-            scan: Map<String, Value>;
+            scan: MonitorScan;
         }
         optional {
             /// When to tell.
@@ -52,7 +52,7 @@ request! {
             /// When it runs, from its next slot on.
             schedule: ScheduleRequest;
             /// What it searches, from its next run on.
-            scan: Map<String, Value>;
+            scan: MonitorScan;
             /// When to tell.
             alerts: List<Rule, 0, 20>;
             /// Whom to tell.

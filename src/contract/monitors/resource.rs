@@ -1,6 +1,7 @@
 //! A monitor and its slots as their caller sees them.
 
 use super::rule::Rule;
+use super::scan::MonitorScan;
 use crate::contract::AsWritten;
 use crate::contract::scans::{PlanCost, RequestRange};
 use crate::contract::webhooks::{ShownSecret, Webhook};
@@ -42,7 +43,7 @@ pub struct Monitor {
     /// When it runs.
     pub schedule: MonitorSchedule,
     /// The order of each run, as given.
-    #[schema(value_type = Object)]
+    #[schema(value_type = MonitorScan)]
     pub scan: AsWritten,
     /// When to tell.
     pub alerts: Vec<Rule>,

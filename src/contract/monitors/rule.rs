@@ -4,14 +4,16 @@
 //! (`monitors::alerts`).
 
 use crate::contract::declare::request;
+use crate::contract::describe::{described, field_schema};
 use crate::contract::fault::{Fault, Faults};
-use crate::contract::field::{FieldKind, FieldSpec, FieldValue, refused};
+use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, refused};
 use crate::contract::primitives::{CountryCode, whole_number};
 use crate::contract::words::words;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
+use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
 
 words! {
@@ -309,8 +311,11 @@ macro_rules! rules {
                 }
             }
 
-            fn schemas() -> Vec<Schema> {
-                vec![$( described(RuleType::$name, $body::schema(), $body::example(), $body::FIELDS) ),+]
+            fn bodies() -> Vec<(&'static str, Schema)> {
+                vec![$( (
+                    concat!(stringify!($name), "Rule"),
+                    with_type(RuleType::$name, $body::schema(), $body::example(), $body::FIELDS),
+                ) ),+]
             }
         }
     };
@@ -331,6 +336,7 @@ const TYPE: &str = "type";
 
 impl FieldValue for Rule {
     const KIND: FieldKind = FieldKind::Object;
+    const COMPONENT: Option<&'static str> = Some("Rule");
 
     fn allowed() -> Cow<'static, str> {
         format!("an object with a `type`, {}, and its fields", RuleType::allowed()).into()
@@ -352,13 +358,18 @@ impl FieldValue for Rule {
     }
 
     fn schema() -> Schema {
+        // No discriminator: each `type` has a single word, and generators of Rust clients take the field away where there is one.
         let rules = OneOfBuilder::new().description(Some("When to tell."));
-        Self::schemas().into_iter().fold(rules, |rules, rule| rules.item(rule)).into()
+        Self::bodies().into_iter().fold(rules, |rules, (name, _)| rules.item(Ref::from_schema_name(name))).into()
+    }
+
+    fn parts(components: &mut Components) {
+        components.extend(Self::bodies().into_iter().map(|(name, body)| (name.to_owned(), body.into())));
     }
 }
 
 /// A rule's body with its `type` in front.
-fn described(rule_type: RuleType, body: Schema, example: Value, fields: &[FieldSpec]) -> Schema {
+fn with_type(rule_type: RuleType, body: Schema, example: Value, fields: &[FieldSpec]) -> Schema {
     let Schema::Object(body) = body else { return body };
     let word = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([rule_type.as_str()]));
     let mut example = example.as_object().cloned().unwrap_or_default();
@@ -370,7 +381,7 @@ fn described(rule_type: RuleType, body: Schema, example: Value, fields: &[FieldS
         .property(TYPE, word)
         .required(TYPE);
     for field in fields {
-        object = object.property(field.name, crate::contract::describe::field_schema(field));
+        object = object.property(field.name, field_schema(field));
         if field.required {
             object = object.required(field.name);
         }
@@ -390,10 +401,4 @@ impl<'de> Deserialize<'de> for Rule {
     }
 }
 
-impl utoipa::PartialSchema for Rule {
-    fn schema() -> utoipa::openapi::RefOr<Schema> {
-        <Self as FieldValue>::schema().into()
-    }
-}
-
-impl utoipa::ToSchema for Rule {}
+described!(Rule);

@@ -3,7 +3,7 @@
 use crate::contract::words::words;
 
 words! {
-    /// A hotel filter, one of the specification's 24 (2.6).
+    /// A hotel filter, one of 24.
     pub enum HotelFilter {
         /// The booking can be cancelled without cost.
         FreeCancellation = "free_cancellation",

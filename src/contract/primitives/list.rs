@@ -1,7 +1,7 @@
 //! Lists, whose faults name the element (`filters[0]`).
 
 use crate::contract::fault::Faults;
-use crate::contract::field::{FieldKind, FieldValue, refused};
+use crate::contract::field::{Components, FieldKind, FieldValue, refused};
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::{Array, Schema};
@@ -34,7 +34,11 @@ impl<T: FieldValue> FieldValue for Vec<T> {
     }
 
     fn schema() -> Schema {
-        Array::new(T::schema()).into()
+        Array::new(T::referred()).into()
+    }
+
+    fn parts(components: &mut Components) {
+        T::components(components);
     }
 }
 
@@ -84,9 +88,13 @@ impl<T: FieldValue, const MIN: usize, const MAX: usize> FieldValue for List<T, M
     }
 
     fn schema() -> Schema {
-        let mut list = Array::new(T::schema());
+        let mut list = Array::new(T::referred());
         list.min_items = (MIN > 0).then_some(MIN);
         list.max_items = (MAX < usize::MAX).then_some(MAX);
         list.into()
+    }
+
+    fn parts(components: &mut Components) {
+        T::components(components);
     }
 }

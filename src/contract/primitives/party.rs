@@ -3,6 +3,7 @@
 use crate::contract::fault::Faults;
 use crate::contract::field::{FieldValue, refused};
 
+use super::integer::whole;
 use super::list::NonEmpty;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -28,7 +29,7 @@ macro_rules! codes {
             }
 
             fn read(value: &Value) -> Result<Self, Faults> {
-                match value.as_u64() {
+                match whole(value) {
                     $( Some($code) => Ok(Self::$variant), )+
                     _ => Err(refused::<Self>(value)),
                 }

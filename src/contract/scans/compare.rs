@@ -1,5 +1,6 @@
 //! Two scans side by side: what became cheaper, dearer, new or gone.
 
+use super::fields::CellValues;
 use crate::contract::endpoint::Endpoint;
 use crate::contract::words::words;
 use crate::ids::{ItemId, ScanId};
@@ -98,7 +99,7 @@ impl ChangeCounts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ComparedCell {
     /// The swept fields of both scans, and fields in which their requests differ, with this cell's values.
-    #[schema(value_type = Object)]
+    #[schema(value_type = CellValues)]
     pub cell: Map<String, Value>,
     /// What became of it.
     pub change: Change,

@@ -1,6 +1,7 @@
 //! A scan as a grid: the cheapest price for each value of one or two swept fields (jobs-api, "Scans").
 
 use super::state::ItemState;
+use crate::contract::SearchReason;
 use crate::contract::declare::request;
 use crate::contract::endpoint::Endpoint;
 use crate::contract::primitives::{CountryCode, text};
@@ -97,6 +98,7 @@ pub struct GridCell {
     /// What its search says of itself; null where it has not been searched.
     pub search_status: Option<SearchStatus>,
     /// Why there is no price, or why the search is not whole.
+    #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
     /// The lowest price, in major units.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
@@ -106,28 +108,33 @@ pub struct GridCell {
     pub currency: Option<String>,
     /// Flights: bottom of the provider's historical band.
     #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the provider's historical band.
     #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict on the fare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub verdict: Option<Verdict>,
     /// Hotels: the room of the price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub room: Option<String>,
     /// The item that the cell shows: the cheapest, or the one that says why there is no price.
     pub item_id: ItemId,
     /// Flights: where the fare is booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub buy_link: Option<String>,
     /// Hotels: where the stay is booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub link: Option<String>,
     /// How the market stands to the baseline; only with `baseline`, and not in the baseline's own cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub parity: Option<Parity>,
 }
 

@@ -1,7 +1,8 @@
 //! An item of a scan and its attempts as their caller sees them.
 
+use super::fields::SearchFields;
 use super::state::ItemState;
-use crate::contract::AsWritten;
+use crate::contract::{AsWritten, SearchReason};
 use crate::contract::status::SearchStatus;
 use crate::ids::{AttemptId, ItemId, ScanId};
 use jiff::Timestamp;
@@ -31,13 +32,14 @@ pub struct Item {
     /// Its place in the plan, from 0.
     pub position: u32,
     /// The complete body of the search.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub search: Map<String, Value>,
     /// Where it is.
     pub state: ItemState,
     /// What the search says of itself; null until done.
     pub search_status: Option<SearchStatus>,
     /// Why, where something went wrong or nothing was found.
+    #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
     /// How many times it went upstream.
     pub attempts: u32,
@@ -60,7 +62,7 @@ pub struct Item {
     /// The whole answer as upstream gave it; only with `?expand=answer`. Answers are kept for 90 days and up to a month longer, unless the
     /// service's operator says otherwise: `search_status` `ok` or `partial` without one says that it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Value>)]
+    #[schema(value_type = Option<Value>, nullable = false)]
     pub answer: Option<AsWritten>,
 }
 
@@ -102,6 +104,7 @@ pub struct Attempt {
     /// What the search says of itself.
     pub search_status: Option<SearchStatus>,
     /// Why, where something went wrong or nothing was found.
+    #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
     /// The `x-search-*` headers of the answer.
     pub search_headers: BTreeMap<String, String>,

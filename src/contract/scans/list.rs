@@ -3,7 +3,7 @@
 use super::request::{ReasonWord, ScanEndpoint, Tag};
 use super::state::{Expand, ItemSort, ItemState, ScanStatus};
 use crate::contract::declare::request;
-use crate::contract::primitives::{Cursor, PageLimit, whole_number};
+use crate::contract::primitives::{Cursor, ListFormat, PageLimit, whole_number};
 use crate::contract::query::query;
 use crate::contract::status::SearchStatus;
 use crate::ids::MonitorId;
@@ -49,6 +49,8 @@ request! {
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the page before.
             cursor: Cursor;
+            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            format: ListFormat;
         }
         example { "search_status": "degraded", "sort": "position" }
     }

@@ -5,6 +5,7 @@
 
 mod compare;
 mod event;
+mod fields;
 mod grid;
 mod item;
 mod list;
@@ -17,6 +18,8 @@ mod sweep;
 
 pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
 pub use event::{EventId, EventKind, EventsQuery, EventsReset};
+pub(crate) use fields::search_fields;
+pub use fields::{CellValues, SearchFields};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
 pub use list::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
@@ -29,3 +32,4 @@ pub use resource::{BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccept
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
 pub use strategy::{CoarseStep, Refine, Strategy, StrategyPhase, StrategyProgress};
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};
+pub(crate) use sweep::{SWEEP_VALUES, sweep_schema, sweep_value_schema, sweep_values};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::fields::SearchFields;
 use crate::contract::endpoint::Endpoint;
 use crate::contract::plans::PlanName;
 use crate::contract::words::words;
@@ -32,10 +33,10 @@ pub struct ScanPreview {
     /// How many billed requests they take.
     pub requests: RequestRange,
     /// The complete body of the first search.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub first: Map<String, Value>,
     /// The complete body of the last search.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub last: Map<String, Value>,
     /// The pace of the caller's lane, or of a new one.
     pub searches_per_minute: f64,

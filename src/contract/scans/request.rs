@@ -1,6 +1,7 @@
 //! What orders a scan or a retry. Only the shape is checked here: the searches themselves are checked by the plan, each
 //! as the body of its endpoint.
 
+use super::fields::SearchFields;
 use super::state::Priority;
 use super::strategy::Strategy;
 use super::sweep::Sweep;
@@ -10,7 +11,7 @@ use crate::contract::fault::Faults;
 use crate::contract::field::{FieldValue, refused};
 use crate::contract::primitives::{List, NonEmpty, text, whole_number};
 use crate::contract::words::{listed, words};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
@@ -22,7 +23,7 @@ request! {
             endpoint: ScanEndpoint;
             /// The fields that all searches share. With one value from each swept field it is exactly the body that
             /// `POST /v1/<endpoint>` takes.
-            request: Map<String, Value>;
+            request: SearchFields;
         }
         optional {
             /// The fields that differ, each with its values. Without it the scan is one search.

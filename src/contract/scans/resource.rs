@@ -1,7 +1,9 @@
 //! A scan as its caller sees it.
 
+use super::fields::SearchFields;
 use super::state::{PauseReason, ScanStatus};
 use super::strategy::StrategyProgress;
+use super::sweep::Sweep;
 use crate::contract::endpoint::Endpoint;
 use crate::ids::{ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
@@ -35,10 +37,10 @@ pub struct Scan {
     /// The endpoint that its searches are for.
     pub endpoint: Endpoint,
     /// The fields that all its searches share, as given.
-    #[schema(value_type = Object)]
+    #[schema(value_type = SearchFields)]
     pub request: Map<String, Value>,
     /// The swept fields, as given.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Sweep)]
     pub sweep: Map<String, Value>,
     /// What people call it.
     pub label: Option<String>,

@@ -4,13 +4,16 @@
 //! (`scans::plan`, which has the endpoint's table).
 
 use crate::contract::declare::request;
+use crate::contract::describe::{described, field_schema};
+use crate::contract::endpoint::Endpoint;
 use crate::contract::fault::Faults;
-use crate::contract::field::{FieldKind, FieldSpec, FieldValue, refused};
+use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, refused};
 use crate::contract::primitives::{Date, NonEmpty, whole_number};
 use crate::contract::words::words;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType};
+use utoipa::openapi::{Ref, RefOr};
 
 /// The swept fields in the caller's order, and the two words that are not fields.
 ///
@@ -133,6 +136,7 @@ const SAMPLES: FieldSpec = FieldSpec::optional::<Samples>("samples", "How often 
 
 impl FieldValue for Sweep {
     const KIND: FieldKind = FieldKind::Object;
+    const COMPONENT: Option<&'static str> = Some("Sweep");
 
     fn allowed() -> Cow<'static, str> {
         "an object of field names, each with its values".into()
@@ -163,16 +167,28 @@ impl FieldValue for Sweep {
     }
 
     fn schema() -> Schema {
-        let swept = AdditionalProperties::RefOr(SweepValue::schema().into());
-        let mut object = ObjectBuilder::new().additional_properties(Some(swept));
-        for word in [NIGHTS, SAMPLES] {
-            object = object.property(word.name, crate::contract::describe::field_schema(&word));
-        }
-        object.into()
+        sweep_schema(SweepValue::referred).into()
+    }
+
+    fn parts(components: &mut Components) {
+        SweepValue::components(components);
     }
 }
 
+described!(Sweep);
+
+/// A sweep of any endpoint's fields, each of which takes `value`.
+pub(crate) fn sweep_schema(value: fn() -> RefOr<Schema>) -> ObjectBuilder {
+    let object = ObjectBuilder::new()
+        .description(Some("The swept fields of the endpoint, each with its values."))
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    let swept = Endpoint::search_fields().into_iter().map(|field| FieldSpec { schema: value, default: None, ..*field });
+    swept.chain([NIGHTS, SAMPLES]).fold(object, |object, field| object.property(field.name, field_schema(&field)))
+}
+
 impl FieldValue for SweepValue {
+    const COMPONENT: Option<&'static str> = Some("SweepValue");
+
     fn allowed() -> Cow<'static, str> {
         "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}".into()
     }
@@ -193,9 +209,30 @@ impl FieldValue for SweepValue {
     }
 
     fn schema() -> Schema {
-        let any = ObjectBuilder::new().schema_type(utoipa::openapi::schema::SchemaType::AnyValue);
-        let values =
-            utoipa::openapi::schema::ArrayBuilder::new().items(any).min_items(Some(1)).description(Some("These values."));
-        OneOfBuilder::new().item(values).item(DateRange::schema()).into()
+        sweep_value_schema(DateRange::referred()).into()
     }
+
+    fn parts(components: &mut Components) {
+        components.push((SWEEP_VALUES.to_owned(), sweep_values()));
+        DateRange::components(components);
+    }
+}
+
+/// The component of a list of values.
+pub(crate) const SWEEP_VALUES: &str = "SweepValues";
+
+/// What a swept field takes: values, or for a date this range.
+pub(crate) fn sweep_value_schema(range: RefOr<Schema>) -> OneOfBuilder {
+    let meaning = "What a swept field takes: its values, or for a date field a range of days.";
+    OneOfBuilder::new().description(Some(meaning)).item(Ref::from_schema_name(SWEEP_VALUES)).item(range)
+}
+
+/// Any values: a list may hold lists, for a field that is itself a list.
+pub(crate) fn sweep_values() -> RefOr<Schema> {
+    let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
+    ArrayBuilder::new()
+        .items(any)
+        .min_items(Some(1))
+        .description(Some("The values of a swept field, as its endpoint takes them."))
+        .into()
 }

@@ -105,9 +105,9 @@ fn every_error_type_and_its_status() {
 #[test]
 fn the_error_form() {
     let plain = ErrorBody::new(ErrorType::NotFound, "no such scan");
-    assert_eq!(json!(plain), json!({"error": {"type": "not_found", "message": "no such scan"}}));
+    assert_eq!(json!(plain), json!({"error": {"type": "not_found", "message": "no such scan", "details": []}}));
     let incomplete = ErrorBody::search_incomplete("blocked_page", "try again");
-    let wire = json!({"error": {"type": "search_incomplete", "reason": "blocked_page", "message": "try again"}});
+    let wire = json!({"error": {"type": "search_incomplete", "reason": "blocked_page", "message": "try again", "details": []}});
     assert_eq!(json!(incomplete), wire);
     assert_eq!(serde_json::from_value::<ErrorBody>(wire).unwrap(), incomplete);
 }

@@ -1,12 +1,12 @@
-//! What every answer of a kind has in common: the headers that it may carry (specification 4.3, contract 1, 5, 10, 15) and our own 429.
+//! What every answer of a kind has in common: the headers that it may carry and our own 429.
 //! Defined once and referred to; added here, so that no route can forget them.
 
 use utoipa::openapi::header::{Header, HeaderBuilder};
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{Object, OpenApi, Ref, RefOr};
 
-use super::described;
+use super::errors::described;
 use crate::contract::ErrorType;
 
 const REQUEST_ID: &str = "X-Request-Id";
@@ -15,6 +15,8 @@ const AUTHENTICATE: &str = "WWW-Authenticate";
 const ALIASED: &str = "X-Field-Aliased";
 const BILLED: &str = "X-Upstream-Requests";
 const LOCATION: &str = "Location";
+const LINK: &str = "Link";
+const REPLAYED: &str = "Idempotent-Replayed";
 const APPLIED: &str = "Preference-Applied";
 
 const TEXT: Type = Type::String;
@@ -37,13 +39,15 @@ const PLAN: [(&str, Type, &str); 6] = [
     ("X-Plan-Reset", COUNT, "Seconds until the next window"),
 ];
 
-const OTHERS: [(&str, Type, &str); 7] = [
+const OTHERS: [(&str, Type, &str); 9] = [
     (REQUEST_ID, TEXT, "The id of this request: name it when you report a problem"),
     (RETRY_AFTER, COUNT, "Seconds to wait before trying again"),
     (AUTHENTICATE, TEXT, "How a key may be sent; the description of the service lists the other ways"),
     (ALIASED, TEXT, "Which field of the body was read as which: `max_stops -> max_departure_stops, max_return_stops`"),
     (BILLED, COUNT, "Requests that the marketplace bills for this answer"),
-    (LOCATION, TEXT, "Where the scan is that the search became"),
+    (LOCATION, TEXT, "The path of what was made: `/v1/scans/{id}`"),
+    (LINK, TEXT, "On every page but the last: the next one, as `</v1/scans?cursor=...>; rel=\"next\"`"),
+    (REPLAYED, Type::Boolean, "`true`: this answer was given before, to the same `Idempotency-Key` and body"),
     (APPLIED, TEXT, "What of `Prefer` was honoured, and how: `respond-async, wait=20`"),
 ];
 
@@ -64,6 +68,7 @@ fn header(kind: Type, text: &str) -> Header {
 }
 
 fn complete(path: &str, operation: &mut Operation) {
+    let repeatable = is_repeatable(operation);
     let (searches, asks) = (is_search(path), is_search(path) || path == "/v1/verify");
     let answers = &mut operation.responses.responses;
     if path.starts_with("/v1/") && !asks {
@@ -77,13 +82,17 @@ fn complete(path: &str, operation: &mut Operation) {
         // A body that is too large was not read, so nobody was asked; a search that became a scan has not been, for all its answer knows.
         let from_upstream = asks && !matches!(status.as_str(), "202" | "413" | "422");
         let deferred = searches && status == "202";
+        let succeeded = status.starts_with('2');
+        let says = |header: &str| answer.description.contains(&format!("`{header}`"));
         let named = [
             (REQUEST_ID, true),
             (RETRY_AFTER, matches!(status.as_str(), "429" | "503")),
             (AUTHENTICATE, status == "401"),
             (ALIASED, path == "/v1/flights/roundtrip" && status != "413"),
             (BILLED, from_upstream),
-            (LOCATION, deferred),
+            (LOCATION, deferred || says(LOCATION)),
+            (LINK, says(LINK)),
+            (REPLAYED, succeeded && repeatable),
             (APPLIED, deferred || searches && from_upstream && path != "/v1/hotels/resolve"),
         ];
         let search = SEARCH.iter().map(|(name, ..)| (*name, searches && from_upstream));
@@ -92,6 +101,14 @@ fn complete(path: &str, operation: &mut Operation) {
             answer.headers.insert(name.to_owned(), RefOr::Ref(Ref::new(format!("#/components/headers/{name}"))));
         }
     }
+}
+
+/// Whether the same request again may be answered with the first answer.
+fn is_repeatable(operation: &Operation) -> bool {
+    let takes_key =
+        |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == "Idempotency-Key");
+    let described = operation.description.as_deref().unwrap_or_default();
+    operation.parameters.iter().flatten().any(takes_key) || described.contains(REPLAYED)
 }
 
 /// The six searches among the specified seven.

@@ -3,11 +3,10 @@
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 
-use crate::contract::monitors::MonitorAlerts;
-use crate::contract::webhooks::{Event, MonitorTest};
+use crate::contract::webhooks::WebhookEvent;
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(monitor_alerts, monitor_test))]
+#[openapi(paths(monitor_alerts, monitor_test), components(schemas(WebhookEvent)))]
 struct Sent;
 
 /// The headers of every try (Standard Webhooks 1.0).
@@ -45,16 +44,16 @@ enum Said {
 /// Rules have fired
 ///
 /// One event for each run of a monitor whose rules fired; the strongest alerts first.
-#[utoipa::path(post, path = "monitor.alerts", tag = "Webhooks", operation_id = "webhook_monitor_alerts", security(()), params(Signed),
-    request_body = Event<MonitorAlerts>, responses(Said))]
+#[utoipa::path(post, path = "monitor.alerts", tag = "Webhook events", operation_id = "receive_monitor_alerts", security(()), params(Signed),
+    request_body(content = ref("#/components/schemas/MonitorAlertsEvent")), responses(Said))]
 #[expect(dead_code, reason = "described, and called by nobody here")]
 fn monitor_alerts() {}
 
 /// A test
 ///
 /// What `POST /v1/monitors/{id}/test` sends, in one try.
-#[utoipa::path(post, path = "monitor.test", tag = "Webhooks", operation_id = "webhook_monitor_test", security(()), params(Signed),
-    request_body = Event<MonitorTest>, responses(Said))]
+#[utoipa::path(post, path = "monitor.test", tag = "Webhook events", operation_id = "receive_monitor_test", security(()), params(Signed),
+    request_body(content = ref("#/components/schemas/MonitorTestEvent")), responses(Said))]
 #[expect(dead_code, reason = "described, and called by nobody here")]
 fn monitor_test() {}
 

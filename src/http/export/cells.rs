@@ -30,6 +30,12 @@ struct Column {
     inner: Option<&'static str>,
 }
 
+impl Column {
+    fn name(&self) -> Cow<'_, str> {
+        self.inner.map_or(Cow::Borrowed(self.field.as_str()), |inner| format!("{}.{inner}", self.field).into())
+    }
+}
+
 impl Columns {
     /// A column for each field of a documented object.
     pub(in crate::http) fn of<Row: PartialSchema>() -> Self {
@@ -50,6 +56,17 @@ impl Columns {
         Self(columns.collect())
     }
 
+    /// These first, in this order; those of the object in `last` at the end.
+    pub(in crate::http) fn ordered(mut self, first: &[&str], last: &str) -> Self {
+        let place = |column: &Column| match first.iter().position(|name| *name == column.name()) {
+            Some(place) => place,
+            None if column.field == last => first.len() + 1,
+            None => first.len(),
+        };
+        self.0.sort_by_key(place);
+        self
+    }
+
     /// All but the one of `field`.
     pub(in crate::http) fn without(mut self, field: &str) -> Self {
         self.0.retain(|column| column.field != field);
@@ -58,11 +75,7 @@ impl Columns {
 
     /// Writes the header row.
     pub(super) fn write_names(&self, out: &mut Vec<u8>) -> csv::Result<()> {
-        let name = |column: &Column| match column.inner {
-            None => column.field.clone(),
-            Some(inner) => format!("{}.{inner}", column.field),
-        };
-        record(out, self.0.iter().map(name))
+        record(out, self.0.iter().map(Column::name))
     }
 
     /// Writes one row.

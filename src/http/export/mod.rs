@@ -18,10 +18,10 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, Peekable};
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
-use utoipa::PartialSchema;
+use utoipa::ToSchema;
 
 pub(super) use self::cells::Columns;
-pub(super) use self::wanted::Wanted;
+pub(super) use self::wanted::{JsonOnly, Wanted};
 use super::bounds::Place;
 use super::error::ApiError;
 use crate::paging::PageError;
@@ -80,7 +80,7 @@ pub(super) fn varied(answer: impl IntoResponse) -> Response {
 ///
 /// # Errors
 /// What the first rows say: after that an error breaks the body off, so that what is not whole never looks so.
-pub(super) async fn export<Row: Serialize + PartialSchema + Send + 'static>(
+pub(super) async fn export<Row: Serialize + ToSchema + Send + 'static>(
     form: Form,
     name: &str,
     columns: Columns,

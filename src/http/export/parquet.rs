@@ -20,7 +20,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 use serde_json::Value;
-use utoipa::PartialSchema;
+use utoipa::ToSchema;
 use utoipa::openapi::schema::{KnownFormat, Object, SchemaFormat, SchemaType, Type as Documented};
 use utoipa::openapi::{RefOr, Schema};
 
@@ -82,11 +82,14 @@ impl Shared {
 
 impl Writer {
     /// A file of rows of this documented type.
-    pub(super) fn of<Row: PartialSchema>() -> Result<Self> {
+    pub(super) fn of<Row: ToSchema>() -> Result<Self> {
+        let mut named = Vec::new();
+        Row::schemas(&mut named);
         let RefOr::T(Schema::Object(row)) = Row::schema() else {
             return Err(ParquetError::General("the rows are no documented object".to_owned()));
         };
-        let columns: Vec<_> = row.properties.into_iter().map(|(field, schema)| Column::new(field, kind(&schema))).collect();
+        let columns: Vec<_> =
+            row.properties.into_iter().map(|(field, schema)| Column::new(field, kind(&schema, &named))).collect();
         let fields = columns.iter().map(Column::described).collect::<Result<Vec<_>>>()?;
         let schema = Type::group_type_builder("row").with_fields(fields).build()?;
         let properties = WriterProperties::builder()
@@ -205,11 +208,17 @@ fn days(value: &Value) -> Option<i32> {
 }
 
 /// What a documented field holds. What is described elsewhere is a word or an id.
-fn kind(schema: &RefOr<Schema>) -> Kind {
+/// `named` are the components that the row refers to.
+fn kind(schema: &RefOr<Schema>, named: &[(String, RefOr<Schema>)]) -> Kind {
     match schema {
         RefOr::T(Schema::Object(object)) => kind_of(object),
         RefOr::T(Schema::Array(_)) => Kind::Json,
-        _ => Kind::Text,
+        RefOr::Ref(reference) => {
+            let name = reference.ref_location.rsplit('/').next();
+            let schema = named.iter().find(|(known, _)| Some(known.as_str()) == name).map(|(_, schema)| schema);
+            schema.filter(|schema| matches!(schema, RefOr::T(_))).map_or(Kind::Text, |schema| kind(schema, named))
+        }
+        RefOr::T(_) => Kind::Text,
     }
 }
 

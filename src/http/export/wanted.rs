@@ -1,4 +1,4 @@
-//! Which form of a list a request wants (RFC 9110, 12.5.1).
+//! Which form of a list a request wants: by `format` of the query, else by `Accept` (RFC 9110, 12.5.1).
 //!
 //! Parameters but `q` are not looked at: `text/csv; charset=utf-8` means CSV, and there is one kind of each.
 
@@ -6,9 +6,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header::ACCEPT};
 use axum::response::Response;
+use form_urlencoded::parse;
 use mediatype::{MediaType, MediaTypeList, ReadParams as _, names};
 
 use super::{Form, varied};
+use crate::contract::primitives::ListFormat;
 use crate::contract::{Fault, Faults, shorten};
 use crate::http::error::ApiError;
 use crate::http::extract::Pairs;
@@ -28,16 +30,10 @@ const OFFERED: [(Option<Form>, &str, &str); 4] = [
 impl Wanted {
     /// The form that is liked best; `None`: none will do. No `Accept` at all is JSON.
     fn of(headers: &HeaderMap) -> Option<Self> {
-        let accept: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
-        if accept.iter().all(|value| value.trim().is_empty()) {
-            return Some(Self(None));
-        }
-        let accept = accept.join(",");
-        // What cannot be read is not a form of ours: the rest of the list counts.
-        let ranges: Vec<_> = MediaTypeList::new(&accept).filter_map(Result::ok).collect();
-        let liked = OFFERED.iter().map(|(form, top, sub)| (liking(&ranges, top, sub), *form)).filter(|(liking, _)| *liking > 0);
+        let Some(likings) = likings(headers) else { return Some(Self(None)) };
+        let liked = likings.into_iter().zip(OFFERED).filter(|(liking, _)| *liking > 0);
         // The first of the best.
-        liked.rev().max_by_key(|(liking, _)| *liking).map(|(_, form)| Self(form))
+        liked.rev().max_by_key(|(liking, _)| *liking).map(|(_, (form, ..))| Self(form))
     }
 
     /// All rows have no pages.
@@ -48,11 +44,23 @@ impl Wanted {
         let Some(form) = self.0 else { return Ok(()) };
         let mut faults = Faults::default();
         for (name, value) in pairs.iter().filter(|(name, value)| matches!(*name, "limit" | "cursor") && !value.is_empty()) {
-            let allowed = format!("nothing, since `Accept: {}` gives all rows; pages are application/json", form.media_type());
+            let allowed = format!("nothing, since {} has all rows; pages are application/json", form.media_type());
             faults.push_with(|| Fault::new(name, &value.into(), allowed));
         }
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
+}
+
+/// How much each of the offered forms is liked; `None`: `Accept` says nothing.
+fn likings(headers: &HeaderMap) -> Option<[u16; OFFERED.len()]> {
+    let accept: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    if accept.iter().all(|value| value.trim().is_empty()) {
+        return None;
+    }
+    let accept = accept.join(",");
+    // What cannot be read is not a form of ours: the rest of the list counts.
+    let ranges: Vec<_> = MediaTypeList::new(&accept).filter_map(Result::ok).collect();
+    Some(OFFERED.map(|(_, top, sub)| liking(&ranges, top, sub)))
 }
 
 /// How much a form is liked, in thousandths: by the range that names it most exactly. 0: not at all.
@@ -82,16 +90,52 @@ impl<S: Sync> FromRequestParts<S> for Wanted {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
+        if let Some(format) = format(parts.uri.query().unwrap_or_default()) {
+            return Ok(Self(streamed(format)));
+        }
         Self::of(&parts.headers).ok_or_else(|| {
-            let lines: Vec<_> =
-                parts.headers.get_all(ACCEPT).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
-            let message = format!(
-                "`Accept` holds {}; allowed: application/json (pages), or text/csv, application/x-ndjson, \
-                 application/vnd.apache.parquet (all rows)",
-                shorten(&lines.join(", "))
-            );
-            varied(ApiError::not_acceptable(message))
+            refused(
+                &parts.headers,
+                "application/json (pages), or text/csv, application/x-ndjson, application/vnd.apache.parquet (all rows)",
+            )
         })
+    }
+}
+
+/// Takes a request only if JSON will do: of what can be had in no other form.
+#[derive(Debug)]
+pub(in crate::http) struct JsonOnly;
+
+impl<S: Sync> FromRequestParts<S> for JsonOnly {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
+        if likings(&parts.headers).is_none_or(|[json, ..]| json > 0) {
+            Ok(Self)
+        } else {
+            Err(refused(&parts.headers, "application/json"))
+        }
+    }
+}
+
+/// 406: what `Accept` holds, and what there is.
+fn refused(headers: &HeaderMap, allowed: &str) -> Response {
+    let lines: Vec<_> = headers.get_all(ACCEPT).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+    let held = Some(shorten(&lines.join(", ")));
+    varied(ApiError::not_acceptable(Fault { path: "Accept".to_owned(), held, allowed: allowed.to_owned() }))
+}
+
+/// The form that the query names; a word that is none is the query's reader's to refuse.
+fn format(query: &str) -> Option<ListFormat> {
+    parse(query.as_bytes()).find(|(name, _)| name == "format").and_then(|(_, word)| ListFormat::parse(&word))
+}
+
+const fn streamed(format: ListFormat) -> Option<Form> {
+    match format {
+        ListFormat::Json => None,
+        ListFormat::Csv => Some(Form::Csv),
+        ListFormat::Ndjson => Some(Form::Ndjson),
+        ListFormat::Parquet => Some(Form::Parquet),
     }
 }
 

@@ -8,8 +8,9 @@ use crate::contract::grids::{FlightGridQuery, HistoryGrids, HotelGridQuery};
 use crate::history::grid;
 use crate::http::AppState;
 use crate::http::auth::Caller;
-use crate::http::docs::ListErrors;
+use crate::http::docs::{ListErrors, NotAcceptable};
 use crate::http::error::ApiError;
+use crate::http::export::JsonOnly;
 use crate::http::extract::Pairs;
 use crate::http::scans::desk;
 
@@ -21,12 +22,13 @@ const NOTHING: HistoryGrids = HistoryGrids { data: Vec::new(), truncated: false 
 /// Days of departure against lengths of stay, from what scans have seen: it costs no request. A grid for each product. A cell says how old
 /// its price is, what the last look came to, or that nobody ever looked.
 #[utoipa::path(
-    get, path = "/v1/history/flights/grid", tag = "History", params(FlightGridQuery),
-    responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors)
+    get, path = "/v1/history/flights/grid", operation_id = "get_flight_history_grid", tag = "History", params(FlightGridQuery),
+    responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(in crate::http) async fn flights(
     State(app): State<AppState>,
     caller: Caller,
+    _: JsonOnly,
     pairs: Pairs,
 ) -> Result<Json<HistoryGrids>, ApiError> {
     let desk = desk(&app, &caller)?;
@@ -42,12 +44,13 @@ pub(in crate::http) async fn flights(
 /// from different markets stand beside each other where `proxy_country` is a side, else each market has a grid. Exactly one of
 /// `hotel_name`, `destination` and `hotel_booking_id`.
 #[utoipa::path(
-    get, path = "/v1/history/hotels/grid", tag = "History", params(HotelGridQuery),
-    responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors)
+    get, path = "/v1/history/hotels/grid", operation_id = "get_hotel_history_grid", tag = "History", params(HotelGridQuery),
+    responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(in crate::http) async fn hotels(
     State(app): State<AppState>,
     caller: Caller,
+    _: JsonOnly,
     pairs: Pairs,
 ) -> Result<Json<HistoryGrids>, ApiError> {
     let desk = desk(&app, &caller)?;

@@ -20,9 +20,9 @@ use crate::http::scans::{desk, tenant};
 ///
 /// What was seen in each day or week: the lowest, middle and highest price, the provider's band, and how much of it was empty or did not
 /// complete. Each product has rows of its own: currencies, parties and cabins never mix. At most twelve products; as CSV, NDJSON or Parquet
-/// (by `Accept`) all of them, streamed. A body that breaks off is not whole.
+/// (by `format` or `Accept`) all of them, streamed. A body that breaks off is not whole.
 #[utoipa::path(
-    get, path = "/v1/history/flights/series", tag = "History", params(FlightSeriesQuery),
+    get, path = "/v1/history/flights/series", operation_id = "get_flight_series", tag = "History", params(FlightSeriesQuery),
     responses(
         (
             status = 200, description = "The buckets, or a file of them",
@@ -60,9 +60,9 @@ pub(in crate::http) async fn flights(
 ///
 /// What was seen in each day or week: the lowest, middle and highest price of a stay, and how much of it was empty or did not complete.
 /// Each product and market has rows of its own. Exactly one of `hotel_name`, `destination` and `hotel_booking_id`. At most twelve
-/// products; as CSV, NDJSON or Parquet (by `Accept`) all of them, streamed. A body that breaks off is not whole.
+/// products; as CSV, NDJSON or Parquet (by `format` or `Accept`) all of them, streamed. A body that breaks off is not whole.
 #[utoipa::path(
-    get, path = "/v1/history/hotels/series", tag = "History", params(HotelSeriesQuery),
+    get, path = "/v1/history/hotels/series", operation_id = "get_hotel_series", tag = "History", params(HotelSeriesQuery),
     responses(
         (
             status = 200, description = "The buckets, or a file of them",

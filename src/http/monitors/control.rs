@@ -10,7 +10,7 @@ use crate::contract::monitors::Monitor;
 use crate::contract::scans::Scan;
 use crate::http::AppState;
 use crate::http::auth::Caller;
-use crate::http::docs::{MonitorErrors, ReadErrors, WordErrors};
+use crate::http::docs::{IdempotencyHeader, MonitorErrors, ReadErrors, WordErrors};
 use crate::http::error::ApiError;
 use crate::http::extract::NoBody;
 use crate::http::scans::{accepted, desk, idempotency_key, once};
@@ -22,10 +22,10 @@ use crate::monitors::control;
 /// Its scan is made with the key of this request, whatever the schedule says, also while the monitor is paused. Refused while a run of it
 /// has not ended.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/run", tag = "Monitors",
+    post, path = "/v1/monitors/{id}/run", operation_id = "run_monitor", tag = "Monitors",
     params(
         ("id" = MonitorId, Path, description = "The monitor"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key within 48 hours gives the first answer again")
+        IdempotencyHeader
     ),
     responses((status = 202, description = "The scan; `Location` names it", body = Scan), MonitorErrors)
 )]
@@ -46,7 +46,7 @@ pub(in crate::http) async fn run(
 ///
 /// After this answer no slot of it makes a scan, and its key is destroyed; a run that is underway goes on. Again is fine.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/pause", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
+    post, path = "/v1/monitors/{id}/pause", operation_id = "pause_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), WordErrors)
 )]
 pub(in crate::http) async fn pause(
@@ -64,10 +64,10 @@ pub(in crate::http) async fn pause(
 /// It goes on with the key of this request, from its next slot on: what the pause skipped is not caught up. A lane that was stopped
 /// because its key was rejected, not subscribed or out of quota goes on too. Again is fine.
 #[utoipa::path(
-    post, path = "/v1/monitors/{id}/resume", tag = "Monitors",
+    post, path = "/v1/monitors/{id}/resume", operation_id = "resume_monitor", tag = "Monitors",
     params(
         ("id" = MonitorId, Path, description = "The monitor"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key within 48 hours gives the first answer again")
+        IdempotencyHeader
     ),
     responses((status = 200, description = "The monitor", body = Monitor), MonitorErrors)
 )]
@@ -88,7 +88,7 @@ pub(in crate::http) async fn resume(
 ///
 /// With its slots and its key. The scans that it made stay, and one that is underway goes on.
 #[utoipa::path(
-    delete, path = "/v1/monitors/{id}", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
+    delete, path = "/v1/monitors/{id}", operation_id = "delete_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 204, description = "It is gone"), ReadErrors)
 )]
 pub(in crate::http) async fn delete(

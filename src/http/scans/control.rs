@@ -9,7 +9,7 @@ use super::{accepted, desk, idempotency_key, once, scan_id};
 use crate::contract::scans::{DeleteQuery, ResumeRequest, RetryAccepted, RetryRequest, Scan};
 use crate::http::AppState;
 use crate::http::auth::Caller;
-use crate::http::docs::{DeleteErrors, OrderErrors, StopErrors};
+use crate::http::docs::{DeleteErrors, IdempotencyHeader, OrderErrors, StopErrors};
 use crate::http::error::ApiError;
 use crate::http::extract::{JsonObject, MaybeObject, NoBody, Pairs, SEARCH_BODY};
 use crate::ids::ScanId;
@@ -21,10 +21,10 @@ use crate::scans::control;
 /// Those items become pending again, and the scan runs on; their old attempts stay on record. Items whose date has passed are left alone
 /// and counted.
 #[utoipa::path(
-    post, path = "/v1/scans/{id}/retry", tag = "Scans", request_body = RetryRequest,
+    post, path = "/v1/scans/{id}/retry", operation_id = "retry_scan", tag = "Scans", request_body = RetryRequest,
     params(
         ("id" = ScanId, Path, description = "The scan"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")
+        IdempotencyHeader
     ),
     responses((status = 202, description = "What will be asked again", body = RetryAccepted), OrderErrors)
 )]
@@ -46,7 +46,7 @@ pub(in crate::http) async fn retry(
 ///
 /// After this answer no call of it begins. Calls in flight are paid for, so their answers are kept. Again is fine.
 #[utoipa::path(
-    post, path = "/v1/scans/{id}/cancel", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
+    post, path = "/v1/scans/{id}/cancel", operation_id = "cancel_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
     responses((status = 200, description = "The scan", body = Scan), StopErrors)
 )]
 pub(in crate::http) async fn cancel(
@@ -63,7 +63,7 @@ pub(in crate::http) async fn cancel(
 ///
 /// After this answer no call of it begins. Calls in flight are paid for, so their answers are kept. Again is fine.
 #[utoipa::path(
-    post, path = "/v1/scans/{id}/pause", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
+    post, path = "/v1/scans/{id}/pause", operation_id = "pause_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
     responses((status = 200, description = "The scan", body = Scan), StopErrors)
 )]
 pub(in crate::http) async fn pause(
@@ -81,10 +81,10 @@ pub(in crate::http) async fn pause(
 /// It goes on with the key of this request. A scan whose budget is spent needs a higher `max_requests`. A lane that was stopped because
 /// its key was rejected, not subscribed or out of quota goes on too. Again is fine.
 #[utoipa::path(
-    post, path = "/v1/scans/{id}/resume", tag = "Scans", request_body = Option<ResumeRequest>,
+    post, path = "/v1/scans/{id}/resume", operation_id = "resume_scan", tag = "Scans", request_body = Option<ResumeRequest>,
     params(
         ("id" = ScanId, Path, description = "The scan"),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key and body within 48 hours give the first answer again")
+        IdempotencyHeader
     ),
     responses((status = 200, description = "The scan", body = Scan), OrderErrors)
 )]
@@ -105,7 +105,7 @@ pub(in crate::http) async fn resume(
 ///
 /// One that has ended, with all that belongs to it. What it saw stays in the history, unless `history` is true.
 #[utoipa::path(
-    delete, path = "/v1/scans/{id}", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), DeleteQuery),
+    delete, path = "/v1/scans/{id}", operation_id = "delete_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), DeleteQuery),
     responses((status = 204, description = "It is gone"), DeleteErrors)
 )]
 pub(in crate::http) async fn delete(

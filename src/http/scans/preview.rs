@@ -15,7 +15,7 @@ use crate::scans;
 ///
 /// The same body as an order. Nothing is asked and nothing stored.
 #[utoipa::path(
-    post, path = "/v1/scans/preview", tag = "Scans", request_body = ScanRequest,
+    post, path = "/v1/scans/preview", operation_id = "preview_scan", tag = "Scans", request_body = ScanRequest,
     responses((status = 200, description = "What the order would be", body = ScanPreview), PreviewErrors)
 )]
 pub(in crate::http) async fn preview(

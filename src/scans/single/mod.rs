@@ -83,7 +83,7 @@ pub async fn submit(
 fn order(endpoint: ScanEndpoint, request: Map<String, serde_json::Value>) -> ScanRequest {
     ScanRequest {
         endpoint,
-        request,
+        request: request.into(),
         sweep: None,
         label: None,
         tags: None,

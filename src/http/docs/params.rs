@@ -1,0 +1,76 @@
+//! Headers that several routes take, and what a search is answered that became a scan.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required};
+use utoipa::{IntoParams, IntoResponses};
+
+use super::errors::described;
+use crate::contract::ErrorType;
+use crate::scans::MAX_IDEMPOTENCY_KEY;
+
+/// `Idempotency-Key` of what creates or spends.
+pub(in crate::http) struct IdempotencyHeader;
+/// The headers by which a search may become a scan.
+pub(in crate::http) struct SearchHeaders;
+/// Its answers then.
+pub(in crate::http) struct SearchAccepted;
+
+impl IntoParams for SearchHeaders {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![
+            header(
+                "Prefer",
+                Object::with_type(Type::String),
+                "RFC 7240. `respond-async`: the search becomes a scan of one item, answered 202. With `wait=20` (at most 60) the answer \
+                 comes as usual if it is known within that many seconds. Ignored where it cannot be honoured; `Preference-Applied` says \
+                 what was.",
+            ),
+            idempotency_key("With `Prefer`: the same key and body within 48 hours are the same search, asked once."),
+        ]
+    }
+}
+
+impl IntoResponses for SearchAccepted {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let scan = ContentBuilder::new().schema(Some(Ref::from_schema_name("Scan"))).build();
+        let accepted = ResponseBuilder::new()
+            .description("With `Prefer`: the search is a scan of one item; `Location` names it")
+            .content("application/json", scan);
+        let mut responses =
+            described(&[(ErrorType::IdempotencyMismatch, "With `Prefer`: the `Idempotency-Key` was used with another body")]);
+        responses.insert("202".to_owned(), accepted.build().into());
+        responses
+    }
+}
+
+impl IntoParams for IdempotencyHeader {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![idempotency_key(
+            "The same key with the same body within 48 hours gives the first answer again, with `Idempotent-Replayed: true`.",
+        )]
+    }
+}
+
+fn idempotency_key(description: &str) -> Parameter {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(MAX_IDEMPOTENCY_KEY))
+        .pattern(Some("^[!-~]+$"))
+        .examples(["order-2027-01-13-a"]);
+    header("Idempotency-Key", schema.build(), description)
+}
+
+fn header(name: &str, schema: Object, description: &str) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
