@@ -186,18 +186,19 @@ pub async fn finish(pool: &PgPool, claims: &[Claimed]) -> Res<()> {
     if verdicts.iter().any(|verdict| *verdict != Verdict::Begun) {
         return Err("a claim was not begun".into());
     }
-    let calls: Vec<_> = claims.iter().map(ended).collect();
+    let calls: Vec<_> = claims.iter().zip(&named).map(|(claimed, (_, attempt))| ended(claimed, *attempt)).collect();
     let mut tx = farescan::db::begin(pool).await?;
     let fresh = store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
     tx.commit().await?;
     if fresh.len() == calls.len() { Ok(()) } else { Err("a call was recorded twice".into()) }
 }
 
-fn ended(claimed: &Claimed) -> FinishedCall {
+fn ended(claimed: &Claimed, attempt: AttemptId) -> FinishedCall {
     FinishedCall {
         tenant_id: claimed.claim.tenant.uuid(),
         item_id: claimed.claim.item.uuid(),
         number: claimed.claim.number,
+        attempt_id: Some(attempt.uuid()),
         ended_at: Timestamp::now(),
         ending: Ending::Done,
         may_retry: false,
