@@ -25,6 +25,7 @@ use crate::files;
 use crate::http::{self, AppState, Custody};
 use crate::marketplace::{self, MarketplaceError};
 use crate::measure;
+use crate::monitors::alerts::MOST_TIME;
 use crate::monitors::tick::{self, Ticker};
 use crate::queue::charge::Charges;
 use crate::queue::retain;
@@ -167,7 +168,7 @@ impl Service {
                 return Ok(());
             };
             // They wait for callers' locks, as requests do, so they do not take the engine's connections.
-            let ticker = Ticker { pool: writes, ring: Arc::clone(&ring), pace };
+            let ticker = Ticker { pool: writes, ring: Arc::clone(&ring), pace, judging: MOST_TIME };
             let deps = WorkerDeps { pool: pool.clone(), ring, upstream, config };
             let (ended, ()) = tokio::join!(work_while_right(deps, sender, ticker, &clock, &stopped), comparing);
             ended

@@ -34,6 +34,8 @@ words! {
     pub enum DeliveryReason {
         /// Every try of the schedule failed.
         TriesSpent = "tries_spent",
+        /// The one try of a test failed.
+        TestFailed = "test_failed",
         /// The receiver answered 410: it wants no more.
         Gone = "gone",
         /// The webhook was switched off, before or after it was made.
@@ -52,9 +54,9 @@ words! {
         HttpStatus = "http_status",
         /// No answer within 10 seconds.
         Timeout = "timeout",
-        /// The host's name has no address.
+        /// The host's name has no address, or one that is not public; nothing was sent. Which of the two is not told.
         Unresolved = "unresolved",
-        /// The host's name has an address that is not public; nothing was sent.
+        /// The URL itself is not one that may be called any more; nothing was sent.
         AddressRefused = "address_refused",
         /// No connection, or no TLS.
         Unconnected = "unconnected",

@@ -16,7 +16,7 @@ use crate::contract::series::{FlightSeriesQuery, HotelSeriesQuery};
 pub struct Filter {
     /// The endpoints whose searches are looked at; none where nothing can match.
     pub(super) endpoints: Vec<Endpoint>,
-    /// Where a flight ends, or the hotel's or the place's name or id.
+    /// Where a flight ends, or the hotel's or the place's name or id; names as the function `place_key` has them.
     pub(super) place: String,
     /// Where a flight begins.
     pub(super) origin: Option<String>,
@@ -58,13 +58,18 @@ impl Filter {
     /// Stays: a query names exactly one subject.
     fn stays(name: Option<&FreeText>, destination: Option<&FreeText>, id: Option<&HotelBookingId>) -> Self {
         let (endpoint, place) = match (name, destination, id) {
-            (Some(name), ..) => (Endpoint::HotelsByName, name.as_str()),
-            (None, Some(destination), _) => (Endpoint::HotelsSearch, destination.as_str()),
-            (None, None, Some(id)) => (Endpoint::HotelsRooms, id.as_str()),
+            (Some(name), ..) => (Endpoint::HotelsByName, name_key(name)),
+            (None, Some(destination), _) => (Endpoint::HotelsSearch, name_key(destination)),
+            (None, None, Some(id)) => (Endpoint::HotelsRooms, id.as_str().to_owned()),
             (None, None, None) => return Self::default(),
         };
-        Self { endpoints: vec![endpoint], place: place.to_owned(), ..Self::default() }
+        Self { endpoints: vec![endpoint], place, ..Self::default() }
     }
+}
+
+/// A name whatever its case and the space around it, as `place_key` makes it of what is kept.
+fn name_key(name: &FreeText) -> String {
+    name.as_str().trim_matches(' ').to_ascii_lowercase()
 }
 
 impl From<&FlightHistoryQuery> for Filter {

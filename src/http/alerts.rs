@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{ListErrors, ReadErrors};
+use super::docs::ReadErrors;
 use super::error::ApiError;
 use super::extract::{self, Pairs};
 use super::monitors::{monitor_id, no_such_monitor};
@@ -26,13 +26,14 @@ fn no_such_alert() -> ApiError {
 /// Of all monitors, newest first; those of one run the strongest first. An alert goes with its monitor.
 #[utoipa::path(
     get, path = "/v1/alerts", operation_id = "list_alerts", tag = "Monitors", params(AlertsQuery),
-    responses((status = 200, description = "A page; `Link` names the next one", body = AlertPage), ListErrors)
+    responses((status = 200, description = "A page; `Link` names the next one", body = AlertPage), ReadErrors)
 )]
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = AlertsQuery::from_query(pairs.iter())?;
     let page = match tenant(desk).await? {
-        Some(tenant) => look::alerts(desk.pool, tenant, &query).await?,
+        Some(tenant) => look::alerts(desk.pool, tenant, &query).await?.ok_or_else(no_such_monitor)?,
+        None if query.monitor_id.is_some() => return Err(no_such_monitor()),
         None => AlertPage { data: Vec::new(), next_cursor: None },
     };
     Ok((next_page("/v1/alerts", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())

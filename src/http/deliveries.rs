@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{IdempotencyHeader, ListErrors, ReadErrors, WebhookErrors, WordErrors};
+use super::docs::{IdempotencyHeader, ReadErrors, WebhookErrors, WordErrors};
 use super::error::ApiError;
 use super::extract::{self, NoBody, Pairs};
-use super::monitors::monitor_id;
+use super::monitors::{monitor_id, no_such_monitor};
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
 use crate::db;
@@ -30,13 +30,14 @@ fn accepted(answered: &Answered<Delivery>) -> Response {
 /// What was sent to the webhooks of monitors, newest first. Kept 90 days after its end.
 #[utoipa::path(
     get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "Webhooks", params(DeliveriesQuery),
-    responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ListErrors)
+    responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ReadErrors)
 )]
 pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = DeliveriesQuery::from_query(pairs.iter())?;
     let page = match tenant(desk).await? {
-        Some(tenant) => read::deliveries(desk.pool, tenant, &query).await?,
+        Some(tenant) => read::deliveries(desk.pool, tenant, &query).await?.ok_or_else(no_such_monitor)?,
+        None if query.monitor_id.is_some() => return Err(no_such_monitor()),
         None => DeliveryPage { data: Vec::new(), next_cursor: None },
     };
     Ok((next_page("/v1/deliveries", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())

@@ -288,6 +288,7 @@ impl From<WebhookError> for ApiError {
         match error {
             WebhookError::NoEndpoint | WebhookError::NoDelivery => Self::not_found(error.to_string()),
             WebhookError::InvalidState(message) => Self::invalid_state(message),
+            WebhookError::TooSoon(wait) => Self::too_many_requests(error.to_string(), wait),
             WebhookError::Database(error) => error.into(),
             WebhookError::TooLarge(_) | WebhookError::Secret(_) => Self::internal(error),
         }

@@ -294,6 +294,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(items::attempts))
         // Monitors: a scan on a schedule.
         .routes(routes!(monitors::create, monitors::list))
+        .routes(routes!(monitors::preview))
         .routes(routes!(monitors::read, monitors::update, monitors::control::delete))
         .routes(routes!(monitors::control::run))
         .routes(routes!(monitors::control::pause))

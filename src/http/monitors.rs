@@ -10,11 +10,13 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::auth::Caller;
-use super::docs::{IdempotencyHeader, ListErrors, MonitorErrors, ReadErrors};
+use super::docs::{IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors};
 use super::error::ApiError;
 use super::extract::{OrderBody, Pairs, id};
 use super::scans::{desk, idempotency_key, next_page, once, order_desk, tenant};
-use crate::contract::monitors::{Monitor, MonitorPage, MonitorPatch, MonitorRequest, MonitorsQuery, SlotPage, SlotsQuery};
+use crate::contract::monitors::{
+    Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest, MonitorsQuery, SlotPage, SlotsQuery,
+};
 use crate::ids::MonitorId;
 use crate::monitors::{self, MonitorError, read as look};
 
@@ -29,7 +31,7 @@ pub(super) fn no_such_monitor() -> ApiError {
 
 /// Make a monitor
 ///
-/// A scan on a schedule. It is checked as a scan is, for its next slot. The answer alone has the webhook's secret, and a forecast.
+/// A scan on a schedule. It is checked as a scan is, for its next slot. The answer alone has the webhook's secret.
 #[utoipa::path(
     post, path = "/v1/monitors", operation_id = "create_monitor", tag = "Monitors", request_body = MonitorRequest,
     params(IdempotencyHeader),
@@ -46,6 +48,22 @@ pub(super) async fn create(
     let answered = monitors::create::create(desk, app.guard(), &body, key.as_ref()).await?;
     let location = [(LOCATION, format!("/v1/monitors/{}", answered.answer.id))];
     Ok((StatusCode::CREATED, location, once(&answered)).into_response())
+}
+
+/// Preview a monitor
+///
+/// The same body as for making it: when its slots would come and what a month of it would take. Nothing is asked and nothing stored.
+#[utoipa::path(
+    post, path = "/v1/monitors/preview", operation_id = "preview_monitor", tag = "Monitors", request_body = MonitorRequest,
+    responses((status = 200, description = "What the monitor would be", body = MonitorPreview), PreviewErrors)
+)]
+pub(super) async fn preview(
+    State(app): State<AppState>,
+    caller: Caller,
+    OrderBody { body, .. }: OrderBody,
+) -> Result<Json<MonitorPreview>, ApiError> {
+    let desk = desk(&app, &caller)?;
+    Ok(Json(monitors::preview::preview(desk, app.guard(), &body).await?))
 }
 
 /// List monitors
@@ -67,7 +85,8 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
 
 /// Read a monitor
 ///
-/// Its schedule, scan and rules, its next and its last slot, and how its webhook stands.
+/// Its schedule, scan and rules, its next and its last slot, how its webhook and its alert rules stand, and what a month of it
+/// takes.
 #[utoipa::path(
     get, path = "/v1/monitors/{id}", operation_id = "get_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), ReadErrors)
@@ -82,7 +101,7 @@ pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): 
 /// Change a monitor
 ///
 /// What is absent stays; what is there takes the place of what was, whole. `null` takes `webhook_url` and `max_requests_per_month` away.
-/// A new schedule holds from its next slot on, a new scan from its next run on. The answer has a forecast.
+/// A new schedule holds from its next slot on, a new scan from its next run on.
 #[utoipa::path(
     patch, path = "/v1/monitors/{id}", operation_id = "update_monitor", tag = "Monitors", request_body = MonitorPatch,
     params(("id" = MonitorId, Path, description = "The monitor")),

@@ -82,7 +82,7 @@ async fn place(conn: &mut PgConnection, desk: Desk<'_>, tenant: TenantId, checke
     let mut monitor = read::stored(conn, tenant, id, desk.now).await?;
     monitor.webhook_secret = secret;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
-    monitor.forecast = Some(forecast::forecast(conn, tenant, schedule, plan, ceiling, desk.now).await?);
+    monitor.forecast = Some(forecast::forecast(conn, Some(tenant), schedule, plan, ceiling, desk.now).await?);
     Ok(monitor)
 }
 

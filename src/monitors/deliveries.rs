@@ -38,7 +38,7 @@ pub async fn send_again(
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let path = format!("/v1/deliveries/{id}/resend");
     let monitor = async |conn: &mut PgConnection, tenant| resend::monitor_of(conn, tenant, id).await;
-    once(desk, path, key, WebhookError::NoDelivery, monitor, async |lock| resend::resend(lock, id).await).await
+    once(desk, path, key, WebhookError::NoDelivery, monitor, async |lock| resend::resend(lock, id, desk.now).await).await
 }
 
 /// Sends a test event to a monitor's webhook.

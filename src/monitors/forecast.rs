@@ -14,7 +14,7 @@ use crate::scans::preview;
 /// The slots of a month of the schedule, each with the requests of the plan, and what they cost the caller.
 pub(super) async fn forecast(
     conn: &mut PgConnection,
-    tenant: TenantId,
+    tenant: Option<TenantId>,
     schedule: &Schedule,
     plan: &Plan,
     ceiling: Option<u32>,

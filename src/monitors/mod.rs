@@ -20,6 +20,7 @@ pub mod deliveries;
 pub mod forecast;
 mod order;
 mod passed;
+pub mod preview;
 pub mod read;
 pub mod relative;
 pub mod schedule;

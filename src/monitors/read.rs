@@ -4,17 +4,24 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
+use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgPool};
 
-use super::schedule::Schedule;
+use super::order::order;
+use super::passed::without_passed;
+use super::schedule::{Schedule, warn};
 use super::store::{self, LastSlot, MonitorRow, SlotRow, Which};
+use super::{alerts, forecast};
 use crate::contract::monitors::{
-    Monitor, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery,
-    SlotJudgement, SlotKind, SlotOutcome, SlotPage, SlotsQuery,
+    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot,
+    MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotOutcome, SlotPage, SlotsQuery,
 };
 use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
+use crate::scans::ScanError;
+use crate::scans::plan::earliest_today;
+use crate::scans::submit::planned;
 use crate::webhooks::endpoint;
 
 const MONITORS: &str = "monitors";
@@ -25,7 +32,30 @@ const SLOTS: &str = "slots";
 /// # Errors
 /// When the database does not answer.
 pub async fn monitor(pool: &PgPool, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Option<Monitor>> {
-    one(&mut *pool.acquire().await?, tenant, id, now).await
+    let found = one(&mut *pool.acquire().await?, tenant, id, now).await?;
+    let Some(mut monitor) = found else { return Ok(None) };
+    monitor.forecast = forecast_of(pool, tenant, &monitor, now).await?;
+    Ok(Some(monitor))
+}
+
+/// What a month of it takes as it stands; `None` where its next run could not be made. No connection waits while the run is planned.
+async fn forecast_of(
+    pool: &PgPool,
+    tenant: TenantId,
+    monitor: &Monitor,
+    now: Timestamp,
+) -> sqlx::Result<Option<MonitorForecast>> {
+    let Some(schedule) = Schedule::read(&monitor.schedule.cron, &monitor.schedule.timezone) else { return Ok(None) };
+    let slot = monitor.next_slot.or_else(|| schedule.after(now)).unwrap_or(now).max(now);
+    let Ok(scan) = monitor.scan.read::<Map<String, Value>>() else { return Ok(None) };
+    let order = without_passed(order(&scan, &schedule, slot), earliest_today(slot));
+    let plan = match planned(order, slot).await {
+        Ok(plan) => plan,
+        Err(ScanError::Database(error)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let ceiling = monitor.requests.max_per_month;
+    forecast::forecast(&mut *pool.acquire().await?, Some(tenant), &schedule, &plan, ceiling, now).await.map(Some)
 }
 
 /// The monitor that was stored just now.
@@ -35,7 +65,9 @@ pub(super) async fn stored(conn: &mut PgConnection, tenant: TenantId, id: Monito
 
 async fn one(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Option<Monitor>> {
     let rows = store::shown(conn, tenant, &Which::One(id)).await?;
-    Ok(monitors_of(conn, tenant, rows, now).await?.pop())
+    let Some(mut monitor) = monitors_of(conn, tenant, rows, now).await?.pop() else { return Ok(None) };
+    monitor.rule_standings = Some(alerts::standing(conn, tenant, id, &monitor.alerts).await?);
+    Ok(Some(monitor))
 }
 
 /// A page of a caller's monitors, newest first.
@@ -98,20 +130,30 @@ async fn monitors_of(
     let spent: HashMap<_, _> = store::spent(conn, tenant, &months).await?.into_iter().collect();
     let ids: Vec<_> = rows.iter().map(|row| row.monitor_id.into()).collect();
     let mut webhooks = endpoint::show_all(conn, tenant, &ids).await?;
-    Ok(rows.into_iter().map(|row| shown(row, &spent, &mut webhooks)).collect())
+    Ok(rows.into_iter().map(|row| shown(row, &spent, &mut webhooks, now)).collect())
 }
 
-fn shown(row: MonitorRow, spent: &HashMap<MonitorId, i64>, webhooks: &mut HashMap<MonitorId, Webhook>) -> Monitor {
+fn shown(
+    row: MonitorRow,
+    spent: &HashMap<MonitorId, i64>,
+    webhooks: &mut HashMap<MonitorId, Webhook>,
+    now: Timestamp,
+) -> Monitor {
     let id = MonitorId::from(row.monitor_id);
     let webhook = webhooks.remove(&id);
     let pause = row.pause.as_deref().and_then(MonitorPause::parse);
     Monitor {
         id,
         name: row.name,
-        schedule: MonitorSchedule { cron: row.cron, timezone: row.timezone },
+        schedule: MonitorSchedule {
+            warnings: warn::warnings(&row.cron, &row.timezone, now),
+            cron: row.cron,
+            timezone: row.timezone,
+        },
         scan: row.scan.0.into(),
         // They were read when they were stored.
         alerts: serde_json::from_value(row.rules).unwrap_or_default(),
+        rule_standings: None,
         webhook_url: webhook.as_ref().map(|webhook| webhook.url.clone()),
         webhook,
         webhook_secret: None,

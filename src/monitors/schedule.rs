@@ -3,7 +3,9 @@
 //! A schedule speaks of wall-clock times (docs/decisions/0014). One that a change of the clock skips comes at the first moment after the
 //! gap; one that comes twice counts the first time. A schedule for every hour goes on through both by the hours that there really are:
 //! nothing of it is skipped, and nothing comes twice. Here: walking slots, and which schedules may be. Not here: reading cron fields
-//! (`contract`, croner).
+//! (`contract`, croner), what a cron text does not seem to mean ([`warn`]).
+
+pub mod warn;
 
 use croner::Cron;
 use jiff::civil::DateTime;

@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use shown::{LastSlot, MonitorRow, SlotRow, Which, is_there, shown, slots};
-pub(super) use slots::{Decision, Run, last_decided, live_runs, record, spent, take_run, to_judge};
+pub(super) use slots::{Decision, Run, last_decided, last_manual, live_runs, record, spent, take_run, to_judge};
 
 use crate::contract::Api;
 use crate::ids::{GrantId, MonitorId, TenantId};
@@ -105,8 +105,8 @@ pub(super) struct LockedMonitor {
     pub(super) max_requests_per_month: Option<i32>,
     pub(super) paused: bool,
     pub(super) next_slot: Option<SqlTimestamp>,
-    /// Its slot waits for room among what its caller has underway.
-    pub(super) waits: bool,
+    /// What its slot waits for, if it was looked at before.
+    pub(super) waits_for: Option<String>,
     pub(super) grant_id: Uuid,
 }
 
@@ -138,7 +138,8 @@ pub(super) async fn lock_due(
 async fn locked(lock: &mut MonitorLock<'_>, due_at: Option<Timestamp>) -> sqlx::Result<Option<LockedMonitor>> {
     sqlx::query_as!(
         LockedMonitor,
-        r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot, not_before is not null as "waits!", grant_id
+        r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot,
+                  case when not_before is not null then coalesce(waits_for, 'room') end as waits_for, grant_id
            from monitors
            where tenant_id = $1 and monitor_id = $2
              and ($3::timestamptz is null or next_slot is not null and greatest(next_slot, not_before) <= $3)"#,
@@ -171,20 +172,43 @@ pub(super) async fn next(pool: &PgPool) -> sqlx::Result<Option<Timestamp>> {
     Ok(next.fetch_one(pool).await?.map(SqlTimestamp::to_jiff))
 }
 
-/// Sets the next slot to be decided, and when it is looked at again if that is later.
+/// What a slot that is due waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    /// Its caller has too much underway.
+    Room,
+    /// The run before it has not ended, because nobody was there to end it.
+    Run,
+}
+
+impl WaitsFor {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Room => "room",
+            Self::Run => "run",
+        }
+    }
+
+    pub(super) fn parse(word: &str) -> Self {
+        if word == Self::Run.as_str() { Self::Run } else { Self::Room }
+    }
+}
+
+/// Sets the next slot to be decided; and when it is looked at again if that is later, and what it waits for until then.
 pub(super) async fn set_next(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
     next: Option<Timestamp>,
-    not_before: Option<Timestamp>,
+    waits: Option<(WaitsFor, Timestamp)>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update monitors set next_slot = $3, not_before = $4 where tenant_id = $1 and monitor_id = $2",
+        "update monitors set next_slot = $3, not_before = $4, waits_for = $5 where tenant_id = $1 and monitor_id = $2",
         tenant.uuid(),
         id.uuid(),
         next.map(|slot| slot.to_sqlx()) as _,
-        not_before.map(|time| time.to_sqlx()) as _,
+        waits.map(|(_, until)| until.to_sqlx()) as _,
+        waits.map(|(what, _)| what.as_str()),
     )
     .execute(conn)
     .await?;

@@ -44,6 +44,8 @@ pub struct Ticker {
     pub ring: Arc<Keyring>,
     /// The pace of new lanes.
     pub pace: PaceConfig,
+    /// How long the rules of one run may take.
+    pub judging: Duration,
 }
 
 /// Ticks until `stop`; a pass that has begun is finished first, so that no transaction is broken off. Runs are judged beside the slots:

@@ -69,7 +69,7 @@ pub async fn update(desk: Desk<'_>, guard: Guard, id: MonitorId, body: &Map<Stri
     if let Some(checked) = &checked {
         let ceiling = request.max_requests_per_month.map(|max| max.get());
         let (schedule, plan) = (&checked.schedule, &checked.plan);
-        answer.forecast = Some(forecast::forecast(lock.conn(), tenant, schedule, plan, ceiling, desk.now).await?);
+        answer.forecast = Some(forecast::forecast(lock.conn(), Some(tenant), schedule, plan, ceiling, desk.now).await?);
     }
     tx.commit().await?;
     Ok(answer)

@@ -33,11 +33,11 @@ pub enum Refused {
     /// It cannot be a webhook at all.
     #[error("not a URL that a webhook can have")]
     Url,
-    /// An address that is not public, of the URL or of its name.
+    /// An address in the URL that is not public.
     #[error("an address that is not public")]
     Address,
-    /// A name without addresses.
-    #[error("a name without an address")]
+    /// A name without an address, or with one that is not public.
+    #[error("a name without a public address")]
     Unresolved,
 }
 
@@ -96,6 +96,12 @@ impl Guard {
     }
 }
 
+/// The host of a webhook's URL as tries in flight are counted by it: however it is written, one host is one.
+pub(super) fn host(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase())
+}
+
 /// Looks names up, and lets addresses through only if all of them are admitted.
 #[derive(Clone)]
 pub(super) struct Checked {
@@ -108,11 +114,9 @@ impl Resolve for Checked {
         let (guard, found) = (self.guard, self.names.resolve(name));
         Box::pin(async move {
             let addresses: Vec<SocketAddr> = found.await.map_err(|_| Refused::Unresolved)?.take(MAX_ADDRESSES).collect();
-            if addresses.is_empty() {
+            // One word for both: whoever asks does not learn which names there are in the network of this service.
+            if addresses.is_empty() || !addresses.iter().all(|address| guard.admits(address.ip())) {
                 return Err(Refused::Unresolved.into());
-            }
-            if !addresses.iter().all(|address| guard.admits(address.ip())) {
-                return Err(Refused::Address.into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -218,6 +222,20 @@ mod tests {
         for host in ["127.0.0.2", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0.0.0.0"] {
             assert_eq!(OPEN.check(&format!("http://{host}:80/")).unwrap_err(), Refused::Address, "{host}");
         }
+    }
+
+    #[test]
+    fn a_host_is_one_however_it_is_written() {
+        for url in [
+            "https://Hooks.Example.com/a",
+            "https://hooks.example.com:8443/b?c",
+            "https://%68ooks.example.com./",
+            "http://hooks.example.com",
+        ] {
+            assert_eq!(host(url).as_deref(), Some("hooks.example.com"), "{url}");
+        }
+        assert_eq!(host("http://[::1]:9/").as_deref(), Some("[::1]"));
+        assert_eq!(host("no URL"), None);
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub enum WebhookError {
     /// The webhook is not in a state that allows it.
     #[error("{0}")]
     InvalidState(String),
+    /// The monitor was tested less than a minute ago.
+    #[error("a monitor's webhook is tested at most once a minute; try again in {} seconds", .0.as_secs().max(1))]
+    TooSoon(std::time::Duration),
     /// An event that no receiver would want.
     #[error("an event has {0} bytes; at most {MAX_BODY} can be sent")]
     TooLarge(usize),

@@ -12,11 +12,11 @@ const DELIVERIES: &str = "deliveries";
 /// The most tries that are shown of one delivery.
 const MOST_TRIES: i64 = 100;
 
-/// A page of a caller's deliveries, newest first.
+/// A page of a caller's deliveries, newest first; `None`: there is no such monitor.
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery) -> Result<DeliveryPage, PageError> {
+pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery) -> Result<Option<DeliveryPage>, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
         None => None,
@@ -25,9 +25,14 @@ pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery
             Some(id.parse::<DeliveryId>().map_err(|_| paging::refused(cursor))?)
         }
     };
+    if let Some(monitor) = query.monitor_id
+        && !store::is_monitor(pool, tenant, monitor).await?
+    {
+        return Ok(None);
+    }
     let mut data = store::deliveries(pool, tenant, query, before, one_more_than(limit)).await?;
     let next_cursor = paging::cut(&mut data, limit).map(|last| paging::after(DELIVERIES, [last.id.to_string()]));
-    Ok(DeliveryPage { data, next_cursor })
+    Ok(Some(DeliveryPage { data, next_cursor }))
 }
 
 /// One delivery with what was sent and its newest tries.

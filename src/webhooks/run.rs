@@ -1,6 +1,7 @@
 //! The deliverer of one process: takes what is due, tries it, puts the end on record. Any number of processes may.
 //!
-//! A place is one try; an endpoint has one place at most, a caller [`OF_ONE_CALLER`]. It looks again when something is due, when it is told
+//! A place is one try; an endpoint has one place at most, a host [`OF_ONE_HOST`], a caller [`OF_ONE_CALLER`] and a quarter of those that
+//! are free. Callers are served in turns. It looks again when something is due, when it is told
 //! that something is, and every few seconds in case nobody could tell it.
 
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::tenants::{GrantError, Keyring, open_secrets};
 const PLACES: u32 = 64;
 /// Tries of one caller at the same time, over all processes: who has a thousand receivers that hang delays nobody else.
 const OF_ONE_CALLER: i32 = 16;
+/// Tries at one host at the same time, over all processes and callers.
+const OF_ONE_HOST: i32 = 4;
 /// The longest time between two looks.
 const LOOK: Duration = Duration::from_secs(5);
 /// The shortest, where what is due is locked by another process just now.
@@ -97,7 +100,7 @@ async fn look(
     }
     let asked_for = free.num_permits();
     let slots = i32::try_from(asked_for).unwrap_or(1);
-    let taking = store::take(&deps.pool, Timestamp::now(), slots, OF_ONE_CALLER, deps.whole_lease());
+    let taking = store::take(&deps.pool, Timestamp::now(), slots, OF_ONE_CALLER, OF_ONE_HOST, deps.whole_lease());
     let (taken, wait) = match timeout(MOVE_TIMEOUT, taking).await {
         Ok(Ok(taken)) => taken,
         Ok(Err(error)) => {

@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::control::house::Dice;
 use crate::faults::process::Serve;
+use crate::support::PATIENCE;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::worker::stage::Stage;
 
 const MONITORS: usize = 12;
 const ROUNDS: i64 = 4;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn until(stage: &Stage, what: &str, sql: &'static str, count: i64) {
     let end = tokio::time::Instant::now() + PATIENCE;

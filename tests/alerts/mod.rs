@@ -20,13 +20,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::scans::office::Office;
+use crate::support::PATIENCE;
 use crate::support::app::{KEY, ring};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::webhooks::post;
 use crate::worker::stage::Running;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
 /// An office with a worker at work.

@@ -132,7 +132,7 @@ async fn an_alert_tells_what_was_seen() {
         ("buy_link", json!("https://flights.example/?tfs=x&curr=USD")),
         ("searched", json!({"searches": 4, "answered": 3, "partial": 0, "degraded": 1, "share": 0.75})),
         ("state_before", json!({"armed": true})),
-        ("state_after", json!({"armed": false})),
+        ("state_after", json!({"armed": false, "last_fired": {"price": 185, "at": item["observed_at"]}})),
         ("fired_at", slot["judged"]["at"].clone()),
     ] {
         assert_eq!(alert[field], value, "{field}: {alert:#}");

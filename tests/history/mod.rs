@@ -149,6 +149,7 @@ async fn every_filter_of_hotels_narrows() {
         ("destination=Lisbon", vec![6]),
         ("hotel_booking_id=pt/grand", vec![7]),
         ("hotel_name=Grand+Hotel", vec![5, 4, 3, 2, 1]),
+        ("hotel_name=+grand+HOTEL+", vec![5, 4, 3, 2, 1]),
         ("hotel_name=Grand+Hotel&proxy_country=de", vec![2]),
         ("hotel_name=Grand+Hotel&adults=1", vec![3]),
         ("hotel_name=Grand+Hotel&children=2", vec![4]),

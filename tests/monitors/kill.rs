@@ -9,13 +9,13 @@ use serde_json::json;
 use super::with;
 use crate::control::house::Dice;
 use crate::faults::process::Serve;
+use crate::support::PATIENCE;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::worker::stage::Stage;
 
 const MONITORS: usize = 20;
 const ROUNDS: i64 = 4;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn until(stage: &Stage, what: &str, sql: &'static str, count: i64) {
     let end = tokio::time::Instant::now() + PATIENCE;
@@ -64,4 +64,46 @@ async fn each_slot_makes_one_scan_while_processes_are_killed() {
     assert_eq!(stage.count("select count(distinct scan_id) from monitor_slots").await, ROUNDS * 20);
     until(&stage, "all runs are judged", "select count(*) from monitor_slots where judged_at is null", 0).await;
     println!("{} slots, {ROUNDS} processes killed", ROUNDS * 20);
+}
+
+/// Daily at 06:00: the process dies in the run of one day, nobody is there on the next at 06:00, and it starts again at 09:00.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_missed_while_all_was_down_runs_once_late() {
+    const HOUR: SignedDuration = SignedDuration::from_hours(1);
+    let stage = Stage::new().await;
+    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    let (first, _) = Serve::listening(&stage).await;
+    assert_eq!(first.post("/v1/scans", &crate::worker::stage::fares(1)).await.status, 202);
+    until(&stage, "the key is accepted", "select count(*) from scans where finished_at is not null", 1).await;
+    // Its own slots come on a day on which nobody runs this test; those of the story are set.
+    let body = with(&json!({"schedule": {"cron": "0 0 29 2 *", "timezone": "UTC"}}));
+    assert_eq!(first.post("/v1/monitors", &body).await.status, 201);
+    let nine = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+    let (yesterday, today) = (nine - HOUR * 27, nine - HOUR * 3);
+    let slot_comes = async |slot: Timestamp| {
+        sqlx::query("update monitors set next_slot = $1").bind(slot.to_sqlx()).execute(stage.pool()).await.unwrap();
+    };
+    let calls = stage.upstream.count();
+    stage.upstream.on_any().reply(Reply::hang());
+    slot_comes(yesterday).await;
+    stage.upstream.wait_for_in_flight(1).await;
+    first.kill();
+    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    slot_comes(today).await;
+    let (second, _) = Serve::listening(&stage).await;
+
+    until(&stage, "both slots are decided", "select count(*) from monitor_slots", 2).await;
+    until(
+        &stage,
+        "both runs have ended",
+        "select count(*) from scans where monitor_id is not null and finished_at is not null",
+        2,
+    )
+    .await;
+    let outcomes = "select s.outcome || coalesce(', ' || c.ok || ' ok', '') from monitor_slots s
+                    left join scans c on c.scan_id = s.scan_id order by s.slot";
+    let outcomes: Vec<String> = sqlx::query_scalar(outcomes).fetch_all(stage.pool()).await.unwrap();
+    assert_eq!(outcomes, ["late, 0 ok", "late, 1 ok"], "the day has its price");
+    assert_eq!(stage.upstream.count() - calls, 2, "one call for each day, and none again");
+    second.kill();
 }

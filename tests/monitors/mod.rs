@@ -5,11 +5,13 @@ mod create;
 mod decided;
 mod kept;
 mod kill;
+mod shown;
 mod tick;
 mod webhook;
 mod year;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use farescan::config::PaceConfig;
 use farescan::monitors::tick::Ticker;
@@ -40,7 +42,8 @@ pub fn with(more: &Value) -> Value {
 
 pub fn ticker(pool: &PgPool) -> Ticker {
     let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
-    Ticker { pool: pool.clone(), ring: Arc::new(ring()), pace }
+    // The bound is one of time: here a run is judged however slow the machine is.
+    Ticker { pool: pool.clone(), ring: Arc::new(ring()), pace, judging: Duration::from_secs(3_600) }
 }
 
 pub fn at(time: &str) -> Timestamp {

@@ -220,18 +220,20 @@ async fn a_webhook_that_is_closed_sends_nothing_any_more() {
 async fn sent_again_in_the_middle_of_its_last_try_it_begins_anew() {
     let post = Post::open().await;
     let (receiver, monitor) = post.receiver("last.test").await;
+    let gate = Gate::closed();
     receiver.on_any().reply(Reply::status(500));
     let deliverer = post.deliverer();
     let id = post.enqueue(monitor).await;
     for number in 1..=7 {
         post.tried(id, number).await;
         if number == 7 {
-            receiver.on_any().reply(Reply::status(500).delay(std::time::Duration::from_millis(300)));
+            receiver.on_any().reply(Reply::status(500).held_by(&gate));
         }
         post.due_now(id).await;
     }
     receiver.wait_for("the last try is under way", |calls| calls.len() == 8).await;
     post.resend(id).await.unwrap();
+    gate.open();
     let seen = post.tried(id, 8).await;
     assert_eq!(seen.delivery.status, DeliveryStatus::Pending);
     receiver.on_any().reply(Reply::status(200));

@@ -22,7 +22,7 @@ async fn when(
     what: &str,
     so: impl Fn(&DeliveryDetail) -> bool,
 ) -> DeliveryDetail {
-    let end = tokio::time::Instant::now() + Duration::from_secs(90);
+    let end = tokio::time::Instant::now() + Duration::from_secs(300);
     loop {
         let seen = read::detail(stage.pool(), tenant, id).await.unwrap().unwrap();
         if so(&seen) {
@@ -64,14 +64,14 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
     let gate = Gate::closed();
     receiver.on_any().reply(Reply::status(200).held_by(&gate));
     let mut sent = Vec::new();
-    for number in 0..6 {
+    for number in 0..4 {
         let url = format!("{}/hook/{number}?token=hunter2", receiver.url());
         let (monitor, secret) = webhook_under(&stage.ring, stage.pool(), tenant, &url).await;
         sent.push((enqueue(stage.pool(), tenant, monitor).await, secret.clone()));
         sent.push((enqueue(stage.pool(), tenant, monitor).await, secret));
     }
     let killed = Serve::worker(&stage, 1, &OPEN);
-    receiver.wait_for_in_flight(6).await;
+    receiver.wait_for_in_flight(4).await;
     killed.kill();
     let died = tokio::time::Instant::now();
     let next = Serve::worker(&stage, 1, &OPEN);
@@ -87,8 +87,8 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
     assert!(next.ended().await.success());
     assert_eq!(
         (lost, receiver.count()),
-        (6, 18),
-        "six were in flight, and were sent once more: at least once, and not more than that"
+        (4, 12),
+        "four were in flight, and were sent once more: at least once, and not more than that"
     );
     for call in receiver.calls() {
         let secret = &sent.iter().find(|(id, _)| call.header("webhook-id") == id.to_string()).unwrap().1;
@@ -99,7 +99,7 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
     for (_, secret) in &sent {
         assert!(!logs.contains(&secret[6..]) && !logs.contains("hunter2"), "a secret or a URL is in the logs");
     }
-    println!("6 of 12 deliveries in flight at kill -9, 12 delivered, all within {:.0} s of it", took.as_secs_f64());
+    println!("4 of 8 deliveries in flight at kill -9, 8 delivered, all within {:.0} s of it", took.as_secs_f64());
 }
 
 #[tokio::test(flavor = "multi_thread")]

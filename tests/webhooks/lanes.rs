@@ -28,14 +28,18 @@ async fn a_receiver_that_hangs_takes_one_place_and_delays_nobody() {
     hangs.wait_for_in_flight(1).await;
     let open = "select coalesce(max(n), 0) from (select count(*) as n from delivery_tries t join deliveries d on d.delivery_id = t.delivery_id
                 where t.ended_at is null group by d.monitor_id) open";
-    let (begun, mut most) = (tokio::time::Instant::now(), 0);
+    let mut most = 0;
     for id in ids {
         assert_eq!(post.ended(id).await.delivery.status, DeliveryStatus::Delivered);
         most = most.max(post.count(open).await);
     }
-    println!("50 deliveries to one receiver beside one that hangs: {:.1} s", begun.elapsed().as_secs_f64());
-    // A try that has ended is followed by the next at once, not at the next look some seconds later.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    // A try that has ended is followed by the next at once, not at the next look five seconds later: most are, however slow the machine.
+    let waits = "select percentile_disc(0.5) within group (order by wait_ms) from (
+                     select (extract(epoch from t.started_at - lag(t.ended_at) over (order by t.started_at)) * 1000)::bigint as wait_ms
+                     from delivery_tries t join deliveries d on d.delivery_id = t.delivery_id where d.status = 'delivered') waits";
+    let wait = post.count(waits).await;
+    println!("50 deliveries to one receiver beside one that hangs: {wait} ms between two of them");
+    assert!(wait < 5_000, "{wait} ms");
     assert_eq!((quick.count(), most), (50, 1), "each once, and one try at a time for each receiver");
     for deliverer in two {
         deliverer.stop().await;

@@ -11,3 +11,4 @@ mod pairs;
 pub mod post;
 mod routes;
 mod secrets;
+mod shares;

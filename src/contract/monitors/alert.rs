@@ -95,7 +95,8 @@ impl MonitorAlertsQuery {
     "price_insights_low": 180, "price_insights_high": 320, "verdict": "typical",
     "buy_link": "https://example.com/fare?curr=USD",
     "searched": {"searches": 30, "answered": 28, "partial": 1, "degraded": 1, "share": 0.9667},
-    "state_before": {"armed": true}, "state_after": {"armed": false},
+    "state_before": {"armed": true},
+    "state_after": {"armed": false, "last_fired": {"price": 199, "at": "2026-12-01T06:00:09Z"}},
     "fired_at": "2026-12-01T06:00:12Z"
 })))]
 pub struct Alert {
@@ -179,7 +180,7 @@ pub struct Alert {
 /// A price and when it was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PriceMark {
-    /// The price, in the alert's currency.
+    /// The price, in the currency of what it stands in.
     #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]
     pub price: Decimal,
@@ -238,7 +239,7 @@ pub struct RuleState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lowest: Option<PriceMark>,
-    /// `new_low`, `drop_percent`: the price at which it last fired.
+    /// The price at which it last fired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_fired: Option<PriceMark>,
@@ -250,6 +251,28 @@ pub struct RuleState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub runs_without_answer: Option<u32>,
+}
+
+/// How a rule stands now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RuleStanding {
+    /// The rule's type; its place is that of the rule in `alerts`.
+    #[serde(rename = "type")]
+    pub rule_type: RuleType,
+    /// What it looks at.
+    pub scope: RuleScope,
+    /// It can fire; of a rule over cells, for one of them at least. Null before its first run.
+    pub armed: Option<bool>,
+    /// Of a rule over cells: how many it remembers.
+    pub cells: Option<u32>,
+    /// Of a rule over cells: for how many of them it can fire.
+    pub armed_cells: Option<u32>,
+    /// The currency of its prices; null where there is none, and where its cells have several.
+    pub currency: Option<String>,
+    /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs. Of a rule over cells the lowest of all.
+    pub lowest: Option<PriceMark>,
+    /// The price at which it last fired.
+    pub last_fired: Option<PriceMark>,
 }
 
 /// A page of alerts, newest first.

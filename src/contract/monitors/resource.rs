@@ -1,5 +1,6 @@
 //! A monitor and its slots as their caller sees them.
 
+use super::alert::RuleStanding;
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use crate::contract::AsWritten;
@@ -16,12 +17,16 @@ use utoipa::ToSchema;
 #[schema(examples(json!({
     "id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
     "name": "January fares",
-    "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+    "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London", "warnings": []},
     "scan": {
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
         "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
     },
     "alerts": [{"type": "price_below", "amount": 200}],
+    "rule_standings": [{
+        "type": "price_below", "scope": "scan", "armed": false, "cells": null, "armed_cells": null, "currency": "USD", "lowest": null,
+        "last_fired": {"price": 189, "at": "2026-12-01T06:00:09Z"}
+    }],
     "webhook_url": null, "webhook": null, "webhook_secret": null,
     "status": "active", "status_reason": null,
     "next_slot": "2026-12-02T06:00:00Z",
@@ -47,6 +52,9 @@ pub struct Monitor {
     pub scan: AsWritten,
     /// When to tell.
     pub alerts: Vec<Rule>,
+    /// How each of them stands, in the same order; null in lists.
+    #[serde(default)]
+    pub rule_standings: Option<Vec<RuleStanding>>,
     /// Whom to tell.
     pub webhook_url: Option<String>,
     /// How its webhook stands: whether it is switched off and why, when it last took a delivery.
@@ -66,7 +74,8 @@ pub struct Monitor {
     pub requests: MonitorRequests,
     /// The caller's key is kept, sealed, for its runs; null while it is paused by its caller's word: a resume brings a key.
     pub key_custody: Option<MonitorKey>,
-    /// What a month of it takes and costs: in the answers that make or change it, else null.
+    /// What a month of it takes and costs: where it is made, changed or read alone. Null in lists, and where its next run could not be made
+    /// as its scan stands.
     pub forecast: Option<MonitorForecast>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -81,6 +90,21 @@ pub struct MonitorSchedule {
     pub cron: String,
     /// The IANA time zone in whose wall-clock time they are.
     pub timezone: String,
+    /// What the cron fields mean that they do not seem to say.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub warnings: Vec<String>,
+}
+
+/// What a monitor would be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MonitorPreview {
+    /// When its first slots would come.
+    pub next_slots: Vec<Timestamp>,
+    /// What its cron fields mean that they do not seem to say.
+    pub warnings: Vec<String>,
+    /// What a month of it would take and cost.
+    pub forecast: MonitorForecast,
 }
 
 words! {

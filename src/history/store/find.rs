@@ -84,7 +84,7 @@ pub(in crate::history) async fn observations(
                      < (coalesce($14::timestamptz, 'infinity'), coalesce($15::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'),
                         coalesce($16::int, 2147483647))
                order by o.observed_at desc, o.item_id desc, o.number desc limit $17) o
-           where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+           where s.tenant_id = $1 and s.endpoint = any ($2) and place_key(s.endpoint, s.place) = $3 and ($4::text is null or s.origin = $4)
              and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
              and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
              and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
@@ -134,7 +134,7 @@ pub(in crate::history) async fn latest(
                      and ($11::date is null or last_date = $11)) p
                order by p.first_date, p.stay, p.price, p.last_date
            ) l
-           where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+           where s.tenant_id = $1 and s.endpoint = any ($2) and place_key(s.endpoint, s.place) = $3 and ($4::text is null or s.origin = $4)
              and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
              and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
              and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)

@@ -47,7 +47,7 @@ pub(in crate::history) async fn known(
                 l.seller, l.band_low, l.band_high, l.verdict, l.item_id, l.looked_at, l.look_status, l.look_reason
          from series s
          join latest_prices l on l.tenant_id = s.tenant_id and l.series = s.series
-         where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+         where s.tenant_id = $1 and s.endpoint = any ($2) and place_key(s.endpoint, s.place) = $3 and ($4::text is null or s.origin = $4)
            and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
            and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
            and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)

@@ -33,7 +33,7 @@ pub(in crate::history) async fn products(
         ProductRow,
         r#"select s.series, s.endpoint, s.origin, s.place, s.product as "product: Json<RawProduct>", s.currency, s.market, s.unpacked_since
            from series s
-           where s.tenant_id = $1 and s.endpoint = any ($2) and s.place = $3 and ($4::text is null or s.origin = $4)
+           where s.tenant_id = $1 and s.endpoint = any ($2) and place_key(s.endpoint, s.place) = $3 and ($4::text is null or s.origin = $4)
              and ($5::text is null or s.currency = upper($5)) and ($6::text is null or s.market = lower($6))
              and ($7::bigint is null or (s.product ->> 'adults')::bigint = $7)
              and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)

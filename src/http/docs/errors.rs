@@ -186,7 +186,8 @@ impl IntoResponses for WebhookErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let off = (ErrorType::InvalidState, "The webhook is switched off, is no more, or had too many new secrets within a day");
         let reused = (ErrorType::IdempotencyMismatch, "The `Idempotency-Key` was used with another body");
-        described(&[FAULTS, BAD_KEY, UNKNOWN, off, TOO_LARGE, reused, DEFECT, AWAY])
+        let soon = (ErrorType::TooManyRequests, "The monitor was tested less than a minute ago");
+        described(&[FAULTS, BAD_KEY, UNKNOWN, off, TOO_LARGE, reused, soon, DEFECT, AWAY])
     }
 }
 

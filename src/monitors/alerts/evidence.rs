@@ -146,7 +146,7 @@ fn values(key: &str) -> Map<String, Value> {
     serde_json::from_str(key).unwrap_or_default()
 }
 
-fn shown(mark: Option<&Mark>) -> Option<PriceMark> {
+pub(super) fn shown(mark: Option<&Mark>) -> Option<PriceMark> {
     mark.map(|mark| PriceMark { price: mark.price.normalize(), at: mark.at })
 }
 

@@ -22,9 +22,9 @@ use crate::webhooks::{self, MonitorLock, WebhookError};
 
 /// The type of the event that a webhook is told.
 const EVENT: &str = "monitor.alerts";
-/// How long rules may take. The transaction waits for them, and the database cuts one that is idle for 30 seconds: the slot would be judged
-/// again for ever, and those after it never.
-const MOST_TIME: Duration = Duration::from_secs(20);
+/// How long rules may take where nothing else is said. The transaction waits for them, and the database cuts one that is idle for 30
+/// seconds: the slot would be judged again for ever, and those after it never.
+pub const MOST_TIME: Duration = Duration::from_secs(20);
 
 /// Judges a slot that was taken (its monitor is locked, nobody has judged it): what its rules remember, the alerts, one delivery and the
 /// mark on the slot become one commit. false: its scan has not ended after all, because a retry has begun; nothing was done.
@@ -32,7 +32,12 @@ const MOST_TIME: Duration = Duration::from_secs(20);
 /// What cannot be judged, now or later (rules or states that cannot be read, a run that takes too long, a mistake of ours), is put on the
 /// slot's record as its reason: a slot that is tried for ever would hold up all that come after it. Only the database's own failures are
 /// tried again.
-pub(in crate::monitors) async fn judge(lock: &mut MonitorLock<'_>, slot: &Slot, now: Timestamp) -> sqlx::Result<bool> {
+pub(in crate::monitors) async fn judge(
+    lock: &mut MonitorLock<'_>,
+    slot: &Slot,
+    most_time: Duration,
+    now: Timestamp,
+) -> sqlx::Result<bool> {
     let monitor = match store::monitor(lock.conn(), slot.tenant, slot.monitor).await {
         Ok(monitor) => monitor,
         Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
@@ -61,7 +66,7 @@ pub(in crate::monitors) async fn judge(lock: &mut MonitorLock<'_>, slot: &Slot, 
     // As exact as the table keeps it: cursors name it.
     let fired_at = db::kept_time(now);
     let of = Of { monitor: slot.monitor, name: monitor.name, slot: slot.slot, kind: slot.kind, scan: slot.scan, fired_at };
-    let until = Instant::now() + MOST_TIME;
+    let until = Instant::now() + most_time;
     // Thousands of cells for each of twenty rules: not on a thread that others' requests wait for.
     let judged = tokio::task::spawn_blocking(move || Judged::of(&of, &rules, kept, run.as_ref(), until)).await;
     let judged = match judged.map_err(|panic| panic.to_string()).and_then(|judged| judged.map_err(|error| error.to_string())) {

@@ -19,17 +19,16 @@ pub(in crate::monitors) struct Kind {
     pub(in crate::monitors) subject: Subject,
     /// It compares the price with an amount of its own, which is in the currency of the request and in no other.
     pub(in crate::monitors) has_amount: bool,
-    /// It fires again, armed or not, for a price that is further down by the rule's own step.
-    pub(in crate::monitors) repeats: bool,
 }
 
 impl Kind {
     pub(in crate::monitors) fn of(rule: &Rule) -> Self {
-        let about = |subject| Self { subject, has_amount: false, repeats: false };
+        let about = |subject| Self { subject, has_amount: false };
         match rule {
             Rule::PriceBelow(_) => Self { has_amount: true, ..about(Subject::Prices) },
-            Rule::DropPercent(_) | Rule::NewLow(_) => Self { repeats: true, ..about(Subject::Prices) },
-            Rule::Verdict(_) | Rule::Available(_) | Rule::SoldOut(_) => about(Subject::Prices),
+            Rule::DropPercent(_) | Rule::NewLow(_) | Rule::Verdict(_) | Rule::Available(_) | Rule::SoldOut(_) => {
+                about(Subject::Prices)
+            }
             Rule::ParityGapPercent(_) => about(Subject::Markets),
             Rule::Stale(_) => about(Subject::Answers),
         }

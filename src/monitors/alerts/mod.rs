@@ -16,12 +16,15 @@ mod kind;
 pub mod read;
 mod rules;
 mod sight;
+mod standing;
 mod state;
 mod store;
 #[cfg(test)]
 mod tests;
 mod verdicts;
 
+pub use judge::MOST_TIME;
 pub(super) use judge::{changed, judge};
 pub(super) use kind::{Kind, Subject};
+pub(super) use standing::standing;
 pub(super) use verdicts::scope;

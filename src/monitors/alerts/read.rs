@@ -14,16 +14,21 @@ use crate::paging::{self, PageError, one_more_than};
 
 const ALERTS: &str = "alerts";
 
-/// A page of a caller's alerts, newest first; those of one run the strongest first.
+/// A page of a caller's alerts, newest first; those of one run the strongest first. `None`: there is no such monitor.
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn alerts(pool: &PgPool, tenant: TenantId, query: &AlertsQuery) -> Result<AlertPage, PageError> {
+pub async fn alerts(pool: &PgPool, tenant: TenantId, query: &AlertsQuery) -> Result<Option<AlertPage>, PageError> {
+    if let Some(monitor) = query.monitor_id
+        && !is_there(&mut *pool.acquire().await?, tenant, monitor).await?
+    {
+        return Ok(None);
+    }
     let limit = usize::from(query.limit_or_default().get());
     let before = query.cursor.as_ref().map(place).transpose()?;
     let mut rows = store::list(pool, tenant, query, before, one_more_than(limit)).await?;
     let next_cursor = paging::cut(&mut rows, limit).map(|(fired_at, id, _)| cursor(*fired_at, *id));
-    Ok(AlertPage { data: rows.into_iter().map(|(.., alert)| alert).collect(), next_cursor })
+    Ok(Some(AlertPage { data: rows.into_iter().map(|(.., alert)| alert).collect(), next_cursor }))
 }
 
 /// The same of one monitor; `None`: there is no such monitor.
@@ -36,10 +41,7 @@ pub async fn of_monitor(
     monitor: MonitorId,
     query: MonitorAlertsQuery,
 ) -> Result<Option<AlertPage>, PageError> {
-    if !is_there(&mut *pool.acquire().await?, tenant, monitor).await? {
-        return Ok(None);
-    }
-    alerts(pool, tenant, &query.of(monitor)).await.map(Some)
+    alerts(pool, tenant, &query.of(monitor)).await
 }
 
 fn cursor(fired_at: Timestamp, id: AlertId) -> String {

@@ -146,8 +146,7 @@ fn priced(
     sight: &Sight,
     judge: impl FnOnce(&State, &Price, &mut State) -> Turn,
 ) -> Step {
-    let kind = Kind::of(rule);
-    let amount_is_in = kind.has_amount.then_some(asked);
+    let amount_is_in = Kind::of(rule).has_amount.then_some(asked);
     let Some((at, price)) = comparable(asked, amount_is_in, before.currency.as_deref(), &sight.prices) else {
         return Step { not_comparable: !sight.prices.is_empty(), ..unmoved(before) };
     };
@@ -156,11 +155,7 @@ fn priced(
     let before = if anew { &State { armed: before.armed, ..State::new(rule) } } else { before };
     let mut after = following(before, Some(price));
     let turn = judge(before, price, &mut after);
-    let mut step = turned(before, after, Some(at), turn);
-    if step.fired.is_some() && kind.repeats {
-        step.after.told = Some(price.mark());
-    }
-    step
+    turned(before, after, Some(at), turn)
 }
 
 /// The price at which a rule last fired. One that does not know it though it has fired (in another currency, or before that was kept) goes

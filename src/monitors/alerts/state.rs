@@ -46,7 +46,7 @@ pub(super) struct State {
     /// The last price seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<Mark>,
-    /// `new_low`, `drop_percent`: the price at which it last fired. States that were kept before this was have none.
+    /// The price at which it last fired. States that were kept before this was have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) told: Option<Mark>,
     /// Where the scan's lowest price was, as far as is known. Not for cells.

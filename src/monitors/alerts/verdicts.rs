@@ -109,10 +109,13 @@ impl Bench<'_> {
     fn look(&mut self, Scope { key, cell, parity }: Scope<'_>, asked: &str, sight: &Sight) {
         let key = kept_under(self.rule, key).into_owned();
         let before = self.before.remove(&key).unwrap_or_else(|| State::new(self.rule));
-        let step = step(self.rule, asked, &before, sight);
+        let mut step = step(self.rule, asked, &before, sight);
         self.verdicts.not_comparable += usize::from(step.not_comparable);
         if let Some(fired) = step.fired {
             let price = fired.price.and_then(|at| sight.prices.get(at)).cloned();
+            if let Some(price) = &price {
+                step.after.told = Some(price.mark());
+            }
             let after = step.after.clone();
             self.verdicts.fired.add(Firing { rule: self.place, key: key.clone(), cell, fired, price, parity, before, after });
         }

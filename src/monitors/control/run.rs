@@ -1,5 +1,6 @@
 //! Running a monitor now.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Map;
 
 use crate::config::PaceConfig;
@@ -43,7 +44,7 @@ pub async fn run(
     }
     let zone_gone = || invalid(format!("the time zone {} is not known to this service any more", monitor.timezone));
     let schedule = Schedule::read(&monitor.cron, &monitor.timezone).ok_or_else(zone_gone)?;
-    let slot = db::kept_time(desk.now);
+    let slot = manual_slot(desk.now, store::last_manual(lock.conn(), tenant, id).await?);
     let run = Start { tenant, id, monitor: &monitor, schedule: &schedule, slot };
     let answer = start(lock.conn(), desk, pace, &run).await.map_err(|not| match not {
         NotStarted::CannotBe(faults) => invalid(format!("its scan cannot be made any more: {faults}")),
@@ -56,6 +57,12 @@ pub async fn run(
     post.keep(lock.conn(), tenant, &answer).await?;
     tx.commit().await?;
     Ok(Answered { answer, replayed: false })
+}
+
+/// A manual run is on record at a whole second; at the next one where that second has a run.
+fn manual_slot(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
+    let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    last.map_or(second, |last| second.max(last + SignedDuration::from_secs(1)))
 }
 
 fn invalid(message: String) -> MonitorError {

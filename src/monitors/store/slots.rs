@@ -63,12 +63,28 @@ pub(in crate::monitors) async fn last_decided(
     Ok(last.fetch_one(conn).await?.map(SqlTimestamp::to_jiff))
 }
 
+/// The newest manual slot.
+pub(in crate::monitors) async fn last_manual(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<Option<Timestamp>> {
+    let last = sqlx::query_scalar!(
+        r#"select max(slot) as "last: SqlTimestamp" from monitor_slots where tenant_id = $1 and monitor_id = $2 and kind = 'manual'"#,
+        tenant.uuid(),
+        id.uuid(),
+    );
+    Ok(last.fetch_one(conn).await?.map(SqlTimestamp::to_jiff))
+}
+
 /// A run of a monitor that has not ended.
 #[derive(Debug)]
 pub(in crate::monitors) struct LiveRun {
     pub(in crate::monitors) scan: ScanId,
     status: String,
     reason: Option<String>,
+    /// A search of it is held by a process that is dead.
+    is_abandoned: bool,
 }
 
 impl LiveRun {
@@ -82,6 +98,18 @@ impl LiveRun {
     }
 }
 
+impl LiveRun {
+    /// It will end without its caller.
+    pub(in crate::monitors) fn goes_on(&self) -> bool {
+        matches!(self.status.as_str(), "queued" | "running")
+    }
+
+    /// It is not settled what became of it: a process died in one of its searches.
+    pub(in crate::monitors) fn is_abandoned(&self) -> bool {
+        self.is_abandoned
+    }
+}
+
 /// The runs of a monitor that have not ended.
 pub(in crate::monitors) async fn live_runs(
     conn: &mut PgConnection,
@@ -89,7 +117,10 @@ pub(in crate::monitors) async fn live_runs(
     id: MonitorId,
 ) -> sqlx::Result<Vec<LiveRun>> {
     let rows = sqlx::query!(
-        r#"select c.scan_id, v.status as "status!", v.status_reason
+        r#"select c.scan_id, v.status as "status!", v.status_reason,
+                  exists (select from scan_items i left join workers w on w.worker_id = i.worker_id
+                          where i.tenant_id = c.tenant_id and i.api = c.api and i.scan_id = c.scan_id and i.state in ('claimed', 'calling')
+                            and (w.worker_id is null or w.dead or w.lease_until < clock_timestamp())) as "is_abandoned!"
            from scans c join shown_scans v on v.tenant_id = c.tenant_id and v.scan_id = c.scan_id
            where c.tenant_id = $1 and c.monitor_id = $2 and c.finished_at is null"#,
         tenant.uuid(),
@@ -97,7 +128,13 @@ pub(in crate::monitors) async fn live_runs(
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| LiveRun { scan: row.scan_id.into(), status: row.status, reason: row.status_reason }).collect())
+    let run = rows.into_iter().map(|row| LiveRun {
+        scan: row.scan_id.into(),
+        status: row.status,
+        reason: row.status_reason,
+        is_abandoned: row.is_abandoned,
+    });
+    Ok(run.collect())
 }
 
 /// What monitors have spent on the runs of these stretches of time: billed requests, those of deleted scans too.

@@ -6,6 +6,9 @@
 //!
 //! A slot is decided in one transaction under its monitor's lock: its row, its scan and the monitor's next slot are there together or not
 //! at all, so a process that dies in it has decided nothing, and the next one finds it due (docs/decisions/0013).
+//!
+//! A slot that finds the run before it unfinished is an `overlap`, unless that is so because nobody was there: while a search of that run is
+//! held by a dead process, and while a slot that is late finds a run that goes on, the slot waits and then runs, once, late.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -20,7 +23,7 @@ use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::start::{NotStarted, Start, start};
-use crate::monitors::store::{self, Decision};
+use crate::monitors::store::{self, Decision, WaitsFor};
 use crate::scans::Desk;
 use crate::scans::cancel::cancel_stuck;
 use crate::tenants::{self, GrantError};
@@ -33,10 +36,14 @@ const MOST_MISSED: usize = 1_000;
 const LATE: SignedDuration = SignedDuration::from_mins(5);
 /// A slot whose caller has too much underway is looked at again after the tenth part of the time that it has waited, within these bounds.
 const AGAIN: RangeInclusive<SignedDuration> = SignedDuration::from_secs(30)..=SignedDuration::from_mins(5);
+/// A slot that waits for the run before it is looked at again after so long.
+const RUN_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 /// Why a slot ran that had come before.
 const HAD_TO_WAIT: &str = "it waited for room: its caller had as much underway as one may have";
+const HAD_TO_WAIT_FOR_RUN: &str = "it waited for the run before it, which had not ended because this service was not there";
 /// Why it did not.
 const NO_ROOM: &str = "until the next slot came there was no room: its caller had as much underway as one may have";
+const RUN_HAD_NOT_ENDED: &str = "until the next slot came the run before it had not ended";
 /// The longest reason on record, in characters.
 const MAX_REASON_CHARS: usize = 2_000;
 
@@ -101,29 +108,37 @@ impl Ticker {
         // What is left of very many waits for the next pass: then the newest runs.
         let newest = slots.pop().unwrap_or(first);
         let mut decisions: Vec<_> = slots.iter().map(|slot| decision(*slot, SlotOutcome::Missed, None)).collect();
-        if let Some(waited) = decisions.first_mut().filter(|_| monitor.waits) {
-            *waited = decision(first, SlotOutcome::Failed, Some(NO_ROOM.to_owned()));
+        let waited_for = monitor.waits_for.as_deref().map(WaitsFor::parse);
+        if let Some((waited, what)) = decisions.first_mut().zip(waited_for) {
+            *waited = match what {
+                WaitsFor::Room => decision(first, SlotOutcome::Failed, Some(NO_ROOM.to_owned())),
+                WaitsFor::Run => decision(first, SlotOutcome::Overlap, Some(RUN_HAD_NOT_ENDED.to_owned())),
+            };
         }
-        let (mut next, mut not_before) = (Some(newest), None);
+        let (mut next, mut waits) = (Some(newest), None);
         if decisions.len() < MOST_MISSED {
             let start = Start { tenant, id, monitor: &monitor, schedule: &schedule, slot: newest };
             match self.decide_newest(lock.conn(), &start, now).await? {
-                Some(decision) => {
+                Newest::Decided(decision) => {
                     decisions.push(decision);
                     next = schedule.after(newest);
                 }
-                None => not_before = Some(now + (now.duration_since(newest) / 10).clamp(*AGAIN.start(), *AGAIN.end())),
+                Newest::Waits(WaitsFor::Run) => waits = Some((WaitsFor::Run, now + RUN_AGAIN)),
+                Newest::Waits(WaitsFor::Room) => {
+                    let again = (now.duration_since(newest) / 10).clamp(*AGAIN.start(), *AGAIN.end());
+                    waits = Some((WaitsFor::Room, now + again));
+                }
             }
         }
         store::record(lock.conn(), tenant, id, &decisions, now).await?;
-        store::set_next(lock.conn(), tenant, id, next, not_before).await?;
+        store::set_next(lock.conn(), tenant, id, next, waits).await?;
         tx.commit().await?;
         Ok(!decisions.is_empty())
     }
 
-    /// What becomes of a slot; `None`: its caller has too much underway, and it is looked at again.
-    async fn decide_newest(&self, conn: &mut PgConnection, slot: &Start<'_>, now: Timestamp) -> sqlx::Result<Option<Decision>> {
-        let decided = |outcome, reason| Ok(Some(decision(slot.slot, outcome, reason)));
+    /// What becomes of a slot.
+    async fn decide_newest(&self, conn: &mut PgConnection, slot: &Start<'_>, now: Timestamp) -> sqlx::Result<Newest> {
+        let decided = |outcome, reason| Ok(Newest::Decided(decision(slot.slot, outcome, reason)));
         let failed = |reason: String| decided(SlotOutcome::Failed, Some(reason));
         if let Some(refusal) = store::refusal(conn, slot.tenant, &slot.monitor.api).await? {
             return failed(refusal);
@@ -131,7 +146,11 @@ impl Ticker {
         for run in store::live_runs(conn, slot.tenant, slot.id).await? {
             cancel_stuck(conn, slot.tenant, run.scan, now).await?;
         }
+        let is_late = now.duration_since(slot.slot) > LATE;
         if let Some(run) = store::live_runs(conn, slot.tenant, slot.id).await?.first() {
+            if run.is_abandoned() || is_late && run.goes_on() {
+                return Ok(Newest::Waits(WaitsFor::Run));
+            }
             return decided(SlotOutcome::Overlap, Some(run.in_the_way()));
         }
         let grant = GrantId::from(slot.monitor.grant_id);
@@ -143,16 +162,25 @@ impl Ticker {
         let desk = Desk { pool: &self.pool, ring: &self.ring, key: &key, now };
         match start(conn, desk, &self.pace, slot).await {
             Ok(scan) => {
-                let outcome = if now.duration_since(slot.slot) > LATE { SlotOutcome::Late } else { SlotOutcome::Ran };
-                let reason = slot.monitor.waits.then(|| HAD_TO_WAIT.to_owned());
-                Ok(Some(Decision { scan: Some(scan.id), ..decision(slot.slot, outcome, reason) }))
+                let outcome = if is_late { SlotOutcome::Late } else { SlotOutcome::Ran };
+                let reason = slot.monitor.waits_for.as_deref().map(|what| match WaitsFor::parse(what) {
+                    WaitsFor::Room => HAD_TO_WAIT.to_owned(),
+                    WaitsFor::Run => HAD_TO_WAIT_FOR_RUN.to_owned(),
+                });
+                Ok(Newest::Decided(Decision { scan: Some(scan.id), ..decision(slot.slot, outcome, reason) }))
             }
             Err(NotStarted::Database(error)) => Err(error),
             Err(NotStarted::Ceiling(message)) => decided(SlotOutcome::MonthlyCeiling, Some(message)),
-            Err(NotStarted::TooMuch(_)) => Ok(None),
+            Err(NotStarted::TooMuch(_)) => Ok(Newest::Waits(WaitsFor::Room)),
             Err(other) => failed(other.to_string()),
         }
     }
+}
+
+/// What becomes of the newest slot of a monitor.
+enum Newest {
+    Decided(Decision),
+    Waits(WaitsFor),
 }
 
 fn decision(slot: Timestamp, outcome: SlotOutcome, reason: Option<String>) -> Decision {

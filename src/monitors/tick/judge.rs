@@ -60,7 +60,7 @@ impl Ticker {
     async fn judge(&self, run: &store::Run, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
         let Some(mut lock) = store::take_run(&mut tx, run).await? else { return Ok(false) };
-        let judged = alerts::judge(&mut lock, run, now).await?;
+        let judged = alerts::judge(&mut lock, run, self.judging, now).await?;
         tx.commit().await?;
         Ok(judged)
     }

@@ -96,12 +96,15 @@ pub(crate) fn requests(plan: &Plan) -> RequestRange {
 /// What so many requests in a month cost a caller on each plan: a whole month of each, whatever is left of this one.
 pub(crate) async fn monthly_costs(
     conn: &mut PgConnection,
-    tenant: TenantId,
+    tenant: Option<TenantId>,
     api: Api,
     requests: RequestRange,
     now: Timestamp,
 ) -> sqlx::Result<Vec<PlanCost>> {
-    let known = store::lane(conn, tenant, api, now).await?;
+    let known = match tenant {
+        Some(tenant) => store::lane(conn, tenant, api, now).await?,
+        None => None,
+    };
     let lane =
         Lane { seconds_per_search: 1.0, paused: None, plan_limit: known.and_then(|lane| lane.plan_limit), plan_remaining: None };
     Ok(cost::on_each_plan(api, requests, &lane))

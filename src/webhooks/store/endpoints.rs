@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 use super::lock::MonitorLock;
 use crate::contract::webhooks::{OffReason, Webhook};
 use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::webhooks::guard::host;
 
 pub(in crate::webhooks) async fn insert(
     lock: &mut MonitorLock<'_>,
@@ -15,10 +16,12 @@ pub(in crate::webhooks) async fn insert(
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into webhook_endpoints (tenant_id, monitor_id, url, secret_ids, created_at) values ($1, $2, $3, array[$4::uuid], $5)",
+        "insert into webhook_endpoints (tenant_id, monitor_id, url, host, secret_ids, created_at)
+         values ($1, $2, $3, $4, array[$5::uuid], $6)",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
         url,
+        host(url),
         secret.uuid(),
         now.to_sqlx() as _,
     )
@@ -30,11 +33,12 @@ pub(in crate::webhooks) async fn insert(
 /// `false`: there is none. A try that is under way goes to where it was: with another epoch its failure is none of the new place.
 pub(in crate::webhooks) async fn change_url(lock: &mut MonitorLock<'_>, url: &str) -> sqlx::Result<bool> {
     let changed = sqlx::query!(
-        "update webhook_endpoints set url = $3, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
+        "update webhook_endpoints set url = $3, host = $4, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
          where tenant_id = $1 and monitor_id = $2",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
         url,
+        host(url),
     );
     Ok(changed.execute(lock.conn()).await?.rows_affected() > 0)
 }

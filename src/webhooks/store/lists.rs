@@ -59,6 +59,17 @@ pub(in crate::webhooks) async fn deliveries(
     Ok(rows.fetch_all(pool).await?.into_iter().map(Delivery::from).collect())
 }
 
+/// Whether there is such a monitor.
+pub(in crate::webhooks) async fn is_monitor(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from monitors where tenant_id = $1 and monitor_id = $2) as "is_there!""#,
+        tenant.uuid(),
+        monitor.uuid(),
+    )
+    .fetch_one(pool)
+    .await
+}
+
 /// One delivery and its body.
 pub(in crate::webhooks) async fn delivery(
     conn: &mut PgConnection,

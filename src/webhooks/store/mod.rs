@@ -9,7 +9,7 @@ pub(super) mod lock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff_sqlx::ToSqlx as _;
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 
 use self::lock::MonitorLock;
@@ -81,15 +81,17 @@ pub(super) async fn take(
     now: Timestamp,
     slots: i32,
     of_one_caller: i32,
+    of_one_host: i32,
     lease: Duration,
 ) -> sqlx::Result<(Vec<Taken>, Option<Duration>)> {
     let rows = sqlx::query!(
         r#"select tenant_id as "tenant_id!", monitor_id as "monitor_id!", delivery_id as "delivery_id!", number as "number!",
                   failures as "failures!", most_tries as "most_tries!", body as "body!", url as "url!", secret_ids as "secret_ids!"
-           from take_deliveries($1, $2, $3, make_interval(secs => $4))"#,
+           from take_deliveries($1, $2, $3, $4, make_interval(secs => $5))"#,
         now.to_sqlx() as _,
         slots,
         of_one_caller,
+        of_one_host,
         lease.as_secs_f64(),
     )
     .fetch_all(pool)
@@ -165,6 +167,27 @@ pub(super) async fn switch(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Sw
         Some(reason) => Switch::Off(OffReason::parse(&reason).unwrap_or(OffReason::Failing)),
     };
     Ok(reason.fetch_optional(lock.conn()).await?.map(switch))
+}
+
+/// When a monitor was last tested: when the newest test was ordered, or its last try ended. The endpoint is locked, so no other is.
+pub(super) async fn last_test(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Timestamp>> {
+    let last = sqlx::query_scalar!(
+        r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
+           where tenant_id = $1 and monitor_id = $2 and event_type = 'monitor.test'"#,
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
+    );
+    Ok(last.fetch_one(lock.conn()).await?.map(SqlTimestamp::to_jiff))
+}
+
+/// Whether a delivery is a test.
+pub(super) async fn is_test(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::Result<bool> {
+    let is_test = sqlx::query_scalar!(
+        r#"select exists (select from deliveries where tenant_id = $1 and delivery_id = $2 and event_type = 'monitor.test') as "is_test!""#,
+        lock.tenant().uuid(),
+        id.uuid(),
+    );
+    is_test.fetch_one(lock.conn()).await
 }
 
 /// Makes a delivery pending, due now, with all of its tries before it.
