@@ -8,6 +8,7 @@
 mod store;
 
 use std::ops::Range;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -25,6 +26,8 @@ use crate::ids::TenantId;
 
 /// The most scans of one pass.
 const PASS: i64 = 100;
+/// The longest wait for a lock: the sweep comes again.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// Stores what is due of unexpanded scans, of these callers or of all; gives how many scans it was.
 ///
@@ -34,10 +37,20 @@ pub async fn expand_due(pool: &PgPool, of: Option<&[TenantId]>, now: Timestamp) 
     let due = store::due(pool, of, PASS).await?;
     for scan in &due {
         let plan = match planned(order(scan), scan.created_at).await {
+            Ok(plan) => Some(plan).filter(|plan| plan.items.len() == scan.total),
+            Err(ScanError::Faults(_)) => None,
             Err(ScanError::Database(error)) => return Err(error),
-            planned => planned.ok().filter(|plan| plan.items.len() == scan.total),
+            // Only a plan that cannot be made ends a scan.
+            Err(error) => {
+                tracing::debug!(scan = %scan.id, %error, "a scan was not expanded; the next pass goes on with it");
+                continue;
+            }
         };
-        expand(pool, scan, plan.as_ref(), now).await?;
+        match expand(pool, scan, plan.as_ref(), now).await {
+            Err(error) if db::is_cut(&error) => return Err(error),
+            Err(error) => tracing::warn!(scan = %scan.id, %error, "a scan was not expanded; the next pass goes on with it"),
+            Ok(()) => {}
+        }
     }
     Ok(due.len())
 }
@@ -55,6 +68,7 @@ fn order(scan: &Due) -> Map<String, Value> {
 
 async fn expand(pool: &PgPool, scan: &Due, plan: Option<&Plan>, now: Timestamp) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
+    db::wait_at_most(&mut tx, LOCK_WAIT).await?;
     let start = scans_store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
     scans_store::lock_open_items(&mut tx, scan.tenant, scan.id).await?;
     let Some(ready) = store::lock_ready(&mut tx, scan).await? else { return Ok(()) };
