@@ -88,7 +88,7 @@ async fn a_step_that_fails_is_not_in_the_way_of_the_others() {
     yard.call(worker, 3).await;
     sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s'").execute(&yard.pool).await.unwrap();
     let orders = "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at)
-                  select $1, '/v1/scans', n::text, '\\x00', now() - interval '3 days' from generate_series(1, 20000) n";
+                  select $1, '/v1/scans', n::text, sha256(n::text::bytea), now() - interval '3 days' from generate_series(1, 20000) n";
     sqlx::query(orders).bind(yard.tenant.uuid()).execute(&yard.pool).await.unwrap();
     for gone in ["scan_strategies", "scan_events"] {
         let rename = sqlx::AssertSqlSafe(format!("alter table {gone} rename to {gone}_gone"));
@@ -107,7 +107,7 @@ async fn a_step_that_fails_is_not_in_the_way_of_the_others() {
 async fn upkeep_goes_on_while_something_is_left() {
     let yard = Yard::new().await;
     let orders = "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at)
-                  select $1, '/v1/scans', n::text, '\\x00', now() - interval '3 days' from generate_series(1, 20500) n";
+                  select $1, '/v1/scans', n::text, sha256(n::text::bytea), now() - interval '3 days' from generate_series(1, 20500) n";
     sqlx::query(orders).bind(yard.tenant.uuid()).execute(&yard.pool).await.unwrap();
     let mut sweep = Sweep::new(yard.pool.clone(), LEASE);
     let mut left = 20_500_i64;
