@@ -28,6 +28,9 @@ use embedded::{EmbeddedError, Server, ServerOptions};
 /// How long a request waits for a connection: a caller had better read 503 than hang while the database is away.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long work in the background waits for a lock.
+const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
+
 /// How long `close` waits for borrowed connections to come home before it goes on without them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -267,12 +270,13 @@ pub async fn snapshot(conn: PoolConnection<Postgres>) -> sqlx::Result<Transactio
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
-/// Has a transaction wait for no lock longer than this: what is not urgent does not hold up the rest.
+/// Has a transaction wait for a lock no longer than `BRIEF_LOCK_WAIT`: what nobody waits for leaves busy rows to its next pass, and does
+/// not hold up the rest.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn wait_at_most(conn: &mut PgConnection, time: Duration) -> sqlx::Result<()> {
-    let time = format!("{}ms", time.as_millis());
+pub async fn wait_briefly(conn: &mut PgConnection) -> sqlx::Result<()> {
+    let time = format!("{}ms", BRIEF_LOCK_WAIT.as_millis());
     sqlx::query("select set_config('lock_timeout', $1, true)").bind(time).execute(conn).await?;
     Ok(())
 }
