@@ -8,8 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::yard::{Yard, ok, rejected, scan_of};
 
-const LANE: &str =
-    "select concat_ws(' ', pause_reason, round(extract(epoch from nullif(paused_until, 'infinity') - now()) / 10)) from lanes where tenant_id = $1";
+const LANE: &str = "select concat_ws(' ', pause_reason, round(extract(epoch from nullif(paused_until, 'infinity') - now()) / 10)) from lanes where tenant_id = $1";
 
 fn refused(call: Claim, reason: &'static str, seconds: f64, since: SignedDuration) -> FinishedCall {
     let ended_at = Timestamp::now() - since;
