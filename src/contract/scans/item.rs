@@ -2,8 +2,8 @@
 
 use super::fields::SearchFields;
 use super::state::ItemState;
-use crate::contract::{AsWritten, SearchReason};
 use crate::contract::status::SearchStatus;
+use crate::contract::{AsWritten, SearchReason};
 use crate::ids::{AttemptId, ItemId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
