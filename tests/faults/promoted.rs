@@ -105,6 +105,9 @@ async fn a_connection_that_takes_no_writes_is_not_used_again() {
     let database = Database::open(&config).await.unwrap();
     let pool = database.pool();
     sqlx::query("set default_transaction_read_only = on").execute(pool).await.unwrap();
+    while pool.num_idle() == 0 {
+        tokio::task::yield_now().await; // It is on its way back.
+    }
     let write = async || sqlx::query("insert into workers (lease_until) values (now())").execute(pool).await;
     let refused = write().await.unwrap_err();
     assert_eq!(refused.as_database_error().and_then(|error| error.code()).as_deref(), Some("25006"));
