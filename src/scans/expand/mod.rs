@@ -8,7 +8,6 @@
 mod store;
 
 use std::ops::Range;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -26,8 +25,6 @@ use crate::ids::TenantId;
 
 /// The most scans of one pass.
 const PASS: i64 = 100;
-/// The longest wait for a lock: the sweep comes again.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// Stores what is due of unexpanded scans, of these callers or of all; gives how many scans it was.
 ///
