@@ -343,6 +343,10 @@ pub struct KeysConfig {
     #[arg(long, env = "FARESCAN_MASTER_KEY_FILE", value_name = "FILE")]
     pub master_key_file: Option<PathBuf>,
 
+    /// Lets the file's group read it too (mode 0440): a secret that is mounted for a group
+    #[arg(long, env = "FARESCAN_MASTER_KEY_GROUP_READABLE")]
+    pub master_key_group_readable: bool,
+
     /// The ring itself; prefer the file, a flag shows in the process list
     #[arg(long, env = "FARESCAN_MASTER_KEY", hide_env_values = true, value_name = "RING")]
     pub master_key: Option<SecretString>,

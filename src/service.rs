@@ -12,6 +12,7 @@ use axum::Router;
 use secrecy::ExposeSecret;
 use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -119,12 +120,12 @@ impl Service {
         // Before the first of them is opened.
         let files = files::limit();
         let upstream = Client::new(&settings.upstream)?;
-        let database = Database::open(&settings.database).await?;
-        let ring = keyring(&settings.keys, database.data_dir())?;
-        let ring = ring.map(Arc::new);
-        if ring.is_none() && settings.http.is_none() {
-            return Err(ServiceError::WorkerWithoutKeys);
+        if let Some(http) = &settings.http {
+            // Told now, and not after a database was made. Taken for good when there is something to answer.
+            drop(bind(http.listen).await?);
         }
+        let database = Database::open(&settings.database).await?;
+        let ring = ring_of(&settings, &database)?;
         let worker = match settings.worker.clone() {
             Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
             _ => None,
@@ -138,6 +139,7 @@ impl Service {
         let admin = Admin::listen(&settings.admin, &app).await?;
         let preparation = Preparation {
             pool: database.pool().clone(),
+            options: database.connect_options().clone(),
             reads: database.replica().cloned(),
             marketplace: upstream.marketplace().clone(),
             ring: ring.clone(),
@@ -155,14 +157,15 @@ impl Service {
             Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
             None => None,
         };
-        tracing::info!(address = address.map(tracing::field::display), admin = %admin.address, files, "listening");
+        tell_listening(address, &admin, files, &database);
         let pool = database.pool().clone();
         let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
             if !prepared && !preparation.done(&stopped).await? {
                 return Ok(());
             }
-            let comparing = clock.keep_compared(&pool, &stopped);
+            let compared = stopped.child_token();
+            let comparing = clock.keep_compared(&pool, &compared);
             let (Some(config), Some(ring)) = (worker, ring) else {
                 comparing.await;
                 return Ok(());
@@ -170,8 +173,13 @@ impl Service {
             // They wait for callers' locks, as requests do, so they do not take the engine's connections.
             let ticker = Ticker { pool: writes, ring: Arc::clone(&ring), pace, judging: MOST_TIME };
             let deps = WorkerDeps { pool: pool.clone(), ring, upstream, config };
-            let (ended, ()) = tokio::join!(work_while_right(deps, sender, ticker, &clock, &stopped), comparing);
-            ended
+            let working = async {
+                let ended = work_while_right(deps, sender, ticker, &clock, &stopped).await;
+                // A worker that ended by itself ends the process.
+                compared.cancel();
+                ended
+            };
+            tokio::join!(working, comparing).0
         });
         Ok(Self { address, database, stop, parts, admin })
     }
@@ -200,6 +208,18 @@ impl Service {
         self.admin.end().await;
         result
     }
+}
+
+/// Where everything is, in one line of the log.
+fn tell_listening(address: Option<SocketAddr>, admin: &Admin, files: u64, database: &Database) {
+    tracing::info!(
+        address = address.map(tracing::field::display),
+        docs = address.map(|address| tracing::field::display(format!("http://{address}/docs"))),
+        admin = %admin.address,
+        files,
+        data = database.data_dir().map(|folder| tracing::field::display(folder.display())),
+        "listening"
+    );
 }
 
 /// What the API's handlers reach.
@@ -273,10 +293,25 @@ async fn fold_metrics() {
     }
 }
 
+/// The ring of a service's master keys, which a worker cannot do without; `None`: it takes no scans, which is warned of.
+fn ring_of(settings: &Settings, database: &Database) -> Result<Option<Arc<Keyring>>, ServiceError> {
+    let ring = keyring(&settings.keys, database.data_dir())?;
+    if ring.is_none() && settings.http.is_none() {
+        return Err(ServiceError::WorkerWithoutKeys);
+    }
+    if ring.is_none() {
+        tracing::warn!(
+            "there is no master key, so everything stored (scans, monitors, quotas) answers 503 key_custody_disabled: make one with \
+             `farescan keys new --out master.key` and set FARESCAN_MASTER_KEY_FILE to its path"
+        );
+    }
+    Ok(ring.map(Arc::new))
+}
+
 /// The ring of master keys: as set, or beside the embedded data. `None`: this service holds no keys, so it takes no scans.
 pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyring>, KeyringError> {
     match (&config.master_key_file, &config.master_key, data_dir) {
-        (Some(file), _, _) => Keyring::read(file).map(Some),
+        (Some(file), _, _) => Keyring::read(file, config.master_key_group_readable).map(Some),
         (None, Some(text), _) => Keyring::parse(text.expose_secret()).map(Some),
         (None, None, Some(folder)) => Keyring::read_or_make(&folder.join("master.key")).map(Some),
         (None, None, None) => Ok(None),
@@ -340,6 +375,7 @@ fn with_spool(
 /// What is done to the database, and asked of it, before anything works on it.
 struct Preparation {
     pool: PgPool,
+    options: PgConnectOptions,
     reads: Option<PgPool>,
     marketplace: Marketplace,
     ring: Option<Arc<Keyring>>,
@@ -374,7 +410,7 @@ impl Preparation {
     }
 
     async fn ready(&self) -> Result<(), ServiceError> {
-        db::migrate(&self.pool).await?;
+        db::migrate_at(&self.pool, &self.options).await?;
         marketplace::bind(&self.pool, &self.marketplace).await?;
         if let Some(reads) = &self.reads {
             marketplace::check_replica(reads, &self.marketplace).await?;
@@ -395,7 +431,11 @@ impl Preparation {
 /// Whether waiting can mend it: a database that is away, unlike a schema or a ring that does not fit.
 fn is_passing(failure: &ServiceError) -> bool {
     match failure {
-        ServiceError::Database(DbError::Database(error) | DbError::Migrate(MigrateError::Execute(error)))
+        ServiceError::Database(
+            DbError::Database(error)
+            | DbError::NoConnection { source: error, .. }
+            | DbError::Migrate(MigrateError::Execute(error)),
+        )
         | ServiceError::Ring(RingCheckError::Database(error))
         | ServiceError::Marketplace(MarketplaceError::Database(error)) => db::may_pass(error),
         _ => false,

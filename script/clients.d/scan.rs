@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Configuration { base_path: url, api_key, ..Configuration::default() };
     let text = |text: &str| Some(Some(text.to_owned()));
     let fields = SearchFields { from_airport: text("TLV"), to_airport: text("LHR"), currency: text("USD"), ..SearchFields::new() };
-    let dates = SweepValue::DateRange(Box::new(DateRange::new(from, to)));
+    let dates = SweepValue::DateRange(Box::new(DateRange::new(from.parse()?, to.parse()?)));
     let sweep = Sweep { departure_date: Some(Box::new(dates)), ..Sweep::new() };
     let endpoint = serde_json::from_value("flights/oneway".into())?;
     let order = ScanRequest { sweep: Some(Box::new(sweep)), ..ScanRequest::new(endpoint, fields) };
@@ -24,13 +24,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         scan = get_scan(&config, &scan.id, Some(30)).await?;
     }
-    let items = reqwest_page(&config, &scan.id).await?;
+    let items = count(&config, &scan.id).await?;
     assert_eq!((items, scan.items.total), (3, 3));
     let best = scan.best.ok_or("no price")?;
     println!("{items} items, best {} {}", best.price, best.currency);
     Ok(())
 }
 
-async fn reqwest_page(config: &Configuration, id: &str) -> Result<usize, Box<dyn std::error::Error>> {
+async fn count(config: &Configuration, id: &str) -> Result<usize, Box<dyn std::error::Error>> {
     Ok(list_items(config, id, None, None, None, None, None, None, None, None).await?.data.len())
 }

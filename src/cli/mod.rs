@@ -7,6 +7,7 @@ mod demo;
 mod healthcheck;
 mod keys;
 mod marketplace;
+mod memory;
 mod migrate;
 mod progress;
 mod render;
@@ -69,7 +70,15 @@ impl Cli {
 
     /// Runs the command. The exit code is 0, or 1 with the reason on standard error; wrong usage has already ended with 2.
     pub async fn run(self) -> ExitCode {
-        let result = match self.command {
+        match self.execute().await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => ended_by(failure),
+        }
+    }
+
+    async fn execute(self) -> Result<(), Failure> {
+        memory::close()?;
+        match self.command {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
             Command::Worker(args) => worker::run(args).await,
@@ -80,15 +89,33 @@ impl Cli {
             Command::Tenants(tenants) => tenants::run(tenants).await,
             Command::Config(config) => config::run(&config),
             Command::Healthcheck(args) => healthcheck::run(args).await,
-        };
-        match result {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => {
-                anstream::eprintln!("farescan: {failure}");
-                ExitCode::FAILURE
-            }
         }
     }
+}
+
+/// What a signal ends a process with: 128 and its number.
+const BY_SIGPIPE: u8 = 141;
+
+/// The exit code of a failure, whose reason is told. A reader that has gone away, as of `demo | head`, needs none: SIGPIPE would have ended the
+/// process without a word.
+fn ended_by(failure: Failure) -> ExitCode {
+    if let Some(signal) = failure.downcast_ref::<Signalled>() {
+        return ExitCode::from(signal.code);
+    }
+    let io = failure.downcast_ref::<std::io::Error>();
+    if io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+        return ExitCode::from(BY_SIGPIPE);
+    }
+    anstream::eprintln!("farescan: {failure}");
+    ExitCode::FAILURE
+}
+
+/// Ended by a signal, and so that a shell sees it.
+#[derive(Debug, thiserror::Error)]
+#[error("ended by a signal")]
+struct Signalled {
+    /// 130 for SIGINT, 143 for SIGTERM.
+    code: u8,
 }
 
 /// The same error with the environment variable of the setting that it is about.

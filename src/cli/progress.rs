@@ -18,7 +18,7 @@ const REFRESH: Duration = Duration::from_millis(150);
 /// The service does not answer, or refuses.
 pub async fn follow(client: &ApiClient, id: ScanId) -> Result<Scan, Failure> {
     let bar = ProgressBar::new(0)
-        .with_style(ProgressStyle::with_template("   [{bar:40}] {pos}/{len} searches  {msg}")?.progress_chars("=> "));
+        .with_style(ProgressStyle::with_template("   [{bar:20}] {pos}/{len} searches  {msg}")?.progress_chars("=> "));
     loop {
         let scan: Scan = client.get(&format!("/v1/scans/{id}")).await?;
         show(&bar, &scan);

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use reqwest::Url;
 use tokio::net::TcpListener;
@@ -65,7 +66,9 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         let search_timeout_seconds = args.upstream.search_timeout_seconds;
         args.upstream = UpstreamConfig { search_timeout_seconds, ..sandbox_upstream(address)? };
         sandbox_folder(&mut args.database)?;
-        tracing::info!("searches go to the sandbox at http://{address}, whose front page has its keys; nothing is billed");
+        tracing::info!(
+            "searches go to the sandbox at http://{address}, whose front page has its keys, such as sandbox-demo; nothing is billed"
+        );
     }
     let settings = Settings {
         http: Some(args.http),
@@ -80,7 +83,7 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         clock: Clock::default(),
     };
     let service = Service::start(settings, stop.clone()).await?;
-    tokio::spawn(end_signal(stop));
+    tokio::spawn(end_signal(stop, Signal::default()));
     Ok(service.run().await?)
 }
 
@@ -112,17 +115,27 @@ pub fn in_data_folder(set: Option<PathBuf>, name: &str) -> Result<PathBuf, Failu
     Ok(data.join(name))
 }
 
-/// Cancels `stop` at the first SIGTERM or SIGINT, ends the process at the second.
+/// Which signal has ended a process, if one has.
+#[derive(Clone, Debug, Default)]
+pub struct Signal(Arc<OnceLock<u8>>);
+
+impl Signal {
+    /// 130 for SIGINT, 143 for SIGTERM.
+    pub fn code(&self) -> Option<u8> {
+        self.0.get().copied()
+    }
+}
+
+/// Cancels `stop` at the first SIGTERM or SIGINT and notes which, ends the process at the second.
 #[expect(clippy::disallowed_methods, reason = "the second signal asks for just this; a server left running is adopted")]
-pub async fn end_signal(stop: CancellationToken) {
+pub async fn end_signal(stop: CancellationToken, noted: Signal) {
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         tracing::error!("signals cannot be received: end the process by SIGKILL, which loses nothing that is on record");
         return;
     };
-    let mut next = async || tokio::select! { _ = term.recv() => (), _ = int.recv() => () };
-    next().await;
+    let mut next = async || tokio::select! { _ = term.recv() => 143, _ = int.recv() => 130 };
+    let _: Result<(), u8> = noted.0.set(next().await);
     tracing::info!("ending: no new call starts, calls in flight are recorded first; a second signal ends at once");
     stop.cancel();
-    next().await;
-    std::process::exit(130);
+    std::process::exit(next().await.into());
 }

@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
-use super::serve::end_signal;
+use super::serve::{Signal, end_signal};
 use crate::config::{
     AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
@@ -47,6 +47,6 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     };
     let stop = CancellationToken::new();
     let service = Service::start(settings, stop.clone()).await?;
-    tokio::spawn(end_signal(stop));
+    tokio::spawn(end_signal(stop, Signal::default()));
     Ok(service.run().await?)
 }

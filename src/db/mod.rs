@@ -28,6 +28,9 @@ use embedded::{EmbeddedError, Server, ServerOptions};
 /// How long a request waits for a connection: a caller had better read 503 than hang while the database is away.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long work in the background waits for a lock.
+const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
+
 /// How long `close` waits for borrowed connections to come home before it goes on without them.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -48,6 +51,10 @@ const ENGINE_LOCK_TIMEOUT: &str = "5s";
 
 /// How long a request waits for a row lock while it keeps a connection from others. It is answered 503 then, with Retry-After.
 const REQUEST_LOCK_TIMEOUT: &str = "1s";
+
+/// Of the session that migrates: no time limits, and no notice at each start that the table of migrations is there already.
+const SESSION_OF_MIGRATIONS: &str = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), \
+     set_config('client_min_messages', 'warning', false)";
 
 /// The migrations that this program was built with.
 static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
@@ -73,9 +80,9 @@ pub enum DbError {
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
     /// There is no connection; where there should be one, and what became of the last try.
-    #[error("no connection to the database on {place}: {source}")]
+    #[error("no connection to the database {place}: {}", cause(.source))]
     NoConnection {
-        /// Its host and port, or its socket.
+        /// Its name and role, its host and port or its socket.
         place: String,
         /// What the system or the server said.
         source: sqlx::Error,
@@ -203,21 +210,12 @@ impl Database {
         Checkup::new(self.options.clone(), self.server.clone())
     }
 
-    /// Brings the schema up to date, for somebody who waits: where there is no connection it says why. The pool alone only says that it
-    /// waited, because it tries again after a refusal.
+    /// Brings the schema up to date; where there is no connection it says where it was looked for and why there is none.
     ///
     /// # Errors
     /// `NoConnection`; those of [`migrate`].
     pub async fn migrate(&self) -> Result<(), DbError> {
-        let source = match migrate(&self.pool).await {
-            Err(DbError::Database(sqlx::Error::PoolTimedOut)) => {
-                let tried = in_time(async { PgConnection::connect_with(&self.options).await?.close().await });
-                tried.await.err().unwrap_or(sqlx::Error::PoolTimedOut)
-            }
-            Err(DbError::Database(error)) if is_away(&error) => error,
-            migrated => return migrated,
-        };
-        Err(DbError::NoConnection { place: place(&self.options), source })
+        migrate_at(&self.pool, &self.options).await
     }
 
     /// Gives the connections back and, as the last process that uses it, stops the embedded server.
@@ -267,12 +265,13 @@ pub async fn snapshot(conn: PoolConnection<Postgres>) -> sqlx::Result<Transactio
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
-/// Has a transaction wait for no lock longer than this: what is not urgent does not hold up the rest.
+/// Has a transaction wait for a lock no longer than `BRIEF_LOCK_WAIT`: what nobody waits for leaves busy rows to its next pass, and does
+/// not hold up the rest.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn wait_at_most(conn: &mut PgConnection, time: Duration) -> sqlx::Result<()> {
-    let time = format!("{}ms", time.as_millis());
+pub async fn wait_briefly(conn: &mut PgConnection) -> sqlx::Result<()> {
+    let time = format!("{}ms", BRIEF_LOCK_WAIT.as_millis());
     sqlx::query("select set_config('lock_timeout', $1, true)").bind(time).execute(conn).await?;
     Ok(())
 }
@@ -287,13 +286,44 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     // A connection of its own, because the session's limits would cut a long migration, or the wait for another
     // process that is at it.
     let mut connection = pool.acquire().await?.detach();
-    sqlx::query("select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)")
-        .execute(&mut connection)
-        .await?;
+    sqlx::query(SESSION_OF_MIGRATIONS).execute(&mut connection).await?;
     // Not `run`: its generic connection keeps this future from being spawned.
     MIGRATOR.run_direct(None, &mut connection, false).await?;
     connection.close().await?;
     Ok(())
+}
+
+/// The same, with the place and the cause where there is no connection. The pool alone only says that it waited, because it tries again after
+/// a refusal.
+///
+/// # Errors
+/// `NoConnection`; those of [`migrate`].
+pub async fn migrate_at(pool: &PgPool, options: &PgConnectOptions) -> Result<(), DbError> {
+    let source = match migrate(pool).await {
+        Err(DbError::Database(sqlx::Error::PoolTimedOut)) => {
+            let tried = in_time(async { PgConnection::connect_with(options).await?.close().await });
+            tried.await.err().unwrap_or(sqlx::Error::PoolTimedOut)
+        }
+        Err(DbError::Database(error)) if is_away(&error) || is_refused(&error) => error,
+        migrated => return migrated,
+    };
+    Err(DbError::NoConnection { place: named_place(options), source })
+}
+
+/// Whether the server let nobody in: no such role, password, right or database.
+fn is_refused(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+    code.starts_with("28") || matches!(&*code, "3D000" | "42501")
+}
+
+/// The cause in one line: what the server or the system said, without the lines of source that the server names.
+fn cause(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(error) => error.message().to_owned(),
+        sqlx::Error::Io(error) => error.to_string(),
+        sqlx::Error::PoolTimedOut => format!("no answer within {} s", ACQUIRE_TIMEOUT.as_secs()),
+        error => error.to_string(),
+    }
 }
 
 /// A time as the database keeps it: in microseconds, cut. To be cut once, where the time is taken: of one that goes as text the database
@@ -428,6 +458,12 @@ fn may_be_in_clear(options: &PgConnectOptions) -> bool {
 pub fn place(options: &PgConnectOptions) -> String {
     let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |folder| folder.display().to_string());
     format!("{host} port {}", options.get_port())
+}
+
+/// The same with the database and the role.
+fn named_place(options: &PgConnectOptions) -> String {
+    let name = options.get_database().unwrap_or_else(|| options.get_username());
+    format!("`{name}` as `{}` on {}", options.get_username(), place(options))
 }
 
 /// Connects when it is used.

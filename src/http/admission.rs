@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
@@ -63,11 +62,11 @@ impl AppState {
     /// Whether the database knows the key as accepted. Asked only where a request would be refused otherwise; a database that is away
     /// says no.
     async fn is_accepted(&self, key: &CallerKey) -> bool {
-        let (Some(pools), Some(custody)) = (&self.pools, &self.custody) else { return false };
+        let (Some(pools), Some(custody), Ok(now)) = (&self.pools, &self.custody, self.now()) else { return false };
         let pool = &pools.reads;
         let look_up = async {
             let _turn = self.look_ups.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
-            let (mut conn, tenant) = tenants::store::find_connected(pool, &custody.ring, key, Timestamp::now()).await?;
+            let (mut conn, tenant) = tenants::store::find_connected(pool, &custody.ring, key, now).await?;
             match tenant {
                 Some(tenant) => acceptance::is_accepted(&mut *conn, tenant).await,
                 None => Ok(false),
@@ -79,11 +78,11 @@ impl AppState {
     /// Has the database know that the marketplace accepted this key, where this process has seen it and has not told yet: an order
     /// that comes right after a search or a check is not refused. Best effort; who may not order is told by the order itself.
     pub(super) async fn record_acceptance(&self, key: &CallerKey) {
-        let (Some(pools), Some(custody)) = (&self.pools, &self.custody) else { return };
+        let (Some(pools), Some(custody), Ok(now)) = (&self.pools, &self.custody, self.now()) else { return };
         if !self.guesses.is_unrecorded(key) {
             return;
         }
-        match acceptance::record_key(&pools.writes, &custody.ring, key, Timestamp::now()).await {
+        match acceptance::record_key(&pools.writes, &custody.ring, key, now).await {
             Ok(()) => self.guesses.recorded(key),
             Err(error) => tracing::debug!(%error, "an accepted key could not be recorded"),
         }

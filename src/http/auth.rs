@@ -16,7 +16,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::AppState;
-use super::bounds::Place;
+use super::bounds::Permit;
 use super::error::ApiError;
 use crate::contract::{MAX_KEY_BYTES, NotAKey, read_key};
 use crate::search::CallerKey;
@@ -29,8 +29,8 @@ pub struct Caller {
     pub key_source: &'static str,
     /// Whether the request may change something.
     pub(super) writes: bool,
-    /// Its places among the caller's requests in flight, held until the handler drops them. None: it is not counted.
-    places: Arc<Vec<Place>>,
+    /// Of its caller's requests in flight, held until the handler drops them. None: it is not counted.
+    permits: Arc<Vec<Permit>>,
 }
 
 /// Why there is no caller. Never holds the key.
@@ -80,7 +80,7 @@ pub(super) async fn lift_key(mut request: Request, next: Next) -> Response {
 impl Caller {
     /// Somebody with this key, who takes no place among requests in flight.
     pub(super) fn uncounted(key: CallerKey, key_source: &'static str) -> Self {
-        Self { key, key_source, writes: false, places: Arc::default() }
+        Self { key, key_source, writes: false, permits: Arc::default() }
     }
 
     /// Whose request it is.
@@ -93,12 +93,12 @@ impl Caller {
         Ok(Self { writes: !parts.method.is_safe(), ..caller })
     }
 
-    /// Waits for a place among the requests of this caller that are worked on (`bounds`).
+    /// Waits until it is one of its caller's requests in flight (`bounds`).
     ///
     /// # Errors
-    /// 429 when there is none in time.
+    /// 429 when that takes too long.
     pub(super) async fn enter(&mut self, app: &AppState) -> Result<(), ApiError> {
-        self.places = Arc::new(app.bounds.enter(&self.key, self.writes).await?);
+        self.permits = Arc::new(app.bounds.enter(&self.key, self.writes).await?);
         Ok(())
     }
 }

@@ -1,16 +1,16 @@
 //! How much of this process one caller may use at the same time.
 //!
 //! ```text
-//!  in flight   requests of a caller that are worked on            (events and long polls have bounds of their own)
+//!  in flight   requests of a caller at the same time              (events and long polls have bounds of their own)
 //!  writes      of those, requests that change something           taken before a connection of the writes' pool
 //!  heavy       compare, grids, series, whole answers              a caller's part of a bound of the process
 //!  exports     files that are being written                       the same
 //!  bodies      of more than 64 KiB, and orders of any size         the same
 //! ```
 //!
-//! What is over a bound waits in line without a connection, and at most [`PATIENCE`]: then it is answered 429 where the caller's own
-//! requests are in the way, 503 where the process has too much to do, both with `Retry-After`. The lines are first come first served, and no
-//! caller has more in the line of the process than its part, so callers take turns.
+//! A request over a bound waits in a queue without a connection, at most for [`PATIENCE`]. Then it is answered 429 if the caller's own requests
+//! are in the way, 503 if the process has too much to do, both with `Retry-After`. The queues are first come, first served. No caller has
+//! more in the queue of the process than its part, so callers take turns.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use super::error::ApiError;
 use crate::search::CallerKey;
 
-/// Requests of one caller that are worked on at the same time.
+/// Requests of one caller at the same time.
 pub(super) const IN_FLIGHT: usize = 8;
 /// Of those, requests that change something. A lock that they wait for costs this many connections at most.
 pub(super) const WRITES: usize = 2;
@@ -31,19 +31,19 @@ pub(super) const WRITES: usize = 2;
 const HEAVY: Shares = Shares { each: 1, all: 2 };
 /// Exports of one caller, and of all callers. What one holds is bounded (`export`), so all of them are.
 const EXPORTS: Shares = Shares { each: 4, all: 32 };
-/// Bodies of more than 64 KiB of one caller, and of all callers, while they are read, worked out and stored.
+/// Bodies of more than 64 KiB of one caller, and of all callers, while they are read, planned and stored.
 const LARGE_BODIES: Shares = Shares { each: 2, all: 32 };
 /// Orders of one caller, and of all callers, from their body on until they are stored: one may stand for 10,000 searches.
 const ORDERS: Shares = Shares { each: 2, all: 8 };
-/// How long a request waits for its turn.
+/// How long a request waits for a permit.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// When it is worth asking again.
 const RETRY: Duration = Duration::from_secs(1);
 /// From so many entries on, those that nobody uses are dropped before another is made.
 const SWEEP_AT: usize = 1_024;
 
-/// A place that is held. Dropped, it is free.
-pub(super) type Place = OwnedSemaphorePermit;
+/// Dropped, it is free for the next request.
+pub(super) type Permit = OwnedSemaphorePermit;
 
 #[derive(Debug, Clone, Copy)]
 struct Shares {
@@ -54,9 +54,9 @@ struct Shares {
 /// The bounds of one process.
 #[derive(Debug)]
 pub(super) struct Bounds {
-    /// Made anew with each process, so that nobody can choose a key that shares another's places.
+    /// Made anew with each process, so that nobody can choose a key that shares another's permits.
     secret: RandomState,
-    /// How long a request waits for its turn.
+    /// How long a request waits for a permit.
     patience: Duration,
     in_flight: PerCaller,
     writes: PerCaller,
@@ -73,7 +73,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Bounds at which a request waits so long for its turn.
+    /// Bounds at which a request waits so long for a permit.
     pub(super) fn of_patience(patience: Duration) -> Self {
         Self {
             secret: RandomState::new(),
@@ -87,52 +87,52 @@ impl Bounds {
         }
     }
 
-    /// The places of a request: one, or for a request that changes something two.
+    /// The permits of a request: one, or for a request that changes something two.
     ///
     /// # Errors
     /// 429 when the caller's other requests hold them for too long.
-    pub(super) async fn enter(&self, key: &CallerKey, writes: bool) -> Result<Vec<Place>, ApiError> {
+    pub(super) async fn enter(&self, key: &CallerKey, writes: bool) -> Result<Vec<Permit>, ApiError> {
         let (caller, until) = (self.caller(key), self.until());
-        let place = self.in_flight.place(caller, until).await;
-        let place = place.ok_or_else(|| busy_caller(IN_FLIGHT, "requests"))?;
+        let permit = self.in_flight.permit(caller, until).await;
+        let permit = permit.ok_or_else(|| busy_caller(IN_FLIGHT, "requests"))?;
         if !writes {
-            return Ok(vec![place]);
+            return Ok(vec![permit]);
         }
-        let writing = self.writes.place(caller, until).await;
+        let writing = self.writes.permit(caller, until).await;
         let writing = writing.ok_or_else(|| busy_caller(WRITES, "requests that change something"))?;
-        Ok(vec![place, writing])
+        Ok(vec![permit, writing])
     }
 
-    /// The turn of a heavy read.
+    /// The permits of a heavy read.
     ///
     /// # Errors
-    /// 429 or 503 when it does not come in time.
-    pub(super) async fn heavy(&self, key: &CallerKey) -> Result<[Place; 2], ApiError> {
-        self.heavy.places(self.caller(key), self.until(), "large reads").await
+    /// 429 or 503 when they do not come in time.
+    pub(super) async fn heavy(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
+        self.heavy.permits(self.caller(key), self.until(), "large reads").await
     }
 
-    /// The place of an export, to be held until its body has ended.
-    ///
-    /// # Errors
-    /// 429 or 503 when there is none in time.
-    pub(super) async fn export(&self, key: &CallerKey) -> Result<[Place; 2], ApiError> {
-        self.exports.places(self.caller(key), self.until(), "exports").await
-    }
-
-    /// The place of a body of more than 64 KiB.
+    /// The permits of an export, to be held until its body has ended.
     ///
     /// # Errors
     /// 429 or 503 when there is none in time.
-    pub(super) async fn large_body(&self, key: &CallerKey) -> Result<[Place; 2], ApiError> {
-        self.large_bodies.places(self.caller(key), self.until(), "large bodies").await
+    pub(super) async fn export(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
+        self.exports.permits(self.caller(key), self.until(), "exports").await
     }
 
-    /// The place of an order.
+    /// The permits of a body of more than 64 KiB.
     ///
     /// # Errors
     /// 429 or 503 when there is none in time.
-    pub(super) async fn order(&self, key: &CallerKey) -> Result<[Place; 2], ApiError> {
-        self.orders.places(self.caller(key), self.until(), "orders").await
+    pub(super) async fn large_body(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
+        self.large_bodies.permits(self.caller(key), self.until(), "large bodies").await
+    }
+
+    /// The permits of an order.
+    ///
+    /// # Errors
+    /// 429 or 503 when there is none in time.
+    pub(super) async fn order(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
+        self.orders.permits(self.caller(key), self.until(), "orders").await
     }
 
     fn until(&self) -> Instant {
@@ -144,7 +144,7 @@ impl Bounds {
     }
 }
 
-/// So many places for each caller.
+/// So many permits for each caller.
 #[derive(Debug)]
 struct PerCaller {
     each: usize,
@@ -156,27 +156,27 @@ impl PerCaller {
         Self { each, callers: Mutex::default() }
     }
 
-    /// A place of this caller; `None`: not before `until`.
-    async fn place(&self, caller: u64, until: Instant) -> Option<Place> {
+    /// A permit of this caller; `None`: not before `until`.
+    async fn permit(&self, caller: u64, until: Instant) -> Option<Permit> {
         in_time(self.of(caller), until).await
     }
 
-    /// The places of a caller, which live as long as somebody holds one or waits for one.
+    /// The permits of a caller, which live as long as somebody holds one or waits for one.
     fn of(&self, caller: u64) -> Arc<Semaphore> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(places) = callers.get(&caller).and_then(Weak::upgrade) {
-            return places;
+        if let Some(permits) = callers.get(&caller).and_then(Weak::upgrade) {
+            return permits;
         }
         if callers.len() >= SWEEP_AT && callers.len() == callers.capacity() {
-            callers.retain(|_, places| places.strong_count() > 0);
+            callers.retain(|_, permits| permits.strong_count() > 0);
         }
-        let places = Arc::new(Semaphore::new(self.each));
-        callers.insert(caller, Arc::downgrade(&places));
-        places
+        let permits = Arc::new(Semaphore::new(self.each));
+        callers.insert(caller, Arc::downgrade(&permits));
+        permits
     }
 }
 
-/// So many places for all, of which each caller holds and waits for its part at most.
+/// So many permits for all, of which each caller holds and waits for its part at most.
 #[derive(Debug)]
 struct Shared {
     each: PerCaller,
@@ -188,23 +188,25 @@ impl Shared {
         Self { each: PerCaller::new(shares.each), all: Arc::new(Semaphore::new(shares.all)) }
     }
 
-    async fn places(&self, caller: u64, until: Instant, what: &str) -> Result<[Place; 2], ApiError> {
-        let own = self.each.place(caller, until).await.ok_or_else(|| busy_caller(self.each.each, what))?;
-        let place = in_time(Arc::clone(&self.all), until).await.ok_or_else(|| {
-            ApiError::busy(format!("this service has too many {what} to work on; nothing was done. Wait as Retry-After says"))
+    async fn permits(&self, caller: u64, until: Instant, what: &str) -> Result<[Permit; 2], ApiError> {
+        let own = self.each.permit(caller, until).await.ok_or_else(|| busy_caller(self.each.each, what))?;
+        let permit = in_time(Arc::clone(&self.all), until).await.ok_or_else(|| {
+            ApiError::busy(format!(
+                "this service has too many {what} at the same time; nothing was done. Wait as Retry-After says"
+            ))
         })?;
-        Ok([own, place])
+        Ok([own, permit])
     }
 }
 
-async fn in_time(places: Arc<Semaphore>, until: Instant) -> Option<Place> {
+async fn in_time(permits: Arc<Semaphore>, until: Instant) -> Option<Permit> {
     // The semaphores are never closed.
-    timeout_at(until, places.acquire_owned()).await.ok()?.ok()
+    timeout_at(until, permits.acquire_owned()).await.ok()?.ok()
 }
 
 fn busy_caller(most: usize, what: &str) -> ApiError {
     let message = format!(
-        "{most} {what} with this key are being worked on, and others wait; allowed: {most} at the same time. Nothing was done. Wait as \
+        "{most} {what} with this key are in progress, and others wait; allowed: {most} at the same time. Nothing was done. Wait as \
          Retry-After says"
     );
     ApiError::too_many_requests(message, RETRY)
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_over_its_bound_is_told_so_and_others_enter() {
+    async fn a_caller_over_its_bound_is_refused_and_others_enter() {
         let bounds = impatient();
         let mut held = Vec::new();
         for _ in 0..IN_FLIGHT {
@@ -236,11 +238,11 @@ mod tests {
         assert_eq!(refused.error_type(), ErrorType::TooManyRequests);
         assert!(bounds.enter(&key("b"), true).await.is_ok());
         held.pop();
-        assert!(bounds.enter(&key("a"), false).await.is_ok(), "a place that is given back is free");
+        assert!(bounds.enter(&key("a"), false).await.is_ok(), "a permit that is dropped is free");
     }
 
     #[tokio::test]
-    async fn writes_leave_places_for_the_same_callers_reads() {
+    async fn writes_leave_permits_for_the_same_callers_reads() {
         let bounds = impatient();
         let mut held = Vec::new();
         for _ in 0..WRITES {
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_callers_line_does_not_delay_anothers_turn() {
+    async fn one_callers_queue_does_not_delay_another() {
         let bounds = Arc::new(Bounds::default());
         let first = bounds.heavy(&key("a")).await.unwrap();
         let mut waiting = Vec::new();
@@ -260,11 +262,11 @@ mod tests {
             waiting.push(tokio::spawn(async move { bounds.heavy(&key("a")).await.map(drop) }));
         }
         tokio::task::yield_now().await;
-        let turn = bounds.heavy(&key("b")).now_or_never().expect("60 of another caller stand in its own line");
-        drop(turn.unwrap());
+        let permits = bounds.heavy(&key("b")).now_or_never().expect("60 of another caller wait in its own queue");
+        drop(permits.unwrap());
         drop(first);
         for one in waiting {
-            assert!(one.await.unwrap().is_ok(), "each has its turn");
+            assert!(one.await.unwrap().is_ok(), "each is served");
         }
     }
 

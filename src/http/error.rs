@@ -29,7 +29,7 @@ use crate::webhooks::WebhookError;
 
 /// What a caller hears when the database is away: it may be back soon.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
-/// What a caller hears when somebody else is at work on the same rows, or the process has too much to do.
+/// What a caller waits when a row lock is held by somebody else, or the process has too much to do.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 /// What a client hears that cannot watch now: places come free as scans end.
 const WATCH_RETRY: Duration = Duration::from_secs(5);
@@ -129,8 +129,8 @@ impl ApiError {
     /// 503: the database is away; the gateway works without it.
     #[must_use]
     pub fn unavailable() -> Self {
-        let message = "the database is away, so stored work is not available; try again soon (searches under /v1/flights and /v1/hotels \
-                       work without it)";
+        let message = "the database is away or has too much to do, so stored work is not available; try again soon (searches under \
+                       /v1/flights and /v1/hotels work without it)";
         Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
     }
 
@@ -157,7 +157,7 @@ impl ApiError {
         if db::is_locked(error) {
             tracing::info!(%error, "a request gave up waiting for a row lock");
             return Self::busy(
-                "another request or a worker is at work on the same scans; nothing was changed. Wait as Retry-After says, and send it again",
+                "another request or a worker holds a lock on the same scans; nothing was changed. Wait as Retry-After says, and send it again",
             );
         }
         if db::is_away(error) {

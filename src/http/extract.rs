@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::AppState;
 use super::auth::Caller;
-use super::bounds::Place;
+use super::bounds::Permit;
 use super::error::ApiError;
 use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object, shorten};
 use crate::ids::NotAnId;
@@ -39,12 +39,12 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     }
 }
 
-/// The body of an order, up to [`SCAN_BODY`], with its places among the orders that are worked on (`bounds`). They are held until the handler
+/// The body of an order, up to [`SCAN_BODY`], with its permits (`bounds`). They are held until the handler
 /// has ended, because an order of a few bytes may stand for thousands of searches.
 #[derive(Debug)]
 pub(super) struct OrderBody {
     pub(super) body: Map<String, Value>,
-    _places: Vec<Place>,
+    _permits: Vec<Permit>,
 }
 
 impl FromRequest<AppState> for OrderBody {
@@ -53,17 +53,17 @@ impl FromRequest<AppState> for OrderBody {
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         let (parts, mut body) = request.into_parts();
         let Caller { key, .. } = Caller::of(&parts)?;
-        let (mut bytes, mut places) = (BytesMut::new(), Vec::new());
+        let (mut bytes, mut permits) = (BytesMut::new(), Vec::new());
         in_time(read_beyond(SEARCH_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
         if bytes.len() > SEARCH_BODY {
-            places.extend(app.bounds.large_body(&key).await?);
+            permits.extend(app.bounds.large_body(&key).await?);
             in_time(read_beyond(SCAN_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
         }
         if bytes.len() > SCAN_BODY {
             return Err(ApiError::payload_too_large(SCAN_BODY));
         }
-        places.extend(app.bounds.order(&key).await?);
-        Ok(Self { body: read_object(&bytes, MAX_DEPTH)?, _places: places })
+        permits.extend(app.bounds.order(&key).await?);
+        Ok(Self { body: read_object(&bytes, MAX_DEPTH)?, _permits: permits })
     }
 }
 

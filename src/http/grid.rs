@@ -32,7 +32,7 @@ pub(super) async fn grid(
     let desk = desk(&app, &caller)?;
     let query = GridQuery::from_query(pairs.iter())?;
     let id = scan_id(&id)?;
-    let _turn = app.bounds.heavy(&caller.key).await?;
+    let _permits = app.bounds.heavy(&caller.key).await?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     Ok(Json(scans::grid::grid(desk.pool, tenant, id, &query).await?))
 }
@@ -54,7 +54,16 @@ pub(super) async fn compare(
 ) -> Result<Json<Comparison>, ApiError> {
     let desk = desk(&app, &caller)?;
     let (before, after) = (scan_id(&id)?, scan_id(&other)?);
-    let _turn = app.bounds.heavy(&caller.key).await?;
+    let permits = app.bounds.heavy(&caller.key).await?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
-    Ok(Json(scans::compare::compare(desk.pool, tenant, before, after).await?))
+    let pool = desk.pool.clone();
+    // In a task of its own: part of the work goes on when the client has gone, and the permits with it.
+    let comparing = tokio::spawn(async move {
+        let _held = (permits, caller);
+        scans::compare::compare(&pool, tenant, before, after).await
+    });
+    match comparing.await {
+        Ok(compared) => Ok(Json(compared?)),
+        Err(ended) => Err(ApiError::internal(ended)),
+    }
 }

@@ -55,8 +55,8 @@ async fn file<Row: ToSchema + Serialize + Send + 'static>(
     rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
 ) -> Result<Response, ApiError> {
     let columns = Columns::of::<Row>().flattened("product", products).ordered(&[], "product");
-    let places = app.bounds.export(&caller.key).await?;
-    export(form, name, columns, stream::iter(rows).flatten(), places).await
+    let permits = app.bounds.export(&caller.key).await?;
+    export(form, name, columns, stream::iter(rows).flatten(), permits).await
 }
 
 /// List what was seen of a route
@@ -171,7 +171,6 @@ pub(super) async fn latest_flights(
         let rows = tenant(desk).await?.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
         return file(&app, &caller, form, "flights-latest", &fare_products(), rows).await;
     }
-    let _turn = app.bounds.heavy(&caller.key).await?;
     let calendar = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => latest::flights(&mut conn, tenant, &asked, desk.now).await?,
         None => FlightCalendar::default(),
@@ -212,7 +211,6 @@ pub(super) async fn latest_hotels(
         let rows = tenant(desk).await?.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
         return file(&app, &caller, form, "hotels-latest", &rate_products(), rows).await;
     }
-    let _turn = app.bounds.heavy(&caller.key).await?;
     let calendar = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => latest::hotels(&mut conn, tenant, &asked, desk.now).await?,
         None => HotelCalendar::default(),

@@ -6,7 +6,7 @@ use axum::response::Response;
 
 use super::AppState;
 use super::auth::Caller;
-use super::bounds::Place;
+use super::bounds::Permit;
 use super::docs::{NotAcceptable, ReadErrors};
 use super::error::ApiError;
 use super::export::{Columns, Wanted, export, varied};
@@ -55,18 +55,18 @@ pub(super) async fn list(
     let id = scan_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     if let Some(form) = wanted.0 {
-        let places = app.bounds.export(&caller.key).await?;
+        let permits = app.bounds.export(&caller.key).await?;
         let (endpoint, items) = read::all_items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
-        return export(form, &id.to_string(), columns(endpoint, &query), items, places).await;
+        return export(form, &id.to_string(), columns(endpoint, &query), items, permits).await;
     }
-    let _turn = whole_answers(&app, &caller, query.expand).await?;
+    let _permits = whole_answers(&app, &caller, query.expand).await?;
     let page = read::items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
     let next = next_page(&format!("/v1/scans/{id}/items"), &pairs, page.next_cursor.as_deref());
     Ok(varied((next, Json(page))))
 }
 
-/// The turn of a read that shows whole answers, which may have megabytes each.
-async fn whole_answers(app: &AppState, caller: &Caller, expand: Option<Expand>) -> Result<Option<[Place; 2]>, ApiError> {
+/// The permits of a read that shows whole answers, which may have megabytes each.
+async fn whole_answers(app: &AppState, caller: &Caller, expand: Option<Expand>) -> Result<Option<[Permit; 2]>, ApiError> {
     match expand {
         Some(Expand::Answer) => app.bounds.heavy(&caller.key).await.map(Some),
         None => Ok(None),
@@ -104,7 +104,7 @@ pub(super) async fn read(
     let query = ItemQuery::from_query(pairs.iter())?;
     let id = extract::id("item", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
-    let _turn = whole_answers(&app, &caller, query.expand).await?;
+    let _permits = whole_answers(&app, &caller, query.expand).await?;
     read::item(desk.pool, tenant, id, query.expand).await?.map(Json).ok_or_else(no_such_item)
 }
 

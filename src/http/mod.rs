@@ -159,7 +159,7 @@ impl AppState {
         Self { limits: Some(Arc::new(Limits::new(config))), ..self }
     }
 
-    /// The same state of a service in which requests wait so long for their turn.
+    /// The same state of a service in which requests wait so long for their caller's other requests.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { bounds: Arc::new(Bounds::of_patience(patience)), ..self }

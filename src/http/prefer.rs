@@ -121,10 +121,10 @@ pub(super) async fn deferred(
         Err(_) => return Ok(None),
         Ok(()) => {}
     }
-    let places = match app.bounds.enter(&caller.key, caller.writes).await {
+    let permits = match app.bounds.enter(&caller.key, caller.writes).await {
         Err(too_many) if key.is_some() => return Err(too_many),
         Err(_) => return Ok(None),
-        Ok(places) => places,
+        Ok(permits) => permits,
     };
     let Accepted { tenant, scan: accepted } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
         Ok(accepted) => accepted,
@@ -135,8 +135,8 @@ pub(super) async fn deferred(
         Err(Declined::NotStored(why)) => return Err(why.into()),
         Err(Declined::MayBeStored(why)) => return Err(why.into()),
     };
-    // Who waits from here on takes no place from the caller's other requests.
-    drop(places);
+    // A request that waits for its scan does not keep the caller's other requests waiting.
+    drop(permits);
     let headers = (preference.applied(), mark_replayed(accepted.replayed));
     let mut scan = accepted.answer;
     if let Some(wait) = preference.wait {

@@ -81,7 +81,7 @@ async fn put_on_record(pool: &PgPool, mut batch: Vec<Waiting>) -> Vec<Waiting> {
         Err(Failed::Stopped) => batch,
         Err(Failed::Refused(error)) if batch.len() == 1 => {
             for one in batch {
-                refuse(pool, one.claim, &error).await;
+                refused(pool, one.claim, &error).await;
             }
             Vec::new()
         }
@@ -95,9 +95,19 @@ async fn put_on_record(pool: &PgPool, mut batch: Vec<Waiting>) -> Vec<Waiting> {
     }
 }
 
-/// Ends the item of a claim that the database refuses: claimed again, it would be refused again, for ever. The caller's drop of its ticket
-/// gives up what cannot be ended.
-async fn refuse(pool: &PgPool, claim: Claim, error: &sqlx::Error) {
+/// Whether an error is about what was to be stored: a value or a constraint (SQLSTATE classes 22 and 23). Any other would refuse every
+/// claim alike, and must not fail the items of all callers.
+fn is_about_the_claim(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
+}
+
+/// Ends the item of a claim that the database refuses: claimed again, it would be refused again, for ever. What is not ended goes back with
+/// the drop of its ticket.
+async fn refused(pool: &PgPool, claim: Claim, error: &sqlx::Error) {
+    if !is_about_the_claim(error) {
+        return tracing::error!(item = %claim.item, %error, "a call cannot be put on record: it is not made");
+    }
     tracing::error!(item = %claim.item, %error, "a call cannot be put on record: its item fails, and nothing is sent");
     let ended = timeout(MOVE_TIMEOUT, store::refuse_claim(pool, claim, &error.to_string(), Timestamp::now())).await;
     if let Ok(Err(error)) = ended {

@@ -10,7 +10,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::lanes::{self, LaneNews};
 use super::retry::MOVE_TIMEOUT;
 use crate::contract::Api;
+use crate::db::clock::DatabaseTime;
 use crate::ids::TenantId;
 use crate::search::fate::{self, LanePause};
 use crate::search::{CallerKey, Outcome, PlanQuota, Search};
@@ -121,18 +121,19 @@ async fn serve(pool: PgPool, mut noted: mpsc::Receiver<Noted>) {
 /// Records whose keys the marketplace accepted. A caller who never ordered anything becomes a tenant by it: what it orders next is not held
 /// back.
 async fn record_accepted(pool: &PgPool, batch: &[Noted], tenants: &HashMap<Fingerprint, TenantId>) -> sqlx::Result<()> {
+    if !batch.iter().any(|noted| noted.spent.accepted) {
+        return Ok(());
+    }
+    let now = DatabaseTime::read(pool).await?.now();
     let mut known = BTreeSet::new();
     for noted in batch.iter().filter(|noted| noted.spent.accepted) {
         match noted.prints.iter().find_map(|print| tenants.get(print)) {
             Some(tenant) => _ = known.insert(*tenant),
-            None => acceptance::record_prints(pool, &noted.prints, Timestamp::now()).await?,
+            None => acceptance::record_prints(pool, &noted.prints, now).await?,
         }
     }
-    if known.is_empty() {
-        return Ok(());
-    }
     let known: Vec<_> = known.into_iter().collect();
-    acceptance::record_accepted(&mut *pool.acquire().await?, &known, Timestamp::now()).await?;
+    acceptance::record_accepted(&mut *pool.acquire().await?, &known, now).await?;
     Ok(())
 }
 

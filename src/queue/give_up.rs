@@ -1,7 +1,5 @@
 //! Ending claims that nobody will carry on: back to be claimed again, or, once the call had begun, lost.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use sqlx::{PgPool, Postgres, Transaction};
 
@@ -20,10 +18,10 @@ pub async fn give_up(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
     give_up_in(db::begin(pool).await?, lane).await
 }
 
-/// The same, but it waits for no lock longer than `wait`.
-pub(super) async fn give_up_within(pool: &PgPool, lane: &LaneClaims, wait: Duration) -> sqlx::Result<usize> {
+/// The same, but it waits for locks only briefly.
+pub(super) async fn give_up_briefly(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
     let mut tx = db::begin(pool).await?;
-    db::wait_at_most(&mut tx, wait).await?;
+    db::wait_briefly(&mut tx).await?;
     give_up_in(tx, lane).await
 }
 

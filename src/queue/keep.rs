@@ -52,21 +52,28 @@ fn takes_long(error: &sqlx::Error) -> bool {
 
 /// Whether there is room for the answers of new calls.
 #[derive(Debug)]
-pub(super) struct Room(AtomicBool);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self(AtomicBool::new(true))
-    }
+pub(super) struct Room {
+    is_there: AtomicBool,
+    /// What the spool held when the process started is stored: after a failover, its items may be offered again.
+    is_drained: AtomicBool,
 }
 
 impl Room {
+    fn new(is_drained: bool) -> Self {
+        Self { is_there: AtomicBool::new(true), is_drained: AtomicBool::new(is_drained) }
+    }
+
     pub(super) fn is_there(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_there.load(Ordering::Relaxed) && self.is_drained.load(Ordering::Relaxed)
+    }
+
+    /// Gives whether it was not before.
+    fn drained(&self) -> bool {
+        !self.is_drained.swap(true, Ordering::Relaxed)
     }
 
     fn set(&self, is_there: bool) {
-        if self.0.swap(is_there, Ordering::Relaxed) != is_there {
+        if self.is_there.swap(is_there, Ordering::Relaxed) != is_there {
             if is_there {
                 tracing::info!("the spool has room again: calls go on");
             } else {
@@ -96,7 +103,8 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn new(pool: PgPool, slots: Slots, wake: Arc<Notify>, spool: Option<Spool>, stop: CancellationToken) -> Self {
         let (health, spool, now) = (Reporter::default(), spool.map(|spool| Arc::new(Mutex::new(spool))), Instant::now());
-        Self { pool, slots, wake, room: Arc::default(), health, stop, spool, away: false, next_drain: now, next_look: now }
+        let room = Arc::new(Room::new(spool.is_none()));
+        Self { pool, slots, wake, room, health, stop, spool, away: false, next_drain: now, next_look: now }
     }
 
     /// Keeps calls of different items. Returns when they are stored or spooled, or refused for good, or when the process ends.
@@ -201,8 +209,16 @@ impl Keeper {
         self.next_drain = Instant::now()
             + drained.unwrap_or_else(|error| {
                 tracing::error!(%error, "the spool cannot be read");
+                self.may_claim();
                 LOOK
             });
+    }
+
+    /// What the spool held at the start is stored, or nobody can tell.
+    fn may_claim(&self) {
+        if self.room.drained() {
+            self.wake.notify_one();
+        }
     }
 
     /// Gives how long the next look at the spool is of no use.
@@ -211,7 +227,10 @@ impl Keeper {
             self.next_look = Instant::now() + LOOK;
             self.on_disk(Spool::adopt).await?;
         }
-        let Some(chunk) = self.on_disk(Spool::read).await? else { return Ok(LOOK) };
+        let Some(chunk) = self.on_disk(Spool::read).await? else {
+            self.may_claim();
+            return Ok(LOOK);
+        };
         let mut calls = Vec::new();
         for payload in chunk.payloads() {
             match entry::read(payload) {
@@ -230,6 +249,8 @@ impl Keeper {
             }
         }
         if !late.is_empty() {
+            // They would wait for somebody's lock for ever.
+            self.may_claim();
             let late: Vec<_> = late.into_values().flatten().collect();
             tracing::warn!(answers = late.len(), "answers cannot be stored in time: they wait behind the others in the spool");
             self.on_disk(move |spool| spool.append(&late)).await?;

@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::give_up::give_up_within;
+use super::give_up::give_up_briefly;
 use super::lease::Lease;
 use super::store::{self, BusyLanes};
 use super::upkeep;
@@ -31,9 +31,6 @@ const UPKEEP: Duration = Duration::from_secs(60);
 /// The most items of one round, and the most rounds of one step in a sweep.
 const PASS: i32 = 1000;
 const ROUNDS: usize = 10;
-/// The longest wait for a lock.
-pub(super) const LOCK_WAIT: Duration = Duration::from_millis(100);
-
 /// Sweeps until `stop`.
 pub(super) async fn run(pool: PgPool, lease: Arc<Lease>, stop: CancellationToken) {
     let sweeping = async {
@@ -98,7 +95,10 @@ impl Sweep {
             let is_done = upkeep::pass(&self.pool, now).await;
             self.last_upkeep = is_done.then(Instant::now);
         }
-        guard.rollback().await
+        if let Err(error) = guard.rollback().await {
+            tracing::debug!(%error, "the sweep took longer than a lease: another process may have begun one");
+        }
+        Ok(())
     }
 
     /// Lane by lane, each in a transaction of its own.
@@ -111,7 +111,7 @@ impl Sweep {
                 break;
             }
             for lane in lanes {
-                match give_up_within(&self.pool, &lane, LOCK_WAIT).await {
+                match give_up_briefly(&self.pool, &lane).await {
                     Ok(lost) => tracing::warn!(claims = lane.items.len(), lost, "claims of dead processes were given up"),
                     Err(error) => {
                         left("claims of dead processes", error)?;
@@ -133,7 +133,7 @@ impl Sweep {
             for (tenant, api) in lanes {
                 let releasing = async {
                     let mut tx = db::begin(&self.pool).await?;
-                    db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+                    db::wait_briefly(&mut tx).await?;
                     store::release_delayed(&mut *tx, tenant, &api, PASS, now).await?;
                     tx.commit().await
                 };

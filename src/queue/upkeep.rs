@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use super::hold::{Cause, hold_scan};
 use super::store;
-use super::sweep::LOCK_WAIT;
 use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::tenants;
@@ -72,7 +71,7 @@ async fn while_full(pool: &PgPool, most: i64, now: Timestamp, one: Step) -> sqlx
     let until = Instant::now() + STEP;
     loop {
         let mut tx = db::begin(pool).await?;
-        db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+        db::wait_briefly(&mut tx).await?;
         let taken = one(&mut tx, now).await?;
         tx.commit().await?;
         if taken < most.unsigned_abs() {
@@ -148,7 +147,7 @@ async fn wipe_expired_keys(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> 
     for grant in &expired {
         let wiping = async {
             let mut tx = db::begin(pool).await?;
-            db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+            db::wait_briefly(&mut tx).await?;
             tenants::store::wipe_expired(&mut tx, grant.tenant_id.into(), GrantId::from(grant.grant_id), now).await?;
             tx.commit().await
         };
@@ -172,7 +171,7 @@ async fn hold_scans_without_key(pool: &PgPool, now: Timestamp) -> sqlx::Result<b
     for scan in scans.fetch_all(pool).await? {
         let holding = async {
             let mut tx = db::begin(pool).await?;
-            db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+            db::wait_briefly(&mut tx).await?;
             let is_held =
                 hold_scan(&mut *tx, TenantId::from(scan.tenant_id), ScanId::from(scan.scan_id), &Cause::KeyGone).await?;
             tx.commit().await?;

@@ -109,8 +109,8 @@ pub enum ScanError {
         /// When it is worth another try.
         wait: Duration,
     },
-    /// This process works out as many orders as it can.
-    #[error("this service has too many orders to work out; nothing was stored. Wait as Retry-After says")]
+    /// This process plans as many orders as it can.
+    #[error("this service has too many orders to plan; nothing was stored. Wait as Retry-After says")]
     Busy,
     /// The marketplace has not accepted the caller's key yet.
     #[error(transparent)]

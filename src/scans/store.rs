@@ -56,8 +56,8 @@ pub(super) async fn probation(
 ) -> sqlx::Result<Probation> {
     let minute_ago = now - SignedDuration::from_mins(1);
     let row = sqlx::query!(
-        r#"select (select count(*) from tenants o where o.accepted_at is null and o.tenant_id is distinct from $1) as "others!",
-                  (select count(*) from tenants o where o.accepted_at is null and o.tenant_id is distinct from $1 and o.created_at > $3) as "new_others!",
+        r#"select (select count(*) from tenants o where o.accepted_at is null and (o.tenant_id = $1) is not true) as "others!",
+                  (select count(*) from tenants o where o.accepted_at is null and (o.tenant_id = $1) is not true and o.created_at > $3) as "new_others!",
                   (select count(*) from scans s where s.tenant_id = $1) as "scans!",
                   exists (select from scans s where s.tenant_id = $1 and s.finished_at is null) as "is_live!",
                   (select s.status in ('completed', 'incomplete') from scans s

@@ -26,7 +26,7 @@ const KEY_HELD: SignedDuration = SignedDuration::from_hours(35 * 24);
 const MAX_LIVE_SCANS: i64 = 100;
 /// The most items of a caller that have not ended.
 const MAX_OPEN_ITEMS: i64 = 100_000;
-/// How long an order waits until others are worked out.
+/// How long an order waits until others are planned.
 const PLAN_PATIENCE: Duration = Duration::from_secs(5);
 /// When it is worth asking again after a limit was met.
 const LIMIT_WAIT: Duration = Duration::from_secs(60);
@@ -137,21 +137,26 @@ pub(super) fn order_bytes(plan: &Plan) -> usize {
 /// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for, and no more at a time than
 /// there are processors.
 pub(crate) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
-    let _turn = plan_turn().await?;
-    match tokio::task::spawn_blocking(move || plan(&body, earliest_today(now))).await {
+    let permit = plan_permit().await?;
+    let planning = move || {
+        // Held by the work itself: it goes on when the client has gone.
+        let _permit = permit;
+        plan(&body, earliest_today(now))
+    };
+    match tokio::task::spawn_blocking(planning).await {
         Ok(planned) => Ok(planned?),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
 }
 
-/// A turn to work out a plan.
+/// The permit to make a plan.
 ///
 /// # Errors
 /// `Busy` when there is none in time.
-pub(crate) async fn plan_turn() -> Result<SemaphorePermit<'static>, ScanError> {
-    static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
-    match timeout(PLAN_PATIENCE, TURNS.acquire()).await {
-        Ok(Ok(turn)) => Ok(turn),
+async fn plan_permit() -> Result<SemaphorePermit<'static>, ScanError> {
+    static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
+    match timeout(PLAN_PATIENCE, PERMITS.acquire()).await {
+        Ok(Ok(permit)) => Ok(permit),
         // It is never closed.
         Ok(Err(_)) | Err(_) => Err(ScanError::Busy),
     }

@@ -189,3 +189,21 @@ mod text {
         String::deserialize(deserializer).map(Bytes::from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_plan_headers_holds_later_what_has_not_begun_anew() {
+        let window = RateWindow { limit: 150, remaining: Some(9), reset_seconds: Some(30) };
+        let said = PlanQuota { limit: Some(5_000), remaining: Some(7), reset_seconds: Some(600), window: Some(window) };
+        let left = RateWindow { reset_seconds: Some(1), ..window };
+        assert_eq!(said.after(0), said);
+        assert_eq!(said.after(29), PlanQuota { reset_seconds: Some(571), window: Some(left), ..said });
+        assert_eq!(said.after(30), PlanQuota { reset_seconds: Some(570), window: None, ..said });
+        assert_eq!(said.after(600), PlanQuota { limit: Some(5_000), ..PlanQuota::default() });
+        let unknown = PlanQuota { reset_seconds: None, window: None, ..said };
+        assert_eq!(unknown.after(1), PlanQuota { limit: Some(5_000), ..PlanQuota::default() }, "nobody knows until when");
+    }
+}

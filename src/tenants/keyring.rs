@@ -12,9 +12,9 @@
 //! To renew it, put a new entry on top and keep the old ones until nothing names them. From every key of the ring HKDF-SHA256 derives
 //! one key per use, so that a fingerprint can tell nothing of a sealed key. Not here: sealing (`grant`), fingerprints (`fingerprint`).
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hkdf::Hkdf;
@@ -64,6 +64,17 @@ pub enum KeyringError {
         /// Counted from 1.
         number: usize,
     },
+    /// Others can read it.
+    #[error(
+        "the master key file {path} has mode {mode:04o}, so that others can read it: run `chmod 600 {path}`; for a secret that is mounted for a \
+         group, give it mode 0440 and set FARESCAN_MASTER_KEY_GROUP_READABLE=true"
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The file could not be read or made.
     #[error("the master key file {path}: {source}")]
     File {
@@ -98,13 +109,21 @@ impl Keyring {
         if keys.is_empty() { Err(KeyringError::Empty) } else { Ok(Self { keys }) }
     }
 
-    /// Reads a ring from a file.
+    /// Reads a ring from a file that nobody else can read, or with `for_group` no more than its group.
     ///
     /// # Errors
-    /// When the file cannot be read, or does not hold a ring.
-    pub fn read(path: &Path) -> Result<Self, KeyringError> {
-        let text = fs::read_to_string(path).map_err(|source| KeyringError::File { path: path.to_owned(), source })?;
-        Self::parse(&Zeroizing::new(text))
+    /// When the file cannot be read, is open to others, or does not hold a ring.
+    pub fn read(path: &Path, for_group: bool) -> Result<Self, KeyringError> {
+        let failed = |source| KeyringError::File { path: path.to_owned(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+        let others = if for_group { 0o037 } else { 0o077 };
+        if mode & others != 0 {
+            return Err(KeyringError::Open { path: path.to_owned(), mode });
+        }
+        let mut text = Zeroizing::new(String::new());
+        file.read_to_string(&mut text).map_err(failed)?;
+        Self::parse(&text)
     }
 
     /// Reads the ring of a private database, which lies beside its data, and makes it first where there is none (mode 0600). Any number
@@ -113,10 +132,10 @@ impl Keyring {
     /// # Errors
     /// When the file can be neither read nor made, or does not hold a ring.
     pub fn read_or_make(path: &Path) -> Result<Self, KeyringError> {
-        match Self::read(path) {
+        match Self::read(path, false) {
             Err(KeyringError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Self::make(path, "1")?;
-                Self::read(path)
+                Self::read(path, false)
             }
             read => read,
         }

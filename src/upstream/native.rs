@@ -3,6 +3,7 @@
 //!
 //! Here: [`UpstreamConfig`] (the settings) and `Native` (the settings, checked). Not here: sending (`client`).
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -54,6 +55,9 @@ pub struct UpstreamConfig {
     /// Seconds for one search, the second try of a server error included (contract 18).
     #[arg(long, env = "FARESCAN_SEARCH_TIMEOUT_SECONDS", value_name = "SECONDS", default_value = "180", value_parser = seconds)]
     pub search_timeout_seconds: Duration,
+    /// Lets the marketplace be at http beyond this machine: keys go over the network as they are. For a simulator in a network of its own
+    #[arg(long, env = "FARESCAN_UPSTREAM_ALLOW_HTTP")]
+    pub upstream_allow_http: bool,
     /// The addresses are those of a simulator that this process has started.
     #[arg(skip)]
     pub is_sandbox: bool,
@@ -113,6 +117,7 @@ impl UpstreamConfig {
             hotels_rooms_path: ROOMS_PATH.to_owned(),
             hotels_resolve_path: RESOLVE_PATH.to_owned(),
             search_timeout_seconds: SEARCH_TIMEOUT,
+            upstream_allow_http: false,
             is_sandbox: false,
         }
     }
@@ -143,8 +148,9 @@ pub(super) struct Native {
 
 impl Native {
     pub(super) fn new(config: &UpstreamConfig) -> Result<Self, ConfigFault> {
-        let flights = engine("FARESCAN_FLIGHTS_URL", config.flights_url.as_ref())?;
-        let hotels = engine("FARESCAN_HOTELS_URL", config.hotels_url.as_ref())?;
+        let allow_http = config.upstream_allow_http;
+        let flights = engine("FARESCAN_FLIGHTS_URL", config.flights_url.as_ref(), allow_http)?;
+        let hotels = engine("FARESCAN_HOTELS_URL", config.hotels_url.as_ref(), allow_http)?;
         let marketplace = if config.is_sandbox {
             Marketplace::sandbox()
         } else {
@@ -186,15 +192,32 @@ impl Native {
     }
 }
 
-fn engine<'a>(variable: &'static str, url: Option<&'a Url>) -> Result<&'a Url, ConfigFault> {
+fn engine<'a>(variable: &'static str, url: Option<&'a Url>, allow_http: bool) -> Result<&'a Url, ConfigFault> {
     let url = url.ok_or(ConfigFault::Missing(variable))?;
     let bare = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
-    if bare && matches!(url.scheme(), "http" | "https") && url.has_host() {
-        return Ok(url);
-    }
+    let is_http = url.scheme() == "http";
     // The URL is not shown whole: a user name, password or query in it may be a secret.
     let held = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
-    Err(ConfigFault::Unusable { variable, held, allowed: "an http or https URL without user name, query or fragment" })
+    if !bare || !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(ConfigFault::Unusable {
+            variable,
+            held,
+            allowed: "an http or https URL without user name, query or fragment",
+        });
+    }
+    if is_http && !allow_http && !is_loopback(url) {
+        let allowed = "an https URL, since each call carries a key; http only to this machine (127.0.0.1, [::1], localhost), or anywhere with \
+                       FARESCAN_UPSTREAM_ALLOW_HTTP=true";
+        return Err(ConfigFault::Unusable { variable, held, allowed });
+    }
+    Ok(url)
+}
+
+/// Whether what is sent there stays on this machine. A name that resolves to it does not count: names can be changed.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 fn native(engine: &Url, variable: &'static str, path: &str) -> Result<Url, ConfigFault> {
@@ -232,12 +255,13 @@ mod tests {
     }
 
     fn config() -> UpstreamConfig {
-        UpstreamConfig::at(url("https://flights.example"), url("http://hotels.example:8443/prefix/"))
+        UpstreamConfig::at(url("https://flights.example"), url("https://hotels.example:8443/prefix/"))
     }
 
     #[test]
     fn the_defaults_are_those_of_the_contract() {
-        let line = ["farescan", "--flights-url", "https://flights.example", "--hotels-url", "http://hotels.example:8443/prefix/"];
+        let line =
+            ["farescan", "--flights-url", "https://flights.example", "--hotels-url", "https://hotels.example:8443/prefix/"];
         let parsed = Line::parse_from(line).upstream;
         assert_eq!(format!("{parsed:?}"), format!("{:?}", config()));
         assert_eq!(parsed.search_timeout_seconds, Duration::from_secs(180));
@@ -245,10 +269,10 @@ mod tests {
         let rows = [
             (Endpoint::FlightsOneway, "https://flights.example/api/google_flights/oneway/v1"),
             (Endpoint::FlightsRoundtrip, "https://flights.example/api/google_flights/roundtrip/v1"),
-            (Endpoint::HotelsSearch, "http://hotels.example:8443/prefix/search"),
-            (Endpoint::HotelsByName, "http://hotels.example:8443/prefix/hotel_by_name"),
-            (Endpoint::HotelsRooms, "http://hotels.example:8443/prefix/hotel"),
-            (Endpoint::HotelsResolve, "http://hotels.example:8443/prefix/resolve"),
+            (Endpoint::HotelsSearch, "https://hotels.example:8443/prefix/search"),
+            (Endpoint::HotelsByName, "https://hotels.example:8443/prefix/hotel_by_name"),
+            (Endpoint::HotelsRooms, "https://hotels.example:8443/prefix/hotel"),
+            (Endpoint::HotelsResolve, "https://hotels.example:8443/prefix/resolve"),
         ];
         for (endpoint, expected) in rows {
             assert_eq!(native.url(endpoint).as_str(), expected);
@@ -258,6 +282,32 @@ mod tests {
             (native.host(Api::Flights), native.host(Api::Hotels)),
             (&"flights.example".parse().unwrap(), &"hotels.example".parse().unwrap())
         );
+    }
+
+    #[test]
+    fn keys_go_in_the_clear_to_this_machine_alone_unless_set() {
+        for (address, is_taken) in [
+            ("http://127.0.0.1:8090", true),
+            ("http://[::1]:8090", true),
+            ("http://localhost", true),
+            ("http://sandbox:8090", false),
+            ("http://10.0.0.1", false),
+            ("http://127.0.0.1.example", false),
+            ("https://market.example", true),
+        ] {
+            let mut config = UpstreamConfig::at(url(address), url(address));
+            let made = Native::new(&config);
+            assert_eq!(made.is_ok(), is_taken, "{address}");
+            if let Err(fault) = made {
+                let text = fault.to_string();
+                assert!(
+                    text.starts_with("FARESCAN_FLIGHTS_URL holds `http://") && text.contains("FARESCAN_UPSTREAM_ALLOW_HTTP"),
+                    "{text}"
+                );
+            }
+            config.upstream_allow_http = true;
+            assert!(Native::new(&config).is_ok(), "{address}");
+        }
     }
 
     #[test]

@@ -209,6 +209,26 @@ async fn a_scan_in_two_phases_finds_the_same_before_and_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_first_phase_without_a_word_of_the_key_goes_on() {
+    let house = house().await;
+    sells(&house);
+    let fails = ["2030-01-01", "2030-01-06"];
+    house
+        .app
+        .upstream
+        .on_any()
+        .when(move |call| fails.iter().any(|day| call.body["departure_date"] == *day))
+        .reply(Reply::status(500));
+    let id = house.order(&order(21, &json!({"strategy": {"coarse_step": 5, "refine": 1}}))).await;
+    let worker = house.worker(4);
+    let ended = house.ended(&id).await;
+    worker.stop().await;
+    adds_up(&ended);
+    assert_eq!((&ended["items"]["degraded"], &ended["status"]), (&json!(2), &json!("incomplete")), "{ended:#}");
+    assert!(ended["items"]["ok"].as_u64().unwrap() >= 3, "{ended:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_paused_scan_takes_in_its_rest_and_is_still() {
     let house = house().await;
     sells(&house);

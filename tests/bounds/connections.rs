@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::json;
@@ -16,6 +16,8 @@ use crate::worker::stage::{KEY, Stage, fares};
 const WAITING: u32 = 25;
 const READS: usize = 200;
 const ITEMS: i64 = 300;
+/// Scans of five items that another caller orders.
+const SMALL: usize = 3;
 
 /// 25 requests of one caller wait for a row that somebody else has locked, all the time.
 #[tokio::test(flavor = "multi_thread")]
@@ -78,4 +80,55 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
     );
     assert_eq!(failed, 0, "another caller reads");
     assert_eq!(ended["items"]["ok"], json!(ITEMS), "another caller's items are searched");
+}
+
+/// 25 clients of one caller order 10,000 items each and cancel them, again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_items_end_beside_a_caller_who_orders_and_cancels() {
+    let stage = Stage::new().await;
+    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    let service = Serve::start(&stage, 16);
+    let url = service.url().await;
+    let (greedy, other) = (Caller::new(&url, "the-greedy-callers-key"), Caller::new(&url, KEY));
+    for caller in [&greedy, &other] {
+        caller.ended(&caller.order(&fares(1)).await).await;
+    }
+    let mut alone = Vec::new();
+    for _ in 0..SMALL {
+        alone.push(five_items(&other).await);
+    }
+    let (stop, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let clients: Vec<_> = (0..WAITING)
+        .map(|_| {
+            let (greedy, stop, cancelled) = (greedy.clone(), Arc::clone(&stop), Arc::clone(&cancelled));
+            tokio::spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    let ordered = greedy.post("/v1/scans", &fares(10_000)).await;
+                    assert!(matches!(ordered.status, 202 | 429 | 503), "{}: {}", ordered.status, ordered.body);
+                    let Some(id) = ordered.body["id"].as_str() else { continue };
+                    while greedy.post(&format!("/v1/scans/{id}/cancel"), &json!({})).await.status != 200 {}
+                    cancelled.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    crate::support::db::until("a scan was cancelled", || cancelled.load(Ordering::Relaxed) > 0).await;
+    let mut beside = Vec::new();
+    for _ in 0..SMALL {
+        beside.push(five_items(&other).await);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let rounds = cancelled.load(Ordering::Relaxed);
+    println!("five items alone: {alone:.2?}; beside 25 clients who order and cancel 10,000 ({rounds} times): {beside:.2?}");
+    for client in clients {
+        client.abort();
+    }
+}
+
+/// Orders five items; how long it takes until they have ended.
+async fn five_items(caller: &Caller) -> Duration {
+    let begun = Instant::now();
+    let id = caller.order(&fares(5)).await;
+    assert_eq!(caller.ended(&id).await["items"]["ok"], json!(5));
+    begun.elapsed()
 }

@@ -62,9 +62,10 @@ impl Caller {
     /// The scan once it is so.
     pub async fn scan_when(&self, id: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..6_000 {
-            let scan = self.get(&format!("/v1/scans/{id}")).await.body;
-            if so(&scan) {
-                return scan;
+            let read = self.get(&format!("/v1/scans/{id}")).await;
+            assert_eq!(read.status, 200, "{}", read.body);
+            if so(&read.body) {
+                return read.body;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

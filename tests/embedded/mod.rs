@@ -145,6 +145,27 @@ async fn the_server_never_runs_as_root() {
     }
 }
 
+/// Whoever else runs as the server's user, as `nobody` may, does not get in.
+#[tokio::test]
+async fn only_the_operators_user_gets_in_and_only_by_the_socket() {
+    let place = reachable_folder();
+    let server = start(place.path());
+    let mut connection = connect(&server.connect_options().database("postgres")).await;
+    let rules = "select type || ' ' || auth_method from pg_hba_file_rules order by line_number";
+    let rules: Vec<String> = sqlx::query_scalar(rules).fetch_all(&mut connection).await.unwrap();
+    assert_eq!(rules, ["local peer", "local reject", "host reject", "host reject"]);
+    connection.close().await.unwrap();
+    if !geteuid().is_root() {
+        return; // the server's user is the operator's then
+    }
+    let owner = fs::metadata(place.path().join("postgres/data")).unwrap().uid();
+    let program = place.path().join("owner");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let said = owner::connect_as(owner, &program, server.socket_dir());
+    println!("{said}");
+    assert!(said.contains("Peer authentication failed for user \"farescan\""), "{said}");
+}
+
 #[tokio::test]
 async fn a_plain_user_runs_a_server_of_their_own() {
     if !geteuid().is_root() {

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use farescan::db::embedded::{Durability, Server, ServerOptions};
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 const FOLDER: &str = "FARESCAN_TEST_OWNER_FOLDER";
 
@@ -95,4 +97,26 @@ impl Drop for Owner {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The folder of the socket that [`connecting_process`] tries.
+const SOCKET: &str = "FARESCAN_TEST_SOCKET";
+
+#[tokio::test]
+#[ignore = "not a test by itself: the process that another test starts as another user"]
+async fn connecting_process() {
+    let Some(folder) = std::env::var_os(SOCKET) else { return };
+    let options = PgConnectOptions::new_without_pgpass().socket(folder).username("farescan").database("postgres");
+    let said =
+        options.ssl_mode(PgSslMode::Disable).connect().await.map_or_else(|error| error.to_string(), |_| "it is in".to_owned());
+    println!("\n{MARK}{said}");
+}
+
+/// What a server says to another user of this system. `program`: this test binary at a place that the user can reach.
+pub fn connect_as(user: u32, program: &Path, socket_dir: &Path) -> String {
+    let mut command = Command::new(program);
+    command.uid(user).gid(user).current_dir("/").env(SOCKET, socket_dir);
+    let output = command.args(["--exact", "embedded::owner::connecting_process", "--ignored", "--nocapture"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().find_map(|line| line.strip_prefix(MARK)).unwrap_or_else(|| panic!("it said nothing: {text}")).to_owned()
 }

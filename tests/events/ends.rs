@@ -99,7 +99,7 @@ async fn a_service_that_stops_ends_its_streams() {
         limits: LimitConfig::default(),
         upstream: upstream.config(),
         database: db.config(),
-        keys: KeysConfig { master_key: Some(format!("test:{}", "5a".repeat(32)).into()), master_key_file: None },
+        keys: KeysConfig { master_key: Some(format!("test:{}", "5a".repeat(32)).into()), ..KeysConfig::default() },
         pace: PaceConfig::default(),
         webhooks: WebhookConfig::default(),
         worker: None,

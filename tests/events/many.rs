@@ -72,6 +72,8 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         text
     }));
     let path = format!("/v1/scans/{id}?wait=60");
+    let look_ups = |server: &PrivatePg| statements(server).iter().filter(|line| line.contains("tenant_keys")).count();
+    let of_the_order = look_ups(&server);
     let asked_again = AtomicUsize::new(0);
     let waits = join_all((0..CLIENTS).map(async |_| {
         loop {
@@ -83,11 +85,10 @@ async fn a_thousand_clients_cost_one_query_a_second() {
             asked_again.fetch_add(1, Ordering::Relaxed);
         }
     }));
-    let look_ups = |server: &PrivatePg| statements(server).iter().filter(|line| line.contains("tenant_keys")).count();
     let measured = async {
         here.subscribe().wait_for(|count| *count == CLIENTS).await.unwrap();
         // Each request finds out who calls; after that it costs nothing by itself.
-        while look_ups(&server) < 2 * CLIENTS {
+        while look_ups(&server) < of_the_order + 2 * CLIENTS {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let (before, began) = (statements(&server).len(), Instant::now());

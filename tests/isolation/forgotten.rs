@@ -15,7 +15,7 @@ use crate::support::db::TestDb;
 /// A statement, the table that is not bound in it, and why.
 const UNBOUND: &[(&str, &str, &str)] = &[
     (
-        "not ($2 and exists (select from tenants))",
+        "update installation set marketplace = $1",
         "tenants",
         "whether there is any caller at all, before a sandbox takes a database",
     ),
@@ -31,8 +31,17 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     ("select key_id, tenant_id from tenant_keys where (key_id, fingerprint) in", "tenant_keys", "finds the tenant"),
     ("select distinct key_id from key_grants where wiped_at is null", "key_grants", "which master keys are in use, at start"),
     ("delete from workers", "scan_items", "a dead process that still holds claims is kept, whoever's they are"),
-    ("select g.tenant_id, g.grant_id, s.scan_id", "key_grants", "the sweep finds what has expired; each is wiped by itself"),
-    ("select g.tenant_id, g.grant_id, s.scan_id", "scans", "the sweep: bound to the grant's tenant"),
+    (
+        "select tenant_id, grant_id from key_grants where wiped_at is null",
+        "key_grants",
+        "upkeep finds what has expired; each is wiped by itself",
+    ),
+    ("select s.tenant_id, s.scan_id from scans s join key_grants g", "key_grants", "upkeep: bound to the scan's tenant"),
+    (
+        "select s.tenant_id, s.scan_id from scans s join key_grants g",
+        "scans",
+        "upkeep finds scans whose key has expired; each is paused by itself",
+    ),
     (
         "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
         "scan_strategies",

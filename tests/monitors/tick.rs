@@ -168,6 +168,12 @@ async fn a_slot_waits_for_room_and_a_bound_of_the_caller_is_on_record() {
         let office = Office::open().await;
         let ids = [office.watch(&monitor()).await, office.watch(&monitor()).await];
         let slot = office.next_slot(&ids[0]).await;
+        // One scan less than a caller may have underway.
+        let live = "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, priority, max_attempts, retry_delay, status, total,
+                                       created_at)
+                    select tenant_id, gen_random_uuid(), 'flights/oneway', 'flights', '{}', '{}', 'interactive', 1, '1 minute', 'queued', 1, now()
+                    from tenants, generate_series(1, 99)";
+        sqlx::raw_sql(live).execute(office.db.pool()).await.unwrap();
         let pass = office.tick(slot).await;
         assert_eq!((pass.decided, pass.next), (1, Some(slot + SignedDuration::from_secs(30))));
         assert_eq!(office.tick(slot + MOMENT).await.decided, 0);

@@ -53,7 +53,7 @@ impl Machine {
             limits: LimitConfig::default(),
             upstream: upstream.config(),
             database: db.config(),
-            keys: KeysConfig { master_key: Some(ring_text().into()), master_key_file: None },
+            keys: KeysConfig { master_key: Some(ring_text().into()), ..KeysConfig::default() },
             pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
             webhooks: WebhookConfig::default(),
             worker: Some(WorkerConfig {

@@ -25,13 +25,19 @@ pub fn words(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
 }
 
-/// A value without its `${NAME:-default}`: the default, as nothing is set.
+/// A value without its `${NAME:-default}` or `${NAME:?error}`: the default, or what `.env.sandbox` says.
 pub fn interpolated(text: &str) -> String {
     match text.split_once("${") {
         Some((before, rest)) => {
             let (inner, after) = rest.split_once('}').unwrap();
-            let default = inner.split_once(":-").map_or("", |(_, default)| default);
-            format!("{before}{default}{}", interpolated(after))
+            let sandbox = file(".env.sandbox");
+            let set = |name: &str| sandbox.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned()));
+            let value = match (inner.split_once(":-"), inner.split_once(":?")) {
+                (Some((_, default)), _) => default.to_owned(),
+                (None, Some((name, _))) => set(name).unwrap_or_else(|| panic!("{name} is not in .env.sandbox")),
+                (None, None) => String::new(),
+            };
+            format!("{before}{value}{}", interpolated(after))
         }
         None => text.to_owned(),
     }
@@ -96,7 +102,7 @@ fn every_variable_is_one_that_the_settings_know() {
     for (_, service) in services(&compose).filter(|(_, service)| is_ours(service)) {
         named.extend(service["environment"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
     }
-    let example = file(".env.example");
+    let example = [file(".env.example"), file(".env.sandbox")].concat();
     let settings = example.lines().filter_map(|line| line.trim_start_matches('#').split_once('='));
     let settings = settings.filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'));
     // Compose's own, for the published port.
@@ -151,6 +157,29 @@ fn no_password_is_written_down() {
             );
             assert_eq!(writes, makes, "{name}: {volume}");
         }
+    }
+}
+
+/// Without a file of settings nothing starts, so that no key goes to an address that nobody has named.
+#[test]
+fn no_marketplace_is_asked_unless_it_is_named() {
+    let compose = compose();
+    for service in ["serve", "worker"] {
+        for variable in ["FARESCAN_FLIGHTS_URL", "FARESCAN_HOTELS_URL"] {
+            let value = compose["services"][service]["environment"][variable].as_str().unwrap();
+            assert!(value.starts_with(&format!("${{{variable}:?")), "{service}: {value}");
+        }
+    }
+}
+
+/// What README has one make in a clone is not shown by `git status`.
+#[test]
+fn secrets_that_are_made_in_a_clone_are_ignored() {
+    for secret in [".env", "master.key"] {
+        let ignored = file(".gitignore");
+        let is_ignored =
+            ignored.lines().any(|line| line == secret || line.strip_suffix('*').is_some_and(|begin| secret.starts_with(begin)));
+        assert!(is_ignored, "{secret} is not ignored");
     }
 }
 

@@ -203,3 +203,18 @@ async fn a_replica_of_another_marketplaces_database_is_refused() {
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("the replica belongs to the marketplace") && said.contains("FARESCAN_READ_DATABASE_URL"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_does_not_move_to_another_marketplaces_database() {
+    let stages = [Stage::new().await, Stage::new().await];
+    for stage in &stages {
+        Serve::start(stage, 1).url().await;
+    }
+    let tenant = farescan::ids::TenantId::new().to_string();
+    let refused = run(farescan(&program(), &["tenants", "move", "--tenant", &tenant])
+        .env("DATABASE_URL", stages[0].db.url())
+        .env("FARESCAN_TARGET_DATABASE_URL", stages[1].db.url())
+        .env("FARESCAN_MASTER_KEY", ring_text()));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(stages.iter().all(|stage| refused.err.contains(stage.upstream.url())), "both are named: {refused:?}");
+}

@@ -10,4 +10,5 @@ mod marketplace;
 pub mod process;
 mod rewrap;
 mod stack;
+mod start;
 mod transactions;

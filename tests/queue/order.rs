@@ -146,6 +146,6 @@ async fn small_scans_that_fill_a_lane_do_not_starve_a_big_one() {
             left -= 10 - i32::try_from(of(&claims, big)).unwrap();
         }
         println!("scans of {items}: {of_big} of 400 claims");
-        assert!(of_big >= 12, "scans of {items}: {of_big} of 400");
+        assert!(of_big >= 10, "scans of {items}: {of_big} of 400");
     }
 }

@@ -103,6 +103,33 @@ async fn a_claim_that_the_database_refuses_stops_no_other_call() {
     println!("{}", Books::compare(&stage).await.complete());
 }
 
+/// A right that is missing refuses every claim alike.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_the_database_itself_fails_no_item() {
+    let stage = Stage::new().await;
+    let refuse = "create sequence refused;
+                  create function refuse() returns trigger language plpgsql as $$ begin
+                      perform nextval('refused');
+                      raise exception 'permission denied' using errcode = '42501';
+                  end $$;
+                  create trigger refuse before insert on attempts for each row execute function refuse()";
+    sqlx::raw_sql(refuse).execute(stage.pool()).await.unwrap();
+    let scan = stage.submit(5, &json!({})).await;
+    let worker = stage.worker();
+    for _ in 0..6_000 {
+        // Each claim was refused by itself, and came again.
+        if stage.count("select last_value from refused").await > 20 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(items_that(&stage, scan, "state not in ('pending', 'claimed')").await, 0);
+    sqlx::raw_sql("drop trigger refuse on attempts").execute(stage.pool()).await.unwrap();
+    let seen = stage.ended(scan).await;
+    assert_eq!((seen.items.ok, stage.upstream.count()), (5, 5));
+    worker.stop().await;
+}
+
 /// The marketplace refuses one call at once and another late, after the caller has mended his key and resumed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_refusal_of_before_the_resume_stops_nothing() {

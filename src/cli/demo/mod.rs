@@ -1,10 +1,11 @@
 //! `farescan demo`: sandbox, embedded Postgres and service in one process, a story told through the API, then left running.
 
+mod folder;
 mod story;
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -12,9 +13,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::story::{Story, Told};
-use super::Failure;
 use super::client::ApiClient;
-use super::serve::{end_signal, in_data_folder, sandbox_upstream, start_sandbox};
+use super::serve::{Signal, end_signal, in_data_folder, sandbox_upstream, start_sandbox};
+use super::{Failure, Signalled};
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, WebhookConfig, WorkerConfig,
 };
@@ -54,44 +55,67 @@ pub struct Args {
 /// Tells the story, then runs until SIGTERM or SIGINT.
 pub async fn run(args: Args) -> Result<(), Failure> {
     telemetry::start(&LogConfig { filter: "warn".to_owned(), format: None })?;
-    let stop = CancellationToken::new();
-    let exit = args.exit;
-    let service = start(args, &stop).await?;
+    // Before anything is made: a port that cannot be had is told at once.
+    let listen = free(args.http.listen).await?;
+    let folder = folder::take(&in_data_folder(args.data_dir.clone(), FOLDER)?)?;
+    let mut out = anstream::stdout();
+    writeln!(out, "Starting a simulated marketplace, a database and the service …\n\n   data         {}", folder.path.display())?;
+    let (stop, exit) = (CancellationToken::new(), args.exit);
+    let service = start(args, listen, folder.path.clone(), &stop).await?;
     let address = service.address().ok_or("the demo's service does not listen")?;
     let running = tokio::spawn(service.run());
-    tokio::spawn(end_signal(stop.clone()));
-
-    let mut out = anstream::stdout();
-    let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    let signal = Signal::default();
+    tokio::spawn(end_signal(stop.clone(), signal.clone()));
     let base = format!("http://{address}");
-    let client = ApiClient::new(&base, KEY)?;
-    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    let story = Story { client: &client, out: &mut out, colour, today };
-    let told = tokio::select! {
-        told = story.tell() => told?,
-        () = stop.cancelled() => return Ok(running.await??),
+    let shown = tokio::select! {
+        shown = show(&mut out, &base, &folder.path, exit) => shown,
+        () = stop.cancelled() => Ok(()),
     };
-    what_next(&mut out, &base, &told)?;
-    if exit {
+    if exit || shown.is_err() {
         stop.cancel();
-    } else {
-        writeln!(out, "\n   The service stays up; Ctrl-C ends it.")?;
     }
-    Ok(running.await??)
+    running.await??;
+    shown?;
+    match signal.code() {
+        None => Ok(()),
+        Some(code) => {
+            // Below the `^C` that the terminal shows.
+            if std::io::stderr().is_terminal() {
+                anstream::eprintln!();
+            }
+            Err(Signalled { code }.into())
+        }
+    }
+}
+
+/// The story, and what the reader may do then.
+async fn show(out: &mut impl Write, base: &str, folder: &Path, exit: bool) -> Result<(), Failure> {
+    let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    let client = ApiClient::new(base, KEY)?;
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    writeln!(out, "   service      {base}\n   description  {base}/docs\n   key          {KEY}\n")?;
+    let told = Story { client: &client, out: &mut *out, colour, today }.tell().await?;
+    let folder = folder.display();
+    if exit {
+        writeln!(
+            out,
+            "\n   The data stay in {folder},\n   which may be deleted. Without --exit the service stays up to be tried."
+        )?;
+        return Ok(());
+    }
+    what_next(out, base, &told)?;
+    writeln!(out, "\n   The service stays up; Ctrl-C ends it. The data stay in {folder},\n   which may be deleted then.")?;
+    Ok(())
 }
 
 /// The sandbox and a service that asks it. What the demo stores lies apart from what a real service stores.
-async fn start(args: Args, stop: &CancellationToken) -> Result<Service, Failure> {
+async fn start(args: Args, listen: SocketAddr, folder: PathBuf, stop: &CancellationToken) -> Result<Service, Failure> {
     let options = SandboxOptions { latency_factor: LATENCY, ..SandboxOptions::default() };
     let marketplace = start_sandbox(options, stop.clone()).await?;
     let upstream = sandbox_upstream(marketplace)?;
-    let database = DatabaseConfig {
-        data_dir: Some(in_data_folder(args.data_dir, FOLDER)?),
-        pg_bin: args.pg_bin,
-        ..DatabaseConfig::default()
-    };
+    let database = DatabaseConfig { data_dir: Some(folder), pg_bin: args.pg_bin, ..DatabaseConfig::default() };
     let settings = Settings {
-        http: Some(HttpConfig { listen: free(args.http.listen).await }),
+        http: Some(HttpConfig { listen }),
         admin: args.admin,
         limits: LimitConfig::default(),
         upstream,
@@ -105,18 +129,19 @@ async fn start(args: Args, stop: &CancellationToken) -> Result<Service, Failure>
     Ok(Service::start(settings, stop.clone()).await?)
 }
 
-/// The address, or the same one with a free port where it is taken: a first look should not end at somebody else's port 8080.
-async fn free(wanted: SocketAddr) -> SocketAddr {
+/// The address, or the same one with a free port where another process has it: a first look should not end at somebody else's port 8080.
+async fn free(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
     match TcpListener::bind(wanted).await {
-        Ok(_) => wanted,
-        Err(_) => SocketAddr::new(wanted.ip(), 0),
+        Ok(_) => Ok(wanted),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(SocketAddr::new(wanted.ip(), 0)),
+        Err(error) => Err(format!("cannot listen on {wanted}: {error}").into()),
     }
 }
 
 /// What the reader may do now, as lines to copy.
 fn what_next(out: &mut impl Write, base: &str, told: &Told) -> Result<(), Failure> {
     let Told { fares, hotel, route, first } = told;
-    let curl = format!("curl -s -H 'x-api-key: {KEY}'");
+    let curl = format!("curl -sw '\\n' -H 'x-api-key: {KEY}'");
     writeln!(
         out,
         "\n4. Yours to try\n\n   \

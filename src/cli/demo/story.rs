@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::Failure;
 use crate::cli::client::ApiClient;
 use crate::cli::progress::{follow, summary};
-use crate::cli::render::{Calendar, Day, LEGEND, Market, Markets, Seen};
+use crate::cli::render::{Calendar, Day, Market, Markets, Seen, legend};
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus, SearchStatus};
 use crate::ids::ScanId;
 
@@ -70,10 +70,10 @@ impl<W: Write> Story<'_, W> {
         let date = item.search.get("departure_date").and_then(Value::as_str).unwrap_or_default();
         writeln!(
             self.out,
-            "\n2. {date} did not complete ({reason}): that is no answer, so it is asked again, and nothing else is\n"
+            "\n2. {date} did not complete ({reason}): that is no answer,\n   so it is asked again, and nothing else is\n"
         )?;
         let body = json!({"search_status": ["degraded"]});
-        writeln!(self.out, "   POST /v1/scans/{id}/retry {body}")?;
+        writeln!(self.out, "   POST /v1/scans/{id}/retry\n   {body}")?;
         let _: RetryAccepted = self.client.post(&format!("/v1/scans/{id}/retry"), &body).await?;
         let scan = self.ended(id).await?;
         self.calendar(&scan).await?;
@@ -94,7 +94,7 @@ impl<W: Write> Story<'_, W> {
             "request": {"hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkin.checked_add(3.days())?, "currency": "USD"},
             "sweep": {"proxy_country": MARKETS},
         });
-        writeln!(self.out, "\n3. One stay seen from five markets: Hotel Arts, Barcelona, three nights from {checkin}\n")?;
+        writeln!(self.out, "\n3. One stay from five markets: Hotel Arts, Barcelona, 3 nights from {checkin}\n")?;
         let scan = self.run(&body).await?;
         let items = self.items(scan.id, "&expand=answer").await?;
         let table = Markets { currency: "USD".to_owned(), markets: items.iter().map(market).collect() };
@@ -104,7 +104,9 @@ impl<W: Write> Story<'_, W> {
 
     /// Submits a scan and follows it to its end.
     async fn run(&mut self, body: &Value) -> Result<Scan, Failure> {
-        writeln!(self.out, "   POST /v1/scans {body}")?;
+        // Over several lines: in one it would be broken inside words.
+        let shown = serde_json::to_string_pretty(body)?.replace('\n', "\n   ");
+        writeln!(self.out, "   POST /v1/scans\n   {shown}")?;
         let scan: Scan = self.client.post("/v1/scans", body).await?;
         self.ended(scan.id).await
     }
@@ -123,7 +125,7 @@ impl<W: Write> Story<'_, W> {
         for (month, table) in calendar.months(self.colour) {
             writeln!(self.out, "   {month}, cheapest one-way fare in USD\n{table}")?;
         }
-        writeln!(self.out, "   {LEGEND}")?;
+        writeln!(self.out, "{}", legend(self.colour))?;
         Ok(())
     }
 

@@ -20,6 +20,9 @@ pub struct Args {
     /// A file that is there and holds a master key is fine: for a step that runs before each start
     #[arg(long, requires = "out")]
     if_absent: bool,
+    /// A file that is there may be readable for its group
+    #[arg(long = "master-key-group-readable", env = "FARESCAN_MASTER_KEY_GROUP_READABLE")]
+    group_readable: bool,
 }
 
 /// Prints it, or writes the file.
@@ -34,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if Keyring::make(path, &id)? {
         anstream::eprintln!("made {place}: keep a copy with every backup of the database, but not in it");
     } else if args.if_absent {
-        Keyring::read(path)?;
+        Keyring::read(path, args.group_readable)?;
         anstream::eprintln!("{place} is there and holds a master key: left as it is");
     } else {
         return Err(

@@ -1,16 +1,18 @@
-//! A calendar of fares: a table for each month, weeks from Monday, the day above its price.
+//! A calendar of fares: a table for each month, weeks from Monday, in each cell the day at the left and below it its price at the right.
 
 use std::collections::BTreeMap;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table, Width};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, Table, Width};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::{Seen, styled};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+/// With a blank on both sides.
 const DAY_WIDTH: u16 = 8;
+const PRICE_WIDTH: usize = 6;
 
 /// One date of the calendar.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +60,6 @@ impl Calendar {
             table.add_row(week.to_vec());
         }
         for column in table.column_iter_mut() {
-            column.set_cell_alignment(CellAlignment::Right);
             column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(DAY_WIDTH)));
         }
         table
@@ -68,7 +69,8 @@ impl Calendar {
         let Some(seen) = self.days.get(&date) else { return Cell::new(date.day()) };
         let cheapest = self.cheapest().is_some_and(|(best, _)| best == date);
         let mark = if cheapest { "*" } else { "" };
-        let cell = Cell::new(format!("{}\n{mark}{}", date.day(), seen.text()));
+        let shown = format!("{mark}{}", seen.text());
+        let cell = Cell::new(format!("{}\n{shown:>PRICE_WIDTH$}", date.day()));
         match seen {
             Seen::Price(_) if cheapest => cell.fg(Color::Green).add_attribute(Attribute::Bold),
             Seen::Price(price) => self.tint(cell, *price),

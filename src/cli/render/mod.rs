@@ -43,8 +43,12 @@ impl Seen {
     }
 }
 
-/// What the marks mean, to print beneath.
-pub const LEGEND: &str = "* cheapest   – nothing offered   ? search did not complete   · not yet searched";
+/// What the marks mean, and the colours where there are some, to print beneath; each line fits a terminal of 80 columns.
+pub fn legend(colour: bool) -> String {
+    let marks = "   * cheapest   – nothing offered   ? did not complete   · not searched yet";
+    let colours = "\n   green: the cheapest fifth   red: the dearest fifth   yellow: incomplete";
+    format!("{marks}{}", if colour { colours } else { "" })
+}
 
 /// Whether a table may carry colours: the terminal, `NO_COLOR` and the like decide, not the table.
 fn styled(table: &mut comfy_table::Table, colour: bool) {

@@ -42,6 +42,14 @@ fn the_cheapest_is_the_earliest_of_equals_and_never_an_absence() {
 }
 
 #[test]
+fn what_stands_beneath_fits_80_columns() {
+    for colour in [false, true] {
+        assert!(legend(colour).lines().all(|line| line.chars().count() < 80), "{}", legend(colour));
+    }
+    assert!(legend(true).contains("green") && !legend(false).contains("green"));
+}
+
+#[test]
 fn colour_is_only_there_when_asked_for() {
     let coloured = february().months(true)[0].1.to_string();
     assert!(coloured.contains("\u{1b}["), "{coloured}");

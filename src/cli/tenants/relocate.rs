@@ -9,6 +9,7 @@ use crate::cli::Failure;
 use crate::config::{DatabaseConfig, KeysConfig};
 use crate::db::{self, Database};
 use crate::ids::TenantId;
+use crate::marketplace;
 use crate::service::keyring;
 use crate::tenants::relocate::{Relocated, relocate};
 
@@ -62,6 +63,15 @@ async fn between(args: &Args, source: &Database, target: &Database) -> Result<Re
         if !db::is_migrated(database.pool()).await? {
             return Err(format!("{name} tables are not this version's: run `farescan migrate` there first").into());
         }
+    }
+    let (from, to) = (marketplace::held(source.pool()).await?, marketplace::held(target.pool()).await?);
+    if let (Some(from), Some(to)) = (&from, &to)
+        && from != to
+    {
+        return Err(format!(
+            "the source belongs to the marketplace `{from}`, the target to `{to}`: their prices must not be mixed"
+        )
+        .into());
     }
     let patience = Duration::from_secs(args.patience_seconds);
     Ok(relocate(source.pool(), target.pool(), &ring, args.tenant, patience).await?)

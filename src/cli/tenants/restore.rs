@@ -2,12 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 
-use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::Failure;
 use crate::config::{DatabaseConfig, KeysConfig};
 use crate::contract::{MAX_KEY_BYTES, read_key};
+use crate::db::clock::DatabaseTime;
 use crate::db::{self, Database};
 use crate::search::CallerKey;
 use crate::service::keyring;
@@ -58,5 +58,6 @@ async fn in_database(config: &KeysConfig, database: &Database, old: &CallerKey, 
     if !db::is_migrated(database.pool()).await? {
         return Err("the database's tables are not this version's: run `farescan migrate` first".into());
     }
-    Ok(restore(database.pool(), &ring, old, to, Timestamp::now()).await?)
+    let now = DatabaseTime::read(database.pool()).await?.now();
+    Ok(restore(database.pool(), &ring, old, to, now).await?)
 }

@@ -1,5 +1,5 @@
 //! JSON in which no name is given twice, and which holds no more than a valid body can. serde_json's own reader takes the last of two names
-//! and says nothing, and reads a list as long as the body: in memory it takes a hundred times the room that it takes as text. So reading
+//! and says nothing, and reads a list as long as the body: in memory it takes up to a hundred times as much as its text. So reading
 //! stops where a list, an object or the whole holds more than any valid body.
 
 use std::fmt;
@@ -14,7 +14,7 @@ const MAX_ELEMENTS: usize = 16_384;
 /// The most fields of an object: no body has a tenth of them.
 const MAX_FIELDS: usize = 1_000;
 /// What a body may weigh, in values; an object weighs more, because of its index.
-const MAX_WEIGHT: usize = 40_000;
+const MAX_WEIGHT: usize = 20_000;
 const OBJECT_WEIGHT: usize = 5;
 
 /// Why a body was not read to its end.

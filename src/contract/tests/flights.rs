@@ -42,7 +42,7 @@ fn date(field: &'static str, takes: [&str; 2]) -> Row {
 }
 
 fn count(field: &'static str) -> Row {
-    let refuses = json!([-1, 2_147_483_648_u64, 0.5, 1.0, "0", "", true, [], {}]);
+    let refuses = json!([-1, 2_147_483_648_u64, 0.5, 1.5, "0", "", true, [], {}]);
     Row(field, json!([0, 1, 2_147_483_647]), refuses, COUNT)
 }
 

@@ -18,6 +18,12 @@ fn tail() -> Vec<Row> {
         time("until"),
         Row("limit", json!([1, 500]), json!([0, 501, "1"]), "an integer from 1 to 500"),
         Row("cursor", json!(["abc"]), json!(["", "a b", 1]), "the `next_cursor` of the page before"),
+        Row(
+            "format",
+            json!(["json", "csv", "ndjson", "parquet"]),
+            json!(["CSV", "xlsx", "", 1]),
+            "one of `json`, `csv`, `ndjson`, `parquet`",
+        ),
     ]
 }
 

@@ -135,7 +135,11 @@ fn rules_are_described_one_by_one() {
     let schema = json!(Rule::schema());
     let shapes = schema["oneOf"].as_array().unwrap();
     assert_eq!(shapes.len(), RuleType::ALL.len());
-    for (shape, rule_type) in shapes.iter().zip(RuleType::ALL) {
+    let mut parts = Vec::new();
+    Rule::parts(&mut parts);
+    for ((shape, (name, part)), rule_type) in shapes.iter().zip(&parts).zip(RuleType::ALL) {
+        assert_eq!(shape, &json!({"$ref": format!("#/components/schemas/{name}")}));
+        let shape = json!(part);
         assert_eq!(shape["properties"]["type"]["enum"], json!([rule_type]));
         assert_eq!((&shape["required"][0], &shape["additionalProperties"]), (&json!("type"), &json!(false)));
         assert!(Rule::read(&shape["examples"][0]).is_ok(), "{}", shape["examples"][0]);

@@ -13,6 +13,9 @@ use super::folders::Folders;
 /// the server does.
 const ENVIRONMENT: [&str; 4] = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"];
 
+/// The user that is left where there is no other; it is nobody's own.
+const NOBODY: &str = "nobody";
+
 /// A user of this system that is not us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account {
@@ -30,7 +33,14 @@ impl Account {
         // An existing cluster stays with its owner, even if a user `postgres` was installed after it was made.
         let owner = fs::metadata(&folders.data).ok().map(|data| (data.uid(), data.gid()));
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        choose(&passwd, owner).map(Some).ok_or(EmbeddedError::NoAccount)
+        let account = choose(&passwd, owner).ok_or(EmbeddedError::NoAccount)?;
+        if account.name == NOBODY {
+            tracing::warn!(
+                "the embedded Postgres runs as `nobody`, as other programs of this machine may: what runs as it can read the database's files. \
+                 Add a user `postgres` before the database is made, or set DATABASE_URL"
+            );
+        }
+        Ok(Some(account))
     }
 }
 
@@ -42,7 +52,7 @@ fn choose(passwd: &str, owner: Option<(u32, u32)>) -> Option<Account> {
             let known = accounts.iter().find(|account| account.uid == uid);
             Some(known.cloned().unwrap_or_else(|| Account { name: uid.to_string(), uid, gid }))
         }
-        _ => named("postgres").or_else(|| named("nobody")),
+        _ => named("postgres").or_else(|| named(NOBODY)),
     }
 }
 

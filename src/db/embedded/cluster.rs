@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::access::{self, Access};
 use super::account::{self, Account};
 use super::binaries::{self, Binaries};
 use super::folders::Folders;
@@ -36,9 +37,10 @@ pub(super) fn run(
     if origin == Origin::Created {
         initdb(folders, account, &binaries, options.durability)?;
     }
+    let access = access::write(folders)?;
     let patience = Instant::now() + AFTER_A_CRASH;
     loop {
-        match postmaster::spawn(server(folders, account, &binaries, options.durability), folders) {
+        match postmaster::spawn(server(folders, account, &binaries, &access, options.durability), folders) {
             Err(EmbeddedError::Start { tail, .. }) if passes(&tail) && Instant::now() < patience => {
                 std::thread::sleep(POLL);
             }
@@ -97,7 +99,7 @@ fn initdb(
     let program = binaries.program("initdb");
     let mut command = account::command(&program, account, &folders.cluster);
     command.arg("--pgdata").arg(&folders.data_new);
-    command.args(["--username", ROLE, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-instructions"]);
+    command.args(["--username", ROLE, "--auth", "reject", "--encoding", "UTF8", "--locale", "C", "--no-instructions"]);
     if durability == Durability::Scratch {
         command.arg("--no-sync");
     }
@@ -109,7 +111,7 @@ fn initdb(
 }
 
 /// The command of the server. All settings are given here, so that they follow the program, not the cluster's age.
-fn server(folders: &Folders, account: Option<&Account>, binaries: &Binaries, durability: Durability) -> Command {
+fn server(folders: &Folders, account: Option<&Account>, binaries: &Binaries, access: &Access, durability: Durability) -> Command {
     let fsync = match durability {
         Durability::Full => "on",
         Durability::Scratch => "off",
@@ -121,6 +123,8 @@ fn server(folders: &Folders, account: Option<&Account>, binaries: &Binaries, dur
         format!("port={PORT}"),
         format!("unix_socket_directories={}", quoted(&folders.socket_dir)),
         "unix_socket_permissions=0700".to_owned(),
+        format!("hba_file={}", access.rules.display()),
+        format!("ident_file={}", access.map.display()),
         format!("max_connections={MAX_CONNECTIONS}"),
         format!("fsync={fsync}"),
         "cluster_name=farescan".to_owned(),

@@ -69,6 +69,10 @@ pub enum EmbeddedError {
     #[error("there is no HOME to keep the database in; set FARESCAN_DATA_DIR or DATABASE_URL")]
     NoHome,
 
+    /// The server tells users by their names.
+    #[error("this process runs as user {0}, which has no name on this system: add it to /etc/passwd, or set DATABASE_URL")]
+    NoName(u32),
+
     /// Another process starts or stops the server, and does not end.
     #[error("waited {seconds} s for another process that starts or stops the database ({} is locked)", lock.display())]
     Busy {

@@ -8,6 +8,7 @@
 //!   start.lock           exclusive while a server is started or stopped
 //!   use.lock             shared while in use: who gets it exclusively is the last one and stops the server
 //!   postgres.log
+//!   pg_hba.conf pg_ident.conf   who may connect: the operator's user
 //!   postgres/            0700, the server's user
 //!     data/  data.new/   a cluster is made beside its place and renamed into it
 //!     run/               the socket (in /tmp when the path is too long for one)
@@ -21,6 +22,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "blocks by design, on a thread that is made for it")]
 
+mod access;
 mod account;
 mod binaries;
 mod cluster;

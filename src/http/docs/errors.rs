@@ -168,8 +168,11 @@ impl IntoResponses for RotationErrors {
             (ErrorType::NotFound, "The key of the request owns nothing"),
             (ErrorType::InvalidState, "The new key owns something already"),
             TOO_LARGE,
+            (ErrorType::TooManyRequests, "Too many unknown keys are tried, or the caller sends requests too fast"),
             DEFECT,
+            (ErrorType::UpstreamError, "The marketplace could not check the new key; nothing has passed"),
             AWAY,
+            (ErrorType::UpstreamTimeout, "The marketplace did not check the new key in time; nothing has passed"),
         ])
     }
 }
@@ -206,12 +209,12 @@ impl IntoResponses for FlightErrors {
             (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
             (
                 ErrorType::TooManyRequests,
-                "Plan quota or rate limit exhausted; the marketplace's answer, unchanged. Ours, if `Prefer` and `Idempotency-Key` meet a bound",
+                "Plan quota or rate limit exhausted; the marketplace's answer, unchanged. Ours, if `Prefer` and `Idempotency-Key` meet a bound, or if too many unknown keys are tried",
             ),
             (ErrorType::Internal, "A defect of this service"),
             (
                 ErrorType::SearchIncomplete,
-                "The search did not complete and `strict` is true; or, with `Prefer` and `Idempotency-Key`, the database is away",
+                "The search did not complete and `strict` is true; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is away",
             ),
         ])
     }
@@ -227,11 +230,14 @@ impl IntoResponses for HotelErrors {
             (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
             (
                 ErrorType::TooManyRequests,
-                "Plan quota or rate limit exhausted; the marketplace's answer, unchanged. Ours, if `Prefer` and `Idempotency-Key` meet a bound",
+                "Plan quota or rate limit exhausted; the marketplace's answer, unchanged. Ours, if `Prefer` and `Idempotency-Key` meet a bound, or if too many unknown keys are tried",
             ),
             (ErrorType::Internal, "A defect of this service, or the marketplace's own 500"),
             (ErrorType::UpstreamError, "The marketplace failed, cannot be reached, or its answer cannot be read"),
-            (ErrorType::Unavailable, "The marketplace's own 503; or, with `Prefer` and `Idempotency-Key`, the database is away"),
+            (
+                ErrorType::Unavailable,
+                "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is away",
+            ),
             (ErrorType::UpstreamTimeout, "The marketplace did not answer in the time budget"),
         ])
     }
@@ -244,7 +250,8 @@ impl IntoResponses for VerifyErrors {
             (ErrorType::InvalidApiKey, "No key, a malformed one (an error), or one without a subscription (a VerifyResponse)"),
             (ErrorType::Internal, "A defect of this service, or the marketplace's own 500"),
             (ErrorType::UpstreamError, "The marketplace failed or cannot be reached"),
-            (ErrorType::Unavailable, "The marketplace's own 503"),
+            (ErrorType::Unavailable, "The marketplace's own 503, or too many searches are in flight"),
+            (ErrorType::TooManyRequests, "Too many unknown keys are tried; `Retry-After` says when to come back"),
             (ErrorType::UpstreamTimeout, "The marketplace did not answer in the time budget"),
         ])
     }

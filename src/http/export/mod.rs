@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 
 pub(super) use self::cells::Columns;
 pub(super) use self::wanted::{JsonOnly, Wanted};
-use super::bounds::Place;
+use super::bounds::Permit;
 use super::error::ApiError;
 use crate::paging::PageError;
 
@@ -76,7 +76,7 @@ pub(super) fn varied(answer: impl IntoResponse) -> Response {
     ([(VARY, HeaderValue::from_static("accept"))], answer).into_response()
 }
 
-/// Streams rows into a file `name` with the extension of its form. `columns` are those of CSV; `places` are held until it has ended.
+/// Streams rows into a file `name` with the extension of its form. `columns` are those of CSV; `permits` are held until it has ended.
 ///
 /// # Errors
 /// What the first rows say: after that an error breaks the body off, so that what is not whole never looks so.
@@ -85,7 +85,7 @@ pub(super) async fn export<Row: Serialize + ToSchema + Send + 'static>(
     name: &str,
     columns: Columns,
     rows: impl Stream<Item = Result<Row, PageError>> + Send + 'static,
-    places: [Place; 2],
+    permits: [Permit; 2],
 ) -> Result<Response, ApiError> {
     let mut rows = rows.boxed().peekable();
     if let Some(Err(error)) = Pin::new(&mut rows).next_if(Result::is_err).await {
@@ -96,7 +96,7 @@ pub(super) async fn export<Row: Serialize + ToSchema + Send + 'static>(
         Form::Ndjson => Sheet::Ndjson,
         Form::Parquet => Sheet::Parquet(Some(Box::new(parquet::Writer::of::<Row>().map_err(ApiError::internal)?))),
     };
-    let file = File { rows, sheet, _places: places };
+    let file = File { rows, sheet, _permits: permits };
     let body = stream::try_unfold(file, |mut file| async {
         let chunk = file.chunk().await.inspect_err(|error| tracing::warn!(%error, "an export breaks off"))?;
         Ok::<_, WriteError>(chunk.map(|chunk| (chunk, file)))
@@ -128,7 +128,7 @@ enum WriteError {
 struct File<Row> {
     rows: Peekable<BoxStream<'static, Result<Row, PageError>>>,
     sheet: Sheet,
-    _places: [Place; 2],
+    _permits: [Permit; 2],
 }
 
 /// What it is written in, and how far it is.

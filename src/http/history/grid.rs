@@ -33,7 +33,7 @@ pub(in crate::http) async fn flights(
 ) -> Result<Json<HistoryGrids>, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = FlightGridQuery::from_query(pairs.iter())?;
-    let _turn = app.bounds.heavy(&caller.key).await?;
+    let _permits = app.bounds.heavy(&caller.key).await?;
     let Some((mut conn, tenant)) = reader(&app, desk).await? else { return Ok(Json(NOTHING)) };
     Ok(Json(grid::flights(&mut conn, tenant, &asked, desk.now).await?))
 }
@@ -55,7 +55,7 @@ pub(in crate::http) async fn hotels(
 ) -> Result<Json<HistoryGrids>, ApiError> {
     let desk = desk(&app, &caller)?;
     let asked = HotelGridQuery::from_query(pairs.iter())?;
-    let _turn = app.bounds.heavy(&caller.key).await?;
+    let _permits = app.bounds.heavy(&caller.key).await?;
     let Some((mut conn, tenant)) = reader(&app, desk).await? else { return Ok(Json(NOTHING)) };
     Ok(Json(grid::hotels(&mut conn, tenant, &asked, desk.now).await?))
 }

@@ -48,7 +48,7 @@ pub(in crate::http) async fn flights(
         let rows = tenant(desk).await?.map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
         return file(&app, &caller, form, "flights-series", &fare_products(), rows).await;
     }
-    let _turn = app.bounds.heavy(&caller.key).await?;
+    let _permits = app.bounds.heavy(&caller.key).await?;
     let series = match reader(&app, desk).await? {
         Some((conn, tenant)) => buckets::flights(conn, tenant, &asked, over).await?,
         None => buckets::no_flights(over),
@@ -88,7 +88,7 @@ pub(in crate::http) async fn hotels(
         let rows = tenant(desk).await?.map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
         return file(&app, &caller, form, "hotels-series", &rate_products(), rows).await;
     }
-    let _turn = app.bounds.heavy(&caller.key).await?;
+    let _permits = app.bounds.heavy(&caller.key).await?;
     let series = match reader(&app, desk).await? {
         Some((conn, tenant)) => buckets::hotels(conn, tenant, &asked, over).await?,
         None => buckets::no_hotels(over),

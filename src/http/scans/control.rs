@@ -26,7 +26,7 @@ use crate::scans::control;
         ("id" = ScanId, Path, description = "The scan"),
         IdempotencyHeader
     ),
-    responses((status = 202, description = "What will be asked again", body = RetryAccepted), OrderErrors)
+    responses((status = 202, description = "What will be asked again; `Location` names the scan", body = RetryAccepted), OrderErrors)
 )]
 pub(in crate::http) async fn retry(
     State(app): State<AppState>,

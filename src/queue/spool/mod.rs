@@ -73,12 +73,15 @@ pub enum SpoolError {
     Database(#[from] sqlx::Error),
 }
 
-/// Makes the folder, for this user alone, and tries whether files can be made in it.
+/// Makes the folder, for this user alone, and tries whether files can be made in it. What lies above it is the data folder, which the user of an
+/// embedded server has to pass through where root runs us.
 ///
 /// # Errors
 /// They cannot.
 pub fn make_folder(folder: &Path) -> Result<(), SpoolError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let above = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
+    let made = folder.parent().map_or(Ok(()), |parent| DirBuilder::new().recursive(true).mode(above).create(parent));
+    let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(folder));
     let tried = made.and_then(|()| Log::make(folder, Uuid::now_v7())?.remove());
     tried.map_err(|error| SpoolError::Folder { folder: folder.to_owned(), error })
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use bytes::Bytes;
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 use super::frame::MAGIC;
 use super::*;
 use crate::contract::{Api, Endpoint, Request, SearchStatus};
-use crate::ids::{ItemId, ScanId, TenantId};
+use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
 use crate::queue::finished::Finished;
 use crate::queue::store::Claimed;
 use crate::queue::{Claim, WorkerId};
@@ -211,7 +212,7 @@ fn a_finished_call_comes_back_as_it_was() {
         http_status: Some(200),
         search_headers: vec![("x-search-status".to_owned(), "ok".to_owned())],
         plan_headers: Vec::new(),
-        plan: PlanQuota::default(),
+        plan: PlanQuota { limit: Some(5_000), remaining: Some(7), reset_seconds: Some(600), window: None },
         billed_requests: 2,
         latency: std::time::Duration::from_millis(1_600),
     };
@@ -225,6 +226,7 @@ fn a_finished_call_comes_back_as_it_was() {
     ] {
         let outcome = outcome(finding);
         let before = Finished::of(&claimed, &search, &outcome, now).keeping(&outcome, &CallerKey::new("key"));
+        let before = before.of_attempt(AttemptId::new());
         let after = entry::read(&entry::write(&before, &claimed).unwrap()).unwrap();
         assert_eq!(after.call, before.call);
         assert!(before.kept.is_some());
@@ -233,6 +235,8 @@ fn a_finished_call_comes_back_as_it_was() {
             (before.lane, &before.answer, &before.kept, &before.best)
         );
         assert_eq!(after.observation, before.observation);
+        assert_eq!((after.plan, after.call.attempt_id.is_some()), (outcome.plan, true));
+        assert_eq!(after.aged(now + SignedDuration::from_secs(60)).plan.reset_seconds, Some(540));
     }
 }
 

@@ -1,7 +1,5 @@
 //! Deleting a scan that has ended.
 
-use std::time::Duration;
-
 use sqlx::PgPool;
 
 use super::store;
@@ -12,9 +10,6 @@ use crate::ids::{GrantId, ScanId, TenantId};
 use crate::scans::store::{self as scans_store, LockedScan};
 use crate::scans::{Desk, ScanError};
 use crate::tenants;
-
-/// The longest wait for a lock, where nobody waits for the deletion.
-const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// Deletes a scan with its items, attempts, answers, its sealed key's row, and the answers kept for repeated POSTs on it. What it saw
 /// stays in the history unless `with_history`: then its observations go too, and latest prices that came from them fall back to the
@@ -43,7 +38,7 @@ pub async fn delete(desk: Desk<'_>, id: ScanId, with_history: bool) -> Result<()
 /// `NotFound`, `InvalidState` when it runs again; `Database`.
 pub async fn ended(pool: &PgPool, tenant: TenantId, id: ScanId) -> Result<(), ScanError> {
     let mut tx = db::begin(pool).await?;
-    db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+    db::wait_briefly(&mut tx).await?;
     let items = store::lock_items(&mut tx, tenant, id).await?;
     let scan = scans_store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
     refuse_live(&scan)?;

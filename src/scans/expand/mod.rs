@@ -34,10 +34,21 @@ pub async fn expand_due(pool: &PgPool, of: Option<&[TenantId]>, now: Timestamp) 
     let due = store::due(pool, of, PASS).await?;
     for scan in &due {
         let plan = match planned(order(scan), scan.created_at).await {
+            Ok(plan) => Some(plan).filter(|plan| plan.items.len() == scan.total),
+            Err(ScanError::Faults(_)) => None,
             Err(ScanError::Database(error)) => return Err(error),
-            planned => planned.ok().filter(|plan| plan.items.len() == scan.total),
+            // Only a plan that cannot be made ends a scan.
+            Err(error) => {
+                tracing::debug!(scan = %scan.id, %error, "a scan was not expanded; the next pass goes on with it");
+                continue;
+            }
         };
-        expand(pool, scan, plan.as_ref(), now).await?;
+        match expand(pool, scan, plan.as_ref(), now).await {
+            Ok(()) => {}
+            Err(error) if db::is_cut(&error) => return Err(error),
+            // One caller's lane that somebody holds is in nobody else's way.
+            Err(error) => tracing::warn!(scan = %scan.id, %error, "a scan was not expanded; the next sweep goes on with it"),
+        }
     }
     Ok(due.len())
 }
@@ -55,6 +66,7 @@ fn order(scan: &Due) -> Map<String, Value> {
 
 async fn expand(pool: &PgPool, scan: &Due, plan: Option<&Plan>, now: Timestamp) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
+    db::wait_briefly(&mut tx).await?;
     let start = scans_store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
     scans_store::lock_open_items(&mut tx, scan.tenant, scan.id).await?;
     let Some(ready) = store::lock_ready(&mut tx, scan).await? else { return Ok(()) };

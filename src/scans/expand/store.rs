@@ -50,7 +50,7 @@ pub(super) struct Due {
     pub(super) created_at: Timestamp,
 }
 
-/// Unexpanded scans whose caller is accepted by now, and those of which all that is stored has ended.
+/// Unexpanded scans whose caller is accepted by now, and those of which no stored item waits for an answer.
 pub(super) async fn due(pool: &PgPool, of: Option<&[TenantId]>, limit: i64) -> sqlx::Result<Vec<Due>> {
     let tenants: Option<Vec<Uuid>> = of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
     let rows = sqlx::query!(
@@ -61,7 +61,9 @@ pub(super) async fn due(pool: &PgPool, of: Option<&[TenantId]>, limit: i64) -> s
            join tenants t on t.tenant_id = u.tenant_id
            where ($1::uuid[] is null or u.tenant_id = any ($1)) and s.finished_at is null
              and (t.accepted_at is not null
-                  or u.stored = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
+                  or not exists (select from scan_items i
+                                 where i.tenant_id = u.tenant_id and i.scan_id = u.scan_id
+                                   and i.state in ('pending', 'claimed', 'calling', 'delayed', 'held')))
            order by u.tenant_id, u.scan_id limit $2"#,
         tenants.as_deref(),
         limit,
@@ -98,7 +100,9 @@ pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Resu
            join tenants t on t.tenant_id = u.tenant_id
            where u.tenant_id = $1 and u.scan_id = $2 and s.finished_at is null
              and (t.accepted_at is not null
-                  or u.stored = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)
+                  or not exists (select from scan_items i
+                                 where i.tenant_id = u.tenant_id and i.scan_id = u.scan_id
+                                   and i.state in ('pending', 'claimed', 'calling', 'delayed', 'held')))
            for no key update of s, u"#,
         due.tenant.uuid(),
         due.id.uuid(),

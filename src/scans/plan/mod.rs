@@ -28,7 +28,7 @@ use axes::{Axes, Axis, Context, Sets};
 pub const MAX_ITEMS: usize = 10_000;
 
 /// The most bytes that the bodies of a scan's items take together, as JSON: so many items of the usual size take 3 MB of it.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 20 << 20;
 
 /// What an element of a list takes in memory beside its text, which is mostly shorter.
 const ELEMENT_BYTES: usize = 32;

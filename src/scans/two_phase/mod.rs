@@ -11,7 +11,6 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
 use rust_decimal::Decimal;
 use sqlx::PgPool;
@@ -24,8 +23,6 @@ use crate::db;
 /// The most scans that are looked up at once, and how many times a pass does so.
 const PASS: i64 = 100;
 const ROUNDS: usize = 10;
-/// The longest wait for a lock: nobody waits for this.
-const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// Where the dates of a two-phase scan are, and how it goes about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +140,7 @@ pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usiz
 
 async fn begin(pool: &PgPool, scan: &store::Due, now: jiff::Timestamp) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
-    db::wait_at_most(&mut tx, LOCK_WAIT).await?;
+    db::wait_briefly(&mut tx).await?;
     let start = super::store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
     let deferred = store::lock_deferred(&mut tx, scan).await?;
     match store::lock_ready(&mut tx, scan).await? {

@@ -154,6 +154,11 @@ impl Watch {
         if self.readers.knows_accepted(tenant) {
             return Ok(true);
         }
+        // Many clients of one caller who come at once ask once.
+        let _turn = self.readers.turn_to_ask(tenant).await;
+        if self.readers.knows_accepted(tenant) {
+            return Ok(true);
+        }
         let accepted = acceptance::is_accepted(&self.pool, tenant).await.map_err(Arc::new)?;
         if accepted {
             self.readers.remember_accepted(tenant);

@@ -35,6 +35,8 @@ pub(super) struct Readers {
     stop: CancellationToken,
     hears: AtomicBool,
     looks: Semaphore,
+    /// One for each group of callers, told by their ids.
+    turns_to_ask: [tokio::sync::Mutex<()>; 64],
     open: Mutex<Open>,
 }
 
@@ -61,7 +63,8 @@ struct Reader {
 impl Readers {
     pub(super) fn new(pool: PgPool, settings: WatchSettings, stop: CancellationToken) -> Self {
         let (hears, looks) = (AtomicBool::new(false), Semaphore::new(LOOKS_AT_ONCE));
-        Self { pool, settings, stop, hears, looks, open: Mutex::default() }
+        let turns_to_ask = std::array::from_fn(|_| tokio::sync::Mutex::default());
+        Self { pool, settings, stop, hears, looks, turns_to_ask, open: Mutex::default() }
     }
 
     /// Notifications come from now on; what was said before was missed.
@@ -180,6 +183,13 @@ impl Readers {
                 open.seats_of.remove(&key.1);
             }
         }
+    }
+
+    /// Held while it is asked whether a caller is accepted.
+    pub(super) async fn turn_to_ask(&self, tenant: TenantId) -> tokio::sync::MutexGuard<'_, ()> {
+        let turns = self.turns_to_ask.len() as u128;
+        let turn = usize::try_from(tenant.uuid().as_u128() % turns).unwrap_or_default();
+        self.turns_to_ask[turn].lock().await
     }
 
     pub(super) fn knows_accepted(&self, tenant: TenantId) -> bool {

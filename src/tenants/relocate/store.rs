@@ -46,6 +46,11 @@ pub(super) async fn exists(pool: &PgPool, tenant: TenantId) -> sqlx::Result<bool
         .await
 }
 
+/// The marketplace that a database belongs to, once a worker has started on it.
+pub(super) async fn marketplace(pool: &PgPool) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select marketplace from installation").fetch_one(pool).await
+}
+
 /// The master keys that this caller's fingerprints and sealed keys need.
 pub(super) async fn master_keys(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<String>> {
     let ids = sqlx::query_scalar!(
@@ -72,7 +77,7 @@ pub(super) async fn pause(pool: &PgPool, tenant: TenantId) -> sqlx::Result<()> {
 pub(super) async fn in_flight(conn: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<i64> {
     let counted = sqlx::query_scalar!(
         r#"select (select count(*) from scan_items where tenant_id = $1 and state in ('claimed', 'calling'))
-                + (select count(*) from attempts a join scans s using (tenant_id, scan_id)
+                + (select count(*) from attempts a join scans s on s.tenant_id = $1 and s.scan_id = a.scan_id
                    where a.tenant_id = $1 and s.finished_at is null and a.ended_at is null)
                 + (select count(*) from webhook_endpoints where tenant_id = $1 and taken_until > clock_timestamp()) as "count!""#,
         tenant.uuid()
