@@ -90,7 +90,7 @@ pub(in crate::monitors) struct LiveRun {
 impl LiveRun {
     /// What stands in the way of another, and how it goes on.
     pub(in crate::monitors) fn in_the_way(&self) -> String {
-        let Self { scan, status, reason } = self;
+        let Self { scan, status, reason, is_abandoned: _ } = self;
         match reason {
             Some(reason) => format!("the run before has not ended: its scan {scan} is {status} ({reason})"),
             None => format!("the run before has not ended: its scan {scan} is {status}"),
