@@ -1,4 +1,4 @@
--- Whether a marketplace has accepted a caller's key (docs/decisions/0501). Until then the caller has one scan, of which only the first
+-- Whether a marketplace has accepted a caller's key (docs/decisions/0029). Until then the caller has one scan, of which only the first
 -- item is stored.
 
 alter table tenants

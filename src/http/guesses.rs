@@ -1,4 +1,4 @@
-//! Keys that nobody knows: how many of them this process passes on to the marketplace (docs/decisions/0501).
+//! Keys that nobody knows: how many of them this process passes on to the marketplace (docs/decisions/0029).
 //!
 //! Verify and the searches send whatever key came. So that nobody can try keys from our address, each key that is seen for the first time
 //! takes a token of one bucket for the whole process, and gets it back unless the marketplace refuses the key. While the bucket is empty

@@ -2,7 +2,7 @@
 //! client may read nothing, and an end that waits for the requests in flight.
 //!
 //! HTTP/2 is not spoken: what ends TLS in front of a service speaks HTTP/1 to it, and a second protocol on a port that strangers reach needs
-//! every bound a second time (docs/decisions/0601).
+//! every bound a second time (docs/decisions/0030).
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -28,7 +28,7 @@ pub async fn preview(desk: Desk<'_>, guard: Guard, body: &Map<String, Value>) ->
     tx.rollback().await?;
     Ok(MonitorPreview {
         next_slots: schedule.slots(desk.now).take(SLOTS).collect(),
-        warnings: warn::warnings(request.schedule.cron.as_str(), request.schedule.timezone.as_str(), desk.now),
+        schedule_warnings: warn::warnings(request.schedule.cron.as_str(), request.schedule.timezone.as_str(), desk.now),
         forecast,
     })
 }

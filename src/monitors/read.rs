@@ -145,11 +145,8 @@ fn shown(
     Monitor {
         id,
         name: row.name,
-        schedule: MonitorSchedule {
-            warnings: warn::warnings(&row.cron, &row.timezone, now),
-            cron: row.cron,
-            timezone: row.timezone,
-        },
+        schedule_warnings: warn::warnings(&row.cron, &row.timezone, now),
+        schedule: MonitorSchedule { cron: row.cron, timezone: row.timezone },
         scan: row.scan.0.into(),
         // They were read when they were stored.
         alerts: serde_json::from_value(row.rules).unwrap_or_default(),

@@ -4,7 +4,7 @@
 //! a task of its own. What finds the line full or the database away is dropped: the plan's headers say the same a little later. The
 //! caller's key is turned into fingerprints at once and goes no further. A caller without a lane is charged nothing.
 //!
-//! That the marketplace accepted the key is recorded in the same way (docs/decisions/0501).
+//! That the marketplace accepted the key is recorded in the same way (docs/decisions/0029).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

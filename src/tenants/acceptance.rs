@@ -1,4 +1,4 @@
-//! Whether a marketplace has accepted a caller's key: the rule **not accepted yet** (docs/decisions/0501).
+//! Whether a marketplace has accepted a caller's key: the rule **not accepted yet** (docs/decisions/0029).
 //!
 //! Anybody can make up a key. So until a marketplace has accepted the key once, its caller has one scan, of which only the first item is
 //! stored and asked, and nothing else: no monitor, no webhook, no bounds of a lane. Acceptance stands on the tenant's row, is never taken

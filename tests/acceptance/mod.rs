@@ -1,4 +1,4 @@
-//! Callers whose key no marketplace has accepted yet (docs/decisions/0501): what they may do, what they cost, and that nobody else pays.
+//! Callers whose key no marketplace has accepted yet (docs/decisions/0029): what they may do, what they cost, and that nobody else pays.
 
 mod crowd;
 mod guesses;

@@ -14,7 +14,7 @@ async fn a_preview_tells_slots_and_costs_and_stores_nothing() {
     let seen = preview(&monitor()).await;
     assert_eq!(seen.status, 200, "{}", seen.text());
     let seen = seen.json();
-    assert_eq!((seen["next_slots"].as_array().unwrap().len(), &seen["warnings"]), (5, &json!([])));
+    assert_eq!((seen["next_slots"].as_array().unwrap().len(), &seen["schedule_warnings"]), (5, &json!([])));
     assert_eq!(seen["forecast"]["requests_per_run"], json!({"least": 1, "most": 2}));
     assert!(seen["forecast"]["slots"].as_u64().unwrap() >= 28 && !seen["forecast"]["plans"].as_array().unwrap().is_empty());
     let bad = with(&json!({"schedule": {"cron": "99 6 * * *", "timezone": "Europe/London"}, "alerts": [{"type": "new_high"}]}));
@@ -42,7 +42,7 @@ async fn a_cron_text_that_means_something_else_is_warned_of() {
         let preview = office.ask("POST", "/v1/monitors/preview", Some(&body)).await.json();
         let id = office.watch(&body).await;
         let read = office.monitor(&id).await;
-        for warnings in [&preview["warnings"], &read["schedule"]["warnings"]] {
+        for warnings in [&preview["schedule_warnings"], &read["schedule_warnings"]] {
             assert_eq!(warnings.as_array().unwrap().len(), 1, "{cron}: {warnings}");
             assert!(warnings[0].as_str().unwrap().contains(word), "{cron}: {warnings}");
         }

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 #[schema(examples(json!({
     "id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
     "name": "January fares",
-    "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London", "warnings": []},
+    "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"}, "schedule_warnings": [],
     "scan": {
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
         "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
@@ -47,6 +47,10 @@ pub struct Monitor {
     pub name: String,
     /// When it runs.
     pub schedule: MonitorSchedule,
+    /// What its cron fields mean that they do not seem to say.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub schedule_warnings: Vec<String>,
     /// The order of each run, as given.
     #[schema(value_type = MonitorScan)]
     pub scan: AsWritten,
@@ -90,10 +94,6 @@ pub struct MonitorSchedule {
     pub cron: String,
     /// The IANA time zone in whose wall-clock time they are.
     pub timezone: String,
-    /// What the cron fields mean that they do not seem to say.
-    #[serde(default)]
-    #[schema(required = true)]
-    pub warnings: Vec<String>,
 }
 
 /// What a monitor would be.
@@ -102,7 +102,7 @@ pub struct MonitorPreview {
     /// When its first slots would come.
     pub next_slots: Vec<Timestamp>,
     /// What its cron fields mean that they do not seem to say.
-    pub warnings: Vec<String>,
+    pub schedule_warnings: Vec<String>,
     /// What a month of it would take and cost.
     pub forecast: MonitorForecast,
 }

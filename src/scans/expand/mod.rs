@@ -1,4 +1,4 @@
-//! The rest of a scan whose caller was not accepted yet when it was ordered (docs/decisions/0501).
+//! The rest of a scan whose caller was not accepted yet when it was ordered (docs/decisions/0029).
 //!
 //! Such a scan has its whole `total` from the start, but only its first item is stored. The first answer that shows an acceptance makes
 //! the rest: planned again from the scan's own row, as of the day of the order, in one transaction under the scan's lock, so once. An
