@@ -38,7 +38,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; its front page lists the keys and the magic values");
     let stop = CancellationToken::new();
-    tokio::spawn(end_signal(stop.clone(), Signal::default()));
+    end_signal(stop.clone(), Signal::default());
     let options = SandboxOptions { seed: args.seed, latency_factor: args.latency, today: args.today };
     Ok(sandbox::serve(listener, options, stop.cancelled_owned()).await?)
 }

@@ -82,9 +82,9 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         worker: (!args.no_worker).then_some(args.worker),
         clock: Clock::default(),
     };
-    let service = Service::start(settings, stop.clone()).await?;
-    tokio::spawn(end_signal(stop, Signal::default()));
-    Ok(service.run().await?)
+    // Before it says that it listens: a signal that comes then must find its receiver.
+    end_signal(stop.clone(), Signal::default());
+    Ok(Service::start(settings, stop).await?.run().await?)
 }
 
 /// Starts the sandbox on a free port of this machine; it ends with `stop`.
@@ -126,16 +126,18 @@ impl Signal {
     }
 }
 
-/// Cancels `stop` at the first SIGTERM or SIGINT and notes which, ends the process at the second.
+/// From now on cancels `stop` at the first SIGTERM or SIGINT and notes which, and ends the process at the second.
 #[expect(clippy::disallowed_methods, reason = "the second signal asks for just this; a server left running is adopted")]
-pub async fn end_signal(stop: CancellationToken, noted: Signal) {
+pub fn end_signal(stop: CancellationToken, noted: Signal) {
     let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         tracing::error!("signals cannot be received: end the process by SIGKILL, which loses nothing that is on record");
         return;
     };
-    let mut next = async || tokio::select! { _ = term.recv() => 143, _ = int.recv() => 130 };
-    let _: Result<(), u8> = noted.0.set(next().await);
-    tracing::info!("ending: no new call starts, calls in flight are recorded first; a second signal ends at once");
-    stop.cancel();
-    std::process::exit(next().await.into());
+    tokio::spawn(async move {
+        let mut next = async || tokio::select! { _ = term.recv() => 143, _ = int.recv() => 130 };
+        let _: Result<(), u8> = noted.0.set(next().await);
+        tracing::info!("ending: no new call starts, calls in flight are recorded first; a second signal ends at once");
+        stop.cancel();
+        std::process::exit(next().await.into());
+    });
 }

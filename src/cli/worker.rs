@@ -46,7 +46,6 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         clock: Clock::default(),
     };
     let stop = CancellationToken::new();
-    let service = Service::start(settings, stop.clone()).await?;
-    tokio::spawn(end_signal(stop, Signal::default()));
-    Ok(service.run().await?)
+    end_signal(stop.clone(), Signal::default());
+    Ok(Service::start(settings, stop).await?.run().await?)
 }

@@ -6,7 +6,7 @@ use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
 use farescan::queue::store::Claimed;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::yard::{Yard, ok, scan_of};
 
@@ -79,14 +79,19 @@ async fn measured(yard: &Yard, worker: WorkerId, connection: &mut PgConnection) 
     seen
 }
 
+/// A connection that has planned nothing yet: one of the pool may keep a plan of the empty tables.
+async fn fresh(yard: &Yard) -> PgConnection {
+    PgConnection::connect_with(&yard.pool.connect_options()).await.unwrap()
+}
+
 #[tokio::test]
 async fn begin_and_record_read_the_same_whatever_is_in_flight() {
     let yard = Yard::with_lane(60_000.0, 20_000).await;
     let worker = yard.worker().await;
-    let mut first = yard.pool.acquire().await.unwrap().detach();
+    let mut first = fresh(&yard).await;
     let alone = measured(&yard, worker, &mut first).await;
     fly(&yard, worker, IN_FLIGHT).await;
-    let mut second = yard.pool.acquire().await.unwrap().detach();
+    let mut second = fresh(&yard).await;
     let beside = measured(&yard, worker, &mut second).await;
     // As the sweep does. Until then the check of a foreign key, whose statement is the database's own, keeps on a connection that was there
     // before to the plan that it made on the empty tables.

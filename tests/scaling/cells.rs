@@ -207,7 +207,7 @@ async fn a_caller_that_the_target_could_not_serve_stays() {
         .await
         .unwrap();
     let said = refused(moving(cells.tenant, here, elsewhere.url(), &ring_text()));
-    assert!(said.contains("the target to another.example"), "{said}");
+    assert!(said.contains("the target to `another.example`"), "{said}");
     // The target works for it: as a restored backup would.
     let busy = "insert into tenants (tenant_id, created_at) values ($1, now())";
     sqlx::query(busy).bind(cells.tenant.uuid()).execute(cells.stages[1].pool()).await.unwrap();

@@ -65,7 +65,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let address = service.address().ok_or("the demo's service does not listen")?;
     let running = tokio::spawn(service.run());
     let signal = Signal::default();
-    tokio::spawn(end_signal(stop.clone(), signal.clone()));
+    end_signal(stop.clone(), signal.clone());
     let base = format!("http://{address}");
     let shown = tokio::select! {
         shown = show(&mut out, &base, &folder.path, exit) => shown,

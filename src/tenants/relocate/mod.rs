@@ -31,14 +31,6 @@ pub enum RelocateError {
     /// The target works for this tenant already.
     #[error("the target has the caller {0} already, and works for it")]
     AlreadyAtTarget(TenantId),
-    /// Answers of one marketplace would stand beside another's.
-    #[error("the source belongs to the marketplace {from}, the target to {to}")]
-    OtherMarketplace {
-        /// The source's.
-        from: String,
-        /// The target's.
-        to: String,
-    },
     /// The target could not open what is sealed.
     #[error("the target's master key lacks the entries {0}: add them, or run `farescan keys rewrap` at the source")]
     MissingMasterKeys(String),
@@ -74,11 +66,6 @@ pub async fn relocate(
         }
         store::release(&mut *target.acquire().await?, tenant).await?;
         return Ok(Relocated::default());
-    }
-    if let (Some(from), Some(to)) = (store::marketplace(source).await?, store::marketplace(target).await?)
-        && from != to
-    {
-        return Err(RelocateError::OtherMarketplace { from, to });
     }
     check_ring(source, target_ring, tenant).await?;
     if store::exists(target, tenant).await? {

@@ -46,11 +46,6 @@ pub(super) async fn exists(pool: &PgPool, tenant: TenantId) -> sqlx::Result<bool
         .await
 }
 
-/// The marketplace that a database belongs to, once a worker has started on it.
-pub(super) async fn marketplace(pool: &PgPool) -> sqlx::Result<Option<String>> {
-    sqlx::query_scalar!("select marketplace from installation").fetch_one(pool).await
-}
-
 /// The master keys that this caller's fingerprints and sealed keys need.
 pub(super) async fn master_keys(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<String>> {
     let ids = sqlx::query_scalar!(
