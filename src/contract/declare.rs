@@ -160,7 +160,9 @@ macro_rules! request {
             }
 
             fn parts(components: &mut $crate::contract::field::Components) {
-                Self::FIELDS.iter().for_each(|field| (field.components)(components));
+                for field in Self::FIELDS {
+                    (field.components)(components);
+                }
             }
         }
 

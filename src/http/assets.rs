@@ -81,7 +81,7 @@ impl Asset {
                 name.trim().eq_ignore_ascii_case(encoding) && !is_refused(weight)
             })
         };
-        ENCODINGS.iter().position(|encoding| takes(&encoding))
+        ENCODINGS.iter().position(takes)
     }
 
     async fn packed(&self, encoding: usize) -> Bytes {

@@ -37,7 +37,8 @@ const WATCH_RETRY: Duration = Duration::from_secs(5);
 /// One error answer.
 #[derive(Debug)]
 pub struct ApiError {
-    body: ErrorBody,
+    /// Boxed: most answers are none.
+    body: Box<ErrorBody>,
     /// Another status than its type's: a hotel search keeps the marketplace's own 5xx, and there is no type for 406 alone.
     status: Option<StatusCode>,
     retry_after: Option<Duration>,
@@ -47,7 +48,7 @@ impl ApiError {
     /// An error of this type, with its type's status.
     #[must_use]
     pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
-        Self { body: ErrorBody::new(error_type, message), status: None, retry_after: None }
+        Self { body: Box::new(ErrorBody::new(error_type, message)), status: None, retry_after: None }
     }
 
     /// 400: `message` names each field, what it holds and what is allowed.
@@ -180,7 +181,7 @@ impl ApiError {
     pub fn search_incomplete(reason: &str) -> Self {
         let message =
             format!("the search did not complete ({reason}), so whether there is anything to find is unknown; a retry is safe");
-        Self { body: ErrorBody::search_incomplete(reason, message), status: None, retry_after: None }
+        Self { body: Box::new(ErrorBody::search_incomplete(reason, message)), status: None, retry_after: None }
     }
 
     /// The same error under another status.
@@ -224,7 +225,7 @@ impl IntoResponse for ApiError {
 
 impl From<Faults> for ApiError {
     fn from(faults: Faults) -> Self {
-        Self { body: ErrorBody::of_fields(ErrorType::InvalidRequest, &faults), status: None, retry_after: None }
+        Self { body: Box::new(ErrorBody::of_fields(ErrorType::InvalidRequest, &faults)), status: None, retry_after: None }
     }
 }
 

@@ -235,7 +235,9 @@ mod tests {
             }
         }
         let at_once: Vec<_> = (0..1_000).map(|_| guesses.admit(&key(5_000), now).unwrap()).collect();
-        at_once.into_iter().for_each(|pass| pass.learn(Verdict::Refused));
+        for pass in at_once {
+            pass.learn(Verdict::Refused);
+        }
         guesses.admit(&key(5_000), now).unwrap().learn(Verdict::Refused);
         drop(guesses.admit(&key(6_000), now).unwrap());
         assert!(guesses.state().asked.is_empty());

@@ -218,7 +218,7 @@ async fn delete_ended(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
                 Ok(()) => deleted += 1,
                 Err(ScanError::Database(error)) if db::is_cut(&error) => return Err(error),
                 Err(ScanError::Database(error)) => {
-                    tracing::warn!(%error, "a scan that is too old was not deleted; the next pass goes on")
+                    tracing::warn!(%error, "a scan that is too old was not deleted; the next pass goes on");
                 }
                 // Its caller was first, or has it run again.
                 Err(_) => {}

@@ -132,8 +132,8 @@ mod tests {
         "2030-01-02T12:00:00Z".parse().unwrap()
     }
 
-    fn hours_ago(hours: i64) -> Option<Timestamp> {
-        Some(now() - SignedDuration::from_hours(hours))
+    fn hours_ago(hours: i64) -> Timestamp {
+        now() - SignedDuration::from_hours(hours)
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let first = Probation::default();
         assert_eq!(first.check(100, now()), Ok(()));
         assert_eq!(first.check(LARGEST_ORDER_BYTES + 1, now()), Err(NotAccepted::TooLarge(LARGEST_ORDER_BYTES + 1)));
-        let ordered = |hours| Probation { ordered_at: hours_ago(hours), scans: 1, ..first.clone() };
+        let ordered = |hours| Probation { ordered_at: Some(hours_ago(hours)), scans: 1, ..first.clone() };
         for (probation, wait) in [
             (Probation { is_live: true, ..ordered(30) }, 60),
             (ordered(1), 23 * 3600),

@@ -15,7 +15,7 @@ use crate::worker::stage::{KEY, Stage, fares};
 
 const WAITING: u32 = 25;
 const READS: usize = 200;
-const ITEMS: i64 = 300;
+const ITEMS: i32 = 300;
 /// Scans of five items that another caller orders.
 const SMALL: usize = 3;
 
@@ -58,7 +58,7 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
 
     let begun = Instant::now();
     let (mut statuses, mut times) = (Vec::new(), Vec::new());
-    let ordered = other.post("/v1/scans", &fares(ITEMS)).await;
+    let ordered = other.post("/v1/scans", &fares(ITEMS.into())).await;
     for _ in 0..READS {
         let answer = other.get("/v1/quota").await;
         statuses.push(answer.status);
@@ -75,7 +75,7 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
     println!(
         "beside {WAITING} waiting requests ({refused} refused): {ITEMS} calls in {took:.2?}, {:.0} a second; {failed} of {READS} quota \
          reads failed, p99 {:.1?}",
-        ITEMS as f64 / took.as_secs_f64(),
+        f64::from(ITEMS) / took.as_secs_f64(),
         p99(times)
     );
     assert_eq!(failed, 0, "another caller reads");

@@ -13,8 +13,6 @@ use sse_stream::{Sse, SseStream};
 use crate::support::PATIENCE;
 use crate::support::app::{KEY, TestApp, TestAppBuilder};
 
-/// How long a test waits for an event.
-
 /// A service that looks again soon, so that tests need not wait for it.
 pub fn quick() -> TestAppBuilder {
     TestApp::builder().watch(WatchSettings { gap: Duration::from_millis(20), ..WatchSettings::default() })

@@ -1,6 +1,6 @@
 //! Compressed answers, and those that are the same for everybody.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::app::{Answer, KEY, TestApp};
 use crate::support::reply::Reply;
@@ -55,7 +55,7 @@ async fn answers_above_a_kilobyte_are_compressed_on_demand() {
     for (rows, is_compressed) in [(10, true), (0, false)] {
         app.upstream
             .on(Endpoint::FlightsOneway)
-            .answer(move |call| Reply::json(Value::from_iter((0..rows).map(|row| fare(100 + row, &call.body)))));
+            .answer(move |call| Reply::json((0..rows).map(|row| fare(100 + row, &call.body)).collect()));
         let post = async |encoding: &str| {
             let request = client().post(format!("{}/v1/flights/oneway", app.url())).header("x-api-key", KEY);
             let request = request.header("accept-encoding", encoding);

@@ -162,7 +162,7 @@ async fn a_moved_caller_goes_on_in_the_other_cell() {
     }
     assert_eq!(holding(cells.stages[0].pool(), cells.tenant).await, BTreeSet::new());
     let books = Books::between(cells.ledger(), cells.stages[1].pool()).await.complete();
-    println!("{}moved after {asked_at_move} of 41 calls; {books}", printed);
+    println!("{printed}moved after {asked_at_move} of 41 calls; {books}");
 }
 
 /// Whenever the command dies, one cell at most works for the caller, and the same command finishes the move.

@@ -17,8 +17,6 @@ use tokio::task::JoinHandle;
 use super::reply::{End, Reply};
 use crate::support::PATIENCE;
 
-/// How long a test waits for what must come.
-
 /// One call as it came in.
 #[derive(Debug, Clone)]
 pub struct Call {

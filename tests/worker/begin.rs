@@ -59,7 +59,7 @@ async fn paused_and_resumed_beside_a_blocked_begin_it_calls_once() {
     warmer.stop().await;
 
     let neighbour = stage.submit(1, &json!({"label": "neighbour"})).await;
-    let mut lock = stage.pool().begin().await.unwrap();
+    let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
     sqlx::query("select from scans where scan_id = $1 for update").bind(neighbour.uuid()).execute(&mut *lock).await.unwrap();
     let worker = patient_worker(&stage);
     until_all(&stage, neighbour, 1, "state = 'claimed'").await;
@@ -187,7 +187,7 @@ async fn beside_a_locked_scan(stage: &Stage, gate: &Gate) -> i64 {
     let free = submit::submit(desk, &stage.pace, fares(3).as_object().unwrap(), None).await.unwrap().answer.id;
     let locked = stage.submit(3, &json!({})).await;
     stage.upstream.wait_for_in_flight(6).await;
-    let mut lock = stage.pool().begin().await.unwrap();
+    let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
     sqlx::query("select from scans where scan_id = $1 for update").bind(locked.uuid()).execute(&mut *lock).await.unwrap();
     gate.open();
     until_all(stage, free, 3, "state = 'done'").await;

@@ -8,8 +8,6 @@ use tokio::time::{Instant, sleep};
 use super::stage::{Stage, fares};
 use crate::support::PATIENCE;
 
-/// Longer than a session keeps what it has to say of its changes.
-
 /// Nine hundred items at once, which autovacuum leaves alone.
 async fn grow(stage: &Stage) {
     let alone = "alter table scan_items set (autovacuum_enabled = false)";

@@ -125,7 +125,7 @@ pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usiz
                 Ok(()) => begun += 1,
                 Err(error) if db::is_cut(&error) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(scan = %scan.scan, %error, "a second phase was not begun; the next pass goes on with it")
+                    tracing::warn!(scan = %scan.scan, %error, "a second phase was not begun; the next pass goes on with it");
                 }
             }
         }

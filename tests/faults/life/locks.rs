@@ -21,7 +21,7 @@ pub async fn hold(pool: PgPool, seed: u64, stop: CancellationToken) -> usize {
                 "select from scans s where finished_at is null and total < 10000 order by random() limit 1 for update skip locked"
             }
         };
-        let mut tx = pool.begin().await.unwrap();
+        let mut tx = farescan::db::begin(&pool).await.unwrap();
         if sqlx::query(lock).execute(&mut *tx).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(dice.random_range(100..1_500))).await;
             done += 1;
