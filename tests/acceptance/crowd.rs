@@ -145,11 +145,15 @@ async fn another_caller_beside_twelve_hostile_keys_is_served() {
     assert_eq!(send(&house.app, GOOD, "GET", "/v1/verify", None).await.status, 200);
     let mut own = monitor();
     own["webhook_url"] = json!("http://receiver.example/own");
-    let made = send(&house.app, GOOD, "POST", "/v1/monitors", Some(&own)).await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    let id = made.json()["id"].as_str().unwrap().to_owned();
+    // A monitor is tested once a minute at most: one for each time.
+    let mut monitors = Vec::new();
+    for _ in 0..6 {
+        let made = send(&house.app, GOOD, "POST", "/v1/monitors", Some(&own)).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        monitors.push(made.json()["id"].as_str().unwrap().to_owned());
+    }
 
-    let alone = felt(&house, &receiver, &id).await;
+    let alone = felt(&house, &receiver, &monitors[0]).await;
     let stop = CancellationToken::new();
     let hostile = join_all((0..12).map(|number| {
         let (house, stop) = (&house, &stop);
@@ -157,8 +161,8 @@ async fn another_caller_beside_twelve_hostile_keys_is_served() {
     }));
     let served = async {
         let mut all = Vec::new();
-        for _ in 0..5 {
-            all.push(felt(&house, &receiver, &id).await);
+        for monitor in &monitors[1..] {
+            all.push(felt(&house, &receiver, monitor).await);
         }
         stop.cancel();
         all

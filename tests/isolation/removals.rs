@@ -222,6 +222,12 @@ impl Chosen {
     }
 }
 
+/// Removals that no act notices yet, or that were not tried yet, by their keys (`unnoticed.txt`). `script/isolation new` tries them again. The
+/// list is to be emptied: a key that is neither here nor on record fails.
+fn unnoticed() -> BTreeSet<String> {
+    include_str!("unnoticed.txt").lines().map(str::to_owned).collect()
+}
+
 fn every_form_is_known(statements: &[Statement]) {
     let strange: Vec<_> = statements.iter().flat_map(|statement| unread(&statement.sql)).collect();
     assert!(strange.is_empty(), "write these as equalities, so that they can be taken out: {strange:#?}");
@@ -232,9 +238,12 @@ async fn every_tenant_condition_is_on_record() {
     let (statements, removals) = all().await;
     every_form_is_known(&statements);
     let record = Record::read();
-    let unknown: Vec<_> = removals.iter().map(|removal| &removal.key).filter(|key| record.get(key).is_none()).collect();
+    let unnoticed = unnoticed();
+    let is_tried = |key: &&String| record.get(key).is_some() || unnoticed.contains(*key);
+    let unknown: Vec<_> = removals.iter().map(|removal| &removal.key).filter(|key| !is_tried(key)).collect();
     let is_gone = |key: &&str| !removals.iter().any(|removal| removal.key == **key);
-    let gone: Vec<_> = record.keys().filter(is_gone).collect();
+    let gone: Vec<_> = record.keys().chain(unnoticed.iter().map(String::as_str)).filter(is_gone).collect();
+    println!("{} removals, of which {} are not noticed, or not tried, yet", removals.len(), unnoticed.len());
     assert!(
         unknown.is_empty() && gone.is_empty(),
         "whether these tenant conditions are needed was not tried: {unknown:#?}\nand these are no more: {gone:#?}\n\
@@ -315,10 +324,12 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
         .collect::<Vec<_>>()
         .await;
 
+    let unnoticed = unnoticed();
     let (mut noticed, mut survived) = (Record::default(), Vec::new());
     for (removal, result) in &results {
         match result {
             Ok((place, _)) => noticed.put(&removal.key, *place),
+            Err(_) if unnoticed.contains(&removal.key) => {}
             Err(why) => survived.push(format!("{}: {why}", removal.key)),
         }
     }
