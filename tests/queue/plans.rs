@@ -1,6 +1,7 @@
 //! What a move reads does not grow with what is in flight, on a database that was never analysed as on one that was. Counted in pages.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::yard::{Yard, ok, scan_of};
+use crate::support::PATIENCE;
 
 /// Calls of one move.
 const BATCH: usize = 100;
@@ -79,6 +81,22 @@ async fn measured(yard: &Yard, worker: WorkerId, connection: &mut PgConnection) 
     seen
 }
 
+/// Tables are counted once their sessions have reported what they changed, a second later or so.
+async fn until_analysed(yard: &Yard) {
+    let counted = "select count(*) from pg_class where relname = 'scan_items' and reltuples >= $1";
+    let known = async {
+        loop {
+            yard.run("select analyse_grown()").await;
+            let tables: i64 = sqlx::query_scalar(counted).bind(IN_FLIGHT).fetch_one(&yard.pool).await.unwrap();
+            if tables == 1 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, known).await.expect("the tables are counted");
+}
+
 /// A connection that has planned nothing yet: one of the pool may keep a plan of the empty tables.
 async fn fresh(yard: &Yard) -> PgConnection {
     PgConnection::connect_with(&yard.pool.connect_options()).await.unwrap()
@@ -95,7 +113,7 @@ async fn begin_and_record_read_the_same_whatever_is_in_flight() {
     let beside = measured(&yard, worker, &mut second).await;
     // As the sweep does. Until then the check of a foreign key, whose statement is the database's own, keeps on a connection that was there
     // before to the plan that it made on the empty tables.
-    yard.run("select analyse_grown()").await;
+    until_analysed(&yard).await;
     let analysed = measured(&yard, worker, &mut first).await;
     println!(
         "pages of a begin and a record of {BATCH}: alone {alone:?}, beside {IN_FLIGHT} in flight {beside:?}, analysed {analysed:?}"
