@@ -36,17 +36,23 @@ pub async fn run() -> Res<()> {
     let serve = stage.serve(&upstream.url())?;
     let api = serve.listening().await?.ok_or("no address")?;
     for (upstream, what) in [(&upstream, "6,144 bytes"), (&small, "an empty array")] {
-        println!("\nceiling: {ITEMS} items over HTTP, upstream at once and {what}, {IN_FLIGHT} in flight, stored durably");
+        println!(
+            "\nceiling: {ITEMS} items over HTTP, upstream at once and {what}, {IN_FLIGHT} in flight, stored durably"
+        );
         let worker = stage.worker(&upstream.url(), IN_FLIGHT)?;
         worker.listening().await?;
         let mut rates = Vec::new();
         for run in 1..=runs() {
-            let spent = throughput(&stage, api, &worker, upstream, &format!("{what}-{run}")).await?;
+            let spent =
+                throughput(&stage, api, &worker, upstream, &format!("{what}-{run}")).await?;
             let rate = per_second(&spent);
             rates.push(rate);
             println!("  run {run}: {rate:.0} items/s; {spent}");
         }
-        println!("  median {:.0} items/s (aim 25,000, the trial had 21,000 to 23,000)", middle(rates));
+        println!(
+            "  median {:.0} items/s (aim 25,000, the trial had 21,000 to 23,000)",
+            middle(rates)
+        );
         if what.starts_with('6') {
             idle(&stage, api, upstream).await?;
         }
@@ -63,15 +69,24 @@ fn per_second(spent: &Spent) -> f64 {
     f64::from(u32::try_from(ITEMS).unwrap_or(u32::MAX)) / spent.wall.as_secs_f64()
 }
 
-async fn throughput(stage: &Stage, api: SocketAddr, worker: &Program, upstream: &Upstream, name: &str) -> Res<Spent> {
+async fn throughput(
+    stage: &Stage,
+    api: SocketAddr,
+    worker: &Program,
+    upstream: &Upstream,
+    name: &str,
+) -> Res<Spent> {
     let name = name.replace([' ', ','], "-");
     let callers = callers(stage.pool(), api, &name, 1).await?;
     submit(api, &callers[0], &order(ITEMS)).await?;
     settle(stage.pool()).await?;
     let done = "select count(*) from scan_items where state = 'done'";
     let before = count(stage.pool(), done).await?;
-    let parts =
-        [("worker", Who::Process(worker.pid())), ("Postgres", stage.postgres()), ("upstream", Who::Process(upstream.pid()))];
+    let parts = [
+        ("worker", Who::Process(worker.pid())),
+        ("Postgres", stage.postgres()),
+        ("upstream", Who::Process(upstream.pid())),
+    ];
     let span = Span::begin(&parts)?;
     open(stage.pool()).await?;
     all_done(stage.pool()).await?;
@@ -84,8 +99,14 @@ async fn throughput(stage: &Stage, api: SocketAddr, worker: &Program, upstream: 
 
 /// One search at a time is ordered while nothing else is to do. Times are of the machine's clock, which all processes share.
 async fn idle(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
-    println!("\nceiling: from an order to its call at the upstream, idle queue, {SINGLES} orders of one item");
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    println!(
+        "\nceiling: from an order to its call at the upstream, idle queue, {SINGLES} orders of one item"
+    );
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+    };
     let caller = "bench-caller-idle-0";
     submit(api, caller, &order(1)).await?;
     all_done(stage.pool()).await?;
@@ -105,9 +126,21 @@ async fn idle(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
         return Err(format!("{} calls for {SINGLES} orders", came.len()).into());
     }
     let pairs = || came.iter().zip(&orders);
-    let from_sent = Times::of(pairs().map(|(came, (sent, _))| came.saturating_sub(*sent)).collect());
-    let from_promise = Times::of(pairs().map(|(came, (_, promised))| came.saturating_sub(*promised)).collect());
-    println!("  from the order sent: median {}, p99 {}", ms(from_sent.median()), ms(from_sent.p99()));
+    let from_sent = Times::of(
+        pairs()
+            .map(|(came, (sent, _))| came.saturating_sub(*sent))
+            .collect(),
+    );
+    let from_promise = Times::of(
+        pairs()
+            .map(|(came, (_, promised))| came.saturating_sub(*promised))
+            .collect(),
+    );
+    println!(
+        "  from the order sent: median {}, p99 {}",
+        ms(from_sent.median()),
+        ms(from_sent.p99())
+    );
     println!(
         "  from the 202 received: median {}, p99 {} (aim 2 and 6 ms, the trial had 2.6 and 12.5); load {before} to {}",
         ms(from_promise.median()),
@@ -133,16 +166,25 @@ async fn alone(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
     for (run, callers) in callers_of_runs.iter().enumerate() {
         submit(api, &callers[0], &order(ITEMS)).await?;
         settle(stage.pool()).await?;
-        let span = Span::begin(&[("Postgres", stage.postgres()), ("bench", Who::Process(std::process::id()))])?;
+        let span = Span::begin(&[
+            ("Postgres", stage.postgres()),
+            ("bench", Who::Process(std::process::id())),
+        ])?;
         open(stage.pool()).await?;
-        let loops: Vec<_> = (0..LOOPS).map(|_| tokio::spawn(moves(stage.pool().clone()))).collect();
+        let loops: Vec<_> = (0..LOOPS)
+            .map(|_| tokio::spawn(moves(stage.pool().clone())))
+            .collect();
         for one in loops {
             one.await??;
         }
         let spent = span.end()?;
         all_done(stage.pool()).await?;
         rates.push(per_second(&spent));
-        println!("  run {}: {:.0} items/s; {spent}", run + 1, per_second(&spent));
+        println!(
+            "  run {}: {:.0} items/s; {spent}",
+            run + 1,
+            per_second(&spent)
+        );
     }
     println!("  median {:.0} items/s", middle(rates));
     Ok(())
@@ -154,7 +196,9 @@ async fn moves(pool: PgPool) -> Res<()> {
         let claims = claim(&pool, worker, BATCH).await?;
         if claims.is_empty() {
             let left: bool =
-                sqlx::query_scalar("select exists (select from scans where finished_at is null)").fetch_one(&pool).await?;
+                sqlx::query_scalar("select exists (select from scans where finished_at is null)")
+                    .fetch_one(&pool)
+                    .await?;
             if !left {
                 return Ok(());
             }
@@ -181,16 +225,28 @@ pub async fn claim(pool: &PgPool, worker: WorkerId, slots: usize) -> Res<Vec<Cla
 
 /// Puts claims on record and their ends too.
 pub async fn finish(pool: &PgPool, claims: &[Claimed]) -> Res<()> {
-    let named: Vec<_> = claims.iter().map(|claimed| (claimed.claim, AttemptId::new())).collect();
+    let named: Vec<_> = claims
+        .iter()
+        .map(|claimed| (claimed.claim, AttemptId::new()))
+        .collect();
     let verdicts = store::begin(pool, &named, Timestamp::now()).await?;
     if verdicts.iter().any(|verdict| *verdict != Verdict::Begun) {
         return Err("a claim was not begun".into());
     }
-    let calls: Vec<_> = claims.iter().zip(&named).map(|(claimed, (_, attempt))| ended(claimed, *attempt)).collect();
+    let calls: Vec<_> = claims
+        .iter()
+        .zip(&named)
+        .map(|(claimed, (_, attempt))| ended(claimed, *attempt))
+        .collect();
     let mut tx = farescan::db::begin(pool).await?;
-    let fresh = store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
+    let fresh =
+        store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
     tx.commit().await?;
-    if fresh.len() == calls.len() { Ok(()) } else { Err("a call was recorded twice".into()) }
+    if fresh.len() == calls.len() {
+        Ok(())
+    } else {
+        Err("a call was recorded twice".into())
+    }
 }
 
 fn ended(claimed: &Claimed, attempt: AttemptId) -> FinishedCall {
@@ -227,7 +283,11 @@ async fn submits(stage: &Stage, api: SocketAddr) -> Res<()> {
     for number in 0..times {
         took.push(submit(api, &format!("bench-caller-submit-{number}"), &order(ITEMS)).await?);
     }
-    let stored = count(stage.pool(), "select count(*) from scan_items where state = 'pending'").await?;
+    let stored = count(
+        stage.pool(),
+        "select count(*) from scan_items where state = 'pending'",
+    )
+    .await?;
     if stored != i64::try_from(ITEMS * times)? {
         return Err(format!("{stored} items are pending").into());
     }

@@ -17,7 +17,9 @@ const LARGE_SCANS: i32 = 20;
 
 /// Both levels.
 pub async fn run() -> Res<()> {
-    println!("\nclaim: {SLOTS} items of {CALLERS} callers, one round trip and a durable commit each");
+    println!(
+        "\nclaim: {SLOTS} items of {CALLERS} callers, one round trip and a durable commit each"
+    );
     let stage = Stage::new().await?;
     let pool = stage.pool();
     make_callers(pool).await?;
@@ -35,7 +37,11 @@ pub async fn run() -> Res<()> {
     }
     let many = Times::of(many);
     let growth = many.median().as_secs_f64() / few.median().as_secs_f64();
-    println!("  10,000 pending: median {}, p99 {}", ms(few.median()), ms(few.p99()));
+    println!(
+        "  10,000 pending: median {}, p99 {}",
+        ms(few.median()),
+        ms(few.p99())
+    );
     println!(
         "  1,000,000 pending: median {}, p99 {} (the trial had 1.5 and 3.1; promise: p99 below 10 ms)",
         ms(many.median()),
@@ -50,10 +56,17 @@ pub async fn run() -> Res<()> {
 async fn level(stage: &Stage) -> Res<Vec<Duration>> {
     let pool = stage.pool();
     // As autovacuum does within the minute.
-    for table in ["vacuum analyze scan_items", "vacuum analyze lanes", "vacuum analyze scans"] {
+    for table in [
+        "vacuum analyze scan_items",
+        "vacuum analyze lanes",
+        "vacuum analyze scans",
+    ] {
         sqlx::query(table).execute(pool).await?;
     }
-    let pending: i64 = sqlx::query_scalar("select count(*) from scan_items where state = 'pending'").fetch_one(pool).await?;
+    let pending: i64 =
+        sqlx::query_scalar("select count(*) from scan_items where state = 'pending'")
+            .fetch_one(pool)
+            .await?;
     let worker = worker_row(pool).await?;
     let span = Span::begin(&[("Postgres", stage.postgres())])?;
     let mut times = Vec::new();
@@ -67,7 +80,12 @@ async fn level(stage: &Stage) -> Res<Vec<Duration>> {
         finish(pool, &claims).await?;
     }
     let seen = Times::of(times.clone());
-    println!("  {pending} pending: median {}, p99 {} of {CLAIMS}; {}", ms(seen.median()), ms(seen.p99()), span.end()?);
+    println!(
+        "  {pending} pending: median {}, p99 {} of {CLAIMS}; {}",
+        ms(seen.median()),
+        ms(seen.p99()),
+        span.end()?
+    );
     Ok(times)
 }
 
@@ -95,7 +113,9 @@ async fn fill_large(pool: &PgPool) -> Res<()> {
 
 async fn fill_some(pool: &PgPool, items: i32, scans: i32, callers: i32) -> Res<()> {
     let mut tx = farescan::db::begin(pool).await?;
-    sqlx::query("set local statement_timeout = 0").execute(&mut *tx).await?;
+    sqlx::query("set local statement_timeout = 0")
+        .execute(&mut *tx)
+        .await?;
     sqlx::query(
         "create temp table ordered on commit drop as
                  select t.tenant_id, gen_random_uuid() as scan_id, number as scan_number

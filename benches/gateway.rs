@@ -35,10 +35,20 @@ struct Way {
 /// All three.
 pub async fn run() -> Res<()> {
     let stage = Stage::new().await?;
-    let upstreams = [Upstream::start(DELAY_MS, BYTES)?, Upstream::start(0, BYTES)?, Upstream::start(SLOW_MS, BYTES)?];
-    let nginx = Nginx::start(stage.folder(), &upstreams.each_ref().map(|upstream| upstream.address)).await?;
+    let upstreams = [
+        Upstream::start(DELAY_MS, BYTES)?,
+        Upstream::start(0, BYTES)?,
+        Upstream::start(SLOW_MS, BYTES)?,
+    ];
+    let nginx = Nginx::start(
+        stage.folder(),
+        &upstreams.each_ref().map(|upstream| upstream.address),
+    )
+    .await?;
     if nginx.is_none() {
-        println!("\ngateway: NGINX IS NOT INSTALLED (apt-get install nginx-light), so the figures beside it are missing");
+        println!(
+            "\ngateway: NGINX IS NOT INSTALLED (apt-get install nginx-light), so the figures beside it are missing"
+        );
     }
     let mut gateways = Vec::new();
     for upstream in &upstreams {
@@ -46,9 +56,21 @@ pub async fn run() -> Res<()> {
         let address = gateway.listening().await?.ok_or("no address")?;
         gateways.push((gateway, address));
     }
-    added(&ways(0, &upstreams, &gateways, nginx.as_ref()), &upstreams[0]).await?;
-    most(&ways(1, &upstreams, &gateways, nginx.as_ref()), &upstreams[1]).await?;
-    slow(&ways(2, &upstreams, &gateways, nginx.as_ref()), &upstreams[2]).await?;
+    added(
+        &ways(0, &upstreams, &gateways, nginx.as_ref()),
+        &upstreams[0],
+    )
+    .await?;
+    most(
+        &ways(1, &upstreams, &gateways, nginx.as_ref()),
+        &upstreams[1],
+    )
+    .await?;
+    slow(
+        &ways(2, &upstreams, &gateways, nginx.as_ref()),
+        &upstreams[2],
+    )
+    .await?;
     for (gateway, _) in gateways {
         gateway.stop().await?;
     }
@@ -56,11 +78,24 @@ pub async fn run() -> Res<()> {
     Ok(())
 }
 
-fn ways(at: usize, upstreams: &[Upstream], gateways: &[(Program, SocketAddr)], nginx: Option<&Nginx>) -> Vec<Way> {
+fn ways(
+    at: usize,
+    upstreams: &[Upstream],
+    gateways: &[(Program, SocketAddr)],
+    nginx: Option<&Nginx>,
+) -> Vec<Way> {
     let native = |address| {
-        let headers =
-            vec![("x-marketplace-key", "bench-caller-gateway".to_owned()), ("x-marketplace-host", "localhost".to_owned())];
-        Target::new(address, "/api/google_flights/oneway/v1", headers, &question(), BYTES)
+        let headers = vec![
+            ("x-marketplace-key", "bench-caller-gateway".to_owned()),
+            ("x-marketplace-host", "localhost".to_owned()),
+        ];
+        Target::new(
+            address,
+            "/api/google_flights/oneway/v1",
+            headers,
+            &question(),
+            BYTES,
+        )
     };
     let (gateway, address) = &gateways[at];
     let through = Target::new(
@@ -71,11 +106,23 @@ fn ways(at: usize, upstreams: &[Upstream], gateways: &[(Program, SocketAddr)], n
         BYTES - 100,
     );
     let mut ways = vec![
-        Way { name: "direct", who: None, target: native(upstreams[at].address) },
-        Way { name: "gateway", who: Some(Who::Process(gateway.pid())), target: through },
+        Way {
+            name: "direct",
+            who: None,
+            target: native(upstreams[at].address),
+        },
+        Way {
+            name: "gateway",
+            who: Some(Who::Process(gateway.pid())),
+            target: through,
+        },
     ];
     if let Some(nginx) = nginx {
-        ways.push(Way { name: "nginx", who: Some(Who::Tree(nginx.pid())), target: native(nginx.addresses[at]) });
+        ways.push(Way {
+            name: "nginx",
+            who: Some(Who::Tree(nginx.pid())),
+            target: native(nginx.addresses[at]),
+        });
     }
     ways
 }
@@ -97,7 +144,10 @@ async fn added(ways: &[Way], upstream: &Upstream) -> Res<()> {
     for round in 1..=runs() {
         let mut figures = Vec::new();
         for way in ways {
-            let mut parts = vec![("upstream", Who::Process(upstream.pid())), ("bench", Who::Process(std::process::id()))];
+            let mut parts = vec![
+                ("upstream", Who::Process(upstream.pid())),
+                ("bench", Who::Process(std::process::id())),
+            ];
             parts.extend(way.who.map(|who| (way.name, who)));
             let span = Span::begin(&parts)?;
             let times = open_loop(&way.target, PER_SECOND, TURN, u64::try_from(round)?).await?;
@@ -114,11 +164,20 @@ async fn added(ways: &[Way], upstream: &Upstream) -> Res<()> {
         rounds.push(figures);
     }
     let of = |at: usize, figure: fn(&Times) -> Duration| {
-        middle(rounds.iter().map(|round| figure(&round[at].0).as_secs_f64() * 1e6).collect())
+        middle(
+            rounds
+                .iter()
+                .map(|round| figure(&round[at].0).as_secs_f64() * 1e6)
+                .collect(),
+        )
     };
     for (at, way) in ways.iter().enumerate().skip(1) {
-        let cpu: Vec<_> =
-            rounds.iter().map(|round| round[at].1 * 1e6 / f64::from(u32::try_from(round[at].0.count()).unwrap_or(1))).collect();
+        let cpu: Vec<_> = rounds
+            .iter()
+            .map(|round| {
+                round[at].1 * 1e6 / f64::from(u32::try_from(round[at].0.count()).unwrap_or(1))
+            })
+            .collect();
         println!(
             "  {} adds {:.0} µs at the median and {:.0} µs at p99 to the direct call; {:.0} µs of CPU a request (medians of rounds)",
             way.name,
@@ -132,7 +191,9 @@ async fn added(ways: &[Way], upstream: &Upstream) -> Res<()> {
 }
 
 async fn most(ways: &[Way], upstream: &Upstream) -> Res<()> {
-    println!("\ngateway: closed loop from {PLACES} places, upstream at once and {BYTES} bytes, {TURN:?} each by turns");
+    println!(
+        "\ngateway: closed loop from {PLACES} places, upstream at once and {BYTES} bytes, {TURN:?} each by turns"
+    );
     let mut per_core: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
     for round in 1..=runs() {
         for (at, way) in ways.iter().enumerate() {
@@ -143,7 +204,9 @@ async fn most(ways: &[Way], upstream: &Upstream) -> Res<()> {
                 ("upstream", Who::Process(upstream.pid())),
                 ("bench", Who::Process(std::process::id())),
             ])?;
-            let count = f64::from(u32::try_from(closed_loop(&way.target, PLACES, TURN).await?)?);
+            let count = f64::from(u32::try_from(
+                closed_loop(&way.target, PLACES, TURN).await?,
+            )?);
             let spent = span.end()?;
             per_core[at].push(count / spent.cpu(way.name));
             let rate = count / spent.wall.as_secs_f64();
@@ -161,14 +224,18 @@ async fn most(ways: &[Way], upstream: &Upstream) -> Res<()> {
             "  gateway {gateway:.0} and nginx {nginx:.0} requests a second and core: {:.2} of nginx's (aim 0.6)",
             gateway / nginx
         ),
-        [_, gateway] => println!("  gateway {gateway:.0} requests a second and core; nginx is not installed"),
+        [_, gateway] => {
+            println!("  gateway {gateway:.0} requests a second and core; nginx is not installed")
+        }
         _ => {}
     }
     Ok(())
 }
 
 async fn slow(ways: &[Way], upstream: &Upstream) -> Res<()> {
-    println!("\ngateway: memory with {SLOW} requests at once, upstream {SLOW_MS} ms and {BYTES} bytes");
+    println!(
+        "\ngateway: memory with {SLOW} requests at once, upstream {SLOW_MS} ms and {BYTES} bytes"
+    );
     for way in ways {
         let Some(who) = way.who else { continue };
         all_at_once(&way.target, 10).await?;

@@ -6,7 +6,10 @@
 //! HTTP's, and a core's that wakes up. `DATABASE_URL` names a server that may be filled; without it an embedded one
 //! without fsync is used, which reads as fast as any. `FARESCAN_BENCH_ONLY=load` or `export` does one half.
 
-#![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed, and says where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a bench that cannot go on has failed, and says where"
+)]
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -52,12 +55,19 @@ async fn main() {
             load(&service.url, question, routes).await;
         }
         println!("the calendar and the year at the same time:");
-        tokio::join!(load(&service.url, Question::Calendar, routes), load(&service.url, Question::WholeRoute, routes));
+        tokio::join!(
+            load(&service.url, Question::Calendar, routes),
+            load(&service.url, Question::WholeRoute, routes)
+        );
     }
     if only == "load" {
         return;
     }
-    for form in ["text/csv", "application/x-ndjson", "application/vnd.apache.parquet"] {
+    for form in [
+        "text/csv",
+        "application/x-ndjson",
+        "application/vnd.apache.parquet",
+    ] {
         // A process of its own each: what one export has freed, another would use again.
         let service = Service::start(&options).await;
         export(&service, form).await;
@@ -65,22 +75,35 @@ async fn main() {
 }
 
 fn setting(name: &str, default: i64) -> i64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }
 
 /// How busy the machine is with everything.
 fn load_average() -> String {
-    std::fs::read_to_string("/proc/loadavg")
-        .map_or_else(|_| "?".to_owned(), |text| text.split(' ').take(3).collect::<Vec<_>>().join(" "))
+    std::fs::read_to_string("/proc/loadavg").map_or_else(
+        |_| "?".to_owned(),
+        |text| text.split(' ').take(3).collect::<Vec<_>>().join(" "),
+    )
 }
 
 async fn server() -> (Option<Server>, PgConnectOptions) {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         return (None, PgConnectOptions::from_str(&url).unwrap());
     }
-    let home = PathBuf::from(std::env::var("FARESCAN_BENCH_DIR").unwrap_or_else(|_| "/tmp/farescan-bench".to_owned()));
-    let options = ServerOptions { home, pg_bin: None, durability: Durability::Scratch };
-    let server = tokio::task::spawn_blocking(move || Server::start(&options).unwrap()).await.unwrap();
+    let home = PathBuf::from(
+        std::env::var("FARESCAN_BENCH_DIR").unwrap_or_else(|_| "/tmp/farescan-bench".to_owned()),
+    );
+    let options = ServerOptions {
+        home,
+        pg_bin: None,
+        durability: Durability::Scratch,
+    };
+    let server = tokio::task::spawn_blocking(move || Server::start(&options).unwrap())
+        .await
+        .unwrap();
     let options = server.connect_options().database("postgres");
     (Some(server), options)
 }
@@ -89,13 +112,25 @@ async fn server() -> (Option<Server>, PgConnectOptions) {
 async fn fresh(options: &PgConnectOptions) -> PgPool {
     let mut conn = options.connect().await.unwrap();
     if std::env::var_os("FARESCAN_BENCH_KEEP").is_none() {
-        sqlx::raw_sql("drop database if exists farescan_bench_history with (force)").execute(&mut conn).await.unwrap();
+        sqlx::raw_sql("drop database if exists farescan_bench_history with (force)")
+            .execute(&mut conn)
+            .await
+            .unwrap();
     }
     // It may be there.
-    drop(sqlx::raw_sql("create database farescan_bench_history").execute(&mut conn).await);
+    drop(
+        sqlx::raw_sql("create database farescan_bench_history")
+            .execute(&mut conn)
+            .await,
+    );
     conn.close().await.unwrap();
     let url = options.clone().database(NAME).to_url_lossy().to_string();
-    let database = Database::open(&DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }).await.unwrap();
+    let database = Database::open(&DatabaseConfig {
+        url: Some(url.into()),
+        ..DatabaseConfig::default()
+    })
+    .await
+    .unwrap();
     db::migrate(database.pool()).await.unwrap();
     let pool = database.pool().clone();
     // For as long as the bench runs.
@@ -105,25 +140,46 @@ async fn fresh(options: &PgConnectOptions) -> PgPool {
 
 async fn run(pool: &PgPool, sql: &'static str, values: [i64; 3], tenant: uuid::Uuid) {
     let mut conn = pool.acquire().await.unwrap();
-    sqlx::raw_sql("set statement_timeout = 0").execute(&mut *conn).await.unwrap();
+    sqlx::raw_sql("set statement_timeout = 0")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
     let [first, second, third] = values;
-    sqlx::query(sql).bind(tenant).bind(first).bind(second).bind(third).execute(&mut *conn).await.unwrap();
+    sqlx::query(sql)
+        .bind(tenant)
+        .bind(first)
+        .bind(second)
+        .bind(third)
+        .execute(&mut *conn)
+        .await
+        .unwrap();
 }
 
 /// Routes `RAA`, `RAB` … to LHR, each looked at daily for a year for 60 departures; and one product with very many observations, `TLV` to JFK.
 async fn seed(pool: &PgPool, routes: i64, exported: i64) {
     let ring = Keyring::parse(RING).unwrap();
-    let tenant = store::find_or_make(&mut pool.acquire().await.unwrap(), &ring, &CallerKey::new(KEY), Timestamp::now())
+    let tenant = store::find_or_make(
+        &mut pool.acquire().await.unwrap(),
+        &ring,
+        &CallerKey::new(KEY),
+        Timestamp::now(),
+    )
+    .await
+    .unwrap()
+    .uuid();
+    let there: bool = sqlx::query_scalar("select exists (select from series)")
+        .fetch_one(pool)
         .await
-        .unwrap()
-        .uuid();
-    let there: bool = sqlx::query_scalar("select exists (select from series)").fetch_one(pool).await.unwrap();
+        .unwrap();
     if there {
         println!("the database is filled already");
         return;
     }
     let begun = Instant::now();
-    sqlx::query("select make_partitions(now() - interval '13 months', 14)").execute(pool).await.unwrap();
+    sqlx::query("select make_partitions(now() - interval '13 months', 14)")
+        .execute(pool)
+        .await
+        .unwrap();
     let series = "insert into series (tenant_id, series, endpoint, product, origin, place, currency)
         select $1, decode(md5('route ' || r), 'hex'), 'flights/oneway', '{\"passengers\": [1], \"sort_type\": \"Overall\"}',
                case when r = $2 then 'TLV' else 'R' || chr((65 + r / 26)::int) || chr((65 + r % 26)::int) end, case when r = $2 then 'JFK' else 'LHR' end, 'USD'
@@ -154,26 +210,54 @@ async fn seed(pool: &PgPool, routes: i64, exported: i64) {
               order by series, first_date, observed_at desc) newest";
     run(pool, latest, [1, 1, 1], tenant).await;
     let mut conn = pool.acquire().await.unwrap();
-    sqlx::raw_sql("set statement_timeout = 0").execute(&mut *conn).await.unwrap();
-    sqlx::raw_sql("vacuum analyze").execute(&mut *conn).await.unwrap();
-    let rows: i64 = sqlx::query_scalar("select count(*) from observations").fetch_one(&mut *conn).await.unwrap();
-    let size: i64 = sqlx::query_scalar("select pg_database_size(current_database())").fetch_one(&mut *conn).await.unwrap();
-    println!("{rows} observations of {routes} routes and one more in {:.0?}, {} MB on disk", begun.elapsed(), size / 1_000_000);
+    sqlx::raw_sql("set statement_timeout = 0")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    sqlx::raw_sql("vacuum analyze")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let rows: i64 = sqlx::query_scalar("select count(*) from observations")
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
+    let size: i64 = sqlx::query_scalar("select pg_database_size(current_database())")
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
+    println!(
+        "{rows} observations of {routes} routes and one more in {:.0?}, {} MB on disk",
+        begun.elapsed(),
+        size / 1_000_000
+    );
 }
 
 /// As a worker does it once a minute.
 async fn pack(pool: &PgPool) {
     let begun = Instant::now();
-    let days = farescan::history::days::pack_passed(pool, Timestamp::now()).await.unwrap();
+    let days = farescan::history::days::pack_passed(pool, Timestamp::now())
+        .await
+        .unwrap();
     let size: i64 = sqlx::query_scalar(
         "select sum(pg_total_relation_size(inhrelid))::bigint from pg_inherits where inhparent = 'observed_days'::regclass",
     )
     .fetch_one(pool)
     .await
     .unwrap();
-    sqlx::raw_sql("vacuum analyze series").execute(pool).await.unwrap();
-    sqlx::raw_sql("vacuum analyze observed_days").execute(pool).await.unwrap();
-    println!("{days} days packed in {:.0?}; all of them are {} MB", begun.elapsed(), size / 1_000_000);
+    sqlx::raw_sql("vacuum analyze series")
+        .execute(pool)
+        .await
+        .unwrap();
+    sqlx::raw_sql("vacuum analyze observed_days")
+        .execute(pool)
+        .await
+        .unwrap();
+    println!(
+        "{days} days packed in {:.0?}; all of them are {} MB",
+        begun.elapsed(),
+        size / 1_000_000
+    );
 }
 
 /// `farescan serve` as a process.
@@ -191,11 +275,24 @@ impl Drop for Service {
 
 impl Service {
     async fn start(options: &PgConnectOptions) -> Self {
-        let log =
-            std::env::temp_dir().join(format!("farescan-bench-{}-{}.log", std::process::id(), Timestamp::now().as_millisecond()));
+        let log = std::env::temp_dir().join(format!(
+            "farescan-bench-{}-{}.log",
+            std::process::id(),
+            Timestamp::now().as_millisecond()
+        ));
         let mut child = Command::new(env!("CARGO_BIN_EXE_farescan"))
-            .args(["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-            .env("DATABASE_URL", options.clone().database(NAME).to_url_lossy().as_str())
+            .args([
+                "serve",
+                "--no-worker",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ])
+            .env(
+                "DATABASE_URL",
+                options.clone().database(NAME).to_url_lossy().as_str(),
+            )
             .env("FARESCAN_FLIGHTS_URL", "http://127.0.0.1:9")
             .env("FARESCAN_HOTELS_URL", "http://127.0.0.1:9")
             .env("FARESCAN_MASTER_KEY", RING)
@@ -211,22 +308,36 @@ impl Service {
             .unwrap();
         for _ in 0..3_000 {
             let text = std::fs::read_to_string(&log).unwrap();
-            let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-            if let Some(line) = lines.into_iter().find(|line| line["message"] == "listening") {
+            let lines = text
+                .lines()
+                .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            if let Some(line) = lines
+                .into_iter()
+                .find(|line| line["message"] == "listening")
+            {
                 drop(std::fs::remove_file(&log));
-                return Self { child, url: format!("http://{}", line["address"].as_str().unwrap()) };
+                return Self {
+                    child,
+                    url: format!("http://{}", line["address"].as_str().unwrap()),
+                };
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         drop(child.kill());
         drop(child.wait());
-        panic!("the service does not listen: {}", std::fs::read_to_string(&log).unwrap());
+        panic!(
+            "the service does not listen: {}",
+            std::fs::read_to_string(&log).unwrap()
+        );
     }
 
     /// Kilobytes of the process: `VmRSS`, or the highest there was of it, `VmHWM`.
     fn memory_kb(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(what)?.strip_prefix(':'))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
@@ -242,8 +353,14 @@ enum Question {
 }
 
 impl Question {
-    const ALL: [Self; 6] =
-        [Self::Nothing, Self::Calendar, Self::OneDate, Self::WholeRoute, Self::WholeRouteElsewhere, Self::FirstPage];
+    const ALL: [Self; 6] = [
+        Self::Nothing,
+        Self::Calendar,
+        Self::OneDate,
+        Self::WholeRoute,
+        Self::WholeRouteElsewhere,
+        Self::FirstPage,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -260,16 +377,29 @@ impl Question {
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
         let day = |days: i64| -> Date { today.saturating_add(days.days()) };
         let letter = |place: i64| char::from(b'A' + u8::try_from(place % 26).unwrap());
-        let subject = format!("from_airport=R{}{}&to_airport=LHR", letter(route / 26), letter(route));
+        let subject = format!(
+            "from_airport=R{}{}&to_airport=LHR",
+            letter(route / 26),
+            letter(route)
+        );
         match self {
             Self::Nothing => "/healthz".to_owned(),
             Self::Calendar => {
-                format!("/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}", day(1), day(DATES))
+                format!(
+                    "/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}",
+                    day(1),
+                    day(DATES)
+                )
             }
-            Self::OneDate => format!("/v1/history/flights/series?{subject}&departure_date={}", day(1 + route % DATES)),
+            Self::OneDate => format!(
+                "/v1/history/flights/series?{subject}&departure_date={}",
+                day(1 + route % DATES)
+            ),
             Self::WholeRoute => format!("/v1/history/flights/series?{subject}"),
             Self::WholeRouteElsewhere => {
-                format!("/v1/history/flights/series?{subject}&bucket=week&timezone=America/New_York")
+                format!(
+                    "/v1/history/flights/series?{subject}&bucket=week&timezone=America/New_York"
+                )
             }
             Self::FirstPage => format!("/v1/history/flights?{subject}"),
         }
@@ -278,9 +408,15 @@ impl Question {
 
 /// Asks at the fixed rate; prints how long the answers took from when they were due.
 async fn load(url: &str, question: Question, routes: i64) {
-    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(512).build().unwrap();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .pool_max_idle_per_host(512)
+        .build()
+        .unwrap();
     let ask = |route: i64| {
-        let request = client.get(format!("{url}{}", question.path(route))).header("x-api-key", KEY);
+        let request = client
+            .get(format!("{url}{}", question.path(route)))
+            .header("x-api-key", KEY);
         async move {
             let answer = request.send().await.unwrap();
             let status = answer.status();
@@ -292,7 +428,10 @@ async fn load(url: &str, question: Question, routes: i64) {
     for route in 0..routes.min(100) {
         bytes = ask(route * 7 % routes).await.0;
     }
-    assert!(bytes > 1_000 || matches!(question, Question::Nothing), "there is something to answer: {bytes} bytes");
+    assert!(
+        bytes > 1_000 || matches!(question, Question::Nothing),
+        "there is something to answer: {bytes} bytes"
+    );
     let rate = u64::try_from(setting("FARESCAN_BENCH_RATE", RATE.try_into().unwrap())).unwrap();
     let before = load_average();
     let mut asked = JoinSet::new();
@@ -327,7 +466,10 @@ async fn load(url: &str, question: Question, routes: i64) {
 }
 
 /// Says when each question is due, on time: the runtime's own timers round up to the millisecond, which is as long as an answer takes.
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, which does nothing but wait")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of its own, which does nothing but wait"
+)]
 fn keep_to(rate: u64) -> (Instant, mpsc::UnboundedReceiver<Instant>) {
     let begun = Instant::now();
     let (send, due) = mpsc::unbounded_channel();
@@ -344,15 +486,30 @@ fn keep_to(rate: u64) -> (Instant, mpsc::UnboundedReceiver<Instant>) {
 /// Exports the large product; prints what it took in time and memory.
 async fn export(service: &Service, form: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let get = |path: &str| client.get(format!("{}{path}", service.url)).header("x-api-key", KEY);
+    let get = |path: &str| {
+        client
+            .get(format!("{}{path}", service.url))
+            .header("x-api-key", KEY)
+    };
     // A request like it, so that only the export itself is measured.
-    get("/v1/history/flights?from_airport=TLV&to_airport=JFK&limit=500").send().await.unwrap().bytes().await.unwrap();
+    get("/v1/history/flights?from_airport=TLV&to_airport=JFK&limit=500")
+        .send()
+        .await
+        .unwrap()
+        .bytes()
+        .await
+        .unwrap();
     std::fs::write(format!("/proc/{}/clear_refs", service.child.id()), "5").unwrap();
     let (before, begun) = (service.memory_kb("VmRSS"), Instant::now());
-    let mut answer = get("/v1/history/flights?from_airport=TLV&to_airport=JFK").header("accept", form).send().await.unwrap();
+    let mut answer = get("/v1/history/flights?from_airport=TLV&to_airport=JFK")
+        .header("accept", form)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(answer.status(), 200);
-    let mut file = std::env::var_os("FARESCAN_BENCH_FILES")
-        .map(|folder| std::fs::File::create(PathBuf::from(folder).join(form.replace('/', "_"))).unwrap());
+    let mut file = std::env::var_os("FARESCAN_BENCH_FILES").map(|folder| {
+        std::fs::File::create(PathBuf::from(folder).join(form.replace('/', "_"))).unwrap()
+    });
     let (mut bytes, mut lines) = (0, 0);
     while let Some(chunk) = answer.chunk().await.unwrap() {
         bytes += chunk.len();
@@ -362,7 +519,11 @@ async fn export(service: &Service, form: &str) {
         }
     }
     let most = service.memory_kb("VmHWM");
-    let lines = if form.ends_with("parquet") { String::new() } else { format!("{lines} lines, ") };
+    let lines = if form.ends_with("parquet") {
+        String::new()
+    } else {
+        format!("{lines} lines, ")
+    };
     println!(
         "export as {form}: {lines}{} MB in {:.1?}; {before} kB before, {most} kB at most: {} kB more; load average {}",
         bytes / 1_000_000,

@@ -38,29 +38,53 @@ impl Target {
         body: &serde_json::Value,
         least_bytes: usize,
     ) -> Arc<Self> {
-        Arc::new(Self { address, path, headers, body: Bytes::from(body.to_string()), least_bytes, free: Mutex::default() })
+        Arc::new(Self {
+            address,
+            path,
+            headers,
+            body: Bytes::from(body.to_string()),
+            least_bytes,
+            free: Mutex::default(),
+        })
     }
 
     /// One request and its whole answer.
     async fn ask(&self) -> Res<()> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let mut connection = match free {
             Some(free) if !free.is_closed() => free,
             _ => connect(self.address).await?,
         };
-        let mut request = Request::builder().method(Method::POST).uri(self.path).header("host", "localhost");
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(self.path)
+            .header("host", "localhost");
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        let request = request.header("content-type", "application/json").body(Full::new(self.body.clone()))?;
+        let request = request
+            .header("content-type", "application/json")
+            .body(Full::new(self.body.clone()))?;
         connection.ready().await?;
         let response = connection.send_request(request).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
         if status != 200 || body.len() < self.least_bytes {
-            return Err(format!("{} answered {status}: {}", self.path, String::from_utf8_lossy(&body)).into());
+            return Err(format!(
+                "{} answered {status}: {}",
+                self.path,
+                String::from_utf8_lossy(&body)
+            )
+            .into());
         }
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
         Ok(())
     }
 }
@@ -76,25 +100,52 @@ async fn connect(address: SocketAddr) -> Res<SendRequest<Full<Bytes>>> {
 /// The body of a GET.
 pub async fn get(address: SocketAddr, path: &str) -> Res<Bytes> {
     let mut connection = connect(address).await?;
-    let request = Request::builder().uri(path).header("host", "localhost").body(Full::default())?;
-    Ok(connection.send_request(request).await?.into_body().collect().await?.to_bytes())
+    let request = Request::builder()
+        .uri(path)
+        .header("host", "localhost")
+        .body(Full::default())?;
+    Ok(connection
+        .send_request(request)
+        .await?
+        .into_body()
+        .collect()
+        .await?
+        .to_bytes())
 }
 
 /// A POST of JSON on a connection of its own: status and body.
-pub async fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &serde_json::Value) -> Res<(u16, Bytes)> {
+pub async fn post(
+    address: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &serde_json::Value,
+) -> Res<(u16, Bytes)> {
     let mut connection = connect(address).await?;
-    let mut request = Request::builder().method(Method::POST).uri(path).header("host", "localhost");
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header("host", "localhost");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.header("content-type", "application/json").body(Full::from(body.to_string()))?;
+    let request = request
+        .header("content-type", "application/json")
+        .body(Full::from(body.to_string()))?;
     let response = connection.send_request(request).await?;
-    Ok((response.status().as_u16(), response.into_body().collect().await?.to_bytes()))
+    Ok((
+        response.status().as_u16(),
+        response.into_body().collect().await?.to_bytes(),
+    ))
 }
 
 /// Sends at times drawn in advance (`per_second` on average, as independent callers come), and waits for every answer. Latencies are from
 /// the planned time to the last byte.
-pub async fn open_loop(target: &Arc<Target>, per_second: f64, time: Duration, seed: u64) -> Res<Times> {
+pub async fn open_loop(
+    target: &Arc<Target>,
+    per_second: f64,
+    time: Duration,
+    seed: u64,
+) -> Res<Times> {
     let mut dice = StdRng::seed_from_u64(seed);
     let mut at = 0.0;
     let mut plan = Vec::new();
@@ -122,7 +173,10 @@ pub async fn open_loop(target: &Arc<Target>, per_second: f64, time: Duration, se
 }
 
 /// Says when each is due, on time: the runtime's own timers round to the millisecond.
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, which does nothing but wait")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of its own, which does nothing but wait"
+)]
 fn keep_to(plan: &[Duration], send: &mpsc::UnboundedSender<Instant>) {
     let begun = Instant::now() + Duration::from_millis(5);
     for at in plan {

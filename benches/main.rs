@@ -28,7 +28,10 @@ const USAGE: &str = "script/bench scan|ceiling|claim|gateway|history|all   FARES
 
 fn main() -> ExitCode {
     // Cargo adds a flag of its own.
-    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<_> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -43,7 +46,9 @@ fn run(arguments: &[String]) -> Res<()> {
     if let ["upstream", delay_ms, bytes] = words[..] {
         return upstream::run(delay_ms.parse()?, bytes.parse()?);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     // Told to stop, what was started is ended: Postgres would run on otherwise.
     runtime.block_on(async {
         let mut term = signal(SignalKind::terminate())?;
@@ -74,5 +79,8 @@ async fn bench(words: &[&str]) -> Res<()> {
 
 /// How often a figure is taken.
 fn runs() -> usize {
-    std::env::var("FARESCAN_BENCH_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
+    std::env::var("FARESCAN_BENCH_RUNS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(3)
 }

@@ -25,7 +25,10 @@ impl Who {
                 let root = stat(pid)?;
                 root.own
                     + root.ended_children
-                    + children(pid).into_iter().filter_map(|pid| Some(stat(pid).ok()?.own)).sum::<u64>()
+                    + children(pid)
+                        .into_iter()
+                        .filter_map(|pid| Some(stat(pid).ok()?.own))
+                        .sum::<u64>()
             }
         };
         Ok(seconds(ticks))
@@ -35,9 +38,11 @@ impl Who {
     pub fn memory(self) -> Res<f64> {
         match self {
             Self::Process(pid) => memory(pid, "VmRSS:"),
-            Self::Tree(pid) => {
-                Ok(memory(pid, "VmRSS:")? + children(pid).into_iter().filter_map(|pid| memory(pid, "VmRSS:").ok()).sum::<f64>())
-            }
+            Self::Tree(pid) => Ok(memory(pid, "VmRSS:")?
+                + children(pid)
+                    .into_iter()
+                    .filter_map(|pid| memory(pid, "VmRSS:").ok())
+                    .sum::<f64>()),
         }
     }
 }
@@ -58,24 +63,40 @@ fn stat(pid: u32) -> Res<Ticks> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (_, rest) = text.rsplit_once(") ").ok_or("no process")?;
     let fields: Vec<_> = rest.split(' ').collect();
-    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).ok_or("a field of stat is missing");
-    Ok(Ticks { own: number(11)? + number(12)?, ended_children: number(13)? + number(14)?, parent: u32::try_from(number(1)?)? })
+    let number = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|field| field.parse::<u64>().ok())
+            .ok_or("a field of stat is missing")
+    };
+    Ok(Ticks {
+        own: number(11)? + number(12)?,
+        ended_children: number(13)? + number(14)?,
+        parent: u32::try_from(number(1)?)?,
+    })
 }
 
 fn children(of: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| stat(*pid).is_ok_and(|stat| stat.parent == of)).collect()
+    pids.filter(|pid| stat(*pid).is_ok_and(|stat| stat.parent == of))
+        .collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "ticks of a run are far below 2^52")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "ticks of a run are far below 2^52"
+)]
 fn seconds(ticks: u64) -> f64 {
     ticks as f64 / TICKS
 }
 
 fn memory(pid: u32, field: &str) -> Res<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or("no such field")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .ok_or("no such field")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
 
@@ -90,19 +111,36 @@ pub struct Span {
 impl Span {
     /// Begins now.
     pub fn begin(parts: &[(&'static str, Who)]) -> Res<Self> {
-        let parts = parts.iter().map(|(name, who)| Ok((*name, *who, who.cpu()?))).collect::<Res<Vec<_>>>()?;
-        Ok(Self { parts, busy: busy()?, load: load()?, begun: Instant::now() })
+        let parts = parts
+            .iter()
+            .map(|(name, who)| Ok((*name, *who, who.cpu()?)))
+            .collect::<Res<Vec<_>>>()?;
+        Ok(Self {
+            parts,
+            busy: busy()?,
+            load: load()?,
+            begun: Instant::now(),
+        })
     }
 
     /// Ends now.
     pub fn end(self) -> Res<Spent> {
         let wall = self.begun.elapsed();
         let busy = busy()? - self.busy;
-        let cpu = self.parts.iter().map(|(name, who, before)| Ok((*name, who.cpu()? - before))).collect::<Res<Vec<_>>>()?;
+        let cpu = self
+            .parts
+            .iter()
+            .map(|(name, who, before)| Ok((*name, who.cpu()? - before)))
+            .collect::<Res<Vec<_>>>()?;
         let ours: f64 = cpu.iter().map(|(_, seconds)| seconds).sum();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let whole = wall.as_secs_f64() * f64::from(u32::try_from(cores)?);
-        Ok(Spent { wall, cpu, load: (self.load, load()?), others: ((busy - ours) / whole).max(0.0) })
+        Ok(Spent {
+            wall,
+            cpu,
+            load: (self.load, load()?),
+            others: ((busy - ours) / whole).max(0.0),
+        })
     }
 }
 
@@ -117,30 +155,61 @@ pub struct Spent {
 impl Spent {
     /// CPU seconds of a part.
     pub fn cpu(&self, part: &str) -> f64 {
-        self.cpu.iter().find(|(name, _)| *name == part).map_or(0.0, |(_, seconds)| *seconds)
+        self.cpu
+            .iter()
+            .find(|(name, _)| *name == part)
+            .map_or(0.0, |(_, seconds)| *seconds)
     }
 }
 
 impl fmt::Display for Spent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpu: Vec<_> = self.cpu.iter().map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
+        let cpu: Vec<_> = self
+            .cpu
+            .iter()
+            .map(|(name, seconds)| format!("{name} {seconds:.2}"))
+            .collect();
         let (before, after) = &self.load;
-        write!(f, "CPU s: {}; load {before} to {after}, others used {:.0} % of the machine", cpu.join(", "), self.others * 100.0)
+        write!(
+            f,
+            "CPU s: {}; load {before} to {after}, others used {:.0} % of the machine",
+            cpu.join(", "),
+            self.others * 100.0
+        )
     }
 }
 
 /// The load average of the last minute.
 pub fn load() -> Res<String> {
-    Ok(fs::read_to_string("/proc/loadavg")?.split(' ').next().unwrap_or_default().to_owned())
+    Ok(fs::read_to_string("/proc/loadavg")?
+        .split(' ')
+        .next()
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// CPU seconds that the whole machine has been busy since it started, stolen time included.
 fn busy() -> Res<f64> {
     let text = fs::read_to_string("/proc/stat")?;
-    let line = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).ok_or("no cpu line")?;
-    let fields: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+    let line = text
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("cpu "))
+        .ok_or("no cpu line")?;
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
     // user nice system idle iowait irq softirq steal; the guests' are within user and nice.
-    Ok(seconds(fields.iter().take(8).enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, ticks)| ticks).sum()))
+    Ok(seconds(
+        fields
+            .iter()
+            .take(8)
+            .enumerate()
+            .filter(|(at, _)| !matches!(at, 3 | 4))
+            .map(|(_, ticks)| ticks)
+            .sum(),
+    ))
 }
 
 /// Times, sorted.
@@ -183,5 +252,8 @@ pub fn ms(time: Duration) -> String {
 /// The middle of figures.
 pub fn middle(mut figures: Vec<f64>) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
-    figures.get(figures.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+    figures
+        .get(figures.len().saturating_sub(1) / 2)
+        .copied()
+        .unwrap_or_default()
 }

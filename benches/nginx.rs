@@ -22,8 +22,13 @@ pub struct Nginx {
 impl Nginx {
     /// `None`: there is no nginx on this machine.
     pub async fn start(folder: &Path, upstreams: &[SocketAddr]) -> Res<Option<Self>> {
-        let Some(program) = program() else { return Ok(None) };
-        let addresses = upstreams.iter().map(|_| free_address()).collect::<Res<Vec<_>>>()?;
+        let Some(program) = program() else {
+            return Ok(None);
+        };
+        let addresses = upstreams
+            .iter()
+            .map(|_| free_address())
+            .collect::<Res<Vec<_>>>()?;
         let servers: String = addresses
             .iter()
             .zip(upstreams)
@@ -64,7 +69,11 @@ impl Nginx {
             }
             sleep(Duration::from_millis(10)).await;
         }
-        Err(format!("nginx does not start: {}", fs::read_to_string(folder.join("error.log"))?).into())
+        Err(format!(
+            "nginx does not start: {}",
+            fs::read_to_string(folder.join("error.log"))?
+        )
+        .into())
     }
 
     pub fn pid(&self) -> u32 {
@@ -92,8 +101,11 @@ fn server(number: usize, own: SocketAddr, upstream: SocketAddr) -> String {
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Debian keeps it where only root's path looks.
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
-    folders.map(|folder| folder.join("nginx")).find(|file| file.is_file())
+    let folders = std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
+    folders
+        .map(|folder| folder.join("nginx"))
+        .find(|file| file.is_file())
 }
 
 fn free_address() -> Res<SocketAddr> {

@@ -20,9 +20,13 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// A scan of so many items.
 pub fn order(items: usize) -> Value {
-    let first = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(30));
+    let first = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date()
+        .saturating_add(jiff::Span::new().days(30));
     let days = items.min(DAYS);
-    let last = first.saturating_add(jiff::Span::new().days(i64::try_from(days - 1).unwrap_or_default()));
+    let last =
+        first.saturating_add(jiff::Span::new().days(i64::try_from(days - 1).unwrap_or_default()));
     let mut sweep = json!({"departure_date": {"from": first.to_string(), "to": last.to_string()}});
     let mut request = json!({"from_airport": "TLV", "currency": "USD"});
     if items > DAYS {
@@ -44,14 +48,20 @@ pub async fn submit(api: SocketAddr, caller: &str, order: &Value) -> Res<Duratio
     let (status, body) = post(api, "/v1/scans", &[("x-api-key", caller)], order).await?;
     let took = begun.elapsed();
     if status != 202 {
-        return Err(format!("the scan was not taken: {status} {}", String::from_utf8_lossy(&body)).into());
+        return Err(format!(
+            "the scan was not taken: {status} {}",
+            String::from_utf8_lossy(&body)
+        )
+        .into());
     }
     Ok(took)
 }
 
 /// Callers whose lanes are there and shut: what they order waits.
 pub async fn callers(pool: &PgPool, api: SocketAddr, name: &str, count: usize) -> Res<Vec<String>> {
-    let callers: Vec<_> = (0..count).map(|number| format!("bench-caller-{name}-{number}")).collect();
+    let callers: Vec<_> = (0..count)
+        .map(|number| format!("bench-caller-{name}-{number}"))
+        .collect();
     for caller in &callers {
         submit(api, caller, &order(1)).await?;
     }
@@ -81,7 +91,9 @@ pub async fn settle(pool: &PgPool) -> Res<()> {
         "latest_prices",
         "item_offers",
     ] {
-        sqlx::query(sqlx::AssertSqlSafe(format!("vacuum analyze {table}"))).execute(pool).await?;
+        sqlx::query(sqlx::AssertSqlSafe(format!("vacuum analyze {table}")))
+            .execute(pool)
+            .await?;
     }
     Ok(())
 }
@@ -99,7 +111,9 @@ pub async fn open(pool: &PgPool) -> Res<()> {
 pub async fn all_done(pool: &PgPool) -> Res<()> {
     loop {
         let live: bool =
-            sqlx::query_scalar("select exists (select from scans where finished_at is null)").fetch_one(pool).await?;
+            sqlx::query_scalar("select exists (select from scans where finished_at is null)")
+                .fetch_one(pool)
+                .await?;
         if !live {
             return Ok(());
         }

@@ -17,7 +17,12 @@ const BYTES: usize = 6_144;
 
 /// Both cases.
 pub async fn run() -> Res<()> {
-    case("one", 1, "aim 0.85, the trial had 0.76; worker 1.0 CPU s and 60 MB").await?;
+    case(
+        "one",
+        1,
+        "aim 0.85, the trial had 0.76; worker 1.0 CPU s and 60 MB",
+    )
+    .await?;
     case("fifty", 50, "aim 0.80, the trial had 0.60").await
 }
 
@@ -60,7 +65,11 @@ async fn case(name: &str, how_many: usize, aim: &str) -> Res<()> {
         let spent = span.end()?;
         let expected = i64::try_from(ITEMS)?;
         if stored(&stage).await?.zip(before) != [expected; 4] {
-            return Err(format!("not all was stored, or some twice: {:?} after {before:?}", stored(&stage).await?).into());
+            return Err(format!(
+                "not all was stored, or some twice: {:?} after {before:?}",
+                stored(&stage).await?
+            )
+            .into());
         }
         let rate = f64::from(u32::try_from(ITEMS)?) / spent.wall.as_secs_f64();
         ratios.push(rate / limit);

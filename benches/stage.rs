@@ -33,22 +33,36 @@ pub struct Stage {
 impl Stage {
     /// Made as the program makes its own, in `FARESCAN_BENCH_DIR` or the temporary folder. Fails if commits would not be durable.
     pub async fn new() -> Res<Self> {
-        let place = std::env::var_os("FARESCAN_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let place =
+            std::env::var_os("FARESCAN_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
         // The server's user must be able to reach it when root runs this.
-        let folder =
-            tempfile::Builder::new().prefix("farescan-bench-").permissions(Permissions::from_mode(0o755)).tempdir_in(place)?;
+        let folder = tempfile::Builder::new()
+            .prefix("farescan-bench-")
+            .permissions(Permissions::from_mode(0o755))
+            .tempdir_in(place)?;
         let home = folder.path().join("data");
-        let database = Database::open(&DatabaseConfig { data_dir: Some(home.clone()), ..DatabaseConfig::default() }).await?;
+        let database = Database::open(&DatabaseConfig {
+            data_dir: Some(home.clone()),
+            ..DatabaseConfig::default()
+        })
+        .await?;
         db::migrate(database.pool()).await?;
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
-            let value: String = sqlx::query_scalar("select current_setting($1)").bind(setting).fetch_one(database.pool()).await?;
+            let value: String = sqlx::query_scalar("select current_setting($1)")
+                .bind(setting)
+                .fetch_one(database.pool())
+                .await?;
             if value != "on" {
                 return Err(format!("{setting} is {value}: such figures would say nothing").into());
             }
         }
         let pid_file = fs::read_to_string(home.join("postgres/data/postmaster.pid"))?;
         let postmaster = pid_file.lines().next().unwrap_or_default().trim().parse()?;
-        Ok(Self { database, postmaster, folder })
+        Ok(Self {
+            database,
+            postmaster,
+            folder,
+        })
     }
 
     pub fn pool(&self) -> &PgPool {
@@ -62,13 +76,28 @@ impl Stage {
 
     /// `farescan serve` without a worker: the API and nothing else.
     pub fn serve(&self, upstream: &str) -> Res<Program> {
-        self.start(&["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], upstream, &[])
+        self.start(
+            &[
+                "serve",
+                "--no-worker",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+            upstream,
+            &[],
+        )
     }
 
     /// `farescan worker` with so many calls at a time.
     pub fn worker(&self, upstream: &str, concurrency: u32) -> Res<Program> {
         let settings = [("FARESCAN_WORKER_CONCURRENCY", concurrency.to_string())];
-        self.start(&["worker", "--admin-listen", "127.0.0.1:0"], upstream, &settings)
+        self.start(
+            &["worker", "--admin-listen", "127.0.0.1:0"],
+            upstream,
+            &settings,
+        )
     }
 
     fn start(&self, command: &[&str], upstream: &str, settings: &[(&str, String)]) -> Res<Program> {
@@ -76,7 +105,11 @@ impl Stage {
         let child = Command::new(program())
             .args(command)
             .env_clear()
-            .envs(["PATH", "HOME", "LANG"].iter().filter_map(|name| Some((*name, std::env::var_os(name)?))))
+            .envs(
+                ["PATH", "HOME", "LANG"]
+                    .iter()
+                    .filter_map(|name| Some((*name, std::env::var_os(name)?))),
+            )
             .env("FARESCAN_DATA_DIR", self.folder.path().join("data"))
             .env("FARESCAN_FLIGHTS_URL", upstream)
             .env("FARESCAN_HOTELS_URL", upstream)
@@ -104,7 +137,8 @@ impl Stage {
 
 /// The program as it was built with this, or another build of it, to see what a change is worth.
 fn program() -> PathBuf {
-    std::env::var_os("FARESCAN_BENCH_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_farescan").into(), PathBuf::from)
+    std::env::var_os("FARESCAN_BENCH_PROGRAM")
+        .map_or_else(|| env!("CARGO_BIN_EXE_farescan").into(), PathBuf::from)
 }
 
 /// A process of ours. Dropped, it ends.
@@ -122,7 +156,9 @@ impl Program {
     pub async fn listening(&self) -> Res<Option<SocketAddr>> {
         for _ in 0..PATIENCE {
             let log = fs::read_to_string(&self.log)?;
-            let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let mut lines = log
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
             if let Some(line) = lines.find(|line| line["message"] == "listening") {
                 return Ok(line["address"].as_str().map(str::parse).transpose()?);
             }

@@ -44,7 +44,10 @@ impl Upstream {
             .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { child, address: line.trim().parse()? })
+        Ok(Self {
+            child,
+            address: line.trim().parse()?,
+        })
     }
 
     pub fn url(&self) -> String {
@@ -57,13 +60,16 @@ impl Upstream {
 
     /// When the searches came, since the epoch, from the so many-th on.
     pub async fn arrivals(&self, from: usize) -> Res<Vec<Duration>> {
-        let nanos: Vec<u64> = serde_json::from_slice(&get(self.address, &format!("/arrivals/{from}")).await?)?;
+        let nanos: Vec<u64> =
+            serde_json::from_slice(&get(self.address, &format!("/arrivals/{from}")).await?)?;
         Ok(nanos.into_iter().map(Duration::from_nanos).collect())
     }
 
     /// How many searches have come, and how many of them are not answered yet.
     pub async fn counts(&self) -> Res<(usize, usize)> {
-        Ok(serde_json::from_slice(&get(self.address, "/counts").await?)?)
+        Ok(serde_json::from_slice(
+            &get(self.address, "/counts").await?,
+        )?)
     }
 }
 
@@ -88,9 +94,19 @@ struct State {
 pub fn run(delay_ms: u64, bytes: usize) -> Res<()> {
     let (line, waiting) = mpsc::channel();
     std::thread::spawn(move || wait_out(&waiting));
-    let bodies = (0..BODIES).map(|number| Bytes::from(fares(number, bytes))).collect();
-    let state = State { delay: Duration::from_millis(delay_ms), bodies, came: Mutex::default(), open: AtomicUsize::new(0), line };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let bodies = (0..BODIES)
+        .map(|number| Bytes::from(fares(number, bytes)))
+        .collect();
+    let state = State {
+        delay: Duration::from_millis(delay_ms),
+        bodies,
+        came: Mutex::default(),
+        open: AtomicUsize::new(0),
+        line,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
@@ -104,7 +120,10 @@ pub fn run(delay_ms: u64, bytes: usize) -> Res<()> {
 
 /// Every search waits equally long, so they end in the order in which they came: one thread that sleeps to the microsecond serves them all,
 /// where the runtime's timers would round to the millisecond.
-#[expect(clippy::disallowed_methods, reason = "a thread of its own, which does nothing but wait")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of its own, which does nothing but wait"
+)]
 fn wait_out(waiting: &mpsc::Receiver<(Instant, oneshot::Sender<()>)>) {
     for (due, over) in waiting {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -124,11 +143,18 @@ async fn serve(listener: TcpListener, state: Arc<State>) -> Res<()> {
     }
 }
 
-async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    state: Arc<State>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
-        return Ok(Response::new(Full::from(told(&state, request.uri().path()).to_string())));
+        return Ok(Response::new(Full::from(
+            told(&state, request.uri().path()).to_string(),
+        )));
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let number = {
         let mut came = state.came.lock().unwrap_or_else(PoisonError::into_inner);
         came.push(u64::try_from(now.as_nanos()).unwrap_or_default());
@@ -144,13 +170,18 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     }
     state.open.fetch_sub(1, Ordering::Relaxed);
     let body = state.bodies[number % BODIES].clone();
-    let response = Response::builder().header("content-type", "application/json").header("x-search-status", "ok");
+    let response = Response::builder()
+        .header("content-type", "application/json")
+        .header("x-search-status", "ok");
     Ok(response.body(Full::new(body)).unwrap_or_default())
 }
 
 fn told(state: &State, path: &str) -> Value {
     let came = state.came.lock().unwrap_or_else(PoisonError::into_inner);
-    match path.strip_prefix("/arrivals/").and_then(|from| from.parse().ok()) {
+    match path
+        .strip_prefix("/arrivals/")
+        .and_then(|from| from.parse().ok())
+    {
         Some(from) => json!(came.get(from..).unwrap_or_default()),
         None => json!([came.len(), state.open.load(Ordering::Relaxed)]),
     }
@@ -170,7 +201,11 @@ fn fares(number: usize, bytes: usize) -> String {
         rows.pop();
         rows.push(fare(
             number,
-            &"CBwQAhoeEgoyMDI3LTAxLTE0agcIARIDVExWcgcIARIDTEhS".chars().cycle().take(lacking).collect::<String>(),
+            &"CBwQAhoeEgoyMDI3LTAxLTE0agcIARIDVExWcgcIARIDTEhS"
+                .chars()
+                .cycle()
+                .take(lacking)
+                .collect::<String>(),
         ));
     }
     text(&rows)

@@ -35,7 +35,10 @@ impl AdminConfig {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "allowed: an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".to_owned())
+    text.parse().map_err(|_| {
+        "allowed: an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080"
+            .to_owned()
+    })
 }
 
 /// How fast one caller may send requests to our own routes (`crate::http`).
@@ -60,7 +63,10 @@ impl LimitConfig {
 
 impl Default for LimitConfig {
     fn default() -> Self {
-        Self { requests_per_second: Self::PER_SECOND, request_burst: Self::BURST }
+        Self {
+            requests_per_second: Self::PER_SECOND,
+            request_burst: Self::BURST,
+        }
     }
 }
 
@@ -69,11 +75,22 @@ impl Default for LimitConfig {
 #[command(next_help_heading = "Logs")]
 pub struct LogConfig {
     /// What is logged: a level, or directives such as `info,farescan=debug`
-    #[arg(id = "log", long = "log", env = "FARESCAN_LOG", value_name = "FILTER", default_value = "info")]
+    #[arg(
+        id = "log",
+        long = "log",
+        env = "FARESCAN_LOG",
+        value_name = "FILTER",
+        default_value = "info"
+    )]
     pub filter: String,
 
     /// Lines for people or for programs [default: text on a terminal, else json]
-    #[arg(id = "log_format", long = "log-format", env = "FARESCAN_LOG_FORMAT", value_name = "FORMAT")]
+    #[arg(
+        id = "log_format",
+        long = "log-format",
+        env = "FARESCAN_LOG_FORMAT",
+        value_name = "FORMAT"
+    )]
     pub format: Option<LogFormat>,
 }
 
@@ -91,7 +108,13 @@ pub enum LogFormat {
 #[command(next_help_heading = "Database")]
 pub struct DatabaseConfig {
     /// A running Postgres 15 or newer; unset: an embedded one. Prefer the variable, a flag shows in the process list
-    #[arg(id = "database_url", long = "database-url", env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        id = "database_url",
+        long = "database-url",
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     pub url: Option<SecretString>,
 
     /// File with the password for the URL, which then holds none: a container's secret
@@ -143,7 +166,9 @@ impl DatabaseConfig {
     /// The URL of a server of one's own, if one is set.
     #[must_use]
     pub fn url(&self) -> Option<&SecretString> {
-        self.url.as_ref().filter(|url| !url.expose_secret().trim().is_empty())
+        self.url
+            .as_ref()
+            .filter(|url| !url.expose_secret().trim().is_empty())
     }
 
     /// Enough for 64 workers, whose transactions take milliseconds while their searches take seconds.
@@ -348,6 +373,11 @@ pub struct KeysConfig {
     pub master_key_group_readable: bool,
 
     /// The ring itself; prefer the file, a flag shows in the process list
-    #[arg(long, env = "FARESCAN_MASTER_KEY", hide_env_values = true, value_name = "RING")]
+    #[arg(
+        long,
+        env = "FARESCAN_MASTER_KEY",
+        hide_env_values = true,
+        value_name = "RING"
+    )]
     pub master_key: Option<SecretString>,
 }

@@ -16,7 +16,13 @@ pub fn limit() -> u64 {
 
 fn raised() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
     if let Err(error) = &raised {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
@@ -32,6 +38,12 @@ mod tests {
     fn the_soft_limit_becomes_the_hard_one() {
         let hard = getrlimit(Resource::Nofile).maximum;
         assert_eq!(limit(), hard.unwrap_or(UNLIMITED));
-        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: hard, maximum: hard });
+        assert_eq!(
+            getrlimit(Resource::Nofile),
+            Rlimit {
+                current: hard,
+                maximum: hard
+            }
+        );
     }
 }

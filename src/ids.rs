@@ -96,7 +96,10 @@ macro_rules! prefixed_id {
 /// One canonical spelling per id: the prefix, an underscore and 32 lower-case digits, so that an id compares equal as text too.
 fn parse(text: &str, prefix: &str) -> Option<Uuid> {
     let digits = text.strip_prefix(prefix)?.strip_prefix('_')?;
-    let canonical = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let canonical = digits.len() == 32
+        && digits
+            .bytes()
+            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     canonical.then(|| Uuid::try_parse(digits).ok()).flatten()
 }
 
@@ -149,7 +152,10 @@ mod tests {
     fn an_id_reads_back_what_it_wrote() {
         let id = ScanId::new();
         assert_eq!(id.to_string().parse(), Ok(id));
-        assert_eq!(serde_json::from_str::<ScanId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        assert_eq!(
+            serde_json::from_str::<ScanId>(&serde_json::to_string(&id).unwrap()).unwrap(),
+            id
+        );
         assert_eq!(id.to_string().len(), "scn_".len() + 32);
     }
 
@@ -175,7 +181,11 @@ mod tests {
             String::new(),
         ] {
             let refused = text.parse::<ScanId>().unwrap_err();
-            assert_eq!(refused.to_string(), "an id of the form scn_ and 32 hexadecimal digits", "{text}");
+            assert_eq!(
+                refused.to_string(),
+                "an id of the form scn_ and 32 hexadecimal digits",
+                "{text}"
+            );
         }
     }
 }

@@ -7,7 +7,9 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
-use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 const BUILD: &str = "farescan_build_info";
@@ -29,10 +31,16 @@ const POOL: &str = "farescan_database_connections";
 const POOL_MOST: &str = "farescan_database_connections_max";
 
 /// Requests: the companion routes answer in milliseconds, searches in up to three minutes.
-const REQUEST_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 180.0];
+const REQUEST_BUCKETS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 180.0,
+];
 /// Searches: medians are 1.6 s, 3.3 s and 8 to 10 s, with a tail to 60 s (contract 3).
-const SEARCH_BUCKETS: &[f64] = &[0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 60.0, 120.0, 180.0];
-const BATCH_BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+const SEARCH_BUCKETS: &[f64] = &[
+    0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 60.0, 120.0, 180.0,
+];
+const BATCH_BUCKETS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
+];
 /// No batch holds more than 100.
 const SIZE_BUCKETS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0];
 
@@ -71,22 +79,52 @@ fn install() -> Result<PrometheusHandle, BuildError> {
 
 fn describe() {
     describe_gauge!(BUILD, "Always 1; the label says which version runs");
-    describe_histogram!(HTTP_SECONDS, "From a request's head to its answer's head, by route, method and class of status");
+    describe_histogram!(
+        HTTP_SECONDS,
+        "From a request's head to its answer's head, by route, method and class of status"
+    );
     describe_gauge!(HTTP_OPEN, "Requests that are being answered");
-    describe_gauge!(CONNECTIONS, "Connections that are open, over both listeners");
-    describe_counter!(CONNECTIONS_EVICTED, "Connections that waited for their client and were closed in favour of new ones");
-    describe_histogram!(SEARCH_SECONDS, "Searches asked of the marketplace, second tries included, by what became of them");
-    describe_counter!(BILLED, "Requests that the marketplace bills: every one whose first byte may have been sent");
+    describe_gauge!(
+        CONNECTIONS,
+        "Connections that are open, over both listeners"
+    );
+    describe_counter!(
+        CONNECTIONS_EVICTED,
+        "Connections that waited for their client and were closed in favour of new ones"
+    );
+    describe_histogram!(
+        SEARCH_SECONDS,
+        "Searches asked of the marketplace, second tries included, by what became of them"
+    );
+    describe_counter!(
+        BILLED,
+        "Requests that the marketplace bills: every one whose first byte may have been sent"
+    );
     describe_gauge!(CALLS_OPEN, "Calls that wait for the marketplace");
-    describe_counter!(ITEMS, "Calls of scans that were stored, by how their item ended, and calls that were lost");
-    describe_histogram!(BATCH_SECONDS, "One batch of the queue's steps, tries again included");
+    describe_counter!(
+        ITEMS,
+        "Calls of scans that were stored, by how their item ended, and calls that were lost"
+    );
+    describe_histogram!(
+        BATCH_SECONDS,
+        "One batch of the queue's steps, tries again included"
+    );
     describe_histogram!(BATCH_SIZE, "Items in one batch of the queue's steps");
     describe_gauge!(WAITING, "Paid answers that are not stored yet");
     describe_counter!(TRIES, "Tries to deliver to webhooks, by what came of them");
-    describe_gauge!(LEASE, "When this worker's lease was last renewed; half a lease later no call begins");
-    describe_gauge!(CLOCK, "How far this process's clock is ahead of the database's; behind: negative");
+    describe_gauge!(
+        LEASE,
+        "When this worker's lease was last renewed; half a lease later no call begins"
+    );
+    describe_gauge!(
+        CLOCK,
+        "How far this process's clock is ahead of the database's; behind: negative"
+    );
     describe_gauge!(POOL, "Connections of this process's pools, by state");
-    describe_gauge!(POOL_MOST, "Connections that each of this process's pools may hold");
+    describe_gauge!(
+        POOL_MOST,
+        "Connections that each of this process's pools may hold"
+    );
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     // An alert on what must not happen needs the series before it happens.
     counter!(ITEMS, "end" => LOST).increment(0);
@@ -137,9 +175,18 @@ pub struct Passage {
 /// A request came in for a route's template (`/v1/scans/{id}`), or for none.
 pub fn request(route: Option<&str>, method: &str) -> Passage {
     const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-    let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+    let method = METHODS
+        .into_iter()
+        .find(|known| *known == method)
+        .unwrap_or("other");
     let route = route.unwrap_or("none").to_owned();
-    Passage { route, method, class: "gone", begun: Instant::now(), _open: Open::new(gauge!(HTTP_OPEN)) }
+    Passage {
+        route,
+        method,
+        class: "gone",
+        begun: Instant::now(),
+        _open: Open::new(gauge!(HTTP_OPEN)),
+    }
 }
 
 impl Passage {
@@ -158,7 +205,8 @@ impl Passage {
 impl Drop for Passage {
     fn drop(&mut self) {
         let route = std::mem::take(&mut self.route);
-        histogram!(HTTP_SECONDS, "route" => route, "method" => self.method, "status" => self.class).record(self.begun.elapsed());
+        histogram!(HTTP_SECONDS, "route" => route, "method" => self.method, "status" => self.class)
+            .record(self.begun.elapsed());
     }
 }
 
@@ -211,7 +259,9 @@ pub fn webhook_try(outcome: &'static str) {
 
 /// This worker's lease was renewed.
 pub fn lease_renewed() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     gauge!(LEASE).set(now.as_secs_f64());
 }
 
@@ -234,7 +284,11 @@ mod tests {
 
     /// The lines of one metric.
     fn lines(name: &str) -> Vec<String> {
-        text().lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+        text()
+            .lines()
+            .filter(|line| line.starts_with(name))
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -244,8 +298,14 @@ mod tests {
         request(Some("/v1/t/{id}"), "BREW").answered(599);
         drop(request(None, "GET"));
         let shown = lines(&format!("{HTTP_SECONDS}_count"));
-        for labels in [r#"{route="/v1/t/{id}",method="other",status="5xx"}"#, r#"{route="none",method="GET",status="gone"}"#] {
-            assert!(shown.iter().any(|line| line.contains(labels)), "{labels}: {shown:#?}");
+        for labels in [
+            r#"{route="/v1/t/{id}",method="other",status="5xx"}"#,
+            r#"{route="none",method="GET",status="gone"}"#,
+        ] {
+            assert!(
+                shown.iter().any(|line| line.contains(labels)),
+                "{labels}: {shown:#?}"
+            );
         }
     }
 
@@ -266,15 +326,31 @@ mod tests {
         batch("claim", 0, Duration::from_micros(700));
         batch("claim", 100, Duration::from_micros(700));
         pool("reads", 5, 3, 20);
-        let bucket = format!(r#"{SEARCH_SECONDS}_bucket{{endpoint="flights/oneway",outcome="ok",le="2"}} 1"#);
+        let bucket = format!(
+            r#"{SEARCH_SECONDS}_bucket{{endpoint="flights/oneway",outcome="ok",le="2"}} 1"#
+        );
         assert!(text().contains(&bucket), "{}", text());
         let used = format!("{POOL}{{pool=\"reads\",state=\"used\"}}");
         assert_eq!(lines(&used), [format!("{used} 2")]);
-        for name in [BUILD, HTTP_OPEN, SEARCH_SECONDS, BILLED, CALLS_OPEN, ITEMS, BATCH_SECONDS, BATCH_SIZE, WAITING, POOL] {
+        for name in [
+            BUILD,
+            HTTP_OPEN,
+            SEARCH_SECONDS,
+            BILLED,
+            CALLS_OPEN,
+            ITEMS,
+            BATCH_SECONDS,
+            BATCH_SIZE,
+            WAITING,
+            POOL,
+        ] {
             if text().contains(&format!("# TYPE {name} ")) {
                 assert!(text().contains(&format!("# HELP {name} ")), "{name}");
             }
         }
-        assert!(!text().contains("quantile="), "a histogram without buckets is a summary");
+        assert!(
+            !text().contains("quantile="),
+            "a histogram without buckets is a summary"
+        );
     }
 }

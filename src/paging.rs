@@ -31,7 +31,10 @@ const SEPARATOR: char = '|';
 /// The cursor after a row of `list` with this sort key.
 #[must_use]
 pub fn after<const N: usize>(list: &str, key: [String; N]) -> String {
-    let text = std::iter::once(list.to_owned()).chain(key).collect::<Vec<_>>().join(&SEPARATOR.to_string());
+    let text = std::iter::once(list.to_owned())
+        .chain(key)
+        .collect::<Vec<_>>()
+        .join(&SEPARATOR.to_string());
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -73,7 +76,9 @@ fn decode(text: &str) -> Option<String> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
-    let bytes = (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok());
+    let bytes = (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok());
     String::from_utf8(bytes.collect::<Option<_>>()?).ok()
 }
 
@@ -99,8 +104,14 @@ mod tests {
     #[test]
     fn a_cursor_reads_back_in_its_own_list_only() {
         let made = after("items", ["12".to_owned(), "0a".to_owned()]);
-        assert_eq!(read("items", &cursor(&made)), Ok(["12".to_owned(), "0a".to_owned()]));
-        for wrong in [read::<1>("items", &cursor(&made)).unwrap_err(), read::<2>("scans", &cursor(&made)).unwrap_err()] {
+        assert_eq!(
+            read("items", &cursor(&made)),
+            Ok(["12".to_owned(), "0a".to_owned()])
+        );
+        for wrong in [
+            read::<1>("items", &cursor(&made)).unwrap_err(),
+            read::<2>("scans", &cursor(&made)).unwrap_err(),
+        ] {
             assert!(wrong.to_string().starts_with("`cursor` holds"), "{wrong}");
         }
         for text in ["x", "0", "zz", "é1", "ff"] {

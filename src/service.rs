@@ -18,7 +18,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig,
+    WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::{self, Database, DbError};
@@ -79,7 +80,10 @@ pub enum ServiceError {
     )]
     WorkerWithoutKeys,
     #[error("cannot listen on {address}: {error}")]
-    Listen { address: SocketAddr, error: std::io::Error },
+    Listen {
+        address: SocketAddr,
+        error: std::io::Error,
+    },
     #[error(transparent)]
     Spool(#[from] SpoolError),
     #[error(transparent)]
@@ -127,14 +131,18 @@ impl Service {
         let database = Database::open(&settings.database).await?;
         let ring = ring_of(&settings, &database)?;
         let worker = match settings.worker.clone() {
-            Some(config) if ring.is_some() => Some(with_spool(config, &settings.database, database.data_dir())?),
+            Some(config) if ring.is_some() => {
+                Some(with_spool(config, &settings.database, database.data_dir())?)
+            }
             _ => None,
         };
         let guard = Guard::new(&settings.webhooks);
-        let sender = Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
+        let sender =
+            Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
         let checkup = database.checkup();
         let writes = database.requests().writes.clone();
-        let app = state(&settings, &upstream, &database, ring.as_ref(), guard, &stop).with_condition(checkup.condition());
+        let app = state(&settings, &upstream, &database, ring.as_ref(), guard, &stop)
+            .with_condition(checkup.condition());
         // Before the migrations, which may take long: a process that is at them lives.
         let admin = Admin::listen(&settings.admin, &app).await?;
         let preparation = Preparation {
@@ -171,8 +179,18 @@ impl Service {
                 return Ok(());
             };
             // They wait for callers' locks, as requests do, so they do not take the engine's connections.
-            let ticker = Ticker { pool: writes, ring: Arc::clone(&ring), pace, judging: MOST_TIME };
-            let deps = WorkerDeps { pool: pool.clone(), ring, upstream, config };
+            let ticker = Ticker {
+                pool: writes,
+                ring: Arc::clone(&ring),
+                pace,
+                judging: MOST_TIME,
+            };
+            let deps = WorkerDeps {
+                pool: pool.clone(),
+                ring,
+                upstream,
+                config,
+            };
             let working = async {
                 let ended = work_while_right(deps, sender, ticker, &clock, &stopped).await;
                 // A worker that ended by itself ends the process.
@@ -181,7 +199,13 @@ impl Service {
             };
             tokio::join!(working, comparing).0
         });
-        Ok(Self { address, database, stop, parts, admin })
+        Ok(Self {
+            address,
+            database,
+            stop,
+            parts,
+            admin,
+        })
     }
 
     /// Where the API listens; `None` for a worker alone.
@@ -243,9 +267,19 @@ fn state(
     }
     if let Some(ring) = ring {
         let options = database.connect_options().clone();
-        let watch = Watch::start(requests.reads.clone(), options, WatchSettings::default(), stop);
+        let watch = Watch::start(
+            requests.reads.clone(),
+            options,
+            WatchSettings::default(),
+            stop,
+        );
         let charges = Charges::start(requests.writes.clone(), Arc::clone(ring), stop);
-        app = app.with_custody(Custody { ring: Arc::clone(ring), pace: settings.pace.clone(), watch, charges });
+        app = app.with_custody(Custody {
+            ring: Arc::clone(ring),
+            pace: settings.pace.clone(),
+            watch,
+            charges,
+        });
     }
     app
 }
@@ -264,7 +298,11 @@ impl Admin {
                 () = fold_metrics() => {}
             }
         });
-        Ok(Self { address, stop, task })
+        Ok(Self {
+            address,
+            stop,
+            task,
+        })
     }
 
     async fn end(self) {
@@ -278,7 +316,9 @@ impl Admin {
 async fn bind_default() -> Result<TcpListener, ServiceError> {
     let wanted = AdminConfig::DEFAULT;
     match bind(wanted).await {
-        Err(ServiceError::Listen { error, .. }) if error.kind() == std::io::ErrorKind::AddrInUse => {
+        Err(ServiceError::Listen { error, .. })
+            if error.kind() == std::io::ErrorKind::AddrInUse =>
+        {
             tracing::info!(%wanted, "another process has the admin address, so this one takes a free port");
             bind(SocketAddr::new(wanted.ip(), 0)).await
         }
@@ -309,7 +349,10 @@ fn ring_of(settings: &Settings, database: &Database) -> Result<Option<Arc<Keyrin
 }
 
 /// The ring of master keys: as set, or beside the embedded data. `None`: this service holds no keys, so it takes no scans.
-pub(crate) fn keyring(config: &KeysConfig, data_dir: Option<&Path>) -> Result<Option<Keyring>, KeyringError> {
+pub(crate) fn keyring(
+    config: &KeysConfig,
+    data_dir: Option<&Path>,
+) -> Result<Option<Keyring>, KeyringError> {
     match (&config.master_key_file, &config.master_key, data_dir) {
         (Some(file), _, _) => Keyring::read(file, config.master_key_group_readable).map(Some),
         (None, Some(text), _) => Keyring::parse(text.expose_secret()).map(Some),
@@ -329,7 +372,13 @@ async fn work_while_right(
     while stop.run_until_cancelled(clock.until(true)).await.is_some() {
         let until_wrong = stop.child_token();
         let working = async {
-            let ended = Box::pin(work(deps.clone(), sender.clone(), ticker.clone(), until_wrong.clone())).await;
+            let ended = Box::pin(work(
+                deps.clone(),
+                sender.clone(),
+                ticker.clone(),
+                until_wrong.clone(),
+            ))
+            .await;
             until_wrong.cancel();
             ended
         };
@@ -344,15 +393,29 @@ async fn work_while_right(
 }
 
 /// The worker, and beside it the tick of the monitors and the deliverer of webhooks: where the first ends, the others do.
-async fn work(deps: WorkerDeps, sender: Sender, ticker: Ticker, stop: CancellationToken) -> Result<(), ServiceError> {
+async fn work(
+    deps: WorkerDeps,
+    sender: Sender,
+    ticker: Ticker,
+    stop: CancellationToken,
+) -> Result<(), ServiceError> {
     let beside = stop.child_token();
-    let post = webhooks::Deps { pool: ticker.pool.clone(), ring: Arc::clone(&deps.ring), sender, lease: deps.config.lease() };
+    let post = webhooks::Deps {
+        pool: ticker.pool.clone(),
+        ring: Arc::clone(&deps.ring),
+        sender,
+        lease: deps.config.lease(),
+    };
     let working = async {
         let ended = worker::run(deps, stop).await;
         beside.cancel();
         ended
     };
-    let (ended, (), ()) = tokio::join!(working, tick::run(ticker, beside.clone()), webhooks::run(post, beside.clone()));
+    let (ended, (), ()) = tokio::join!(
+        working,
+        tick::run(ticker, beside.clone()),
+        webhooks::run(post, beside.clone())
+    );
     Ok(ended?)
 }
 
@@ -365,7 +428,9 @@ fn with_spool(
     let folder = match (config.spool_dir, data_dir.or(database.data_dir.as_deref())) {
         (Some(folder), _) => folder,
         (None, Some(data)) => data.join("spool"),
-        (None, None) => db::embedded::default_home().map_err(|_| SpoolError::NoFolder)?.join("spool"),
+        (None, None) => db::embedded::default_home()
+            .map_err(|_| SpoolError::NoFolder)?
+            .join("spool"),
     };
     spool::make_folder(&folder)?;
     config.spool_dir = Some(folder);
@@ -455,10 +520,16 @@ async fn listen(
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServiceError> {
-    TcpListener::bind(address).await.map_err(|error| ServiceError::Listen { address, error })
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| ServiceError::Listen { address, error })
 }
 
-async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> Result<(), ServiceError> {
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+) -> Result<(), ServiceError> {
     http::serve(listener, router, stop).await;
     Ok(())
 }

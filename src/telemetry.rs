@@ -24,11 +24,20 @@ pub struct BadFilter {
 /// # Errors
 /// The filter cannot be parsed.
 pub fn start(config: &LogConfig) -> Result<(), BadFilter> {
-    let filter = EnvFilter::try_new(&config.filter).map_err(|source| BadFilter { held: config.filter.clone(), source })?;
+    let filter = EnvFilter::try_new(&config.filter).map_err(|source| BadFilter {
+        held: config.filter.clone(),
+        source,
+    })?;
     let stderr = std::io::stderr;
     let terminal = stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-    match config.format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json }) {
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr);
+    match config.format.unwrap_or(if terminal {
+        LogFormat::Text
+    } else {
+        LogFormat::Json
+    }) {
         LogFormat::Text => lines.with_ansi(terminal).init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }

@@ -52,27 +52,40 @@ pub enum WorkerError {
 /// # Errors
 /// When the database belongs to another marketplace, when its spool cannot be opened, or when it ends without having been told to.
 pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), WorkerError> {
-    if !marketplace::bind_when_it_answers(&deps.pool, deps.upstream.marketplace(), &shutdown).await? {
+    if !marketplace::bind_when_it_answers(&deps.pool, deps.upstream.marketplace(), &shutdown)
+        .await?
+    {
         return Ok(());
     }
     let spool = match &deps.config.spool_dir {
-        Some(folder) => match Spool::of_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown).await? {
-            None => return Ok(()),
-            opened => opened,
-        },
+        Some(folder) => {
+            match Spool::of_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown)
+                .await?
+            {
+                None => return Ok(()),
+                opened => opened,
+            }
+        }
         None => None,
     };
     let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config, spool);
-    let (inbox, caller, failed) = (queue.inbox.clone(), queue.caller.clone(), queue.failed.clone());
-    let ends = async || tokio::select! { () = shutdown.cancelled() => {}, () = failed.cancelled() => {} };
+    let (inbox, caller, failed) = (
+        queue.inbox.clone(),
+        queue.caller.clone(),
+        queue.failed.clone(),
+    );
+    let ends =
+        async || tokio::select! { () = shutdown.cancelled() => {}, () = failed.cancelled() => {} };
     let monitor = Monitor::new().register(move |_| {
         let caller = caller.clone();
-        WorkerBuilder::new("scan-items").backend(ScanItems(inbox.clone())).parallelize(tokio::spawn).catch_panic().build(
-            move |ticket: Ticket| {
+        WorkerBuilder::new("scan-items")
+            .backend(ScanItems(inbox.clone()))
+            .parallelize(tokio::spawn)
+            .catch_panic()
+            .build(move |ticket: Ticket| {
                 let caller = caller.clone();
                 async move { caller.carry_out(ticket).await }
-            },
-        )
+            })
     });
     let stopped = async {
         ends().await;
@@ -95,7 +108,13 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
     let (told, broken) = (shutdown.is_cancelled(), failed.is_cancelled());
     queue.finish().await;
     if broken {
-        return Err(WorkerError::Ended("a part of the queue ended; the log says why".to_owned()));
+        return Err(WorkerError::Ended(
+            "a part of the queue ended; the log says why".to_owned(),
+        ));
     }
-    if told { ended } else { ended.and(Err(WorkerError::Ended("its stream ended".to_owned()))) }
+    if told {
+        ended
+    } else {
+        ended.and(Err(WorkerError::Ended("its stream ended".to_owned())))
+    }
 }

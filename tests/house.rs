@@ -22,9 +22,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("history", &["db", "search", "contract"]),
     ("scans", &["db", "history", "tenants", "search", "contract"]),
     ("webhooks", &["db", "tenants", "contract"]),
-    ("monitors", &["db", "scans", "history", "webhooks", "tenants", "search", "contract"]),
+    (
+        "monitors",
+        &[
+            "db", "scans", "history", "webhooks", "tenants", "search", "contract",
+        ],
+    ),
     ("account", &["db", "scans", "tenants", "contract"]),
-    ("queue", &["db", "scans", "history", "tenants", "upstream", "search", "contract"]),
+    (
+        "queue",
+        &[
+            "db", "scans", "history", "tenants", "upstream", "search", "contract",
+        ],
+    ),
     ("config", &["upstream"]),
     ("telemetry", &[]),
 ];
@@ -52,13 +62,27 @@ fn sources() -> Vec<(PathBuf, String)> {
 
 /// The module at the top of the house that a file belongs to.
 fn module(path: &Path) -> String {
-    Path::new(path.components().next().unwrap().as_os_str()).file_stem().unwrap().to_str().unwrap().to_owned()
+    Path::new(path.components().next().unwrap().as_os_str())
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// The modules at the top of the house that a source names after `crate::`, in braces too; comments do not count.
 fn uses(text: &str) -> BTreeSet<String> {
-    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect();
-    let word = |text: &str| text.trim_start().chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let word = |text: &str| {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
     let mut used = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let after = &code[at + "crate::".len()..];
@@ -105,7 +129,9 @@ fn each_module_uses_only_whom_it_may() {
     let mut broken = Vec::new();
     for (path, text) in sources() {
         let module = module(&path);
-        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else { continue };
+        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else {
+            continue;
+        };
         for used in uses(&text) {
             let fine = used == module
                 || allowed.contains(&used.as_str())
@@ -123,8 +149,15 @@ fn faces_are_used_by_nobody_below_them() {
     let top = ["lib", "main", "service", "worker", "cli", "http", "web"];
     for (path, text) in sources() {
         let module = module(&path);
-        let used: Vec<_> = uses(&text).into_iter().filter(|used| FACES.contains(&used.as_str()) && *used != module).collect();
-        assert!(used.is_empty() || top.contains(&module.as_str()), "{}: {module} uses {used:?}", path.display());
+        let used: Vec<_> = uses(&text)
+            .into_iter()
+            .filter(|used| FACES.contains(&used.as_str()) && *used != module)
+            .collect();
+        assert!(
+            used.is_empty() || top.contains(&module.as_str()),
+            "{}: {module} uses {used:?}",
+            path.display()
+        );
     }
 }
 
@@ -132,7 +165,11 @@ fn faces_are_used_by_nobody_below_them() {
 fn only_queue_and_worker_name_apalis() {
     for (path, text) in sources() {
         let named = text.contains("apalis::") || text.contains("apalis_core::");
-        assert!(!named || matches!(module(&path).as_str(), "queue" | "worker"), "{}", path.display());
+        assert!(
+            !named || matches!(module(&path).as_str(), "queue" | "worker"),
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -158,7 +195,10 @@ const OWN_CLOCK: &[(&str, &str)] = &[
     ("queue/charge.rs", "when the marketplace accepted a key"),
     ("http/admission.rs", "when the marketplace accepted a key"),
     ("webhooks/run.rs", "when a delivery was tried"),
-    ("cli/tenants/restore.rs", "when an operator undid a rotation"),
+    (
+        "cli/tenants/restore.rs",
+        "when an operator undid a rotation",
+    ),
     ("sandbox/server.rs", "the marketplace's own"),
     ("cli/demo/mod.rs", "the day of its searches"),
     ("cli/keys/new.rs", "the name of a key"),
@@ -169,8 +209,11 @@ const OWN_CLOCK: &[(&str, &str)] = &[
 fn only_what_a_process_notes_of_itself_goes_by_its_clock() {
     for (path, text) in sources() {
         let code = text.split("#[cfg(test)]").next().unwrap();
-        let asks = code.lines().any(|line| line.contains("Timestamp::now") && !line.trim_start().starts_with("//"));
-        let may = OWN_CLOCK.iter().any(|(file, _)| path.ends_with(file)) || path.ends_with("tests.rs");
+        let asks = code
+            .lines()
+            .any(|line| line.contains("Timestamp::now") && !line.trim_start().starts_with("//"));
+        let may =
+            OWN_CLOCK.iter().any(|(file, _)| path.ends_with(file)) || path.ends_with("tests.rs");
         assert!(!asks || may, "{} asks the process's clock", path.display());
     }
 }
@@ -180,15 +223,30 @@ fn only_what_a_process_notes_of_itself_goes_by_its_clock() {
 #[test]
 fn monitors_and_webhooks_are_locked_in_one_place() {
     let locks = |statement: &str| {
-        ["for update", "for no key update", "for share", "for key share"].iter().any(|lock| statement.contains(lock))
+        [
+            "for update",
+            "for no key update",
+            "for share",
+            "for key share",
+        ]
+        .iter()
+        .any(|lock| statement.contains(lock))
     };
     for (path, text) in sources() {
         let is_relocation = path.ends_with("tenants/relocate/store.rs");
         for statement in text.split('"').filter(|part| locks(part) && !is_relocation) {
             let of_monitor = statement.contains("from monitors");
             let of_webhook = statement.contains("from webhook_endpoints");
-            assert!(!of_monitor || path.ends_with("webhooks/store/lock.rs"), "{}: {statement}", path.display());
-            assert!(!of_webhook || path.starts_with("webhooks/store"), "{}: {statement}", path.display());
+            assert!(
+                !of_monitor || path.ends_with("webhooks/store/lock.rs"),
+                "{}: {statement}",
+                path.display()
+            );
+            assert!(
+                !of_webhook || path.starts_with("webhooks/store"),
+                "{}: {statement}",
+                path.display()
+            );
         }
     }
 }

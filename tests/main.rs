@@ -1,6 +1,9 @@
 //! The one integration binary: the house seen from outside, a module for each part of it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed, and says where"
+)]
 
 mod acceptance;
 mod account;

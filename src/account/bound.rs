@@ -16,10 +16,17 @@ use crate::tenants::store::acceptance::find_accepted;
 ///
 /// # Errors
 /// `NotAccepted` for a caller whose key no marketplace has accepted yet; `Database`.
-pub async fn bound(desk: Desk<'_>, api: Api, bounds: &LaneBounds, pace: &PaceConfig) -> Result<LaneQuota, ScanError> {
+pub async fn bound(
+    desk: Desk<'_>,
+    api: Api,
+    bounds: &LaneBounds,
+    pace: &PaceConfig,
+) -> Result<LaneQuota, ScanError> {
     let plan = bounds.plan.map(|name| Plan::of(api, name));
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = find_accepted(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(NotAccepted::Required)?;
+    let tenant = find_accepted(&mut tx, desk.ring, desk.key, desk.now)
+        .await?
+        .ok_or(NotAccepted::Required)?;
     store::make_lane(&mut tx, tenant, api, pace).await?;
     store::bound_lane(&mut tx, tenant, api, bounds, plan).await?;
     tx.commit().await?;

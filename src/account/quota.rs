@@ -15,16 +15,28 @@ use crate::scans::per_minute;
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn quota(pool: &PgPool, tenant: Option<TenantId>, pace: &PaceConfig) -> sqlx::Result<Quota> {
+pub async fn quota(
+    pool: &PgPool,
+    tenant: Option<TenantId>,
+    pace: &PaceConfig,
+) -> sqlx::Result<Quota> {
     let lanes = stored(pool, tenant).await?;
-    Ok(Quota { flights: shown(&lanes, Api::Flights, pace), hotels: shown(&lanes, Api::Hotels, pace) })
+    Ok(Quota {
+        flights: shown(&lanes, Api::Flights, pace),
+        hotels: shown(&lanes, Api::Hotels, pace),
+    })
 }
 
 /// One lane, likewise.
 ///
 /// # Errors
 /// When the database does not answer.
-pub(super) async fn lane(pool: &PgPool, tenant: Option<TenantId>, api: Api, pace: &PaceConfig) -> sqlx::Result<LaneQuota> {
+pub(super) async fn lane(
+    pool: &PgPool,
+    tenant: Option<TenantId>,
+    api: Api,
+    pace: &PaceConfig,
+) -> sqlx::Result<LaneQuota> {
     Ok(shown(&stored(pool, tenant).await?, api, pace))
 }
 
@@ -72,11 +84,18 @@ impl From<&LaneRow> for LaneQuota {
             plan_requests_remaining: count(lane.plan_remaining),
             plan_resets_at: lane.plan_reset_at.map(jiff_sqlx::Timestamp::to_jiff),
             plan_seen_at: lane.plan_seen_at.map(jiff_sqlx::Timestamp::to_jiff),
-            paused: reason.map(|reason| LanePaused { reason, until: lane.paused_until.map(jiff_sqlx::Timestamp::to_jiff) }),
+            paused: reason.map(|reason| LanePaused {
+                reason,
+                until: lane.paused_until.map(jiff_sqlx::Timestamp::to_jiff),
+            }),
             bounds: OwnBounds {
                 plan: lane.own_plan.as_deref().and_then(PlanName::parse),
-                requests_per_minute: lane.own_per_minute.and_then(|number| u32::try_from(number).ok()),
-                max_in_flight: lane.own_in_flight.and_then(|number| u32::try_from(number).ok()),
+                requests_per_minute: lane
+                    .own_per_minute
+                    .and_then(|number| u32::try_from(number).ok()),
+                max_in_flight: lane
+                    .own_in_flight
+                    .and_then(|number| u32::try_from(number).ok()),
                 keep_in_reserve: u64::try_from(lane.keep_in_reserve).unwrap_or_default(),
             },
         }

@@ -26,7 +26,11 @@ pub(super) struct SpentRow {
     pub(super) degraded: i64,
 }
 
-pub(super) async fn by_day(conn: &mut PgConnection, tenant: TenantId, range: &Range) -> sqlx::Result<Vec<SpentRow>> {
+pub(super) async fn by_day(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    range: &Range,
+) -> sqlx::Result<Vec<SpentRow>> {
     sqlx::query_as!(
         SpentRow,
         r#"select day::text as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
@@ -41,7 +45,11 @@ pub(super) async fn by_day(conn: &mut PgConnection, tenant: TenantId, range: &Ra
     .await
 }
 
-pub(super) async fn by_endpoint(conn: &mut PgConnection, tenant: TenantId, range: &Range) -> sqlx::Result<Vec<SpentRow>> {
+pub(super) async fn by_endpoint(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    range: &Range,
+) -> sqlx::Result<Vec<SpentRow>> {
     sqlx::query_as!(
         SpentRow,
         r#"select endpoint as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
@@ -153,7 +161,12 @@ pub(super) async fn lanes(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<L
 }
 
 /// Makes the caller's lane as a submit would, if there is none.
-pub(super) async fn make_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<()> {
+pub(super) async fn make_lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    pace: &PaceConfig,
+) -> sqlx::Result<()> {
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
     sqlx::query!(
         "select make_lane($1, $2, $3, $4)",
@@ -185,7 +198,9 @@ pub(super) async fn bound_lane(
         plan.map(|plan| i64::try_from(plan.requests_per_month).unwrap_or(i64::MAX)),
         bounds.requests_per_minute.map(|rate| count(rate.get())),
         bounds.max_in_flight.map(|most| count(most.get())),
-        bounds.keep_in_reserve.map(|reserve| i64::try_from(reserve.get()).unwrap_or(i64::MAX)),
+        bounds
+            .keep_in_reserve
+            .map(|reserve| i64::try_from(reserve.get()).unwrap_or(i64::MAX)),
     )
     .execute(conn)
     .await?;

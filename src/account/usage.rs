@@ -23,9 +23,15 @@ pub(super) struct Range {
 
 impl Range {
     fn of((first, last): (Date, Date)) -> Self {
-        let begin =
-            |day: Date| TimeZone::UTC.to_timestamp(day.to_datetime(jiff::civil::Time::midnight())).unwrap_or(Timestamp::MAX);
-        Self { since: begin(first), until: begin(last.saturating_add(1.day())) }
+        let begin = |day: Date| {
+            TimeZone::UTC
+                .to_timestamp(day.to_datetime(jiff::civil::Time::midnight()))
+                .unwrap_or(Timestamp::MAX)
+        };
+        Self {
+            since: begin(first),
+            until: begin(last.saturating_add(1.day())),
+        }
     }
 }
 
@@ -33,12 +39,26 @@ impl Range {
 ///
 /// # Errors
 /// A range that cannot be, a cursor that is none of this list's, or the database does not answer.
-pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, now: Timestamp) -> Result<Usage, PageError> {
+pub async fn usage(
+    pool: &PgPool,
+    tenant: Option<TenantId>,
+    query: &UsageQuery,
+    now: Timestamp,
+) -> Result<Usage, PageError> {
     let (since, until) = query.days(now.to_zoned(TimeZone::UTC).date())?;
     let group = query.group_or_default();
     let after = after(query)?;
-    let mut usage = Usage { since, until, group, totals: UsageTotals::default(), data: Vec::new(), next_cursor: None };
-    let Some(tenant) = tenant else { return Ok(usage) };
+    let mut usage = Usage {
+        since,
+        until,
+        group,
+        totals: UsageTotals::default(),
+        data: Vec::new(),
+        next_cursor: None,
+    };
+    let Some(tenant) = tenant else {
+        return Ok(usage);
+    };
     let range = Range::of((since, until));
     // One sight of the ledger, so that the totals are those of the rows while scans run.
     let mut tx = db::snapshot(pool.acquire().await?).await?;
@@ -70,12 +90,18 @@ pub async fn usage(pool: &PgPool, tenant: Option<TenantId>, query: &UsageQuery, 
 
 /// The word of a list with pages.
 fn list(group: UsageGroup) -> &'static str {
-    if group == UsageGroup::Monitor { MONITORS } else { SCANS }
+    if group == UsageGroup::Monitor {
+        MONITORS
+    } else {
+        SCANS
+    }
 }
 
 /// Where a page begins.
 fn after(query: &UsageQuery) -> Result<Option<Uuid>, PageError> {
-    let Some(cursor) = &query.cursor else { return Ok(None) };
+    let Some(cursor) = &query.cursor else {
+        return Ok(None);
+    };
     let group = query.group_or_default();
     let [id] = paging::read(list(group), cursor)?;
     let id = match group {
@@ -112,7 +138,13 @@ impl SpentRow {
         }
     }
     fn key(&self, group: UsageGroup) -> Option<String> {
-        let id = |id| if group == UsageGroup::Monitor { MonitorId::from(id).to_string() } else { ScanId::from(id).to_string() };
+        let id = |id| {
+            if group == UsageGroup::Monitor {
+                MonitorId::from(id).to_string()
+            } else {
+                ScanId::from(id).to_string()
+            }
+        };
         self.word.clone().or_else(|| self.id.map(id))
     }
 

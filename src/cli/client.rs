@@ -23,8 +23,15 @@ pub struct ApiClient {
 impl ApiClient {
     /// A client of the service at `base` (`http://127.0.0.1:8080`).
     pub fn new(base: &str, key: &str) -> Result<Self, Failure> {
-        let http = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
-        Ok(Self { http, base: base.trim_end_matches('/').to_owned(), key: key.to_owned() })
+        let http = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .no_proxy()
+            .build()?;
+        Ok(Self {
+            http,
+            base: base.trim_end_matches('/').to_owned(),
+            key: key.to_owned(),
+        })
     }
 
     /// The answer of `GET path`.
@@ -33,12 +40,24 @@ impl ApiClient {
     }
 
     /// The answer of `POST path` with a body.
-    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    async fn send<T: DeserializeOwned>(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<T, Failure> {
-        let mut request = self.http.request(method, format!("{}{path}", self.base)).header("x-api-key", &self.key);
+    async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, Failure> {
+        let mut request = self
+            .http
+            .request(method, format!("{}{path}", self.base))
+            .header("x-api-key", &self.key);
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -49,6 +68,8 @@ impl ApiClient {
             return Ok(serde_json::from_slice(&answer)?);
         }
         let told = serde_json::from_slice::<ErrorBody>(&answer).map(|body| body.error.message);
-        Err(told.unwrap_or_else(|_| format!("{path} answered {status}")).into())
+        Err(told
+            .unwrap_or_else(|_| format!("{path} answered {status}"))
+            .into())
     }
 }

@@ -32,26 +32,42 @@ pub fn run(config: &Config) -> Result<(), Failure> {
     let show = ["config", "show"];
     let (mut command, mut given) = (&Cli::command(), &matches);
     for name in show {
-        let found = command.find_subcommand(name).zip(given.subcommand_matches(name));
+        let found = command
+            .find_subcommand(name)
+            .zip(given.subcommand_matches(name));
         (command, given) = found.ok_or("these are not the arguments of `config show`")?;
     }
     let mut out = anstream::stdout();
     let mut heading = None;
-    for arg in command.get_arguments().filter(|arg| arg.get_env().is_some()) {
+    for arg in command
+        .get_arguments()
+        .filter(|arg| arg.get_env().is_some())
+    {
         if heading != arg.get_help_heading() {
             heading = arg.get_help_heading();
-            writeln!(out, "{}# {}", if arg.get_id() == "listen" { "" } else { "\n" }, heading.unwrap_or_default())?;
+            writeln!(
+                out,
+                "{}# {}",
+                if arg.get_id() == "listen" { "" } else { "\n" },
+                heading.unwrap_or_default()
+            )?;
         }
         line(&mut out, arg, given, &database)?;
     }
     Ok(())
 }
 
-fn line(out: &mut impl Write, arg: &Arg, given: &ArgMatches, database: &str) -> std::io::Result<()> {
+fn line(
+    out: &mut impl Write,
+    arg: &Arg,
+    given: &ArgMatches,
+    database: &str,
+) -> std::io::Result<()> {
     let id = arg.get_id().as_str();
     let variable = arg.get_env().unwrap_or_default().to_string_lossy();
     let (value, source) = match given.value_source(id) {
-        None => default_of(id, given).map_or_else(|| (String::new(), "unset"), |value| (value, "default")),
+        None => default_of(id, given)
+            .map_or_else(|| (String::new(), "unset"), |value| (value, "default")),
         Some(source) => (value(arg, given, database), named(source)),
     };
     writeln!(out, "{variable:<34} {value:<44} {source}")
@@ -61,16 +77,29 @@ fn value(arg: &Arg, given: &ArgMatches, database: &str) -> String {
     match arg.get_id().as_str() {
         "database_url" => database.to_owned(),
         _ if arg.is_hide_env_values_set() => HIDDEN.to_owned(),
-        id => given.get_raw(id).into_iter().flatten().map(|raw| raw.to_string_lossy()).collect::<Vec<_>>().join(","),
+        id => given
+            .get_raw(id)
+            .into_iter()
+            .flatten()
+            .map(|raw| raw.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(","),
     }
 }
 
 /// What holds where a setting with a default of its own making is not set: none that clap knows of.
 fn default_of(id: &str, given: &ArgMatches) -> Option<String> {
-    let data_dir = || given.get_one::<PathBuf>("data_dir").cloned().or_else(|| default_home().ok());
+    let data_dir = || {
+        given
+            .get_one::<PathBuf>("data_dir")
+            .cloned()
+            .or_else(|| default_home().ok())
+    };
     match id {
         "admin_listen" => Some(AdminConfig::DEFAULT.to_string()),
-        "data_dir" => default_home().ok().map(|folder| folder.display().to_string()),
+        "data_dir" => default_home()
+            .ok()
+            .map(|folder| folder.display().to_string()),
         "spool_dir" => data_dir().map(|folder| folder.join("spool").display().to_string()),
         _ => None,
     }
@@ -86,11 +115,20 @@ fn named(source: ValueSource) -> &'static str {
 
 /// Where the database is, without its password; put together from its parts, so that nothing else of the URL is shown either.
 fn database(config: &DatabaseConfig) -> String {
-    let Some(url) = &config.url else { return String::new() };
+    let Some(url) = &config.url else {
+        return String::new();
+    };
     match PgConnectOptions::from_str(url.expose_secret().trim()) {
         Ok(options) => {
-            let name = options.get_database().unwrap_or_else(|| options.get_username());
-            format!("{} as {} on {}", name, options.get_username(), db::place(&options))
+            let name = options
+                .get_database()
+                .unwrap_or_else(|| options.get_username());
+            format!(
+                "{} as {} on {}",
+                name,
+                options.get_username(),
+                db::place(&options)
+            )
         }
         Err(_) => format!("{HIDDEN}, and not a Postgres URL"),
     }

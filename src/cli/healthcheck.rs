@@ -23,14 +23,28 @@ pub struct Args {
 /// Ends well if the answer is good.
 pub async fn run(args: Args) -> Result<(), Failure> {
     let address = reachable(args.admin.admin_listen.unwrap_or(AdminConfig::DEFAULT))?;
-    let url = format!("http://{address}{}", if args.live { "/healthz" } else { "/readyz" });
-    let http = reqwest::Client::builder().timeout(TIMEOUT).no_proxy().build()?;
-    let answer = http.get(&url).send().await.map_err(|error| format!("{url} does not answer: {}", innermost(&error)))?;
+    let url = format!(
+        "http://{address}{}",
+        if args.live { "/healthz" } else { "/readyz" }
+    );
+    let http = reqwest::Client::builder()
+        .timeout(TIMEOUT)
+        .no_proxy()
+        .build()?;
+    let answer = http
+        .get(&url)
+        .send()
+        .await
+        .map_err(|error| format!("{url} does not answer: {}", innermost(&error)))?;
     let status = answer.status();
     if status.is_success() {
         return Ok(());
     }
-    let told = answer.json::<ErrorBody>().await.map(|body| body.error.message).unwrap_or_default();
+    let told = answer
+        .json::<ErrorBody>()
+        .await
+        .map(|body| body.error.message)
+        .unwrap_or_default();
     Err(format!("{url} answered {status}: {told}").into())
 }
 
@@ -62,8 +76,15 @@ mod tests {
 
     #[test]
     fn a_listener_on_all_addresses_is_asked_on_loopback() {
-        for (set, asked) in [("0.0.0.0:9090", "127.0.0.1:9090"), ("[::]:9090", "[::1]:9090"), ("10.0.0.7:91", "10.0.0.7:91")] {
-            assert_eq!(reachable(set.parse().unwrap()).unwrap(), asked.parse().unwrap());
+        for (set, asked) in [
+            ("0.0.0.0:9090", "127.0.0.1:9090"),
+            ("[::]:9090", "[::1]:9090"),
+            ("10.0.0.7:91", "10.0.0.7:91"),
+        ] {
+            assert_eq!(
+                reachable(set.parse().unwrap()).unwrap(),
+                asked.parse().unwrap()
+            );
         }
         assert!(reachable("127.0.0.1:0".parse().unwrap()).is_err());
     }

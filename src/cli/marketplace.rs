@@ -61,7 +61,8 @@ async fn show(config: &DatabaseConfig) -> Result<(), Failure> {
 }
 
 const NONE: &str = "none yet: the first `serve` or `worker` that starts sets it";
-const NOT_MIGRATED: &str = "the database's tables are not this version's: run `farescan migrate` first";
+const NOT_MIGRATED: &str =
+    "the database's tables are not this version's: run `farescan migrate` first";
 
 async fn set(mut args: SetArgs) -> Result<(), Failure> {
     if args.sandbox {
@@ -78,6 +79,9 @@ async fn set(mut args: SetArgs) -> Result<(), Failure> {
     let before: Result<_, Failure> = before.await;
     database.close().await;
     let before = before?.unwrap_or_else(|| "none".to_owned());
-    writeln!(anstream::stdout(), "the database belongs to the marketplace `{named}`; before: `{before}`")?;
+    writeln!(
+        anstream::stdout(),
+        "the database belongs to the marketplace `{named}`; before: `{before}`"
+    )?;
     Ok(())
 }

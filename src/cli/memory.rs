@@ -10,7 +10,14 @@ use super::Failure;
 pub fn close() -> Result<(), Failure> {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
     let failed = |error| format!("the process's memory cannot be closed to others: {error}");
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(failed)?;
+    setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )
+    .map_err(failed)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed)?;
     Ok(())
 }
@@ -22,6 +29,10 @@ pub fn close() -> Result<(), Failure> {
 #[cfg(not(target_os = "linux"))]
 pub fn close() -> Result<(), Failure> {
     use rustix::process::{Resource, Rlimit, setrlimit};
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
-    setrlimit(Resource::Core, none).map_err(|error| format!("core files cannot be forbidden: {error}").into())
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none)
+        .map_err(|error| format!("core files cannot be forbidden: {error}").into())
 }

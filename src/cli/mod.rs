@@ -120,19 +120,39 @@ struct Signalled {
 
 /// The same error with the environment variable of the setting that it is about.
 fn named(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
-    let flag = flag.split_whitespace().next().unwrap_or_default().to_owned();
-    let variable = Cli::command().get_subcommands().find_map(|command| variable_of(command, &flag));
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let flag = flag
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let variable = Cli::command()
+        .get_subcommands()
+        .find_map(|command| variable_of(command, &flag));
     if let Some(variable) = variable {
         let told = format!("`{flag}` is also set by the environment variable {variable}");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![told.into()]));
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![told.into()]),
+        );
     }
     error
 }
 
 /// The variable of a flag, of this command or one of its own.
 fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
-    let here = command.get_arguments().find(|arg| flag.strip_prefix("--").is_some_and(|flag| arg.get_long() == Some(flag)));
-    let variable = here.and_then(|arg| arg.get_env()).map(|variable| variable.to_string_lossy().into_owned());
-    variable.or_else(|| command.get_subcommands().find_map(|command| variable_of(command, flag)))
+    let here = command.get_arguments().find(|arg| {
+        flag.strip_prefix("--")
+            .is_some_and(|flag| arg.get_long() == Some(flag))
+    });
+    let variable = here
+        .and_then(|arg| arg.get_env())
+        .map(|variable| variable.to_string_lossy().into_owned());
+    variable.or_else(|| {
+        command
+            .get_subcommands()
+            .find_map(|command| variable_of(command, flag))
+    })
 }

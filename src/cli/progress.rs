@@ -17,8 +17,10 @@ const REFRESH: Duration = Duration::from_millis(150);
 /// # Errors
 /// The service does not answer, or refuses.
 pub async fn follow(client: &ApiClient, id: ScanId) -> Result<Scan, Failure> {
-    let bar = ProgressBar::new(0)
-        .with_style(ProgressStyle::with_template("   [{bar:20}] {pos}/{len} searches  {msg}")?.progress_chars("=> "));
+    let bar = ProgressBar::new(0).with_style(
+        ProgressStyle::with_template("   [{bar:20}] {pos}/{len} searches  {msg}")?
+            .progress_chars("=> "),
+    );
     loop {
         let scan: Scan = client.get(&format!("/v1/scans/{id}")).await?;
         show(&bar, &scan);
@@ -50,7 +52,10 @@ pub fn summary(scan: &Scan) -> String {
         (items.failed, "failed"),
         (items.cancelled, "cancelled"),
     ];
-    let told: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let told: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
     told.join(", ")
 }

@@ -16,7 +16,12 @@ use crate::telemetry;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Where it listens; port 0 picks a free one
-    #[arg(long, env = "FARESCAN_SANDBOX_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8090")]
+    #[arg(
+        long,
+        env = "FARESCAN_SANDBOX_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8090"
+    )]
     listen: SocketAddr,
     /// Every price, timetable and delay follows from it
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -34,11 +39,17 @@ pub struct Args {
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: Args) -> Result<(), Failure> {
     telemetry::start(&args.log)?;
-    let listener = TcpListener::bind(args.listen).await.map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; its front page lists the keys and the magic values");
     let stop = CancellationToken::new();
     end_signal(stop.clone(), Signal::default());
-    let options = SandboxOptions { seed: args.seed, latency_factor: args.latency, today: args.today };
+    let options = SandboxOptions {
+        seed: args.seed,
+        latency_factor: args.latency,
+        today: args.today,
+    };
     Ok(sandbox::serve(listener, options, stop.cancelled_owned()).await?)
 }

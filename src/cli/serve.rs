@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig,
-    WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig,
+    UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::db::embedded::default_home;
@@ -61,10 +61,15 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
     if args.sandbox {
         let address = start_sandbox(SandboxOptions::default(), stop.clone()).await?;
         if args.upstream.flights_url.is_some() || args.upstream.hotels_url.is_some() {
-            tracing::warn!("FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used: --sandbox takes their place");
+            tracing::warn!(
+                "FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used: --sandbox takes their place"
+            );
         }
         let search_timeout_seconds = args.upstream.search_timeout_seconds;
-        args.upstream = UpstreamConfig { search_timeout_seconds, ..sandbox_upstream(address)? };
+        args.upstream = UpstreamConfig {
+            search_timeout_seconds,
+            ..sandbox_upstream(address)?
+        };
         sandbox_folder(&mut args.database)?;
         tracing::info!(
             "searches go to the sandbox at http://{address}, whose front page has its keys, such as sandbox-demo; nothing is billed"
@@ -88,7 +93,10 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
 }
 
 /// Starts the sandbox on a free port of this machine; it ends with `stop`.
-pub async fn start_sandbox(options: SandboxOptions, stop: CancellationToken) -> Result<SocketAddr, Failure> {
+pub async fn start_sandbox(
+    options: SandboxOptions,
+    stop: CancellationToken,
+) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(sandbox::serve(listener, options, stop.cancelled_owned()));
@@ -98,7 +106,10 @@ pub async fn start_sandbox(options: SandboxOptions, stop: CancellationToken) -> 
 /// The marketplace settings of a sandbox: none of what the environment says of the real one.
 pub fn sandbox_upstream(address: SocketAddr) -> Result<UpstreamConfig, Failure> {
     let url: Url = format!("http://{address}").parse()?;
-    Ok(UpstreamConfig { is_sandbox: true, ..UpstreamConfig::at(url.clone(), url) })
+    Ok(UpstreamConfig {
+        is_sandbox: true,
+        ..UpstreamConfig::at(url.clone(), url)
+    })
 }
 
 /// Gives the embedded database of a sandbox a folder of its own.
@@ -127,16 +138,26 @@ impl Signal {
 }
 
 /// From now on cancels `stop` at the first SIGTERM or SIGINT and notes which, and ends the process at the second.
-#[expect(clippy::disallowed_methods, reason = "the second signal asks for just this; a server left running is adopted")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the second signal asks for just this; a server left running is adopted"
+)]
 pub fn end_signal(stop: CancellationToken, noted: Signal) {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-        tracing::error!("signals cannot be received: end the process by SIGKILL, which loses nothing that is on record");
+    let (Ok(mut term), Ok(mut int)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        tracing::error!(
+            "signals cannot be received: end the process by SIGKILL, which loses nothing that is on record"
+        );
         return;
     };
     tokio::spawn(async move {
         let mut next = async || tokio::select! { _ = term.recv() => 143, _ = int.recv() => 130 };
         let _: Result<(), u8> = noted.0.set(next().await);
-        tracing::info!("ending: no new call starts, calls in flight are recorded first; a second signal ends at once");
+        tracing::info!(
+            "ending: no new call starts, calls in flight are recorded first; a second signal ends at once"
+        );
         stop.cancel();
         std::process::exit(next().await.into());
     });

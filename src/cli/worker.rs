@@ -5,7 +5,8 @@ use tokio_util::sync::CancellationToken;
 use super::Failure;
 use super::serve::{Signal, end_signal};
 use crate::config::{
-    AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig,
+    WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::service::{Service, Settings};

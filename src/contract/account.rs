@@ -76,7 +76,12 @@ pub struct VerifyCheck {
 impl VerifyCheck {
     /// The entry for what was found.
     pub fn new(api: Api, checked: impl Into<String>, reason: VerifyReason) -> Self {
-        Self { api, ok: reason.is_ok(), checked: checked.into(), reason }
+        Self {
+            api,
+            ok: reason.is_ok(),
+            checked: checked.into(),
+            reason,
+        }
     }
 }
 

@@ -19,11 +19,17 @@ impl Alias {
     /// wrong type is validation's to report.
     #[must_use]
     pub fn of(endpoint: Endpoint, body: &Map<String, Value>) -> Option<Self> {
-        let alias = endpoint.fields().iter().find(|field| !field.alias_of.is_empty())?;
+        let alias = endpoint
+            .fields()
+            .iter()
+            .find(|field| !field.alias_of.is_empty())?;
         given(body, alias.name)?;
         let unset = |target: &&'static str| given(body, target).is_none();
         let to: Vec<_> = alias.alias_of.iter().copied().filter(unset).collect();
-        (!to.is_empty()).then_some(Self { from: alias.name, to })
+        (!to.is_empty()).then_some(Self {
+            from: alias.name,
+            to,
+        })
     }
 
     /// The value of `X-Field-Aliased`: `max_stops -> max_departure_stops, max_return_stops`.

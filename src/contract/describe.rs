@@ -6,7 +6,9 @@
 use super::field::FieldSpec;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
 
 /// The schema of a JSON object with exactly these fields.
 pub(crate) fn body_schema(doc: &str, fields: &[FieldSpec], example: Value) -> Schema {
@@ -32,7 +34,11 @@ pub(crate) fn field_schema(field: &FieldSpec) -> RefOr<Schema> {
             field.doc.clone_into(&mut reference.description);
             return schema;
         }
-        RefOr::T(Schema::Object(Object { description, default, .. })) => (description, default),
+        RefOr::T(Schema::Object(Object {
+            description,
+            default,
+            ..
+        })) => (description, default),
         RefOr::T(Schema::Array(array)) => (&mut array.description, &mut array.default),
         RefOr::T(_) => return schema,
     };

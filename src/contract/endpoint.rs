@@ -38,15 +38,22 @@ words! {
 
 impl Endpoint {
     /// The endpoints that ask for prices, which a scan can sweep: all but resolve.
-    pub const SEARCHES: &'static [Self] =
-        &[Self::FlightsOneway, Self::FlightsRoundtrip, Self::HotelsSearch, Self::HotelsByName, Self::HotelsRooms];
+    pub const SEARCHES: &'static [Self] = &[
+        Self::FlightsOneway,
+        Self::FlightsRoundtrip,
+        Self::HotelsSearch,
+        Self::HotelsByName,
+        Self::HotelsRooms,
+    ];
 
     /// The subscription that a call to it is billed to.
     #[must_use]
     pub const fn api(self) -> Api {
         match self {
             Self::FlightsOneway | Self::FlightsRoundtrip => Api::Flights,
-            Self::HotelsSearch | Self::HotelsByName | Self::HotelsRooms | Self::HotelsResolve => Api::Hotels,
+            Self::HotelsSearch | Self::HotelsByName | Self::HotelsRooms | Self::HotelsResolve => {
+                Api::Hotels
+            }
         }
     }
 

@@ -116,7 +116,11 @@ pub struct FieldError {
 
 impl From<&Fault> for FieldError {
     fn from(fault: &Fault) -> Self {
-        Self { field: fault.path.clone(), found: fault.held.clone(), expected: fault.allowed.clone() }
+        Self {
+            field: fault.path.clone(),
+            found: fault.held.clone(),
+            expected: fault.allowed.clone(),
+        }
     }
 }
 
@@ -124,7 +128,15 @@ impl ErrorBody {
     /// An error without a `reason`.
     pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { error: ErrorDetail { error_type, reason: None, message, details: Vec::new(), request_id: None } }
+        Self {
+            error: ErrorDetail {
+                error_type,
+                reason: None,
+                message,
+                details: Vec::new(),
+                request_id: None,
+            },
+        }
     }
 
     /// An error of fields: the message says the same as the details.
@@ -147,7 +159,11 @@ impl ErrorBody {
     pub fn example(error_type: ErrorType) -> Self {
         let mut body = match error_type {
             ErrorType::InvalidRequest => {
-                let fault = Fault::new("departure_date", &"tomorrow".into(), "a date that exists, as YYYY-MM-DD");
+                let fault = Fault::new(
+                    "departure_date",
+                    &"tomorrow".into(),
+                    "a date that exists, as YYYY-MM-DD",
+                );
                 Self::of_fields(error_type, &fault.into())
             }
             ErrorType::SearchIncomplete => {
@@ -166,23 +182,35 @@ impl ErrorType {
     const fn example(self) -> &'static str {
         match self {
             Self::InvalidRequest | Self::SearchIncomplete => "",
-            Self::MissingApiKey => "no API key: send your marketplace key in the header `x-api-key`",
+            Self::MissingApiKey => {
+                "no API key: send your marketplace key in the header `x-api-key`"
+            }
             Self::InvalidApiKey => "the marketplace does not know this key",
-            Self::NotSubscribed => "this key has no subscription to the flights API: subscribe to it on the marketplace",
+            Self::NotSubscribed => {
+                "this key has no subscription to the flights API: subscribe to it on the marketplace"
+            }
             Self::NotFound => "there is no such scan",
-            Self::MethodNotAllowed => "/v1/scans does not take PUT; the header Allow says what it takes",
+            Self::MethodNotAllowed => {
+                "/v1/scans does not take PUT; the header Allow says what it takes"
+            }
             Self::InvalidState => "the scan is cancelled",
             Self::PayloadTooLarge => "`body` holds more than is allowed: at most 64 KiB",
             Self::IdempotencyMismatch => {
                 "the Idempotency-Key `order-1` was used with another body; use a new key for a new request"
             }
             Self::TooManyRequests => "too many requests with this key; wait as Retry-After says",
-            Self::Internal => "the service made a mistake; the log has the details under this answer's X-Request-Id",
+            Self::Internal => {
+                "the service made a mistake; the log has the details under this answer's X-Request-Id"
+            }
             Self::UpstreamError => "the marketplace answered 502",
             Self::UpstreamUnreachable => "the marketplace cannot be reached",
             Self::UpstreamInvalidResponse => "the marketplace's answer cannot be read",
-            Self::Unavailable => "the database is away, so stored work is not available; try again soon",
-            Self::KeyCustodyDisabled => "this service holds no keys: its operator has to set FARESCAN_MASTER_KEY_FILE",
+            Self::Unavailable => {
+                "the database is away, so stored work is not available; try again soon"
+            }
+            Self::KeyCustodyDisabled => {
+                "this service holds no keys: its operator has to set FARESCAN_MASTER_KEY_FILE"
+            }
             Self::UpstreamTimeout => "the marketplace did not answer within 180 seconds",
         }
     }

@@ -61,8 +61,13 @@ pub(super) fn fares<T>(answer: &[u8], read: impl Fn(&Fare<'_>) -> Option<T>) -> 
         // A row that is no object, or that has a field twice: of that the last counts, as it does for any reader of JSON.
         Err(_) => {
             let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-            let rows = answer.as_array().into_iter().flatten().filter(|row| row.is_object());
-            rows.filter_map(|row| read(&Fare::deserialize(row).ok()?)).collect()
+            let rows = answer
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|row| row.is_object());
+            rows.filter_map(|row| read(&Fare::deserialize(row).ok()?))
+                .collect()
         }
     }
 }

@@ -43,17 +43,29 @@ impl Fault {
         if is_secret(path.as_ref(), value) {
             return Self::secret(path, allowed);
         }
-        Self { path: shorten(path.as_ref()), held: Some(shortened(value)), allowed: allowed.into() }
+        Self {
+            path: shorten(path.as_ref()),
+            held: Some(shortened(value)),
+            allowed: allowed.into(),
+        }
     }
 
     /// A fault about a value that must not be shown: a secret.
     pub fn secret(path: impl AsRef<str>, allowed: impl Into<String>) -> Self {
-        Self { path: shorten(path.as_ref()), held: Some(NOT_SHOWN.to_owned()), allowed: allowed.into() }
+        Self {
+            path: shorten(path.as_ref()),
+            held: Some(NOT_SHOWN.to_owned()),
+            allowed: allowed.into(),
+        }
     }
 
     /// A required field that is not there (or is null, which is the same: contract 7).
     pub fn missing(path: impl AsRef<str>, allowed: impl Into<String>) -> Self {
-        Self { path: shorten(path.as_ref()), held: None, allowed: allowed.into() }
+        Self {
+            path: shorten(path.as_ref()),
+            held: None,
+            allowed: allowed.into(),
+        }
     }
 }
 
@@ -158,7 +170,11 @@ impl fmt::Display for Faults {
         let mut end = "";
         for fault in &self.listed {
             write!(f, "{end}{fault}")?;
-            end = if fault.allowed.ends_with('?') { " " } else { ". " };
+            end = if fault.allowed.ends_with('?') {
+                " "
+            } else {
+                ". "
+            };
         }
         match self.unlisted {
             0 => Ok(()),
@@ -171,7 +187,10 @@ impl std::error::Error for Faults {}
 
 impl From<Fault> for Faults {
     fn from(fault: Fault) -> Self {
-        Self { listed: vec![fault], unlisted: 0 }
+        Self {
+            listed: vec![fault],
+            unlisted: 0,
+        }
     }
 }
 
@@ -198,7 +217,11 @@ const SECRET_NAMES: [&str; 5] = ["key", "token", "secret", "auth", "passw"];
 
 /// Whether what stands under such a name is never shown, whatever field it is.
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    SECRET_NAMES.iter().any(|part| name.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes())))
+    SECRET_NAMES.iter().any(|part| {
+        name.as_bytes()
+            .windows(part.len())
+            .any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+    })
 }
 
 /// Whether a value may be a secret, by its name or by what it holds.
@@ -211,16 +234,24 @@ fn holds_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => is_secret_text(text),
         Value::Array(values) => values.iter().any(holds_secret),
-        Value::Object(fields) => fields.iter().any(|(name, value)| is_secret_name(name) || holds_secret(value)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| is_secret_name(name) || holds_secret(value)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// Whether a text is a URL, which may hold a secret in each of its parts, or a user name with a password, or has a pair of a secret's name.
 fn is_secret_text(text: &str) -> bool {
-    let has_user = || text.split_once('@').is_some_and(|(user, _)| user.contains(':'));
-    let has_pair =
-        || text.split(['?', '&', ';', ',', ' ']).filter_map(|pair| pair.split_once('=')).any(|(name, _)| is_secret_name(name));
+    let has_user = || {
+        text.split_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+    };
+    let has_pair = || {
+        text.split(['?', '&', ';', ',', ' '])
+            .filter_map(|pair| pair.split_once('='))
+            .any(|(name, _)| is_secret_name(name))
+    };
     text.contains("://") || has_user() || has_pair()
 }
 
@@ -240,7 +271,11 @@ impl fmt::Write for Beginning {
         // A character has at most four bytes.
         let room = (4 * (MAX_HELD_CHARS + 1)).saturating_sub(self.0.len());
         self.0.push_str(&text[..text.floor_char_boundary(room)]);
-        if text.len() > room { Err(fmt::Error) } else { Ok(()) }
+        if text.len() > room {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -37,7 +37,10 @@ pub trait FieldValue: Sized {
 
     /// The schema as other schemas hold it: inline, or a reference to the component.
     fn referred() -> RefOr<Schema> {
-        Self::COMPONENT.map_or_else(|| Self::schema().into(), |name| Ref::from_schema_name(name).into())
+        Self::COMPONENT.map_or_else(
+            || Self::schema().into(),
+            |name| Ref::from_schema_name(name).into(),
+        )
     }
 
     /// Adds the components that [`FieldValue::referred`] leads to.
@@ -95,7 +98,10 @@ pub struct FieldSpec {
 impl FieldSpec {
     /// The row of a required field of type `T`.
     pub(crate) const fn required<T: FieldValue>(name: &'static str, doc: &'static str) -> Self {
-        Self { required: true, ..Self::optional::<T>(name, doc) }
+        Self {
+            required: true,
+            ..Self::optional::<T>(name, doc)
+        }
     }
 
     /// The row of an optional field of type `T`.

@@ -6,7 +6,9 @@ use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
 use super::history::{Product, one_subject};
 use super::latest::short_range;
-use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId};
+use super::primitives::{
+    Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId,
+};
 use super::query::query;
 use super::reason::SearchReason;
 use super::scans::{GridAxis, Nights, SearchFields};
@@ -116,7 +118,10 @@ query!(FlightGridQuery => spanning, HotelGridQuery => spanning);
 impl FlightGridQuery {
     fn spanning(&self) -> Faults {
         let mut faults = short_range("departure_to", self.departure_from, self.departure_to);
-        faults.merge(two_sides(self.rows.as_str(), self.columns.map(FlightSide::as_str)));
+        faults.merge(two_sides(
+            self.rows.as_str(),
+            self.columns.map(FlightSide::as_str),
+        ));
         let on_a_side = self.rows == FlightSide::Nights || self.columns == Some(FlightSide::Nights);
         faults.merge(nights(self.nights, on_a_side, false));
         faults
@@ -126,8 +131,15 @@ impl FlightGridQuery {
 impl HotelGridQuery {
     fn spanning(&self) -> Faults {
         let mut faults = one_subject(&self.to_body());
-        faults.merge(short_range("checkin_to", self.checkin_from, self.checkin_to));
-        faults.merge(two_sides(self.rows.as_str(), self.columns.map(HotelSide::as_str)));
+        faults.merge(short_range(
+            "checkin_to",
+            self.checkin_from,
+            self.checkin_to,
+        ));
+        faults.merge(two_sides(
+            self.rows.as_str(),
+            self.columns.map(HotelSide::as_str),
+        ));
         let on_a_side = self.rows == HotelSide::Nights || self.columns == Some(HotelSide::Nights);
         faults.merge(nights(self.nights, on_a_side, true));
         faults
@@ -136,19 +148,23 @@ impl HotelGridQuery {
 
 fn two_sides(rows: &str, columns: Option<&str>) -> Faults {
     match columns {
-        Some(columns) if columns == rows => Fault::new("columns", &columns.into(), "another field than `rows`").into(),
+        Some(columns) if columns == rows => {
+            Fault::new("columns", &columns.into(), "another field than `rows`").into()
+        }
         _ => Faults::default(),
     }
 }
 
 fn nights(given: Option<Nights>, on_a_side: bool, needed: bool) -> Faults {
     match given {
-        Some(given) if on_a_side => {
-            Fault::new("nights", &given.to_value(), "nothing where `nights` is a side of the grid").into()
-        }
+        Some(given) if on_a_side => Fault::new(
+            "nights",
+            &given.to_value(),
+            "nothing where `nights` is a side of the grid",
+        )
+        .into(),
         None if needed && !on_a_side => {
-            let allowed =
-                "an integer from 1 to 366, or `nights` as `rows` or `columns`: stays of different lengths do not compare";
+            let allowed = "an integer from 1 to 366, or `nights` as `rows` or `columns`: stays of different lengths do not compare";
             Fault::missing("nights", allowed).into()
         }
         _ => Faults::default(),
@@ -219,11 +235,19 @@ pub struct HistoryCell {
     /// The airline, or the room or hotel.
     pub seller: Option<String>,
     /// Flights: bottom of the provider's historical band.
-    #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::contract::money::price_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the band.
-    #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::contract::money::price_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict.

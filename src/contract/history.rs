@@ -6,7 +6,8 @@ use super::declare::request;
 use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::primitives::{
-    Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, ListFormat, PageLimit,
+    Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId,
+    ListFormat, PageLimit,
 };
 use super::query::query;
 use super::reason::SearchReason;
@@ -109,7 +110,11 @@ query!(FlightHistoryQuery => spanning, HotelHistoryQuery => spanning);
 impl FlightHistoryQuery {
     /// The rules that span fields: one day or a range of days, not both; a range of time that ends after it begins.
     fn spanning(&self) -> Faults {
-        let mut faults = one_day_or_range("departure", self.departure_date, self.departure_from.or(self.departure_to));
+        let mut faults = one_day_or_range(
+            "departure",
+            self.departure_date,
+            self.departure_from.or(self.departure_to),
+        );
         faults.merge(in_order(self.since, self.until));
         faults
     }
@@ -119,7 +124,11 @@ impl HotelHistoryQuery {
     /// The rules that span fields: exactly one subject; one day or a range of days, not both; a range of time that ends after it begins.
     fn spanning(&self) -> Faults {
         let mut faults = one_subject(&self.to_body());
-        faults.merge(one_day_or_range("checkin", self.checkin_date, self.checkin_from.or(self.checkin_to)));
+        faults.merge(one_day_or_range(
+            "checkin",
+            self.checkin_date,
+            self.checkin_from.or(self.checkin_to),
+        ));
         faults.merge(in_order(self.since, self.until));
         faults
     }
@@ -130,7 +139,9 @@ const SUBJECTS: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
 
 /// Exactly one subject in a query.
 pub(super) fn one_subject(query: &Map<String, Value>) -> Faults {
-    let subjects = SUBJECTS.iter().filter_map(|name| query.get(*name).map(|value| (*name, value)));
+    let subjects = SUBJECTS
+        .iter()
+        .filter_map(|name| query.get(*name).map(|value| (*name, value)));
     let allowed = format!("exactly one of {}", listed(SUBJECTS));
     let mut faults = match subjects.clone().next() {
         None => Fault::missing(SUBJECTS[0], &allowed).into(),
@@ -146,7 +157,11 @@ pub(super) fn one_day_or_range(what: &str, day: Option<Date>, range: Option<Date
     let mut faults = Faults::default();
     if let (Some(day), Some(_)) = (day, range) {
         let allowed = format!("a day without `{what}_from` and `{what}_to`, or the range alone");
-        faults.push(Fault::new(format!("{what}_date"), &day.to_string().into(), allowed));
+        faults.push(Fault::new(
+            format!("{what}_date"),
+            &day.to_string().into(),
+            allowed,
+        ));
     }
     faults
 }

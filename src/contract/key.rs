@@ -49,7 +49,10 @@ pub fn read_key(bytes: &[u8]) -> Result<&str, NotAKey> {
         return Err(NotAKey::Malformed);
     }
     let key = std::str::from_utf8(bytes).map_err(|_| NotAKey::Malformed)?;
-    match PLACEHOLDERS.iter().find(|placeholder| placeholder.eq_ignore_ascii_case(key)) {
+    match PLACEHOLDERS
+        .iter()
+        .find(|placeholder| placeholder.eq_ignore_ascii_case(key))
+    {
         Some(placeholder) => Err(NotAKey::Placeholder(placeholder)),
         None => Ok(key),
     }

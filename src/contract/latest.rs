@@ -5,7 +5,9 @@ use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
 use super::history::{Product, one_subject};
-use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat};
+use super::primitives::{
+    Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
+};
 use super::query::query;
 use super::scans::SearchFields;
 use super::status::Verdict;
@@ -89,7 +91,11 @@ impl FlightLatestQuery {
 impl HotelLatestQuery {
     fn spanning(&self) -> Faults {
         let mut faults = one_subject(&self.to_body());
-        faults.merge(short_range("checkin_to", self.checkin_from, self.checkin_to));
+        faults.merge(short_range(
+            "checkin_to",
+            self.checkin_from,
+            self.checkin_to,
+        ));
         faults
     }
 }
@@ -99,7 +105,12 @@ pub(super) fn short_range(field: &str, from: Date, to: Date) -> Faults {
     if to <= last {
         Faults::default()
     } else {
-        Fault::new(field, &to.to_value(), format!("a date up to {last}: a calendar has at most {MAX_DAYS} days")).into()
+        Fault::new(
+            field,
+            &to.to_value(),
+            format!("a date up to {last}: a calendar has at most {MAX_DAYS} days"),
+        )
+        .into()
     }
 }
 

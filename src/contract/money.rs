@@ -14,7 +14,10 @@ pub(crate) fn price<S: Serializer>(price: &Decimal, serializer: S) -> Result<S::
 
 /// For `#[serde(serialize_with = …)]` of a price that may be absent.
 #[expect(clippy::ref_option, reason = "the form that serde calls")]
-pub(crate) fn price_if_any<S: Serializer>(value: &Option<Decimal>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn price_if_any<S: Serializer>(
+    value: &Option<Decimal>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => price(value, serializer),
         None => serializer.serialize_none(),
@@ -37,14 +40,26 @@ mod tests {
 
     #[test]
     fn a_price_is_written_as_it_is_spoken() {
-        for (text, written) in
-            [("173", "173"), ("173.00", "173"), ("199.99", "199.99"), ("0.5", "0.5"), ("12345678901234567", "12345678901234567")]
-        {
+        for (text, written) in [
+            ("173", "173"),
+            ("173.00", "173"),
+            ("199.99", "199.99"),
+            ("0.5", "0.5"),
+            ("12345678901234567", "12345678901234567"),
+        ] {
             let sure: Decimal = text.parse().unwrap();
-            let row = serde_json::to_string(&Row { sure, maybe: Some(sure) }).unwrap();
+            let row = serde_json::to_string(&Row {
+                sure,
+                maybe: Some(sure),
+            })
+            .unwrap();
             assert_eq!(row, format!(r#"{{"sure":{written},"maybe":{written}}}"#));
         }
-        let none = serde_json::to_string(&Row { sure: Decimal::ONE, maybe: None }).unwrap();
+        let none = serde_json::to_string(&Row {
+            sure: Decimal::ONE,
+            maybe: None,
+        })
+        .unwrap();
         assert_eq!(none, r#"{"sure":1,"maybe":null}"#);
     }
 }

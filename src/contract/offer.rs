@@ -42,9 +42,10 @@ pub fn offers(endpoint: Endpoint, answer: &[u8]) -> Vec<Offer> {
     match endpoint {
         Endpoint::FlightsOneway => fares(answer, oneway),
         Endpoint::FlightsRoundtrip => fares(answer, roundtrip),
-        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => {
-            of_hotels(endpoint, &serde_json::from_slice(answer).unwrap_or_default())
-        }
+        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => of_hotels(
+            endpoint,
+            &serde_json::from_slice(answer).unwrap_or_default(),
+        ),
         Endpoint::HotelsResolve => Vec::new(),
     }
 }
@@ -59,28 +60,46 @@ fn of_hotels(endpoint: Endpoint, answer: &Value) -> Vec<Offer> {
 }
 
 fn rows(list: &Value, read: impl Fn(&Value) -> Option<Offer>) -> Vec<Offer> {
-    list.as_array().into_iter().flatten().filter_map(read).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(read)
+        .collect()
 }
 
 fn oneway(row: &Fare<'_>) -> Option<Offer> {
-    Some(Offer { carrier_or_room: said(&row.airline), stops: count(&row.stops), ..fare(row, &row.price_as_number)? })
+    Some(Offer {
+        carrier_or_room: said(&row.airline),
+        stops: count(&row.stops),
+        ..fare(row, &row.price_as_number)?
+    })
 }
 
 /// Both carriers, when the two legs fly with different ones.
 fn roundtrip(row: &Fare<'_>) -> Option<Offer> {
-    let (out, back) = (said(&row.departure_flight_airline), said(&row.return_flight_airline));
+    let (out, back) = (
+        said(&row.departure_flight_airline),
+        said(&row.return_flight_airline),
+    );
     let carriers = match (out, back) {
         (Some(out), Some(back)) if out != back => Some(format!("{out} / {back}")),
         (out, back) => out.or(back),
     };
-    Some(Offer { carrier_or_room: carriers, stops: count(&row.total_stops), ..fare(row, &row.total_price_as_number)? })
+    Some(Offer {
+        carrier_or_room: carriers,
+        stops: count(&row.total_stops),
+        ..fare(row, &row.total_price_as_number)?
+    })
 }
 
 fn fare(row: &Fare<'_>, price: &Leaf<'_>) -> Option<Offer> {
     let link = said(&row.buy_link);
     Some(Offer {
         currency: link.as_deref().and_then(currency_of_link),
-        verdict: row.price_range_in_relation_to_other_periods.text().and_then(Verdict::parse),
+        verdict: row
+            .price_range_in_relation_to_other_periods
+            .text()
+            .and_then(Verdict::parse),
         band_low: row.price_insights_low.number().and_then(amount),
         band_high: row.price_insights_high.number().and_then(amount),
         ..priced(price.number(), link)?
@@ -89,16 +108,26 @@ fn fare(row: &Fare<'_>, price: &Leaf<'_>) -> Option<Offer> {
 
 fn hotel(row: &Value) -> Option<Offer> {
     let offer = priced(row["price"].as_number(), text(&row["link"]))?;
-    Some(Offer { hotel: text(&row["name"]), carrier_or_room: text(&row["room_type"]), ..offer })
+    Some(Offer {
+        hotel: text(&row["name"]),
+        carrier_or_room: text(&row["room_type"]),
+        ..offer
+    })
 }
 
 fn room(row: &Value, booking_url: &Value) -> Option<Offer> {
     let offer = priced(row["price_as_number"].as_number(), text(booking_url))?;
-    Some(Offer { carrier_or_room: text(&row["room_type"]), board: text(&row["room_economy"]), ..offer })
+    Some(Offer {
+        carrier_or_room: text(&row["room_type"]),
+        board: text(&row["room_economy"]),
+        ..offer
+    })
 }
 
 fn priced(price: Option<&Number>, link: Option<String>) -> Option<Offer> {
-    let price = price.and_then(amount).filter(|price| *price > Decimal::ZERO)?;
+    let price = price
+        .and_then(amount)
+        .filter(|price| *price > Decimal::ZERO)?;
     Some(Offer {
         price,
         currency: None,
@@ -116,7 +145,10 @@ fn priced(price: Option<&Number>, link: Option<String>) -> Option<Offer> {
 /// A JSON number as it was written, so that 123.45 stays 123.45.
 fn amount(number: &Number) -> Option<Decimal> {
     let written = number.to_string();
-    written.parse().ok().or_else(|| Decimal::from_scientific(&written).ok())
+    written
+        .parse()
+        .ok()
+        .or_else(|| Decimal::from_scientific(&written).ok())
 }
 
 /// Text that says something.
@@ -129,17 +161,23 @@ fn said(leaf: &Leaf<'_>) -> Option<String> {
 }
 
 fn trimmed(text: &str) -> Option<String> {
-    Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+    Some(text.trim())
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
 }
 
 fn count(leaf: &Leaf<'_>) -> Option<u32> {
-    leaf.number()?.as_u64().and_then(|count| count.try_into().ok())
+    leaf.number()?
+        .as_u64()
+        .and_then(|count| count.try_into().ok())
 }
 
 /// The `curr` parameter of a fare's deep link (specification 2.3).
 fn currency_of_link(link: &str) -> Option<String> {
     let (_, query) = link.split_once('?')?;
-    let currency = query.split(['&', '#']).find_map(|pair| pair.strip_prefix("curr="))?;
+    let currency = query
+        .split(['&', '#'])
+        .find_map(|pair| pair.strip_prefix("curr="))?;
     let is_code = currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_alphabetic());
     is_code.then(|| currency.to_ascii_uppercase())
 }

@@ -45,7 +45,13 @@ const fn plan(
     requests_per_minute: Option<u32>,
     thousandths_beyond: Option<u32>,
 ) -> Plan {
-    Plan { name, usd_per_month, requests_per_month, requests_per_minute, thousandths_beyond }
+    Plan {
+        name,
+        usd_per_month,
+        requests_per_month,
+        requests_per_minute,
+        thousandths_beyond,
+    }
 }
 
 const FLIGHTS: [Plan; 4] = [
@@ -98,10 +104,17 @@ mod tests {
             Plan::all(api)
                 .iter()
                 .map(|plan| {
-                    let beyond = plan.usd_beyond(1).map_or("hard stop".to_owned(), |usd| usd.to_string());
-                    let rate = plan.requests_per_minute.map_or("none stated".to_owned(), |rate| format!("{rate}/min"));
+                    let beyond = plan
+                        .usd_beyond(1)
+                        .map_or("hard stop".to_owned(), |usd| usd.to_string());
+                    let rate = plan
+                        .requests_per_minute
+                        .map_or("none stated".to_owned(), |rate| format!("{rate}/min"));
                     assert_eq!(Plan::of(api, plan.name), plan);
-                    format!("{} {} {} {rate} {beyond}", plan.name, plan.usd_per_month, plan.requests_per_month)
+                    format!(
+                        "{} {} {} {rate} {beyond}",
+                        plan.name, plan.usd_per_month, plan.requests_per_month
+                    )
                 })
                 .collect::<Vec<_>>()
         };
@@ -123,6 +136,12 @@ mod tests {
                 "mega 50 25000 50/min 0.002"
             ]
         );
-        assert_eq!(Plan::all(Api::Flights)[1].usd_beyond(1_000).unwrap().to_string(), "3");
+        assert_eq!(
+            Plan::all(Api::Flights)[1]
+                .usd_beyond(1_000)
+                .unwrap()
+                .to_string(),
+            "3"
+        );
     }
 }

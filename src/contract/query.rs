@@ -22,7 +22,10 @@ pub(crate) fn read_pairs<'a>(
         if text.is_empty() {
             continue;
         }
-        let value = fields.iter().find(|field| field.name == name).map_or_else(|| text.into(), |field| spelled(field, text));
+        let value = fields
+            .iter()
+            .find(|field| field.name == name)
+            .map_or_else(|| text.into(), |field| spelled(field, text));
         if let Some(first) = object.insert(name.to_owned(), value) {
             faults.push_with(|| Fault::new(name, &first, "one value; it is given more than once"));
         }
@@ -33,7 +36,9 @@ pub(crate) fn read_pairs<'a>(
 fn spelled(field: &FieldSpec, text: &str) -> Value {
     let as_text = Value::from(text);
     match serde_json::from_str(text) {
-        Ok(scalar @ (Value::Number(_) | Value::Bool(_))) if (field.read)(&as_text).is_err() => scalar,
+        Ok(scalar @ (Value::Number(_) | Value::Bool(_))) if (field.read)(&as_text).is_err() => {
+            scalar
+        }
         _ => as_text,
     }
 }
@@ -44,7 +49,11 @@ pub(crate) fn parameters(fields: &[FieldSpec]) -> Vec<Parameter> {
         ParameterBuilder::new()
             .name(field.name)
             .parameter_in(ParameterIn::Query)
-            .required(if field.required { Required::True } else { Required::False })
+            .required(if field.required {
+                Required::True
+            } else {
+                Required::False
+            })
             .description(Some(field.doc))
             .schema(Some(field_schema(field)))
             .build()

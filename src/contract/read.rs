@@ -50,7 +50,9 @@ pub fn read_nothing(body: &[u8], max_depth: usize) -> Result<(), Faults> {
         return Ok(());
     }
     let body = read_object(body, max_depth)?;
-    BodyReader::new("this call", &[], &body).finish().or_else_build(|| Some(()))
+    BodyReader::new("this call", &[], &body)
+        .finish()
+        .or_else_build(|| Some(()))
 }
 
 fn not_an_object(body: &[u8], allowed: String) -> Faults {
@@ -61,7 +63,12 @@ fn not_an_object(body: &[u8], allowed: String) -> Faults {
     // A character has at most four bytes.
     let begin = &body[..body.len().min(4 * (MAX_HELD_CHARS + 1))];
     let held = Some(shorten(&String::from_utf8_lossy(begin)));
-    Fault { path: "body".to_owned(), held, allowed }.into()
+    Fault {
+        path: "body".to_owned(),
+        held,
+        allowed,
+    }
+    .into()
 }
 
 /// How deep the brackets outside strings nest. Looked at before parsing, whose recursion it bounds; of text that is
@@ -106,8 +113,17 @@ pub(crate) struct BodyReader<'a> {
 
 impl<'a> BodyReader<'a> {
     /// A reader of `body`, which messages call `what` ("flights/oneway").
-    pub(crate) fn new(what: &'static str, fields: &'static [FieldSpec], body: &'a Map<String, Value>) -> Self {
-        Self { what, fields, body, faults: Faults::default() }
+    pub(crate) fn new(
+        what: &'static str,
+        fields: &'static [FieldSpec],
+        body: &'a Map<String, Value>,
+    ) -> Self {
+        Self {
+            what,
+            fields,
+            body,
+            faults: Faults::default(),
+        }
     }
 
     /// A field that must be there. `None` only after a fault was recorded.
@@ -151,7 +167,8 @@ impl<'a> BodyReader<'a> {
             && !in_order(last, first)
         {
             let allowed = format!("a date {rule} `{first_name}` ({first})");
-            self.faults.push(Fault::new(last_name, &last.to_string().into(), allowed));
+            self.faults
+                .push(Fault::new(last_name, &last.to_string().into(), allowed));
         }
     }
 
@@ -182,7 +199,10 @@ fn unknown(what: &str, fields: &[FieldSpec], name: &str, value: &Value) -> Fault
     let name = shorten(name);
     let allowed = if (what, name.as_str()) == ("hotels/search", "location") {
         let required = fields.iter().filter(|field| field.required);
-        format!("no such field in {what}; its required fields are {}", super::words::listed(required.map(|field| field.name)))
+        format!(
+            "no such field in {what}; its required fields are {}",
+            super::words::listed(required.map(|field| field.name))
+        )
     } else if fields.is_empty() {
         "no field here".to_owned()
     } else if let Some(known) = nearest(fields, &name) {
@@ -190,7 +210,11 @@ fn unknown(what: &str, fields: &[FieldSpec], name: &str, value: &Value) -> Fault
     } else {
         let listed = super::words::listed(fields.iter().take(MOST_NAMES).map(|field| field.name));
         let more = fields.len().saturating_sub(MOST_NAMES);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more")
+        };
         format!("no such field in {what}; its fields are {listed}{more}")
     };
     Fault::new(name, value, allowed)
@@ -213,8 +237,10 @@ fn nearest(fields: &[FieldSpec], name: &str) -> Option<&'static str> {
 /// three pairs; and whoever wrote words of a name and nothing else (`from`, `date`) is near it.
 fn likeness(known: &str, name: &str) -> f64 {
     let name = name.to_lowercase();
-    let alike = strsim::sorensen_dice(known, &name).max(strsim::normalized_damerau_levenshtein(known, &name));
+    let alike = strsim::sorensen_dice(known, &name)
+        .max(strsim::normalized_damerau_levenshtein(known, &name));
     let mut words = name.split('_').filter(|word| !word.is_empty()).peekable();
-    let of_known = words.peek().is_some() && words.all(|word| known.split('_').any(|known| known == word));
+    let of_known =
+        words.peek().is_some() && words.all(|word| known.split('_').any(|known| known == word));
     if of_known { alike.max(NEAR) } else { alike }
 }

@@ -50,7 +50,9 @@ pub struct SearchReason;
 
 impl utoipa::PartialSchema for SearchReason {
     fn schema() -> RefOr<Schema> {
-        let other = ObjectBuilder::new().schema_type(Type::String).description(Some("Another reason that the marketplace gave."));
+        let other = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("Another reason that the marketplace gave."));
         AnyOfBuilder::new()
             .description(Some("Why a search brought no price, or is not whole."))
             .item(Ref::from_schema_name("KnownReason"))
@@ -61,6 +63,9 @@ impl utoipa::PartialSchema for SearchReason {
 
 impl utoipa::ToSchema for SearchReason {
     fn schemas(components: &mut super::field::Components) {
-        components.push(("KnownReason".to_owned(), <KnownReason as utoipa::PartialSchema>::schema()));
+        components.push((
+            "KnownReason".to_owned(),
+            <KnownReason as utoipa::PartialSchema>::schema(),
+        ));
     }
 }

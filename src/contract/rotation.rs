@@ -44,8 +44,11 @@ impl FieldValue for NewKey {
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        let key = value.as_str().and_then(|text| read_key(text.as_bytes()).ok());
-        key.map(|key| Self(Zeroizing::new(key.to_owned()))).ok_or_else(|| Fault::secret("", Self::allowed()).into())
+        let key = value
+            .as_str()
+            .and_then(|text| read_key(text.as_bytes()).ok());
+        key.map(|key| Self(Zeroizing::new(key.to_owned())))
+            .ok_or_else(|| Fault::secret("", Self::allowed()).into())
     }
 
     /// Whatever is written of a body, the key is not.

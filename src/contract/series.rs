@@ -5,7 +5,10 @@ use super::endpoint::Endpoint;
 use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
 use super::history::{Product, one_day_or_range, one_subject};
-use super::primitives::{Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat, Zone};
+use super::primitives::{
+    Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
+    Zone,
+};
 use super::query::query;
 use super::scans::SearchFields;
 use super::words::words;
@@ -112,7 +115,11 @@ query!(FlightSeriesQuery => spanning, HotelSeriesQuery => spanning);
 
 impl FlightSeriesQuery {
     fn spanning(&self) -> Faults {
-        one_day_or_range("departure", self.departure_date, self.departure_from.or(self.departure_to))
+        one_day_or_range(
+            "departure",
+            self.departure_date,
+            self.departure_from.or(self.departure_to),
+        )
     }
 
     /// The range of time that is asked for, where it is `now`.
@@ -127,7 +134,11 @@ impl FlightSeriesQuery {
 impl HotelSeriesQuery {
     fn spanning(&self) -> Faults {
         let mut faults = one_subject(&self.to_body());
-        faults.merge(one_day_or_range("checkin", self.checkin_date, self.checkin_from.or(self.checkin_to)));
+        faults.merge(one_day_or_range(
+            "checkin",
+            self.checkin_date,
+            self.checkin_from.or(self.checkin_to),
+        ));
         faults
     }
 
@@ -149,13 +160,23 @@ pub(in crate::contract) fn in_order(since: Option<Timestamp>, until: Option<Time
 }
 
 fn ends_before_it_begins(since: Timestamp, until: Timestamp) -> Faults {
-    Fault::new("since", &since.to_value(), format!("a time before {until}, where the range ends")).into()
+    Fault::new(
+        "since",
+        &since.to_value(),
+        format!("a time before {until}, where the range ends"),
+    )
+    .into()
 }
 
-fn times(since: Option<Timestamp>, until: Option<Timestamp>, now: Timestamp) -> Result<(Timestamp, Timestamp), Faults> {
+fn times(
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(Timestamp, Timestamp), Faults> {
     let days = |days: i64| SignedDuration::from_hours(24 * days);
     let ends = until.unwrap_or(now);
-    let begins = since.unwrap_or_else(|| ends.checked_sub(days(USUAL_DAYS)).unwrap_or(Timestamp::MIN));
+    let begins =
+        since.unwrap_or_else(|| ends.checked_sub(days(USUAL_DAYS)).unwrap_or(Timestamp::MIN));
     if begins >= ends {
         return Err(ends_before_it_begins(begins, ends));
     }

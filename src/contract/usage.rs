@@ -55,10 +55,16 @@ query!(UsageQuery => spanning);
 impl UsageQuery {
     fn spanning(&self) -> Faults {
         let mut faults = Faults::default();
-        if matches!(self.group_or_default(), UsageGroup::Scan | UsageGroup::Monitor) {
+        if matches!(
+            self.group_or_default(),
+            UsageGroup::Scan | UsageGroup::Monitor
+        ) {
             return faults;
         }
-        let pages = [("limit", self.limit.map(|limit| limit.to_value())), ("cursor", self.cursor.as_ref().map(|c| c.to_value()))];
+        let pages = [
+            ("limit", self.limit.map(|limit| limit.to_value())),
+            ("cursor", self.cursor.as_ref().map(|c| c.to_value())),
+        ];
         for (name, given) in pages {
             if let Some(given) = given {
                 faults.push(Fault::new(
@@ -77,19 +83,30 @@ impl UsageQuery {
     /// A fault of a range that is too long, or that ends before it begins because one end was left out.
     pub fn days(&self, today: Date) -> Result<(Date, Date), Faults> {
         let until = self.until.unwrap_or(today);
-        let since = self.since.unwrap_or_else(|| until.saturating_sub(Span::new().days(USUAL_DAYS - 1)));
+        let since = self
+            .since
+            .unwrap_or_else(|| until.saturating_sub(Span::new().days(USUAL_DAYS - 1)));
         let last = since.saturating_add(Span::new().days(MAX_DAYS - 1));
         if since > until {
-            return Err(Fault::new("since", &since.to_value(), format!("a date up to {until}, where the range ends")).into());
+            return Err(Fault::new(
+                "since",
+                &since.to_value(),
+                format!("a date up to {until}, where the range ends"),
+            )
+            .into());
         }
         if until > last {
             let fault = match self.until {
-                Some(until) => {
-                    Fault::new("until", &until.to_value(), format!("a date up to {last}: a range has at most {MAX_DAYS} days"))
-                }
+                Some(until) => Fault::new(
+                    "until",
+                    &until.to_value(),
+                    format!("a date up to {last}: a range has at most {MAX_DAYS} days"),
+                ),
                 None => Fault::missing(
                     "until",
-                    format!("a date up to {last}: a range has at most {MAX_DAYS} days, and this one ends today"),
+                    format!(
+                        "a date up to {last}: a range has at most {MAX_DAYS} days, and this one ends today"
+                    ),
                 ),
             };
             return Err(fault.into());

@@ -239,19 +239,31 @@ pub struct Event<T> {
 pub struct WebhookEvent;
 
 /// Each event's type, the component that describes it whole, and the one of its data.
-pub const EVENTS: [(&str, &str, &str); 2] =
-    [("monitor.alerts", "MonitorAlertsEvent", "MonitorAlerts"), ("monitor.test", "MonitorTestEvent", "MonitorTest")];
+pub const EVENTS: [(&str, &str, &str); 2] = [
+    ("monitor.alerts", "MonitorAlertsEvent", "MonitorAlerts"),
+    ("monitor.test", "MonitorTestEvent", "MonitorTest"),
+];
 
 impl PartialSchema for WebhookEvent {
     fn schema() -> RefOr<Schema> {
-        let any = OneOfBuilder::new().description(Some("What a receiver gets: one of the events, as `type` says."));
-        EVENTS.iter().fold(any, |any, (_, component, _)| any.item(Ref::from_schema_name(*component))).into()
+        let any = OneOfBuilder::new().description(Some(
+            "What a receiver gets: one of the events, as `type` says.",
+        ));
+        EVENTS
+            .iter()
+            .fold(any, |any, (_, component, _)| {
+                any.item(Ref::from_schema_name(*component))
+            })
+            .into()
     }
 }
 
 impl ToSchema for WebhookEvent {
     fn schemas(components: &mut Components) {
-        components.extend(EVENTS.map(|(event, component, data)| (component.to_owned(), event_schema(event, data))));
+        components.extend(
+            EVENTS
+                .map(|(event, component, data)| (component.to_owned(), event_schema(event, data))),
+        );
         components.push((MonitorAlerts::name().into_owned(), MonitorAlerts::schema()));
         components.push((MonitorTest::name().into_owned(), MonitorTest::schema()));
         MonitorAlerts::schemas(components);
@@ -264,9 +276,17 @@ fn event_schema(event: &str, data: &str) -> RefOr<Schema> {
     let time = SchemaFormat::KnownFormat(KnownFormat::DateTime);
     ObjectBuilder::new()
         .description(Some(format!("The event `{event}`.")))
-        .property("type", text().enum_values(Some([event])).description(Some("The event's type.")))
+        .property(
+            "type",
+            text()
+                .enum_values(Some([event]))
+                .description(Some("The event's type.")),
+        )
         .required("type")
-        .property("timestamp", text().format(Some(time)).description(Some("When it was.")))
+        .property(
+            "timestamp",
+            text().format(Some(time)).description(Some("When it was.")),
+        )
         .required("timestamp")
         .property("data", Ref::from_schema_name(data))
         .required("data")

@@ -31,14 +31,21 @@ impl DatabaseTime {
     /// # Errors
     /// When the database does not answer.
     pub async fn read(database: impl PgExecutor<'_>) -> sqlx::Result<Self> {
-        let read: jiff_sqlx::Timestamp = sqlx::query_scalar("select clock_timestamp()").fetch_one(database).await?;
-        Ok(Self { read: read.to_jiff(), answered_at: Instant::now() })
+        let read: jiff_sqlx::Timestamp = sqlx::query_scalar("select clock_timestamp()")
+            .fetch_one(database)
+            .await?;
+        Ok(Self {
+            read: read.to_jiff(),
+            answered_at: Instant::now(),
+        })
     }
 
     /// The time now.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.read.saturating_add(self.answered_at.elapsed()).unwrap_or(self.read)
+        self.read
+            .saturating_add(self.answered_at.elapsed())
+            .unwrap_or(self.read)
     }
 }
 
@@ -68,7 +75,10 @@ impl Clock {
     /// A clock that tells the time of `source`. It counts as right until it is compared.
     #[must_use]
     pub fn new(source: fn() -> Timestamp) -> Self {
-        Self { source, ahead: Arc::new(watch::Sender::new(SignedDuration::ZERO)) }
+        Self {
+            source,
+            ahead: Arc::new(watch::Sender::new(SignedDuration::ZERO)),
+        }
     }
 
     /// The time that it tells.
@@ -85,7 +95,11 @@ impl Clock {
     /// When it was too far from the database's clock.
     pub fn check(&self) -> Result<(), Apart> {
         let ahead = *self.ahead.borrow();
-        if is_right(ahead) { Ok(()) } else { Err(Apart(ahead)) }
+        if is_right(ahead) {
+            Ok(())
+        } else {
+            Err(Apart(ahead))
+        }
     }
 
     /// Compares it with the database's clock. Time on the way counts as no difference.
@@ -98,8 +112,8 @@ impl Clock {
         let theirs = DatabaseTime::read(&mut *conn).await?.read;
         let after = (self.source)();
         // The answer was given between the two: what lies between them is no difference.
-        let ahead =
-            before.duration_since(theirs).max(SignedDuration::ZERO) + after.duration_since(theirs).min(SignedDuration::ZERO);
+        let ahead = before.duration_since(theirs).max(SignedDuration::ZERO)
+            + after.duration_since(theirs).min(SignedDuration::ZERO);
         let was_right = self.check().is_ok();
         self.ahead.send_replace(ahead);
         measure::clock_ahead(ahead.as_secs_f64());
@@ -129,7 +143,12 @@ impl Clock {
     /// Waits until a comparison says that it is right, or that it is wrong.
     pub async fn until(&self, right: bool) {
         // It ends early only when the sender is gone, which `self` holds.
-        drop(self.ahead.subscribe().wait_for(|ahead| is_right(*ahead) == right).await);
+        drop(
+            self.ahead
+                .subscribe()
+                .wait_for(|ahead| is_right(*ahead) == right)
+                .await,
+        );
     }
 }
 

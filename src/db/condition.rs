@@ -61,7 +61,16 @@ impl Checkup {
     /// Of the server that the options lead to; `server`: it is the program's own.
     pub(super) fn new(options: PgConnectOptions, server: Option<Arc<Mutex<Server>>>) -> Self {
         let condition = watch::Sender::new(None);
-        Self { options, server, condition, bad: 0, good: 0, is_restarted: false, is_waiting: false, obstacle: String::new() }
+        Self {
+            options,
+            server,
+            condition,
+            bad: 0,
+            good: 0,
+            is_restarted: false,
+            is_waiting: false,
+            obstacle: String::new(),
+        }
     }
 
     /// Where the findings are.
@@ -111,7 +120,11 @@ impl Checkup {
                 (self.bad, self.good) = (self.bad.saturating_add(1), 0);
                 let why = format!(
                     "new database sessions cannot work ({error}): the files of the database server were replaced or removed while it ran; {}",
-                    if self.server.is_some() { "end every process that uses it, or restart them" } else { "restart the server" }
+                    if self.server.is_some() {
+                        "end every process that uses it, or restart them"
+                    } else {
+                        "restart the server"
+                    }
                 );
                 if self.condition.borrow().is_none() {
                     tracing::error!("{why}");
@@ -139,7 +152,8 @@ impl Checkup {
             if let Some(Err(error)) = self.with_server(Server::rejoin).await {
                 tracing::warn!(%error, "the embedded Postgres is used by this process, and others do not see that");
             }
-        } else if self.is_waiting || (is_bad && self.bad >= BEFORE_A_RESTART && !self.is_restarted) {
+        } else if self.is_waiting || (is_bad && self.bad >= BEFORE_A_RESTART && !self.is_restarted)
+        {
             let renewal = self.with_server(Server::renew).await;
             self.note(renewal);
         }
@@ -151,16 +165,24 @@ impl Checkup {
             Some(Ok(Renewal::Objected)) if self.is_waiting => {}
             Some(Ok(Renewal::Objected)) => {
                 self.is_waiting = true;
-                tracing::warn!("the embedded Postgres is restarted as soon as every process that uses it agrees");
+                tracing::warn!(
+                    "the embedded Postgres is restarted as soon as every process that uses it agrees"
+                );
             }
             Some(Ok(renewal)) => {
                 (self.is_waiting, self.is_restarted) = (false, true);
-                tracing::warn!(?renewal, "the embedded Postgres was restarted with the files that are there now");
+                tracing::warn!(
+                    ?renewal,
+                    "the embedded Postgres was restarted with the files that are there now"
+                );
             }
             Some(Err(error)) => {
                 let obstacle = error.to_string();
                 if obstacle != self.obstacle {
-                    tracing::error!(error = obstacle, "the embedded Postgres cannot be restarted");
+                    tracing::error!(
+                        error = obstacle,
+                        "the embedded Postgres cannot be restarted"
+                    );
                     self.obstacle = obstacle;
                 }
             }
@@ -168,9 +190,14 @@ impl Checkup {
     }
 
     /// Does something with the embedded server, on a thread that may wait; `None`: there is none.
-    async fn with_server<T: Send + 'static>(&self, act: impl FnOnce(&mut Server) -> T + Send + 'static) -> Option<T> {
+    async fn with_server<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Server) -> T + Send + 'static,
+    ) -> Option<T> {
         let server = Arc::clone(self.server.as_ref()?);
-        let acted = tokio::task::spawn_blocking(move || act(&mut server.lock().unwrap_or_else(PoisonError::into_inner)));
+        let acted = tokio::task::spawn_blocking(move || {
+            act(&mut server.lock().unwrap_or_else(PoisonError::into_inner))
+        });
         acted.await.ok()
     }
 }
@@ -178,8 +205,12 @@ impl Checkup {
 /// What a session needs before anything else; gives the server's version.
 async fn new_session(options: &PgConnectOptions) -> sqlx::Result<String> {
     let mut connection: PgConnection = options.connect().await?;
-    sqlx::raw_sql("do $$ begin null; end $$").execute(&mut connection).await?;
-    let version = sqlx::query_scalar("select current_setting('server_version')").fetch_one(&mut connection).await?;
+    sqlx::raw_sql("do $$ begin null; end $$")
+        .execute(&mut connection)
+        .await?;
+    let version = sqlx::query_scalar("select current_setting('server_version')")
+        .fetch_one(&mut connection)
+        .await?;
     connection.close().await?;
     Ok(version)
 }

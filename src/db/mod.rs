@@ -63,10 +63,14 @@ static MIGRATOR: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
     /// Mend the setting.
-    #[error("DATABASE_URL is not a Postgres URL ({0}); it reads like postgres://user:password@host:5432/farescan")]
+    #[error(
+        "DATABASE_URL is not a Postgres URL ({0}); it reads like postgres://user:password@host:5432/farescan"
+    )]
     Url(#[source] sqlx::Error),
     /// Mend the setting.
-    #[error("FARESCAN_READ_DATABASE_URL is not a Postgres URL; it reads like postgres://user:password@replica:5432/farescan")]
+    #[error(
+        "FARESCAN_READ_DATABASE_URL is not a Postgres URL; it reads like postgres://user:password@replica:5432/farescan"
+    )]
     ReadUrl,
     /// The file with the database's password.
     #[error("FARESCAN_DATABASE_PASSWORD_FILE: {path}: {source}")]
@@ -123,7 +127,10 @@ impl RequestPools {
     /// One pool for both.
     #[must_use]
     pub fn shared(pool: PgPool) -> Self {
-        Self { reads: pool.clone(), writes: pool }
+        Self {
+            reads: pool.clone(),
+            writes: pool,
+        }
     }
 }
 
@@ -142,10 +149,17 @@ impl Connections {
     /// The division of what is set. Each part has one at least, and the engine no more than half.
     #[must_use]
     pub fn of(config: &DatabaseConfig) -> Self {
-        let engine = config.engine_connections.min(config.max_connections / 2).max(1);
+        let engine = config
+            .engine_connections
+            .min(config.max_connections / 2)
+            .max(1);
         let requests = config.max_connections.saturating_sub(engine).max(2);
         let writes = (requests / 3).max(1);
-        Self { engine, writes, reads: requests - writes }
+        Self {
+            engine,
+            writes,
+            reads: requests - writes,
+        }
     }
 }
 
@@ -159,7 +173,10 @@ impl Database {
     /// `Url` for a setting that is no Postgres URL; `Embedded` or `Database` when the embedded server cannot run.
     pub async fn open(config: &DatabaseConfig) -> Result<Self, DbError> {
         let (options, server) = match config.url() {
-            Some(url) => (with_password(external(url)?, config.database_password_file.as_deref())?, None),
+            Some(url) => (
+                with_password(external(url)?, config.database_password_file.as_deref())?,
+                None,
+            ),
             None => open_embedded(config).await?,
         };
         let connections = Connections::of(config);
@@ -172,7 +189,14 @@ impl Database {
         let pool = lazy_pool(connections.engine, options.clone());
         let replica = replica(config)?.map(|options| lazy_pool(config.max_connections, options));
         let home = server.as_ref().map(|server| server.home().to_owned());
-        Ok(Self { pool, requests, replica, options, server: server.map(|server| Arc::new(Mutex::new(server))), home })
+        Ok(Self {
+            pool,
+            requests,
+            replica,
+            options,
+            server: server.map(|server| Arc::new(Mutex::new(server))),
+            home,
+        })
     }
 
     /// The pool of the replica, where there is one. Its sessions cannot write, whatever it is.
@@ -258,10 +282,13 @@ pub async fn begin(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn snapshot(conn: PoolConnection<Postgres>) -> sqlx::Result<Transaction<'static, Postgres>> {
+pub async fn snapshot(
+    conn: PoolConnection<Postgres>,
+) -> sqlx::Result<Transaction<'static, Postgres>> {
     let begin = "begin isolation level repeatable read, read only";
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
-    let begun = tokio::spawn(async move { Transaction::begin(conn, Some(begin.into_sql_str())).await });
+    let begun =
+        tokio::spawn(async move { Transaction::begin(conn, Some(begin.into_sql_str())).await });
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
@@ -272,7 +299,10 @@ pub async fn snapshot(conn: PoolConnection<Postgres>) -> sqlx::Result<Transactio
 /// When the database does not answer.
 pub async fn wait_briefly(conn: &mut PgConnection) -> sqlx::Result<()> {
     let time = format!("{}ms", BRIEF_LOCK_WAIT.as_millis());
-    sqlx::query("select set_config('lock_timeout', $1, true)").bind(time).execute(conn).await?;
+    sqlx::query("select set_config('lock_timeout', $1, true)")
+        .bind(time)
+        .execute(conn)
+        .await?;
     Ok(())
 }
 
@@ -286,7 +316,9 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
     // A connection of its own, because the session's limits would cut a long migration, or the wait for another
     // process that is at it.
     let mut connection = pool.acquire().await?.detach();
-    sqlx::query(SESSION_OF_MIGRATIONS).execute(&mut connection).await?;
+    sqlx::query(SESSION_OF_MIGRATIONS)
+        .execute(&mut connection)
+        .await?;
     // Not `run`: its generic connection keeps this future from being spawned.
     MIGRATOR.run_direct(None, &mut connection, false).await?;
     connection.close().await?;
@@ -307,12 +339,18 @@ pub async fn migrate_at(pool: &PgPool, options: &PgConnectOptions) -> Result<(),
         Err(DbError::Database(error)) if is_away(&error) || is_refused(&error) => error,
         migrated => return migrated,
     };
-    Err(DbError::NoConnection { place: named_place(options), source })
+    Err(DbError::NoConnection {
+        place: named_place(options),
+        source,
+    })
 }
 
 /// Whether the server let nobody in: no such role, password, right or database.
 fn is_refused(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+    let code = error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .unwrap_or_default();
     code.starts_with("28") || matches!(&*code, "3D000" | "42501")
 }
 
@@ -361,7 +399,10 @@ pub fn is_locked(error: &sqlx::Error) -> bool {
 /// Whether an error says that a transaction was rolled back because of another (a deadlock, a serialisation failure): nothing of it is
 /// stored, and the database serves.
 pub fn is_conflict(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|code| rolled_back(&code))
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|code| rolled_back(&code))
 }
 
 /// Whether the same may succeed later: the database is away, or the transaction met another.
@@ -373,8 +414,9 @@ pub fn may_pass(error: &sqlx::Error) -> bool {
 /// restart of the server does: what is to be stored is kept until then, as for a database that is away.
 pub fn is_damage(error: &dyn DatabaseError) -> bool {
     let code = error.code().unwrap_or_default();
-    let names_a_library =
-        ["$libdir", "could not load library", "incompatible library"].iter().any(|text| error.message().contains(text));
+    let names_a_library = ["$libdir", "could not load library", "incompatible library"]
+        .iter()
+        .any(|text| error.message().contains(text));
     // undefined_file, duplicate_file, system_error; with a library also what the loader's error came out as
     matches!(&*code, "58P01" | "58P02" | "58000")
         || (matches!(&*code, "XX000" | "42501" | "22023" | "42883" | "58030") && names_a_library)
@@ -385,7 +427,9 @@ pub fn is_cut(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         // Connection exceptions, and sessions that were told to end.
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")),
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")),
         _ => false,
     }
 }
@@ -395,7 +439,9 @@ pub fn is_cut(error: &sqlx::Error) -> bool {
 /// # Errors
 /// Those of `asking`, and [`sqlx::Error::PoolTimedOut`] after as long as a request waits for a connection.
 pub async fn in_time<T>(asking: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
-    tokio::time::timeout(ACQUIRE_TIMEOUT, asking).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    tokio::time::timeout(ACQUIRE_TIMEOUT, asking)
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
 /// SQLSTATEs of a database that cannot serve now but may soon: connection exceptions, no resources, shutting down or starting up,
@@ -404,7 +450,17 @@ pub async fn in_time<T>(asking: impl Future<Output = sqlx::Result<T>>) -> sqlx::
 /// is not there, a plan that it changed.
 fn passes(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "53" | "57" | "58"))
-        || matches!(code, standby::READ_ONLY | "25P03" | "42P01" | "55P03" | "42883" | "42703" | "42P13" | "0A000")
+        || matches!(
+            code,
+            standby::READ_ONLY
+                | "25P03"
+                | "42P01"
+                | "55P03"
+                | "42883"
+                | "42703"
+                | "42P13"
+                | "0A000"
+        )
 }
 
 /// SQLSTATEs of a transaction that was rolled back because of another: 40001, 40P01 and their class.
@@ -418,7 +474,9 @@ fn rolled_back(code: &str) -> bool {
 /// There is no connection, or the database does not answer.
 pub async fn is_migrated(pool: &PgPool) -> Result<bool, sqlx::Error> {
     let newest = MIGRATOR.iter().map(|migration| migration.version).max();
-    let applied = sqlx::query_scalar("select exists (select from _sqlx_migrations where version = $1 and success)");
+    let applied = sqlx::query_scalar(
+        "select exists (select from _sqlx_migrations where version = $1 and success)",
+    );
     match applied.bind(newest).fetch_one(pool).await {
         Err(error) if has_code(&error, "42P01") => Ok(false), // undefined_table: never migrated
         applied => applied,
@@ -430,7 +488,9 @@ fn external(url: &SecretString) -> Result<PgConnectOptions, DbError> {
     let url = url.expose_secret().trim();
     // Any scheme would be taken for Postgres otherwise, `mysql://` included.
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(DbError::Url(sqlx::Error::Configuration("it does not begin with postgres://".into())));
+        return Err(DbError::Url(sqlx::Error::Configuration(
+            "it does not begin with postgres://".into(),
+        )));
     }
     let options = PgConnectOptions::from_str(url).map_err(DbError::Url)?;
     if may_be_in_clear(&options) {
@@ -450,46 +510,79 @@ fn may_be_in_clear(options: &PgConnectOptions) -> bool {
     let is_local = options.get_socket().is_some()
         || host.starts_with('/')
         || host == "localhost"
-        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        || host
+            .trim_matches(['[', ']'])
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
     !is_local && matches!(options.get_ssl_mode(), PgSslMode::Allow | PgSslMode::Prefer)
 }
 
 /// Where a database is, in words.
 pub fn place(options: &PgConnectOptions) -> String {
-    let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |folder| folder.display().to_string());
+    let host = options.get_socket().map_or_else(
+        || options.get_host().to_owned(),
+        |folder| folder.display().to_string(),
+    );
     format!("{host} port {}", options.get_port())
 }
 
 /// The same with the database and the role.
 fn named_place(options: &PgConnectOptions) -> String {
-    let name = options.get_database().unwrap_or_else(|| options.get_username());
-    format!("`{name}` as `{}` on {}", options.get_username(), place(options))
+    let name = options
+        .get_database()
+        .unwrap_or_else(|| options.get_username());
+    format!(
+        "`{name}` as `{}` on {}",
+        options.get_username(),
+        place(options)
+    )
 }
 
 /// Connects when it is used.
 fn lazy_pool(connections: u32, options: PgConnectOptions) -> PgPool {
-    let pool = PgPoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
-    let pool = pool.before_acquire(|_, about| Box::pin(std::future::ready(Ok(!standby::may_lead_there(about.age)))));
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT);
+    let pool = pool.before_acquire(|_, about| {
+        Box::pin(std::future::ready(Ok(!standby::may_lead_there(about.age))))
+    });
     pool.connect_lazy_with(options)
 }
 
 /// How to reach the replica, if one is set.
 fn replica(config: &DatabaseConfig) -> Result<Option<PgConnectOptions>, DbError> {
-    let Some(url) = config.read_url.as_ref().filter(|url| !url.expose_secret().trim().is_empty()) else { return Ok(None) };
+    let Some(url) = config
+        .read_url
+        .as_ref()
+        .filter(|url| !url.expose_secret().trim().is_empty())
+    else {
+        return Ok(None);
+    };
     let options = external(url).map_err(|_| DbError::ReadUrl)?;
     let options = with_password(options, config.database_password_file.as_deref())?;
-    Ok(Some(with_session(options, REQUEST_LOCK_TIMEOUT).options([("default_transaction_read_only", "on")])))
+    Ok(Some(
+        with_session(options, REQUEST_LOCK_TIMEOUT)
+            .options([("default_transaction_read_only", "on")]),
+    ))
 }
 
 /// Adds the password of a file, whose last line may end. It wins over one in the URL.
-fn with_password(options: PgConnectOptions, file: Option<&Path>) -> Result<PgConnectOptions, DbError> {
+fn with_password(
+    options: PgConnectOptions,
+    file: Option<&Path>,
+) -> Result<PgConnectOptions, DbError> {
     let Some(path) = file else { return Ok(options) };
-    let text = std::fs::read_to_string(path).map_err(|source| DbError::Password { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| DbError::Password {
+        path: path.to_owned(),
+        source,
+    })?;
     let text = SecretString::from(text);
     Ok(options.password(text.expose_secret().trim_end_matches(['\n', '\r'])))
 }
 
-async fn open_embedded(config: &DatabaseConfig) -> Result<(PgConnectOptions, Option<Server>), DbError> {
+async fn open_embedded(
+    config: &DatabaseConfig,
+) -> Result<(PgConnectOptions, Option<Server>), DbError> {
     let options = ServerOptions {
         home: match &config.data_dir {
             Some(home) => home.clone(),
@@ -514,8 +607,15 @@ async fn ensure_database(server: &Server, options: &PgConnectOptions) -> Result<
         Err(error) if has_code(&error, "3D000") => {} // invalid_catalog_name: not made yet
         Err(error) => return Err(error),
     }
-    let mut connection = server.connect_options().database("postgres").connect().await?;
-    match sqlx::query("create database farescan").execute(&mut connection).await {
+    let mut connection = server
+        .connect_options()
+        .database("postgres")
+        .connect()
+        .await?;
+    match sqlx::query("create database farescan")
+        .execute(&mut connection)
+        .await
+    {
         // duplicate_database, unique_violation: another process was first
         Err(error) if !has_code(&error, "42P04") && !has_code(&error, "23505") => Err(error),
         Ok(_) | Err(_) => connection.close().await,
@@ -524,13 +624,19 @@ async fn ensure_database(server: &Server, options: &PgConnectOptions) -> Result<
 
 /// Whether an error has this SQLSTATE.
 pub fn has_code(error: &sqlx::Error, code: &str) -> bool {
-    error.as_database_error().and_then(|error| error.code()).is_some_and(|found| found == code)
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|found| found == code)
 }
 
 /// Adds the session settings that the options don't hold yet.
 fn with_session(options: PgConnectOptions, lock_timeout: &'static str) -> PgConnectOptions {
     let own = options.get_options().unwrap_or_default().to_owned();
-    let missing = SESSION.into_iter().chain([("lock_timeout", lock_timeout)]).filter(|(name, _)| !own.contains(name));
+    let missing = SESSION
+        .into_iter()
+        .chain([("lock_timeout", lock_timeout)])
+        .filter(|(name, _)| !own.contains(name));
     options.options(missing).application_name("farescan")
 }
 
@@ -540,39 +646,69 @@ mod tests {
 
     #[test]
     fn which_states_of_a_database_pass() {
-        for code in ["08006", "53300", "57P01", "57P03", "57014", "25006", "42P01", "55P03", "58030", "25P03"] {
+        for code in [
+            "08006", "53300", "57P01", "57P03", "57014", "25006", "42P01", "55P03", "58030",
+            "25P03",
+        ] {
             assert!(passes(code), "{code}");
         }
-        for code in ["23505", "42601", "55000", "25001", "40001", "40P01", "", "5"] {
+        for code in [
+            "23505", "42601", "55000", "25001", "40001", "40P01", "", "5",
+        ] {
             assert!(!passes(code), "{code}");
         }
         assert!(rolled_back("40001") && rolled_back("40P01") && !rolled_back("57P01"));
     }
 
     fn config(url: &str) -> DatabaseConfig {
-        DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() }
+        DatabaseConfig {
+            url: Some(url.into()),
+            ..DatabaseConfig::default()
+        }
     }
 
     #[test]
     fn every_part_has_connections_and_together_they_are_what_is_set() {
         for max_connections in 3..=90 {
             for engine_connections in 1..=90 {
-                let config = DatabaseConfig { max_connections, engine_connections, ..DatabaseConfig::default() };
-                let Connections { engine, writes, reads } = Connections::of(&config);
+                let config = DatabaseConfig {
+                    max_connections,
+                    engine_connections,
+                    ..DatabaseConfig::default()
+                };
+                let Connections {
+                    engine,
+                    writes,
+                    reads,
+                } = Connections::of(&config);
                 assert_eq!(engine + writes + reads, max_connections, "{config:?}");
                 assert!(engine >= 1 && writes >= 1 && reads >= writes, "{config:?}");
             }
         }
         let usual = Connections::of(&DatabaseConfig::default());
-        assert_eq!(usual, Connections { engine: 8, writes: 4, reads: 8 });
+        assert_eq!(
+            usual,
+            Connections {
+                engine: 8,
+                writes: 4,
+                reads: 8
+            }
+        );
     }
 
     #[tokio::test]
     async fn opening_an_external_server_does_not_wait_for_it() {
-        let database = Database::open(&config("postgres://nobody@127.0.0.1:1/none?sslmode=disable")).await.unwrap();
+        let database = Database::open(&config(
+            "postgres://nobody@127.0.0.1:1/none?sslmode=disable",
+        ))
+        .await
+        .unwrap();
         assert!(!database.is_embedded());
         assert_eq!(database.data_dir(), None);
-        assert!(matches!(migrate(database.pool()).await, Err(DbError::Database(_))));
+        assert!(matches!(
+            migrate(database.pool()).await,
+            Err(DbError::Database(_))
+        ));
         database.close().await;
     }
 
@@ -598,11 +734,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_wrong_url_is_named_without_its_password() {
-        for url in ["mysql://me:hunter2@localhost/x", "postgres://me:hunter2@host:port/x", "hunter2"] {
+        for url in [
+            "mysql://me:hunter2@localhost/x",
+            "postgres://me:hunter2@host:port/x",
+            "hunter2",
+        ] {
             let error = Database::open(&config(url)).await.unwrap_err();
             assert!(matches!(error, DbError::Url(_)), "{error:?}");
             assert!(error.to_string().contains("DATABASE_URL"));
-            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+            assert!(
+                !format!("{error} {error:?}").contains("hunter2"),
+                "{error:?}"
+            );
         }
     }
 
@@ -614,17 +757,31 @@ mod tests {
         let options = || PgConnectOptions::from_str("postgres://me@localhost/x").unwrap();
         let given = with_password(options(), Some(&file)).unwrap();
         assert!(given.to_url_lossy().as_str().contains("me:pass%20word@"));
-        let missing = with_password(options(), Some(&place.path().join("none"))).unwrap_err().to_string();
-        assert!(missing.starts_with("FARESCAN_DATABASE_PASSWORD_FILE: ") && missing.contains("none"), "{missing}");
+        let missing = with_password(options(), Some(&place.path().join("none")))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.starts_with("FARESCAN_DATABASE_PASSWORD_FILE: ") && missing.contains("none"),
+            "{missing}"
+        );
     }
 
     #[test]
     fn session_settings_leave_the_url_its_word() {
         let url = "postgres://me@localhost/x?options[statement_timeout]=5min";
-        let options = with_session(PgConnectOptions::from_str(url).unwrap(), REQUEST_LOCK_TIMEOUT);
+        let options = with_session(
+            PgConnectOptions::from_str(url).unwrap(),
+            REQUEST_LOCK_TIMEOUT,
+        );
         let set = options.get_options().unwrap();
-        assert!(set.contains("statement_timeout=5min") && !set.contains("statement_timeout=30s"), "{set}");
-        assert!(set.contains("idle_in_transaction_session_timeout=30s") && set.contains("jit=off"), "{set}");
+        assert!(
+            set.contains("statement_timeout=5min") && !set.contains("statement_timeout=30s"),
+            "{set}"
+        );
+        assert!(
+            set.contains("idle_in_transaction_session_timeout=30s") && set.contains("jit=off"),
+            "{set}"
+        );
         assert!(set.contains("lock_timeout=1s"), "{set}");
     }
 }

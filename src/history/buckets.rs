@@ -20,7 +20,8 @@ use super::store::products::{ProductRow, products};
 use super::sums::{Measure, Sum, Sums};
 use crate::contract::Endpoint;
 use crate::contract::series::{
-    Bucket, FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
+    Bucket, FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries,
+    HotelSeriesQuery,
 };
 use crate::db;
 use crate::ids::TenantId;
@@ -50,20 +51,36 @@ impl Over {
     #[must_use]
     pub fn of_flights(query: &FlightSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
         let zone = query.timezone_or_default().as_str().to_owned();
-        Self { since, until, bucket: query.bucket_or_default(), zone }
+        Self {
+            since,
+            until,
+            bucket: query.bucket_or_default(),
+            zone,
+        }
     }
 
     /// The range and buckets of a query of rates, whose range has been checked.
     #[must_use]
     pub fn of_hotels(query: &HotelSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
         let zone = query.timezone_or_default().as_str().to_owned();
-        Self { since, until, bucket: query.bucket_or_default(), zone }
+        Self {
+            since,
+            until,
+            bucket: query.bucket_or_default(),
+            zone,
+        }
     }
 
     fn measure(&self, filter: &Filter) -> Measure {
         // A zone of the contract is one of the database of zones.
         let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
-        Measure { since: self.since, until: self.until, bucket: self.bucket, zone, dates: filter.dates() }
+        Measure {
+            since: self.since,
+            until: self.until,
+            bucket: self.bucket,
+            zone,
+            dates: filter.dates(),
+        }
     }
 }
 
@@ -85,17 +102,44 @@ pub async fn flights(
     over: Over,
 ) -> sqlx::Result<FlightSeries> {
     let mut moment = db::snapshot(conn).await?;
-    let (rows, next) = page(&mut moment, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
+    let (rows, next) = page(
+        &mut moment,
+        tenant,
+        &query.into(),
+        &over,
+        None,
+        MAX_PRODUCTS,
+    )
+    .await?;
     let mut shown = Shown::by_fares();
-    let data = rows.into_iter().flat_map(|seen| fares(seen, &mut shown)).collect();
-    Ok(FlightSeries { data, truncated: next.is_some(), ..no_flights(over) })
+    let data = rows
+        .into_iter()
+        .flat_map(|seen| fares(seen, &mut shown))
+        .collect();
+    Ok(FlightSeries {
+        data,
+        truncated: next.is_some(),
+        ..no_flights(over)
+    })
 }
 
 /// What there is of fares where nothing was ever seen.
 #[must_use]
 pub fn no_flights(over: Over) -> FlightSeries {
-    let Over { since, until, bucket, zone } = over;
-    FlightSeries { since, until, bucket, timezone: zone, data: Vec::new(), truncated: false }
+    let Over {
+        since,
+        until,
+        bucket,
+        zone,
+    } = over;
+    FlightSeries {
+        since,
+        until,
+        bucket,
+        timezone: zone,
+        data: Vec::new(),
+        truncated: false,
+    }
 }
 
 /// Rates over time.
@@ -109,17 +153,44 @@ pub async fn hotels(
     over: Over,
 ) -> sqlx::Result<HotelSeries> {
     let mut moment = db::snapshot(conn).await?;
-    let (rows, next) = page(&mut moment, tenant, &query.into(), &over, None, MAX_PRODUCTS).await?;
+    let (rows, next) = page(
+        &mut moment,
+        tenant,
+        &query.into(),
+        &over,
+        None,
+        MAX_PRODUCTS,
+    )
+    .await?;
     let mut shown = Shown::by_rates();
-    let data = rows.into_iter().flat_map(|seen| rates(seen, &mut shown)).collect();
-    Ok(HotelSeries { data, truncated: next.is_some(), ..no_hotels(over) })
+    let data = rows
+        .into_iter()
+        .flat_map(|seen| rates(seen, &mut shown))
+        .collect();
+    Ok(HotelSeries {
+        data,
+        truncated: next.is_some(),
+        ..no_hotels(over)
+    })
 }
 
 /// What there is of rates where nothing was ever seen.
 #[must_use]
 pub fn no_hotels(over: Over) -> HotelSeries {
-    let Over { since, until, bucket, zone } = over;
-    HotelSeries { since, until, bucket, timezone: zone, data: Vec::new(), truncated: false }
+    let Over {
+        since,
+        until,
+        bucket,
+        zone,
+    } = over;
+    HotelSeries {
+        since,
+        until,
+        bucket,
+        timezone: zone,
+        data: Vec::new(),
+        truncated: false,
+    }
 }
 
 /// Fares over time, row by row, of any number of products.
@@ -145,16 +216,33 @@ pub fn all_hotels(
 }
 
 /// The rows of products, one after the other.
-fn each<Row>(products: impl Stream<Item = Result<Vec<Row>, PageError>>) -> impl Stream<Item = Result<Row, PageError>> {
-    products.map_ok(|rows| futures::stream::iter(rows.into_iter().map(Ok))).try_flatten()
+fn each<Row>(
+    products: impl Stream<Item = Result<Vec<Row>, PageError>>,
+) -> impl Stream<Item = Result<Row, PageError>> {
+    products
+        .map_ok(|rows| futures::stream::iter(rows.into_iter().map(Ok)))
+        .try_flatten()
 }
 
-fn all(pool: PgPool, tenant: TenantId, filter: Filter, over: Over) -> impl Stream<Item = Result<Seen, PageError>> + Send {
+fn all(
+    pool: PgPool,
+    tenant: TenantId,
+    filter: Filter,
+    over: Over,
+) -> impl Stream<Item = Result<Seen, PageError>> + Send {
     paging::walk(None, move |after: Option<After>| {
         let (pool, filter, over) = (pool.clone(), filter.clone(), over.clone());
         async move {
             let mut moment = db::snapshot(pool.acquire().await?).await?;
-            let (rows, next) = page(&mut moment, tenant, &filter, &over, after.as_ref(), EXPORT_PRODUCTS).await?;
+            let (rows, next) = page(
+                &mut moment,
+                tenant,
+                &filter,
+                &over,
+                after.as_ref(),
+                EXPORT_PRODUCTS,
+            )
+            .await?;
             Ok((rows, next.map(Some)))
         }
     })
@@ -175,8 +263,18 @@ async fn page(
     after: Option<&After>,
     limit: usize,
 ) -> sqlx::Result<(Vec<Seen>, Option<After>)> {
-    let mut found = products(&mut *conn, tenant, filter, after, paging::one_more_than(limit)).await?;
-    let next = paging::cut(&mut found, limit).map(|last| After { endpoint: last.endpoint.clone(), series: last.series.clone() });
+    let mut found = products(
+        &mut *conn,
+        tenant,
+        filter,
+        after,
+        paging::one_more_than(limit),
+    )
+    .await?;
+    let next = paging::cut(&mut found, limit).map(|last| After {
+        endpoint: last.endpoint.clone(),
+        series: last.series.clone(),
+    });
     let measure = over.measure(filter);
     let mut seen = Vec::new();
     for product in found {
@@ -187,11 +285,24 @@ async fn page(
 }
 
 /// The buckets of a product. However much was seen of it, no more than a bucket's prices are held.
-async fn add_up(conn: &mut PgConnection, tenant: TenantId, product: &ProductRow, measure: &Measure) -> sqlx::Result<Vec<Sum>> {
+async fn add_up(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    product: &ProductRow,
+    measure: &Measure,
+) -> sqlx::Result<Vec<Sum>> {
     let mut sums = Sums::new(measure);
-    let unpacked_since = product.unpacked_since.map_or(measure.until, |since| since.to_jiff());
+    let unpacked_since = product
+        .unpacked_since
+        .map_or(measure.until, |since| since.to_jiff());
     {
-        let packed = days::packed(conn, tenant, &product.series, midnight(measure.since), unpacked_since.min(measure.until));
+        let packed = days::packed(
+            conn,
+            tenant,
+            &product.series,
+            midnight(measure.since),
+            unpacked_since.min(measure.until),
+        );
         pin_mut!(packed);
         while let Some(day) = packed.try_next().await? {
             for look in unpack(&day) {
@@ -200,7 +311,14 @@ async fn add_up(conn: &mut PgConnection, tenant: TenantId, product: &ProductRow,
         }
     }
     if unpacked_since < measure.until {
-        let looks = days::looks(conn, tenant, &product.series, unpacked_since.max(measure.since), measure.until, i64::MAX);
+        let looks = days::looks(
+            conn,
+            tenant,
+            &product.series,
+            unpacked_since.max(measure.since),
+            measure.until,
+            i64::MAX,
+        );
         pin_mut!(looks);
         while let Some(look) = looks.try_next().await? {
             sums.add(&look);
@@ -210,7 +328,9 @@ async fn add_up(conn: &mut PgConnection, tenant: TenantId, product: &ProductRow,
 }
 
 fn fares(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<FlightBucket> {
-    let Some(endpoint) = Endpoint::parse(&row.endpoint) else { return Vec::new() };
+    let Some(endpoint) = Endpoint::parse(&row.endpoint) else {
+        return Vec::new();
+    };
     let product = shown.product(endpoint, &row.product);
     let bucket = |sum: Sum| FlightBucket {
         bucket: sum.bucket,
@@ -234,7 +354,9 @@ fn fares(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<FlightBuck
 }
 
 fn rates(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<HotelBucket> {
-    let Some(endpoint) = Endpoint::parse(&row.endpoint) else { return Vec::new() };
+    let Some(endpoint) = Endpoint::parse(&row.endpoint) else {
+        return Vec::new();
+    };
     let product = shown.product(endpoint, &row.product);
     let bucket = |sum: Sum| HotelBucket {
         bucket: sum.bucket,

@@ -29,7 +29,9 @@ pub async fn keep_packed(pool: PgPool, every: Duration, stop: CancellationToken)
             match packed.await {
                 Ok(0) => {}
                 Ok(packed) => tracing::debug!(packed, "days of the history were packed"),
-                Err(error) => tracing::warn!(%error, "days of the history were not all packed; the next pass goes on"),
+                Err(error) => {
+                    tracing::warn!(%error, "days of the history were not all packed; the next pass goes on")
+                }
             }
             sleep(every).await;
         }
@@ -47,7 +49,9 @@ pub async fn pack_passed(pool: &PgPool, now: Timestamp) -> sqlx::Result<usize> {
     let (mut packed, mut last) = (0, None);
     loop {
         let mut tx = db::begin(pool).await?;
-        let Some(product) = days::next_unpacked(&mut tx, last.as_ref(), today).await? else { return Ok(packed) };
+        let Some(product) = days::next_unpacked(&mut tx, last.as_ref(), today).await? else {
+            return Ok(packed);
+        };
         match pack_some(&mut tx, &product, today).await {
             Ok(days) => {
                 tx.commit().await?;
@@ -55,14 +59,20 @@ pub async fn pack_passed(pool: &PgPool, now: Timestamp) -> sqlx::Result<usize> {
             }
             Err(error) if db::is_cut(&error) => return Err(error),
             // It comes first again in every pass: whoever comes after it must not wait for that.
-            Err(error) => tracing::warn!(%error, "the days of a product cannot be packed; they are read as they are"),
+            Err(error) => {
+                tracing::warn!(%error, "the days of a product cannot be packed; they are read as they are")
+            }
         }
         last = Some(product);
     }
 }
 
 /// Packs the next days of a product, which is locked. What was packed of them before is no longer true.
-async fn pack_some(conn: &mut PgConnection, product: &Unpacked, today: Timestamp) -> sqlx::Result<usize> {
+async fn pack_some(
+    conn: &mut PgConnection,
+    product: &Unpacked,
+    today: Timestamp,
+) -> sqlx::Result<usize> {
     let (mut packed, is_all) = read(conn, product, today, PASS).await?;
     let until = match packed.pop() {
         Some(last) if is_all => {
@@ -83,12 +93,27 @@ async fn pack_some(conn: &mut PgConnection, product: &Unpacked, today: Timestamp
 }
 
 /// The days of a product up to `until`, packed, of at most `most` looks; and whether that is all.
-async fn read(conn: &mut PgConnection, product: &Unpacked, until: Timestamp, most: i64) -> sqlx::Result<(Vec<PackedDay>, bool)> {
-    let looks = days::looks(conn, product.tenant, &product.series, product.since, until, most);
+async fn read(
+    conn: &mut PgConnection,
+    product: &Unpacked,
+    until: Timestamp,
+    most: i64,
+) -> sqlx::Result<(Vec<PackedDay>, bool)> {
+    let looks = days::looks(
+        conn,
+        product.tenant,
+        &product.series,
+        product.since,
+        until,
+        most,
+    );
     pin_mut!(looks);
     let (mut packed, mut day, mut count) = (Vec::new(), Vec::new(), 0);
     while let Some(look) = looks.try_next().await? {
-        if day.first().is_some_and(|first: &Look| first.day() != look.day()) {
+        if day
+            .first()
+            .is_some_and(|first: &Look| first.day() != look.day())
+        {
             packed.push(packed_day(&day));
             day.clear();
         }
@@ -103,10 +128,15 @@ async fn read(conn: &mut PgConnection, product: &Unpacked, until: Timestamp, mos
 
 /// Of looks of one day, at least one.
 fn packed_day(looks: &[Look]) -> PackedDay {
-    PackedDay { begins_at: looks[0].day(), looks: pack(looks) }
+    PackedDay {
+        begins_at: looks[0].day(),
+        looks: pack(looks),
+    }
 }
 
 /// When the day of a time began, in UTC.
 pub(super) fn midnight(time: Timestamp) -> Timestamp {
-    time.to_zoned(TimeZone::UTC).start_of_day().map_or(time, |day| day.timestamp())
+    time.to_zoned(TimeZone::UTC)
+        .start_of_day()
+        .map_or(time, |day| day.timestamp())
 }

@@ -37,7 +37,10 @@ pub struct Filter {
 impl Filter {
     /// The endpoints by their names.
     pub(super) fn endpoints(&self) -> Vec<String> {
-        self.endpoints.iter().map(|endpoint| endpoint.as_str().to_owned()).collect()
+        self.endpoints
+            .iter()
+            .map(|endpoint| endpoint.as_str().to_owned())
+            .collect()
     }
 
     /// The days of the journey or stay that are asked for.
@@ -52,18 +55,32 @@ impl Filter {
             Some(_) => vec![Endpoint::FlightsRoundtrip],
         };
         let (origin, place) = (Some(from.as_str().to_owned()), to.as_str().to_owned());
-        Self { endpoints, origin, place, last_date: return_date, ..Self::default() }
+        Self {
+            endpoints,
+            origin,
+            place,
+            last_date: return_date,
+            ..Self::default()
+        }
     }
 
     /// Stays: a query names exactly one subject.
-    fn stays(name: Option<&FreeText>, destination: Option<&FreeText>, id: Option<&HotelBookingId>) -> Self {
+    fn stays(
+        name: Option<&FreeText>,
+        destination: Option<&FreeText>,
+        id: Option<&HotelBookingId>,
+    ) -> Self {
         let (endpoint, place) = match (name, destination, id) {
             (Some(name), ..) => (Endpoint::HotelsByName, name_key(name)),
             (None, Some(destination), _) => (Endpoint::HotelsSearch, name_key(destination)),
             (None, None, Some(id)) => (Endpoint::HotelsRooms, id.as_str().to_owned()),
             (None, None, None) => return Self::default(),
         };
-        Self { endpoints: vec![endpoint], place, ..Self::default() }
+        Self {
+            endpoints: vec![endpoint],
+            place,
+            ..Self::default()
+        }
     }
 }
 
@@ -75,7 +92,10 @@ fn name_key(name: &FreeText) -> String {
 impl From<&FlightHistoryQuery> for Filter {
     fn from(query: &FlightHistoryQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
             first_from: query.departure_date.or(query.departure_from),
             first_to: query.departure_date.or(query.departure_to),
             since: query.since,
@@ -88,7 +108,10 @@ impl From<&FlightHistoryQuery> for Filter {
 impl From<&FlightLatestQuery> for Filter {
     fn from(query: &FlightLatestQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
             first_from: Some(query.departure_from),
             first_to: Some(query.departure_to),
             ..Self::route(&query.from_airport, &query.to_airport, query.return_date)
@@ -99,8 +122,14 @@ impl From<&FlightLatestQuery> for Filter {
 impl From<&HotelHistoryQuery> for Filter {
     fn from(query: &HotelHistoryQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
-            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
+            market: query
+                .proxy_country
+                .as_ref()
+                .map(|country| country.as_str().to_owned()),
             adults: query.adults.map(|adults| adults.get().into()),
             children: query.children.map(|children| children.get().into()),
             first_from: query.checkin_date.or(query.checkin_from),
@@ -108,7 +137,11 @@ impl From<&HotelHistoryQuery> for Filter {
             last_date: query.checkout_date,
             since: query.since,
             until: query.until,
-            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+            ..Self::stays(
+                query.hotel_name.as_ref(),
+                query.destination.as_ref(),
+                query.hotel_booking_id.as_ref(),
+            )
         }
     }
 }
@@ -116,14 +149,24 @@ impl From<&HotelHistoryQuery> for Filter {
 impl From<&HotelLatestQuery> for Filter {
     fn from(query: &HotelLatestQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
-            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
+            market: query
+                .proxy_country
+                .as_ref()
+                .map(|country| country.as_str().to_owned()),
             adults: query.adults.map(|adults| adults.get().into()),
             children: query.children.map(|children| children.get().into()),
             first_from: Some(query.checkin_from),
             first_to: Some(query.checkin_to),
             last_date: query.checkout_date,
-            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+            ..Self::stays(
+                query.hotel_name.as_ref(),
+                query.destination.as_ref(),
+                query.hotel_booking_id.as_ref(),
+            )
         }
     }
 }
@@ -131,7 +174,10 @@ impl From<&HotelLatestQuery> for Filter {
 impl From<&FlightSeriesQuery> for Filter {
     fn from(query: &FlightSeriesQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
             first_from: query.departure_date.or(query.departure_from),
             first_to: query.departure_date.or(query.departure_to),
             ..Self::route(&query.from_airport, &query.to_airport, query.return_date)
@@ -142,14 +188,24 @@ impl From<&FlightSeriesQuery> for Filter {
 impl From<&HotelSeriesQuery> for Filter {
     fn from(query: &HotelSeriesQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
-            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
+            market: query
+                .proxy_country
+                .as_ref()
+                .map(|country| country.as_str().to_owned()),
             adults: query.adults.map(|adults| adults.get().into()),
             children: query.children.map(|children| children.get().into()),
             first_from: query.checkin_date.or(query.checkin_from),
             first_to: query.checkin_date.or(query.checkin_to),
             last_date: query.checkout_date,
-            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+            ..Self::stays(
+                query.hotel_name.as_ref(),
+                query.destination.as_ref(),
+                query.hotel_booking_id.as_ref(),
+            )
         }
     }
 }
@@ -157,13 +213,19 @@ impl From<&HotelSeriesQuery> for Filter {
 impl From<&FlightGridQuery> for Filter {
     fn from(query: &FlightGridQuery) -> Self {
         let mut filter = Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
             first_from: Some(query.departure_from),
             first_to: Some(query.departure_to),
             ..Self::route(&query.from_airport, &query.to_airport, None)
         };
         // A journey one way has no length.
-        if query.nights.is_some() || query.rows == FlightSide::Nights || query.columns == Some(FlightSide::Nights) {
+        if query.nights.is_some()
+            || query.rows == FlightSide::Nights
+            || query.columns == Some(FlightSide::Nights)
+        {
             filter.endpoints = vec![Endpoint::FlightsRoundtrip];
         }
         filter
@@ -173,13 +235,23 @@ impl From<&FlightGridQuery> for Filter {
 impl From<&HotelGridQuery> for Filter {
     fn from(query: &HotelGridQuery) -> Self {
         Self {
-            currency: query.currency.as_ref().map(|currency| currency.as_str().to_owned()),
-            market: query.proxy_country.as_ref().map(|country| country.as_str().to_owned()),
+            currency: query
+                .currency
+                .as_ref()
+                .map(|currency| currency.as_str().to_owned()),
+            market: query
+                .proxy_country
+                .as_ref()
+                .map(|country| country.as_str().to_owned()),
             adults: query.adults.map(|adults| adults.get().into()),
             children: query.children.map(|children| children.get().into()),
             first_from: Some(query.checkin_from),
             first_to: Some(query.checkin_to),
-            ..Self::stays(query.hotel_name.as_ref(), query.destination.as_ref(), query.hotel_booking_id.as_ref())
+            ..Self::stays(
+                query.hotel_name.as_ref(),
+                query.destination.as_ref(),
+                query.hotel_booking_id.as_ref(),
+            )
         }
     }
 }

@@ -24,8 +24,17 @@ impl SeenBy {
     #[must_use]
     pub fn of(item: ItemId, endpoint: &str, body: &Map<String, Value>) -> Option<Self> {
         let checked = Request::check(Endpoint::parse(endpoint)?, body).ok()?;
-        let Subject { series, first_date, last_date } = Subject::of(&checked.request)?;
-        Some(Self { item, series: series.key, first_date, last_date: last_date.unwrap_or(first_date) })
+        let Subject {
+            series,
+            first_date,
+            last_date,
+        } = Subject::of(&checked.request)?;
+        Some(Self {
+            item,
+            series: series.key,
+            first_date,
+            last_date: last_date.unwrap_or(first_date),
+        })
     }
 }
 
@@ -34,7 +43,11 @@ impl SeenBy {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn forget(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
+pub async fn forget(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    seen: &[SeenBy],
+) -> sqlx::Result<()> {
     keep::delete_observations(conn, tenant, seen).await?;
     keep::fall_back(conn, tenant, seen).await
 }

@@ -13,7 +13,9 @@ use super::filter::Filter;
 use super::latest::age_seconds;
 use super::shown;
 use super::store::grid::{self, KnownRow};
-use crate::contract::grids::{FlightGridQuery, FlightSide, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery, HotelSide};
+use crate::contract::grids::{
+    FlightGridQuery, FlightSide, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery, HotelSide,
+};
 use crate::contract::scans::{GridAxis, Nights};
 use crate::contract::{Endpoint, SearchStatus, Verdict};
 use crate::ids::TenantId;
@@ -63,8 +65,12 @@ pub async fn flights(
         FlightSide::DepartureDate => (Side::First, side.as_str()),
         FlightSide::Nights => (Side::Nights, side.as_str()),
     };
-    let layout =
-        Layout { rows: side(query.rows), columns: query.columns.map(side), from: query.departure_from, to: query.departure_to };
+    let layout = Layout {
+        rows: side(query.rows),
+        columns: query.columns.map(side),
+        from: query.departure_from,
+        to: query.departure_to,
+    };
     read(conn, tenant, &query.into(), query.nights, &layout, now).await
 }
 
@@ -83,8 +89,12 @@ pub async fn hotels(
         HotelSide::Nights => (Side::Nights, side.as_str()),
         HotelSide::ProxyCountry => (Side::Market, side.as_str()),
     };
-    let layout =
-        Layout { rows: side(query.rows), columns: query.columns.map(side), from: query.checkin_from, to: query.checkin_to };
+    let layout = Layout {
+        rows: side(query.rows),
+        columns: query.columns.map(side),
+        from: query.checkin_from,
+        to: query.checkin_to,
+    };
     read(conn, tenant, &query.into(), query.nights, &layout, now).await
 }
 
@@ -97,7 +107,14 @@ async fn read(
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
     let nights = nights.map(|nights| i32::from(nights.get()));
-    let mut known = grid::known(conn, tenant, filter, nights, paging::one_more_than(MAX_KNOWN)).await?;
+    let mut known = grid::known(
+        conn,
+        tenant,
+        filter,
+        nights,
+        paging::one_more_than(MAX_KNOWN),
+    )
+    .await?;
     let mut truncated = known.len() > MAX_KNOWN;
     if truncated {
         // The product that was cut off would read as never looked at.
@@ -125,21 +142,36 @@ fn products(known: Vec<KnownRow>, layout: &Layout) -> BTreeMap<(String, String),
         if let Some(product) = product.as_object_mut().filter(|_| markets) {
             product.shift_remove("proxy_country");
         }
-        products.entry((row.endpoint.clone(), product.to_string())).or_default().push(row);
+        products
+            .entry((row.endpoint.clone(), product.to_string()))
+            .or_default()
+            .push(row);
     }
     products
 }
 
 impl Layout {
     fn sides(&self) -> impl Iterator<Item = Side> {
-        [Some(self.rows.0), self.columns.map(|columns| columns.0)].into_iter().flatten()
+        [Some(self.rows.0), self.columns.map(|columns| columns.0)]
+            .into_iter()
+            .flatten()
     }
 
     /// Every mark of a side: all days of the range, or what there is.
     fn marks(&self, side: Side, known: &[KnownRow]) -> Vec<Mark> {
         match side {
-            Side::First => self.from.series(jiff::Span::new().days(1)).take_while(|day| *day <= self.to).map(Mark::Day).collect(),
-            _ => known.iter().map(|row| mark(side, row)).collect::<BTreeSet<_>>().into_iter().collect(),
+            Side::First => self
+                .from
+                .series(jiff::Span::new().days(1))
+                .take_while(|day| *day <= self.to)
+                .map(Mark::Day)
+                .collect(),
+            _ => known
+                .iter()
+                .map(|row| mark(side, row))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
         }
     }
 }
@@ -164,7 +196,12 @@ impl Mark {
 }
 
 /// The grid of one product; `None` where it would have more cells than there is room for.
-fn laid_out(known: &[KnownRow], layout: &Layout, now: Timestamp, room: usize) -> Option<HistoryGrid> {
+fn laid_out(
+    known: &[KnownRow],
+    layout: &Layout,
+    now: Timestamp,
+    room: usize,
+) -> Option<HistoryGrid> {
     let first = known.first()?;
     let endpoint = Endpoint::parse(&first.endpoint)?;
     let rows = layout.marks(layout.rows.0, known);
@@ -174,15 +211,30 @@ fn laid_out(known: &[KnownRow], layout: &Layout, now: Timestamp, room: usize) ->
     }
     let mut places = BTreeMap::<(Mark, Option<Mark>), Vec<&KnownRow>>::new();
     for row in known {
-        let at = (mark(layout.rows.0, row), layout.columns.map(|(side, _)| mark(side, row)));
+        let at = (
+            mark(layout.rows.0, row),
+            layout.columns.map(|(side, _)| mark(side, row)),
+        );
         places.entry(at).or_default().push(row);
     }
     let of_row = |row: &Mark| match &columns {
-        Some(columns) => columns.iter().map(|column| (row.clone(), Some(column.clone()))).collect(),
+        Some(columns) => columns
+            .iter()
+            .map(|column| (row.clone(), Some(column.clone())))
+            .collect(),
         None => vec![(row.clone(), None)],
     };
-    let cells =
-        rows.iter().flat_map(of_row).map(|at| cell(&at, speaker(places.get(&at).map_or(&[], Vec::as_slice)), now)).collect();
+    let cells = rows
+        .iter()
+        .flat_map(of_row)
+        .map(|at| {
+            cell(
+                &at,
+                speaker(places.get(&at).map_or(&[], Vec::as_slice)),
+                now,
+            )
+        })
+        .collect();
     let axis = |(_, field): (Side, &str), marks: &[Mark]| GridAxis {
         field: field.to_owned(),
         values: marks.iter().map(Mark::shown).collect(),
@@ -196,32 +248,58 @@ fn laid_out(known: &[KnownRow], layout: &Layout, now: Timestamp, room: usize) ->
         product: shown::product(endpoint, &first.product),
         currency: first.currency.clone(),
         rows: axis(layout.rows, &rows),
-        columns: layout.columns.zip(columns.as_deref()).map(|(side, marks)| axis(side, marks)),
+        columns: layout
+            .columns
+            .zip(columns.as_deref())
+            .map(|(side, marks)| axis(side, marks)),
         cells,
     })
 }
 
 /// What speaks for a cell: the lowest last known price, else the newest look.
 fn speaker<'a>(known: &[&'a KnownRow]) -> Option<&'a KnownRow> {
-    let cheapest = known.iter().filter(|row| row.price.is_some()).min_by_key(|row| row.price);
-    cheapest.or_else(|| known.iter().max_by_key(|row| row.looked_at.map(jiff_sqlx::Timestamp::to_jiff))).copied()
+    let cheapest = known
+        .iter()
+        .filter(|row| row.price.is_some())
+        .min_by_key(|row| row.price);
+    cheapest
+        .or_else(|| {
+            known
+                .iter()
+                .max_by_key(|row| row.looked_at.map(jiff_sqlx::Timestamp::to_jiff))
+        })
+        .copied()
 }
 
 fn cell(at: &(Mark, Option<Mark>), known: Option<&KnownRow>, now: Timestamp) -> HistoryCell {
-    let observed_at = known.and_then(|row| row.observed_at).map(jiff_sqlx::Timestamp::to_jiff);
-    let looked_at = known.and_then(|row| row.looked_at).map(jiff_sqlx::Timestamp::to_jiff);
-    let status = known.and_then(|row| row.look_status.as_deref()).and_then(SearchStatus::parse);
+    let observed_at = known
+        .and_then(|row| row.observed_at)
+        .map(jiff_sqlx::Timestamp::to_jiff);
+    let looked_at = known
+        .and_then(|row| row.looked_at)
+        .map(jiff_sqlx::Timestamp::to_jiff);
+    let status = known
+        .and_then(|row| row.look_status.as_deref())
+        .and_then(SearchStatus::parse);
     let is_trip = known.is_some_and(|row| row.endpoint != Endpoint::FlightsOneway.as_str());
     HistoryCell {
         row: at.0.shown(),
         column: at.1.as_ref().map(Mark::shown),
-        price: known.and_then(|row| row.price).map(|price| price.normalize()),
+        price: known
+            .and_then(|row| row.price)
+            .map(|price| price.normalize()),
         first_date: known.map(|row| row.first_date.to_jiff()),
         last_date: known.filter(|_| is_trip).map(|row| row.last_date.to_jiff()),
         seller: known.and_then(|row| row.seller.clone()),
-        price_insights_low: known.and_then(|row| row.band_low).map(|price| price.normalize()),
-        price_insights_high: known.and_then(|row| row.band_high).map(|price| price.normalize()),
-        verdict: known.and_then(|row| row.verdict.as_deref()).and_then(Verdict::parse),
+        price_insights_low: known
+            .and_then(|row| row.band_low)
+            .map(|price| price.normalize()),
+        price_insights_high: known
+            .and_then(|row| row.band_high)
+            .map(|price| price.normalize()),
+        verdict: known
+            .and_then(|row| row.verdict.as_deref())
+            .and_then(Verdict::parse),
         observed_at,
         age_seconds: observed_at.map(|observed_at| age_seconds(observed_at, now)),
         item_id: known.and_then(|row| row.item_id).map(Into::into),

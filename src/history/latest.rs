@@ -8,7 +8,9 @@ use sqlx::{PgConnection, PgPool};
 use super::filter::Filter;
 use super::shown::{Shown, hotel_or_room};
 use super::store::find::{self, LatestRow};
-use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
+use crate::contract::latest::{
+    FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
+};
 use crate::contract::{Endpoint, Verdict};
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
@@ -40,7 +42,13 @@ pub async fn flights(
 ) -> sqlx::Result<FlightCalendar> {
     let (rows, next) = page(conn, tenant, &query.into(), None, MAX_ROWS).await?;
     let mut shown = Shown::by_fares();
-    Ok(FlightCalendar { data: rows.into_iter().map(|row| fare(row, now, &mut shown)).collect(), truncated: next.is_some() })
+    Ok(FlightCalendar {
+        data: rows
+            .into_iter()
+            .map(|row| fare(row, now, &mut shown))
+            .collect(),
+        truncated: next.is_some(),
+    })
 }
 
 /// The last known lowest rate of each day of check-in and length of stay.
@@ -55,7 +63,13 @@ pub async fn hotels(
 ) -> sqlx::Result<HotelCalendar> {
     let (rows, next) = page(conn, tenant, &query.into(), None, MAX_ROWS).await?;
     let mut shown = Shown::by_rates();
-    Ok(HotelCalendar { data: rows.into_iter().map(|row| rate(row, now, &mut shown)).collect(), truncated: next.is_some() })
+    Ok(HotelCalendar {
+        data: rows
+            .into_iter()
+            .map(|row| rate(row, now, &mut shown))
+            .collect(),
+        truncated: next.is_some(),
+    })
 }
 
 /// The last known lowest fares, row by row, without the bound of a calendar.
@@ -80,11 +94,22 @@ pub fn all_hotels(
     all(pool.clone(), tenant, query.into()).map_ok(move |row| rate(row, now, &mut shown))
 }
 
-fn all(pool: PgPool, tenant: TenantId, filter: Filter) -> impl Stream<Item = Result<LatestRow, PageError>> + Send {
+fn all(
+    pool: PgPool,
+    tenant: TenantId,
+    filter: Filter,
+) -> impl Stream<Item = Result<LatestRow, PageError>> + Send {
     paging::walk(None, move |after: Option<Day>| {
         let (pool, filter) = (pool.clone(), filter.clone());
         async move {
-            let (rows, next) = page(&mut *pool.acquire().await?, tenant, &filter, after.as_ref(), EXPORT_ROWS).await?;
+            let (rows, next) = page(
+                &mut *pool.acquire().await?,
+                tenant,
+                &filter,
+                after.as_ref(),
+                EXPORT_ROWS,
+            )
+            .await?;
             Ok((rows, next.map(Some)))
         }
     })

@@ -81,8 +81,14 @@ impl Look {
             first_date: day(seen.first_date),
             last_date: seen.last_date.map(day),
             came,
-            price: seen.price.filter(|_| came == Came::Answered).map(Price::from),
-            band: (seen.band_low.map(Price::from), seen.band_high.map(Price::from)),
+            price: seen
+                .price
+                .filter(|_| came == Came::Answered)
+                .map(Price::from),
+            band: (
+                seen.band_low.map(Price::from),
+                seen.band_high.map(Price::from),
+            ),
         }
     }
 
@@ -100,12 +106,17 @@ impl Look {
 
 impl Dates {
     pub(super) fn of(first_from: Option<Date>, first_to: Option<Date>, last: Option<Date>) -> Self {
-        Self { first_from: first_from.map(day), first_to: first_to.map(day), last: last.map(day) }
+        Self {
+            first_from: first_from.map(day),
+            first_to: first_to.map(day),
+            last: last.map(day),
+        }
     }
 }
 
 fn day(date: Date) -> i32 {
-    i32::try_from(date.duration_since(EPOCH).as_hours() / 24).expect("the calendar has four million days")
+    i32::try_from(date.duration_since(EPOCH).as_hours() / 24)
+        .expect("the calendar has four million days")
 }
 
 // The first byte of a look in a packed day: what it came to in the lowest two bits, and which numbers follow after its time and first date.
@@ -129,7 +140,11 @@ fn write(last: &Look, look: &Look, packed: Vec<u8>) -> Vec<u8> {
         Came::Empty => EMPTY,
         Came::Degraded => DEGRADED,
     };
-    let last_date = if look.last_date.is_some() { LAST_DATE } else { 0 };
+    let last_date = if look.last_date.is_some() {
+        LAST_DATE
+    } else {
+        0
+    };
     let price = match look.price {
         None => 0,
         Some(Price::Short(_)) => SHORT_PRICE,
@@ -153,7 +168,9 @@ fn write(last: &Look, look: &Look, packed: Vec<u8>) -> Vec<u8> {
         Some(Price::Long(price)) => put(packed, price),
     };
     match look.band {
-        (Some(Price::Short(low)), Some(Price::Short(high))) if band == SHORT_BAND => put(packed, (low, high)),
+        (Some(Price::Short(low)), Some(Price::Short(high))) if band == SHORT_BAND => {
+            put(packed, (low, high))
+        }
         any if band == OTHER_BAND => put(packed, any),
         _ => packed,
     }
@@ -171,7 +188,11 @@ fn read(last: &Look, packed: &mut &[u8]) -> Result<Look, UnknownForm> {
     };
     let at = last.at.wrapping_add(take(packed)?);
     let first_date = last.first_date.wrapping_add(take(packed)?);
-    let last_date = if head & LAST_DATE == 0 { None } else { Some(first_date.wrapping_add(take(packed)?)) };
+    let last_date = if head & LAST_DATE == 0 {
+        None
+    } else {
+        Some(first_date.wrapping_add(take(packed)?))
+    };
     let price = match head & (SHORT_PRICE | LONG_PRICE) {
         0 => None,
         SHORT_PRICE => Some(Price::Short(take(packed)?)),
@@ -180,11 +201,21 @@ fn read(last: &Look, packed: &mut &[u8]) -> Result<Look, UnknownForm> {
     };
     let band = match head & (SHORT_BAND | OTHER_BAND) {
         0 => last.band,
-        SHORT_BAND => (Some(Price::Short(take(packed)?)), Some(Price::Short(take(packed)?))),
+        SHORT_BAND => (
+            Some(Price::Short(take(packed)?)),
+            Some(Price::Short(take(packed)?)),
+        ),
         OTHER_BAND => take(packed)?,
         _ => return Err(UnknownForm),
     };
-    Ok(Look { at, first_date, last_date, came, price, band })
+    Ok(Look {
+        at,
+        first_date,
+        last_date,
+        came,
+        price,
+        band,
+    })
 }
 
 fn put(packed: Vec<u8>, value: impl Serialize) -> Vec<u8> {
@@ -198,12 +229,21 @@ fn take<'a, Value: Deserialize<'a>>(packed: &mut &'a [u8]) -> Result<Value, Unkn
 }
 
 /// Before the first of a day.
-const START: Look = Look { at: 0, first_date: 0, last_date: None, came: Came::Answered, price: None, band: (None, None) };
+const START: Look = Look {
+    at: 0,
+    first_date: 0,
+    last_date: None,
+    came: Came::Answered,
+    price: None,
+    band: (None, None),
+};
 
 /// The looks of a day in one value, in their order.
 pub(super) fn pack(looks: &[Look]) -> Vec<u8> {
     let before = std::iter::once(&START).chain(looks);
-    before.zip(looks).fold(vec![FORM], |packed, (last, look)| write(last, look, packed))
+    before
+        .zip(looks)
+        .fold(vec![FORM], |packed, (last, look)| write(last, look, packed))
 }
 
 /// The looks of a packed day, in the order in which they were packed. After an error there is nothing more.
@@ -213,7 +253,10 @@ pub(super) fn unpack(packed: &[u8]) -> impl Iterator<Item = Result<Look, Unknown
         if rest.is_some_and(<[u8]>::is_empty) {
             return None;
         }
-        let look = rest.as_mut().ok_or(UnknownForm).and_then(|rest| read(&last, rest));
+        let look = rest
+            .as_mut()
+            .ok_or(UnknownForm)
+            .and_then(|rest| read(&last, rest));
         match &look {
             Ok(look) => last = *look,
             Err(_) => rest = Some(&[]),
@@ -231,22 +274,38 @@ mod tests {
     use crate::history::price::tests::decimal;
 
     fn seen() -> impl Strategy<Value = Seen> {
-        let status =
-            prop::sample::select(vec![SearchStatus::Ok, SearchStatus::Partial, SearchStatus::Empty, SearchStatus::Degraded]);
-        let days = (-100_000_i32..2_000_000, prop::option::of(-100_000_i32..2_000_000));
+        let status = prop::sample::select(vec![
+            SearchStatus::Ok,
+            SearchStatus::Partial,
+            SearchStatus::Empty,
+            SearchStatus::Degraded,
+        ]);
+        let days = (
+            -100_000_i32..2_000_000,
+            prop::option::of(-100_000_i32..2_000_000),
+        );
         let date = |day: i32| EPOCH + SignedDuration::from_hours(24 * i64::from(day));
-        let time = any::<i64>().prop_map(|at| Timestamp::from_microsecond(at % 200_000_000_000_000_000).unwrap());
-        (time, days, status, prop::option::of(decimal()), prop::option::of(decimal()), prop::option::of(decimal())).prop_map(
-            move |(observed_at, days, status, price, band_low, band_high)| Seen {
-                observed_at,
-                first_date: date(days.0),
-                last_date: days.1.map(date),
-                status,
-                price,
-                band_low,
-                band_high,
-            },
+        let time = any::<i64>()
+            .prop_map(|at| Timestamp::from_microsecond(at % 200_000_000_000_000_000).unwrap());
+        (
+            time,
+            days,
+            status,
+            prop::option::of(decimal()),
+            prop::option::of(decimal()),
+            prop::option::of(decimal()),
         )
+            .prop_map(
+                move |(observed_at, days, status, price, band_low, band_high)| Seen {
+                    observed_at,
+                    first_date: date(days.0),
+                    last_date: days.1.map(date),
+                    status,
+                    price,
+                    band_low,
+                    band_high,
+                },
+            )
     }
 
     proptest! {
@@ -297,8 +356,15 @@ mod tests {
             (Dates::of(None, None, Some(day(20))), true),
             (Dates::of(None, None, Some(day(21))), false),
         ] {
-            assert_eq!(look(day(14), Some(day(20))).is_about(dates), expected, "{dates:?}");
+            assert_eq!(
+                look(day(14), Some(day(20))).is_about(dates),
+                expected,
+                "{dates:?}"
+            );
         }
-        assert!(!look(day(14), None).is_about(Dates::of(None, None, Some(day(14)))), "one way has no return");
+        assert!(
+            !look(day(14), None).is_about(Dates::of(None, None, Some(day(14)))),
+            "one way has no return"
+        );
     }
 }

@@ -100,9 +100,15 @@ fn range(count: usize, at: impl Fn(usize) -> Price) -> Option<Range> {
     let last = count.checked_sub(1)?;
     let (lower, upper) = (Decimal::from(at(last / 2)), Decimal::from(at(count / 2)));
     // Not the half of their sum, which might be larger than a decimal can be.
-    let between = upper.checked_sub(lower).map(|between| lower + between / Decimal::TWO);
+    let between = upper
+        .checked_sub(lower)
+        .map(|between| lower + between / Decimal::TWO);
     let middle = between.unwrap_or_else(|| lower / Decimal::TWO + upper / Decimal::TWO);
-    Some(Range { lowest: at(0).into(), middle: middle.normalize(), highest: at(last).into() })
+    Some(Range {
+        lowest: at(0).into(),
+        middle: middle.normalize(),
+        highest: at(last).into(),
+    })
 }
 
 impl PartialOrd for Price {
@@ -136,9 +142,11 @@ pub(super) mod tests {
 
     /// Usual prices, and whatever else a decimal can be.
     pub(in crate::history) fn decimal() -> impl Strategy<Value = Decimal> {
-        let all = (-MOST..=MOST, 0_u32..=28).prop_map(|(digits, scale)| Decimal::from_i128_with_scale(digits, scale));
+        let all = (-MOST..=MOST, 0_u32..=28)
+            .prop_map(|(digits, scale)| Decimal::from_i128_with_scale(digits, scale));
         let long = (any::<i64>(), 0_u32..8).prop_map(|(digits, scale)| Decimal::new(digits, scale));
-        let usual = (0_i64..1_000_000, 0_u32..3).prop_map(|(digits, scale)| Decimal::new(digits, scale));
+        let usual =
+            (0_i64..1_000_000, 0_u32..3).prop_map(|(digits, scale)| Decimal::new(digits, scale));
         prop_oneof![1 => all, 1 => long, 4 => usual]
     }
 
@@ -159,16 +167,33 @@ pub(super) mod tests {
             (vec![], None),
             (vec!["3"], Some(["3", "3", "3"])),
             (vec!["200", "100"], Some(["100", "150", "200"])),
-            (vec!["163", "200", "164", "100"], Some(["100", "163.5", "200"])),
+            (
+                vec!["163", "200", "164", "100"],
+                Some(["100", "163.5", "200"]),
+            ),
             (vec!["0.001", "0.002"], Some(["0.001", "0.0015", "0.002"])),
             (
-                vec!["-79228162514264337593543950334", "79228162514264337593543950334"],
-                Some(["-79228162514264337593543950334", "0", "79228162514264337593543950334"]),
+                vec![
+                    "-79228162514264337593543950334",
+                    "79228162514264337593543950334",
+                ],
+                Some([
+                    "-79228162514264337593543950334",
+                    "0",
+                    "79228162514264337593543950334",
+                ]),
             ),
             (vec!["3", "0.00001", "2"], Some(["0.00001", "2", "3"])),
             (
-                vec!["79228162514264337593543950335", "79228162514264337593543950333"],
-                Some(["79228162514264337593543950333", "79228162514264337593543950334", "79228162514264337593543950335"]),
+                vec![
+                    "79228162514264337593543950335",
+                    "79228162514264337593543950333",
+                ],
+                Some([
+                    "79228162514264337593543950333",
+                    "79228162514264337593543950334",
+                    "79228162514264337593543950335",
+                ]),
             ),
         ] {
             let mut all = Prices::default();
@@ -176,19 +201,49 @@ pub(super) mod tests {
                 all.push(price.parse::<Decimal>().unwrap().into());
             }
             assert_eq!(all.len(), prices.len());
-            let told = all.take_range().map(|range| [range.lowest, range.middle, range.highest].map(|price| price.to_string()));
-            assert_eq!(told, expected.map(|prices| prices.map(str::to_owned)), "{prices:?}");
-            assert_eq!((all.len(), all.take_range()), (0, None), "they are taken out");
+            let told = all.take_range().map(|range| {
+                [range.lowest, range.middle, range.highest].map(|price| price.to_string())
+            });
+            assert_eq!(
+                told,
+                expected.map(|prices| prices.map(str::to_owned)),
+                "{prices:?}"
+            );
+            assert_eq!(
+                (all.len(), all.take_range()),
+                (0, None),
+                "they are taken out"
+            );
         }
     }
 
     #[test]
     fn usual_prices_are_short() {
-        for (price, digits) in [("0", 0), ("164", 164_000), ("163.50", 163_500), ("-5", -5_000), ("0.001", 1)] {
-            assert_eq!(Price::from(price.parse::<Decimal>().unwrap()), Price::Short(digits), "{price}");
+        for (price, digits) in [
+            ("0", 0),
+            ("164", 164_000),
+            ("163.50", 163_500),
+            ("-5", -5_000),
+            ("0.001", 1),
+        ] {
+            assert_eq!(
+                Price::from(price.parse::<Decimal>().unwrap()),
+                Price::Short(digits),
+                "{price}"
+            );
         }
-        for price in ["0.0001", "9223372036854776", "79228162514264337593543950335"] {
-            assert!(matches!(Price::from(price.parse::<Decimal>().unwrap()), Price::Long(_)), "{price}");
+        for price in [
+            "0.0001",
+            "9223372036854776",
+            "79228162514264337593543950335",
+        ] {
+            assert!(
+                matches!(
+                    Price::from(price.parse::<Decimal>().unwrap()),
+                    Price::Long(_)
+                ),
+                "{price}"
+            );
         }
     }
 }

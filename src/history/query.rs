@@ -9,7 +9,8 @@ use super::filter::Filter;
 use super::shown::{Shown, hotel_or_room};
 use super::store::find::{self, ObservationRow};
 use crate::contract::history::{
-    FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery, HotelObservation,
+    FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
+    HotelObservation,
 };
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::{Endpoint, SearchStatus, Verdict};
@@ -40,7 +41,14 @@ pub async fn flights(
     query: &FlightHistoryQuery,
 ) -> Result<FlightHistoryPage, PageError> {
     let before = place(FLIGHTS, query.cursor.as_ref())?;
-    let (rows, next) = page(conn, tenant, &query.into(), before, rows_of(query.limit_or_default())).await?;
+    let (rows, next) = page(
+        conn,
+        tenant,
+        &query.into(),
+        before,
+        rows_of(query.limit_or_default()),
+    )
+    .await?;
     Ok(FlightHistoryPage {
         data: {
             let mut shown = Shown::by_fares();
@@ -54,9 +62,20 @@ pub async fn flights(
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn hotels(conn: &mut PgConnection, tenant: TenantId, query: &HotelHistoryQuery) -> Result<HotelHistoryPage, PageError> {
+pub async fn hotels(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &HotelHistoryQuery,
+) -> Result<HotelHistoryPage, PageError> {
     let before = place(HOTELS, query.cursor.as_ref())?;
-    let (rows, next) = page(conn, tenant, &query.into(), before, rows_of(query.limit_or_default())).await?;
+    let (rows, next) = page(
+        conn,
+        tenant,
+        &query.into(),
+        before,
+        rows_of(query.limit_or_default()),
+    )
+    .await?;
     Ok(HotelHistoryPage {
         data: {
             let mut shown = Shown::by_rates();
@@ -87,11 +106,22 @@ pub fn all_hotels(
 }
 
 /// What comes after the walk has begun is newer, so it is not met.
-fn all(pool: PgPool, tenant: TenantId, filter: Filter) -> impl Stream<Item = Result<ObservationRow, PageError>> + Send {
+fn all(
+    pool: PgPool,
+    tenant: TenantId,
+    filter: Filter,
+) -> impl Stream<Item = Result<ObservationRow, PageError>> + Send {
     paging::walk(None, move |before| {
         let (pool, filter) = (pool.clone(), filter.clone());
         async move {
-            let (rows, next) = page(&mut *pool.acquire().await?, tenant, &filter, before, EXPORT_ROWS).await?;
+            let (rows, next) = page(
+                &mut *pool.acquire().await?,
+                tenant,
+                &filter,
+                before,
+                EXPORT_ROWS,
+            )
+            .await?;
             Ok((rows, next.map(Some)))
         }
     })
@@ -105,7 +135,8 @@ async fn page(
     before: Option<Place>,
     limit: usize,
 ) -> sqlx::Result<(Vec<ObservationRow>, Option<Place>)> {
-    let mut rows = find::observations(conn, tenant, filter, before, paging::one_more_than(limit)).await?;
+    let mut rows =
+        find::observations(conn, tenant, filter, before, paging::one_more_than(limit)).await?;
     let next = paging::cut(&mut rows, limit).map(|last| Place {
         observed_at: last.observed_at.to_jiff(),
         item: last.item_id,
@@ -119,18 +150,28 @@ fn rows_of(limit: PageLimit) -> usize {
 }
 
 fn place(list: &str, cursor: Option<&Cursor>) -> Result<Option<Place>, PageError> {
-    let Some(cursor) = cursor else { return Ok(None) };
+    let Some(cursor) = cursor else {
+        return Ok(None);
+    };
     let [observed_at, item, number] = paging::read(list, cursor)?;
     let place = || {
         let observed_at = Timestamp::from_microsecond(observed_at.parse().ok()?).ok()?;
-        Some(Place { observed_at, item: item.parse().ok()?, number: number.parse().ok()? })
+        Some(Place {
+            observed_at,
+            item: item.parse().ok()?,
+            number: number.parse().ok()?,
+        })
     };
     Ok(Some(place().ok_or_else(|| paging::refused(cursor))?))
 }
 
 impl Place {
     fn cursor(&self, list: &str) -> String {
-        let key = [self.observed_at.as_microsecond().to_string(), self.item.simple().to_string(), self.number.to_string()];
+        let key = [
+            self.observed_at.as_microsecond().to_string(),
+            self.item.simple().to_string(),
+            self.number.to_string(),
+        ];
         paging::after(list, key)
     }
 }

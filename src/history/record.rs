@@ -70,9 +70,14 @@ pub async fn record(conn: &mut PgConnection, observations: &[Observation]) -> sq
 }
 
 fn distinct_series(observations: &[Observation]) -> Vec<(TenantId, &Series)> {
-    let by_key: BTreeMap<_, _> =
-        observations.iter().map(|seen| ((seen.tenant, seen.subject.series.key), &seen.subject.series)).collect();
-    by_key.into_iter().map(|((tenant, _), series)| (tenant, series)).collect()
+    let by_key: BTreeMap<_, _> = observations
+        .iter()
+        .map(|seen| ((seen.tenant, seen.subject.series.key), &seen.subject.series))
+        .collect();
+    by_key
+        .into_iter()
+        .map(|((tenant, _), series)| (tenant, series))
+        .collect()
 }
 
 /// What a batch has that is newest of one product and date.
@@ -88,14 +93,24 @@ pub(super) struct Newest<'a> {
 fn newest(observations: &[Observation]) -> Vec<Newest<'_>> {
     let mut newest = BTreeMap::<Place, Newest<'_>>::new();
     for seen in observations {
-        let place = (seen.tenant, seen.subject.series.key.0, seen.subject.first_date, seen.subject.last_date);
-        let kept = newest.entry(place).or_insert(Newest { look: seen, price: None });
+        let place = (
+            seen.tenant,
+            seen.subject.series.key.0,
+            seen.subject.first_date,
+            seen.subject.last_date,
+        );
+        let kept = newest.entry(place).or_insert(Newest {
+            look: seen,
+            price: None,
+        });
         if kept.look.observed_at < seen.observed_at {
             kept.look = seen;
         }
         let answered = matches!(seen.status, SearchStatus::Ok | SearchStatus::Partial);
         if let Some(best) = seen.best.as_ref().filter(|_| answered)
-            && kept.price.is_none_or(|(known, _)| known.observed_at < seen.observed_at)
+            && kept
+                .price
+                .is_none_or(|(known, _)| known.observed_at < seen.observed_at)
         {
             kept.price = Some((seen, best));
         }

@@ -63,7 +63,11 @@ impl Subject {
             market: text("proxy_country"),
             product,
         };
-        Some(Self { series, first_date, last_date: request.last_date() })
+        Some(Self {
+            series,
+            first_date,
+            last_date: request.last_date(),
+        })
     }
 }
 
@@ -93,8 +97,9 @@ impl SeriesKey {
 
 /// The fields of an endpoint that name a product, in the contract's order.
 pub(super) fn product_fields(endpoint: Endpoint) -> impl Iterator<Item = &'static FieldSpec> {
-    let names_product =
-        |field: &&FieldSpec| field.kind != FieldKind::Date && field.alias_of.is_empty() && !FLAGS.contains(&field.name);
+    let names_product = |field: &&FieldSpec| {
+        field.kind != FieldKind::Date && field.alias_of.is_empty() && !FLAGS.contains(&field.name)
+    };
     endpoint.fields().iter().filter(names_product)
 }
 
@@ -102,19 +107,30 @@ pub(super) fn product_fields(endpoint: Endpoint) -> impl Iterator<Item = &'stati
 fn product(endpoint: Endpoint, body: &Map<String, Value>) -> Map<String, Value> {
     let mut fields: Vec<_> = product_fields(endpoint).collect();
     fields.sort_unstable_by_key(|field| field.name);
-    let value = |field: &FieldSpec| body.get(field.name).cloned().or_else(|| field.default_value());
-    let named = fields.into_iter().filter_map(|field| Some((field.name.to_owned(), canonical(field.name, value(field)?)?)));
+    let value = |field: &FieldSpec| {
+        body.get(field.name)
+            .cloned()
+            .or_else(|| field.default_value())
+    };
+    let named = fields
+        .into_iter()
+        .filter_map(|field| Some((field.name.to_owned(), canonical(field.name, value(field)?)?)));
     named.collect()
 }
 
 /// One spelling for each meaning; `None` for what says nothing.
 fn canonical(name: &str, value: Value) -> Option<Value> {
     Some(match value {
-        Value::String(text) if name == "currency" || name.ends_with("airline_codes") => text.to_ascii_uppercase().into(),
+        Value::String(text) if name == "currency" || name.ends_with("airline_codes") => {
+            text.to_ascii_uppercase().into()
+        }
         Value::String(text) if name == "proxy_country" => text.to_ascii_lowercase().into(),
         Value::Array(values) if values.is_empty() => return None,
         Value::Array(values) => {
-            let mut values: Vec<_> = values.into_iter().filter_map(|value| canonical(name, value)).collect();
+            let mut values: Vec<_> = values
+                .into_iter()
+                .filter_map(|value| canonical(name, value))
+                .collect();
             values.sort_by_cached_key(Value::to_string);
             // Two adults are not one; any other list is a set.
             if name != "passengers" {
@@ -124,8 +140,13 @@ fn canonical(name: &str, value: Value) -> Option<Value> {
         }
         Value::Number(number) => match number.as_f64() {
             // 100.0 is 100; every integer below 2^53 is exact as a float.
-            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53 by the guard")]
-            Some(float) if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => (float as i64).into(),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "whole and below 2^53 by the guard"
+            )]
+            Some(float) if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => {
+                (float as i64).into()
+            }
             _ => number.into(),
         },
         other => other,
@@ -139,16 +160,29 @@ mod tests {
     use super::*;
 
     fn subject(endpoint: &str, body: Value) -> Subject {
-        let Value::Object(body) = body else { panic!("an object") };
-        Subject::of(&Request::check(Endpoint::parse(endpoint).unwrap(), &body).unwrap().request).unwrap()
+        let Value::Object(body) = body else {
+            panic!("an object")
+        };
+        Subject::of(
+            &Request::check(Endpoint::parse(endpoint).unwrap(), &body)
+                .unwrap()
+                .request,
+        )
+        .unwrap()
     }
 
     fn key(endpoint: &str, more: &Value) -> SeriesKey {
         let mut body = match endpoint {
-            "flights/oneway" => json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"}),
-            _ => json!({"destination": "Lisbon", "checkin_date": "2027-01-14", "checkout_date": "2027-01-15"}),
+            "flights/oneway" => {
+                json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"})
+            }
+            _ => {
+                json!({"destination": "Lisbon", "checkin_date": "2027-01-14", "checkout_date": "2027-01-15"})
+            }
         };
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         subject(endpoint, body).series.key
     }
 
@@ -161,20 +195,53 @@ mod tests {
             ("flights/oneway", json!({"passengers": [1]})),
             ("flights/oneway", json!({"sort_type": "Overall"})),
             ("flights/oneway", json!({"airline_codes": []})),
-            ("flights/oneway", json!({"strict": true, "limit": 3, "use_ext_proxy": false, "use_fallback": true})),
-            ("hotels/search", json!({"checkin_date": "2027-01-10", "checkout_date": "2027-01-11"})),
-            ("hotels/search", json!({"adults": 2, "children": 0, "filters": []})),
+            (
+                "flights/oneway",
+                json!({"strict": true, "limit": 3, "use_ext_proxy": false, "use_fallback": true}),
+            ),
+            (
+                "hotels/search",
+                json!({"checkin_date": "2027-01-10", "checkout_date": "2027-01-11"}),
+            ),
+            (
+                "hotels/search",
+                json!({"adults": 2, "children": 0, "filters": []}),
+            ),
         ] {
             assert_eq!(key(endpoint, &same), key(endpoint, &json!({})), "{same}");
         }
         for (endpoint, one, other) in [
-            ("flights/oneway", json!({"airline_codes": ["LH", "ba"]}), json!({"airline_codes": ["BA", "lh", "LH"]})),
-            ("flights/oneway", json!({"passengers": [1, 2]}), json!({"passengers": [2, 1]})),
-            ("hotels/search", json!({"filters": ["gym", "sauna"]}), json!({"filters": ["sauna", "gym"]})),
-            ("hotels/search", json!({"budget_per_night": 100}), json!({"budget_per_night": 100.0})),
-            ("hotels/search", json!({"proxy_country": "DE"}), json!({"proxy_country": "de"})),
+            (
+                "flights/oneway",
+                json!({"airline_codes": ["LH", "ba"]}),
+                json!({"airline_codes": ["BA", "lh", "LH"]}),
+            ),
+            (
+                "flights/oneway",
+                json!({"passengers": [1, 2]}),
+                json!({"passengers": [2, 1]}),
+            ),
+            (
+                "hotels/search",
+                json!({"filters": ["gym", "sauna"]}),
+                json!({"filters": ["sauna", "gym"]}),
+            ),
+            (
+                "hotels/search",
+                json!({"budget_per_night": 100}),
+                json!({"budget_per_night": 100.0}),
+            ),
+            (
+                "hotels/search",
+                json!({"proxy_country": "DE"}),
+                json!({"proxy_country": "de"}),
+            ),
         ] {
-            assert_eq!(key(endpoint, &one), key(endpoint, &other), "{one} and {other}");
+            assert_eq!(
+                key(endpoint, &one),
+                key(endpoint, &other),
+                "{one} and {other}"
+            );
         }
     }
 
@@ -206,15 +273,25 @@ mod tests {
     #[test]
     fn an_alias_is_the_fields_that_it_sets() {
         let trip = |stops: Value| {
-            let mut body =
-                json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "return_date": "2027-01-21"});
-            body.as_object_mut().unwrap().extend(stops.as_object().unwrap().clone());
+            let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "return_date": "2027-01-21"});
+            body.as_object_mut()
+                .unwrap()
+                .extend(stops.as_object().unwrap().clone());
             subject("flights/roundtrip", body)
         };
         let aliased = trip(json!({"max_stops": 1}));
-        assert_eq!(aliased, trip(json!({"max_departure_stops": 1, "max_return_stops": 1})));
+        assert_eq!(
+            aliased,
+            trip(json!({"max_departure_stops": 1, "max_return_stops": 1}))
+        );
         assert_eq!(aliased.last_date, Some(jiff::civil::date(2027, 1, 21)));
-        assert_eq!((aliased.series.origin.as_deref(), aliased.series.place.as_str()), (Some("TLV"), "LHR"));
+        assert_eq!(
+            (
+                aliased.series.origin.as_deref(),
+                aliased.series.place.as_str()
+            ),
+            (Some("TLV"), "LHR")
+        );
     }
 
     /// Stored history hangs on these bytes: a change begins every series anew.
@@ -226,6 +303,9 @@ mod tests {
         );
         let product = r#"{"adults":2,"children":0,"currency":"USD","free_cancellation":false,"hotel_name":"Grand"}"#;
         assert_eq!(Value::Object(subject.series.product).to_string(), product);
-        assert_eq!(format!("{:032x}", u128::from_be_bytes(subject.series.key.0)), "82f7c31bbaacc97267e1c40f1b39450c");
+        assert_eq!(
+            format!("{:032x}", u128::from_be_bytes(subject.series.key.0)),
+            "82f7c31bbaacc97267e1c40f1b39450c"
+        );
     }
 }

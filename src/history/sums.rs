@@ -47,13 +47,19 @@ pub(super) struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     pub(super) fn new(measure: &'a Measure) -> Self {
-        Self { measure, ends_at: i64::MIN, prices: Prices::default(), buckets: Vec::new() }
+        Self {
+            measure,
+            ends_at: i64::MIN,
+            prices: Prices::default(),
+            buckets: Vec::new(),
+        }
     }
 
     /// Adds a look, if it is one that is asked for.
     pub(super) fn add(&mut self, look: &Look) {
         let measure = self.measure;
-        let is_asked = look.at >= measure.since.as_microsecond() && look.at < measure.until.as_microsecond();
+        let is_asked =
+            look.at >= measure.since.as_microsecond() && look.at < measure.until.as_microsecond();
         if !is_asked || !look.is_about(measure.dates) {
             return;
         }
@@ -92,7 +98,9 @@ impl Measure {
         let day = time.to_zoned(self.zone.clone()).date();
         match self.bucket {
             Bucket::Day => day,
-            Bucket::Week => day.saturating_sub(i64::from(day.weekday().since(Weekday::Monday)).days()),
+            Bucket::Week => {
+                day.saturating_sub(i64::from(day.weekday().since(Weekday::Monday)).days())
+            }
         }
     }
 
@@ -102,14 +110,25 @@ impl Measure {
             Bucket::Day => 1,
             Bucket::Week => 7,
         };
-        let next = bucket.checked_add(days.days()).and_then(|next| next.to_zoned(self.zone.clone()));
+        let next = bucket
+            .checked_add(days.days())
+            .and_then(|next| next.to_zoned(self.zone.clone()));
         next.map_or(i64::MAX, |next| next.timestamp().as_microsecond())
     }
 }
 
 impl Sum {
     fn new(bucket: Date) -> Self {
-        Self { bucket, observations: 0, empty: 0, degraded: 0, prices: 0, range: None, band_low: None, band_high: None }
+        Self {
+            bucket,
+            observations: 0,
+            empty: 0,
+            degraded: 0,
+            prices: 0,
+            range: None,
+            band_low: None,
+            band_high: None,
+        }
     }
 
     fn count(&mut self, look: &Look) {
@@ -130,7 +149,10 @@ impl Sum {
 
     /// How many of the looks did not complete, of all: to four decimals.
     pub(super) fn degraded_share(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "counts of looks are far below 2^52")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of looks are far below 2^52"
+        )]
         let share = self.degraded as f64 / self.observations.max(1) as f64;
         (share * 10_000.0).round() / 10_000.0
     }

@@ -27,11 +27,19 @@ use crate::tenants::rotate::{Rotation, look, rotate};
     get, path = "/v1/usage", operation_id = "get_usage", tag = "Account", params(UsageQuery),
     responses((status = 200, description = "The usage; `Link` names the next page of scans", body = Usage), ListErrors)
 )]
-pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn usage(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = UsageQuery::from_query(pairs.iter())?;
     let usage = usage::usage(desk.pool, tenant(desk).await?, &query, desk.now).await?;
-    Ok((next_page("/v1/usage", &pairs, usage.next_cursor.as_deref()), Json(usage)).into_response())
+    Ok((
+        next_page("/v1/usage", &pairs, usage.next_cursor.as_deref()),
+        Json(usage),
+    )
+        .into_response())
 }
 
 /// Pass everything to a new key
@@ -43,10 +51,15 @@ pub(super) async fn usage(State(app): State<AppState>, caller: Caller, pairs: Pa
     post, path = "/v1/account/rotate-key", operation_id = "rotate_key", tag = "Account", request_body = RotateKeyRequest,
     responses((status = 200, description = "What has passed", body = KeyRotation), RotationErrors)
 )]
-pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, request: Request) -> Result<Response, ApiError> {
+pub(super) async fn rotate_key(
+    State(app): State<AppState>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let extensions = request.extensions().clone();
-    let new_key = RotateKeyRequest::from_bytes(&bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
+    let new_key =
+        RotateKeyRequest::from_bytes(&bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
     if new_key.expose() == caller.key.expose() {
         let allowed = format!("{}, another than this request came with", NewKey::allowed());
         return Err(Fault::secret("new_key", allowed).into());
@@ -62,7 +75,11 @@ pub(super) async fn rotate_key(State(app): State<AppState>, caller: Caller, requ
             rotation
         }
     };
-    Ok((mark_replayed(rotation.repeated), Json(KeyRotation::from(rotation))).into_response())
+    Ok((
+        mark_replayed(rotation.repeated),
+        Json(KeyRotation::from(rotation)),
+    )
+        .into_response())
 }
 
 /// Has the marketplace check the key that is to take over: with one that it refuses, its owner would be locked out.
@@ -75,14 +92,26 @@ async fn check(app: &AppState, new: &Caller, request_id: &str) -> Result<Checked
         (Verdict::Accepted, _) => Ok(checked),
         (_, Some(failure)) => Err(failure),
         _ => Err(ApiError::invalid_request(
-            Fault::secret("new_key", "a key that the marketplace accepts: it refuses this one").to_string(),
+            Fault::secret(
+                "new_key",
+                "a key that the marketplace accepts: it refuses this one",
+            )
+            .to_string(),
         )),
     }
 }
 
 impl From<Rotation> for KeyRotation {
     fn from(rotation: Rotation) -> Self {
-        let lanes_resumed = rotation.lanes_resumed.iter().filter_map(|lane| Api::parse(lane)).collect();
-        Self { rotated_at: rotation.at, held_keys: rotation.held_keys, lanes_resumed }
+        let lanes_resumed = rotation
+            .lanes_resumed
+            .iter()
+            .filter_map(|lane| Api::parse(lane))
+            .collect();
+        Self {
+            rotated_at: rotation.at,
+            held_keys: rotation.held_keys,
+            lanes_resumed,
+        }
     }
 }

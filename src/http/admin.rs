@@ -21,9 +21,16 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// right, and it was not told to end. The gateway's searches work without any of that but the last.
 pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, ApiError> {
     if app.stop.is_cancelled() {
-        return Err(ApiError::new(ErrorType::Unavailable, "this process is ending: it takes no new work"));
+        return Err(ApiError::new(
+            ErrorType::Unavailable,
+            "this process is ending: it takes no new work",
+        ));
     }
-    if let Some(why) = app.condition.as_ref().and_then(|condition| condition.borrow().clone()) {
+    if let Some(why) = app
+        .condition
+        .as_ref()
+        .and_then(|condition| condition.borrow().clone())
+    {
         return Err(ApiError::new(ErrorType::Unavailable, &*why));
     }
     if !db::is_migrated(app.reads()?).await? {
@@ -46,7 +53,12 @@ pub(super) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
     ];
     for (name, pool) in named {
         if let Some(pool) = pool {
-            measure::pool(name, pool.size(), pool.num_idle(), pool.options().get_max_connections());
+            measure::pool(
+                name,
+                pool.size(),
+                pool.num_idle(),
+                pool.options().get_max_connections(),
+            );
         }
     }
     ([(CONTENT_TYPE, PROMETHEUS)], measure::text())

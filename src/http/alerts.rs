@@ -28,15 +28,28 @@ fn no_such_alert() -> ApiError {
     get, path = "/v1/alerts", operation_id = "list_alerts", tag = "Monitors", params(AlertsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = AlertPage), ReadErrors)
 )]
-pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = AlertsQuery::from_query(pairs.iter())?;
     let page = match tenant(desk).await? {
-        Some(tenant) => look::alerts(desk.pool, tenant, &query).await?.ok_or_else(no_such_monitor)?,
+        Some(tenant) => look::alerts(desk.pool, tenant, &query)
+            .await?
+            .ok_or_else(no_such_monitor)?,
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
-        None => AlertPage { data: Vec::new(), next_cursor: None },
+        None => AlertPage {
+            data: Vec::new(),
+            next_cursor: None,
+        },
     };
-    Ok((next_page("/v1/alerts", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok((
+        next_page("/v1/alerts", &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )
+        .into_response())
 }
 
 /// List the alerts of a monitor
@@ -57,8 +70,18 @@ pub(super) async fn of_monitor(
     let query = MonitorAlertsQuery::from_query(pairs.iter())?;
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_monitor)?;
-    let page = look::of_monitor(desk.pool, tenant, id, query).await?.ok_or_else(no_such_monitor)?;
-    Ok((next_page(&format!("/v1/monitors/{id}/alerts"), &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    let page = look::of_monitor(desk.pool, tenant, id, query)
+        .await?
+        .ok_or_else(no_such_monitor)?;
+    Ok((
+        next_page(
+            &format!("/v1/monitors/{id}/alerts"),
+            &pairs,
+            page.next_cursor.as_deref(),
+        ),
+        Json(page),
+    )
+        .into_response())
 }
 
 /// Read an alert
@@ -68,9 +91,16 @@ pub(super) async fn of_monitor(
     get, path = "/v1/alerts/{id}", operation_id = "get_alert", tag = "Monitors", params(("id" = AlertId, Path, description = "The alert")),
     responses((status = 200, description = "The alert", body = Alert), ReadErrors)
 )]
-pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn read(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, ApiError> {
     let desk = desk(&app, &caller)?;
     let id = extract::id("alert", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_alert)?;
-    look::alert(desk.pool, tenant, id).await?.map(Json).ok_or_else(no_such_alert)
+    look::alert(desk.pool, tenant, id)
+        .await?
+        .map(Json)
+        .ok_or_else(no_such_alert)
 }

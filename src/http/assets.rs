@@ -4,7 +4,9 @@
 use std::convert::Infallible;
 
 use axum::body::{Body, to_bytes};
-use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use axum::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -36,8 +38,12 @@ impl Asset {
     pub(super) fn new(content_type: &str, plain: impl Into<Bytes>) -> Self {
         let plain = plain.into();
         let digest = Sha256::digest(&plain);
-        let tag: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let text = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("*/*"));
+        let tag: String = digest[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let text =
+            |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("*/*"));
         Self {
             content_type: text(content_type),
             tag: text(&format!("W/\"{tag}\"")),
@@ -48,15 +54,28 @@ impl Asset {
 
     /// The answer to a request with these headers.
     pub(super) async fn answer(&self, headers: &HeaderMap) -> Response {
-        let caching = [(ETAG, self.tag.clone()), (CACHE_CONTROL, MAX_AGE), (VARY, HeaderValue::from_static("accept-encoding"))];
+        let caching = [
+            (ETAG, self.tag.clone()),
+            (CACHE_CONTROL, MAX_AGE),
+            (VARY, HeaderValue::from_static("accept-encoding")),
+        ];
         if self.is_known(headers) {
             return (StatusCode::NOT_MODIFIED, caching).into_response();
         }
         let kind = [(CONTENT_TYPE, self.content_type.clone())];
         match self.encoding(headers) {
             Some(encoding) => {
-                let coding = [(CONTENT_ENCODING, HeaderValue::from_static(ENCODINGS[encoding]))];
-                (caching, kind, coding, Body::from(self.packed(encoding).await)).into_response()
+                let coding = [(
+                    CONTENT_ENCODING,
+                    HeaderValue::from_static(ENCODINGS[encoding]),
+                )];
+                (
+                    caching,
+                    kind,
+                    coding,
+                    Body::from(self.packed(encoding).await),
+                )
+                    .into_response()
             }
             None => (caching, kind, Body::from(self.plain.clone())).into_response(),
         }
@@ -74,7 +93,12 @@ impl Asset {
         if !layers::is_worth_compressing(self.plain.len() as u64, self.content_type.as_bytes()) {
             return None;
         }
-        let is_refused = |weight: &str| weight.trim().strip_prefix("q=").is_some_and(|weight| weight.trim().parse() == Ok(0.0));
+        let is_refused = |weight: &str| {
+            weight
+                .trim()
+                .strip_prefix("q=")
+                .is_some_and(|weight| weight.trim().parse() == Ok(0.0))
+        };
         let takes = |encoding: &&str| {
             words(headers, ACCEPT_ENCODING).any(|accepted| {
                 let (name, weight) = accepted.split_once(';').unwrap_or((accepted, ""));
@@ -88,8 +112,9 @@ impl Asset {
         let pack = async || {
             let plain = self.plain.clone();
             // It takes a while, and others have the same thread.
-            let packing =
-                tokio::task::spawn_blocking(move || futures::executor::block_on(compressed(plain, ENCODINGS[encoding])));
+            let packing = tokio::task::spawn_blocking(move || {
+                futures::executor::block_on(compressed(plain, ENCODINGS[encoding]))
+            });
             packing.await.unwrap_or_default()
         };
         self.packed[encoding].get_or_init(pack).await.clone()
@@ -98,16 +123,29 @@ impl Asset {
 
 /// The parts of a header's list.
 fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
-    headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','))
+    headers
+        .get_all(name)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
 }
 
 /// The same bytes as every other answer has them in this encoding.
 async fn compressed(plain: Bytes, encoding: &'static str) -> Bytes {
-    let answer = service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::from(plain.clone()))));
+    let answer = service_fn(async |_: Request<Body>| {
+        Ok::<_, Infallible>(Response::new(Body::from(plain.clone())))
+    });
     let mut request = Request::new(Body::empty());
-    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
-    let response = Compression::new(answer).oneshot(request).await.unwrap_or_else(|never: Infallible| match never {});
-    to_bytes(Body::new(response.into_body()), usize::MAX).await.unwrap_or_default()
+    request
+        .headers_mut()
+        .insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
+    let response = Compression::new(answer)
+        .oneshot(request)
+        .await
+        .unwrap_or_else(|never: Infallible| match never {});
+    to_bytes(Body::new(response.into_body()), usize::MAX)
+        .await
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -135,11 +173,29 @@ mod tests {
         ] {
             let headers = asking(ACCEPT_ENCODING, accepted);
             let [first, second] = [asset.answer(&headers).await, asset.answer(&headers).await];
-            assert_eq!(first.headers().get(CONTENT_ENCODING).map_or("", |value| value.to_str().unwrap()), encoding, "{accepted}");
-            let [first, second] =
-                [to_bytes(first.into_body(), 20_000).await.unwrap(), to_bytes(second.into_body(), 20_000).await.unwrap()];
-            assert_eq!(first.as_ptr(), second.as_ptr(), "{accepted}: the same bytes");
-            assert_eq!(encoding.is_empty(), first.len() == 10_000, "{accepted}: {}", first.len());
+            assert_eq!(
+                first
+                    .headers()
+                    .get(CONTENT_ENCODING)
+                    .map_or("", |value| value.to_str().unwrap()),
+                encoding,
+                "{accepted}"
+            );
+            let [first, second] = [
+                to_bytes(first.into_body(), 20_000).await.unwrap(),
+                to_bytes(second.into_body(), 20_000).await.unwrap(),
+            ];
+            assert_eq!(
+                first.as_ptr(),
+                second.as_ptr(),
+                "{accepted}: the same bytes"
+            );
+            assert_eq!(
+                encoding.is_empty(),
+                first.len() == 10_000,
+                "{accepted}: {}",
+                first.len()
+            );
         }
     }
 
@@ -147,10 +203,19 @@ mod tests {
     async fn who_has_it_is_not_sent_it_again() {
         let asset = asset();
         let tag = asset.answer(&HeaderMap::new()).await.headers()[ETAG].clone();
-        for (known, status) in [(tag.to_str().unwrap(), 304), (&tag.to_str().unwrap()[2..], 304), ("*", 304), ("\"other\"", 200)]
-        {
-            let headers = HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_str(known).unwrap())]);
-            assert_eq!(asset.answer(&headers).await.status().as_u16(), status, "{known}");
+        for (known, status) in [
+            (tag.to_str().unwrap(), 304),
+            (&tag.to_str().unwrap()[2..], 304),
+            ("*", 304),
+            ("\"other\"", 200),
+        ] {
+            let headers =
+                HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_str(known).unwrap())]);
+            assert_eq!(
+                asset.answer(&headers).await.status().as_u16(),
+                status,
+                "{known}"
+            );
         }
     }
 }

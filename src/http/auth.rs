@@ -80,7 +80,12 @@ pub(super) async fn lift_key(mut request: Request, next: Next) -> Response {
 impl Caller {
     /// Somebody with this key, who takes no place among requests in flight.
     pub(super) fn uncounted(key: CallerKey, key_source: &'static str) -> Self {
-        Self { key, key_source, writes: false, permits: Arc::default() }
+        Self {
+            key,
+            key_source,
+            writes: false,
+            permits: Arc::default(),
+        }
     }
 
     /// Whose request it is.
@@ -88,9 +93,14 @@ impl Caller {
     /// # Errors
     /// 401 `missing_api_key` or `invalid_api_key`.
     pub fn of(parts: &Parts) -> Result<Self, ApiError> {
-        let Some(Lifted(found)) = parts.extensions.get::<Lifted>() else { return Err(ApiError::missing_api_key()) };
+        let Some(Lifted(found)) = parts.extensions.get::<Lifted>() else {
+            return Err(ApiError::missing_api_key());
+        };
         let caller = found.as_ref().clone().map_err(ApiError::from)?;
-        Ok(Self { writes: !parts.method.is_safe(), ..caller })
+        Ok(Self {
+            writes: !parts.method.is_safe(),
+            ..caller
+        })
     }
 
     /// Waits until it is one of its caller's requests in flight (`bounds`).
@@ -147,9 +157,9 @@ impl From<KeyFault> for ApiError {
             KeyFault::Scheme => Self::invalid_api_key(
                 "`authorization` is malformed: it reads `Bearer <API_KEY>`, `ApiKey <API_KEY>` or `Token <API_KEY>`",
             ),
-            KeyFault::Placeholder(text) => {
-                Self::invalid_api_key(format!("`{text}` is a placeholder: send your own marketplace key in its place"))
-            }
+            KeyFault::Placeholder(text) => Self::invalid_api_key(format!(
+                "`{text}` is a placeholder: send your own marketplace key in its place"
+            )),
         }
     }
 }
@@ -157,7 +167,11 @@ impl From<KeyFault> for ApiError {
 /// The first carrier that is not blank decides, headers before the query (contract 11).
 fn find(headers: &HeaderMap, uri: &Uri) -> Result<Caller, KeyFault> {
     for (name, source) in HEADERS.iter().zip(HEADER_SOURCES) {
-        if let Some(value) = headers.get_all(name).iter().find(|value| !is_blank(value.as_bytes())) {
+        if let Some(value) = headers
+            .get_all(name)
+            .iter()
+            .find(|value| !is_blank(value.as_bytes()))
+        {
             return read(value.as_bytes(), source);
         }
     }
@@ -179,11 +193,19 @@ fn find(headers: &HeaderMap, uri: &Uri) -> Result<Caller, KeyFault> {
 /// The key of an `Authorization` header; `None` when there is a scheme and nothing after it, or nothing at all.
 fn credentials(value: &HeaderValue) -> Result<Option<&[u8]>, KeyFault> {
     let value = value.as_bytes().trim_ascii();
-    let end = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
+    let end = value
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(value.len());
     let (scheme, key) = value.split_at(end);
     match () {
         () if value.is_empty() => Ok(None),
-        () if !SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known.as_bytes())) => Err(KeyFault::Scheme),
+        () if !SCHEMES
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes())) =>
+        {
+            Err(KeyFault::Scheme)
+        }
         () => Ok(Some(key).filter(|key| !is_blank(key))),
     }
 }
@@ -204,17 +226,28 @@ fn read(bytes: &[u8], source: &'static str) -> Result<Caller, KeyFault> {
 fn without_keys(uri: &Uri) -> Option<Uri> {
     let query = uri.query()?;
     let is_key = |pair: &&str| {
-        let name = form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name).unwrap_or_default();
+        let name = form_urlencoded::parse(pair.as_bytes())
+            .next()
+            .map(|(name, _)| name)
+            .unwrap_or_default();
         QUERY.iter().any(|(key, _)| name.eq_ignore_ascii_case(key))
     };
     if !query.split('&').any(|pair| is_key(&pair)) {
         return None;
     }
     let kept: Vec<_> = query.split('&').filter(|pair| !is_key(pair)).collect();
-    let path_and_query = if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) };
+    let path_and_query = if kept.is_empty() {
+        uri.path().to_owned()
+    } else {
+        format!("{}?{}", uri.path(), kept.join("&"))
+    };
     let mut parts = uri.clone().into_parts();
     // A part of a valid query is valid; should it not be, the path alone goes on rather than the key.
-    parts.path_and_query = Some(path_and_query.parse().unwrap_or_else(|_| PathAndQuery::from_static("/")));
+    parts.path_and_query = Some(
+        path_and_query
+            .parse()
+            .unwrap_or_else(|_| PathAndQuery::from_static("/")),
+    );
     Uri::from_parts(parts).ok()
 }
 

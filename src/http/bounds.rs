@@ -91,7 +91,11 @@ impl Bounds {
     ///
     /// # Errors
     /// 429 when the caller's other requests hold them for too long.
-    pub(super) async fn enter(&self, key: &CallerKey, writes: bool) -> Result<Vec<Permit>, ApiError> {
+    pub(super) async fn enter(
+        &self,
+        key: &CallerKey,
+        writes: bool,
+    ) -> Result<Vec<Permit>, ApiError> {
         let (caller, until) = (self.caller(key), self.until());
         let permit = self.in_flight.permit(caller, until).await;
         let permit = permit.ok_or_else(|| busy_caller(IN_FLIGHT, "requests"))?;
@@ -99,7 +103,8 @@ impl Bounds {
             return Ok(vec![permit]);
         }
         let writing = self.writes.permit(caller, until).await;
-        let writing = writing.ok_or_else(|| busy_caller(WRITES, "requests that change something"))?;
+        let writing =
+            writing.ok_or_else(|| busy_caller(WRITES, "requests that change something"))?;
         Ok(vec![permit, writing])
     }
 
@@ -108,7 +113,9 @@ impl Bounds {
     /// # Errors
     /// 429 or 503 when they do not come in time.
     pub(super) async fn heavy(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
-        self.heavy.permits(self.caller(key), self.until(), "large reads").await
+        self.heavy
+            .permits(self.caller(key), self.until(), "large reads")
+            .await
     }
 
     /// The permits of an export, to be held until its body has ended.
@@ -116,7 +123,9 @@ impl Bounds {
     /// # Errors
     /// 429 or 503 when there is none in time.
     pub(super) async fn export(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
-        self.exports.permits(self.caller(key), self.until(), "exports").await
+        self.exports
+            .permits(self.caller(key), self.until(), "exports")
+            .await
     }
 
     /// The permits of a body of more than 64 KiB.
@@ -124,7 +133,9 @@ impl Bounds {
     /// # Errors
     /// 429 or 503 when there is none in time.
     pub(super) async fn large_body(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
-        self.large_bodies.permits(self.caller(key), self.until(), "large bodies").await
+        self.large_bodies
+            .permits(self.caller(key), self.until(), "large bodies")
+            .await
     }
 
     /// The permits of an order.
@@ -132,7 +143,9 @@ impl Bounds {
     /// # Errors
     /// 429 or 503 when there is none in time.
     pub(super) async fn order(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
-        self.orders.permits(self.caller(key), self.until(), "orders").await
+        self.orders
+            .permits(self.caller(key), self.until(), "orders")
+            .await
     }
 
     fn until(&self) -> Instant {
@@ -153,7 +166,10 @@ struct PerCaller {
 
 impl PerCaller {
     fn new(each: usize) -> Self {
-        Self { each, callers: Mutex::default() }
+        Self {
+            each,
+            callers: Mutex::default(),
+        }
     }
 
     /// A permit of this caller; `None`: not before `until`.
@@ -185,11 +201,23 @@ struct Shared {
 
 impl Shared {
     fn new(shares: Shares) -> Self {
-        Self { each: PerCaller::new(shares.each), all: Arc::new(Semaphore::new(shares.all)) }
+        Self {
+            each: PerCaller::new(shares.each),
+            all: Arc::new(Semaphore::new(shares.all)),
+        }
     }
 
-    async fn permits(&self, caller: u64, until: Instant, what: &str) -> Result<[Permit; 2], ApiError> {
-        let own = self.each.permit(caller, until).await.ok_or_else(|| busy_caller(self.each.each, what))?;
+    async fn permits(
+        &self,
+        caller: u64,
+        until: Instant,
+        what: &str,
+    ) -> Result<[Permit; 2], ApiError> {
+        let own = self
+            .each
+            .permit(caller, until)
+            .await
+            .ok_or_else(|| busy_caller(self.each.each, what))?;
         let permit = in_time(Arc::clone(&self.all), until).await.ok_or_else(|| {
             ApiError::busy(format!(
                 "this service has too many {what} at the same time; nothing was done. Wait as Retry-After says"
@@ -238,7 +266,10 @@ mod tests {
         assert_eq!(refused.error_type(), ErrorType::TooManyRequests);
         assert!(bounds.enter(&key("b"), true).await.is_ok());
         held.pop();
-        assert!(bounds.enter(&key("a"), false).await.is_ok(), "a permit that is dropped is free");
+        assert!(
+            bounds.enter(&key("a"), false).await.is_ok(),
+            "a permit that is dropped is free"
+        );
     }
 
     #[tokio::test]
@@ -259,10 +290,15 @@ mod tests {
         let mut waiting = Vec::new();
         for _ in 0..60 {
             let bounds = Arc::clone(&bounds);
-            waiting.push(tokio::spawn(async move { bounds.heavy(&key("a")).await.map(drop) }));
+            waiting.push(tokio::spawn(async move {
+                bounds.heavy(&key("a")).await.map(drop)
+            }));
         }
         tokio::task::yield_now().await;
-        let permits = bounds.heavy(&key("b")).now_or_never().expect("60 of another caller wait in its own queue");
+        let permits = bounds
+            .heavy(&key("b"))
+            .now_or_never()
+            .expect("60 of another caller wait in its own queue");
         drop(permits.unwrap());
         drop(first);
         for one in waiting {
@@ -275,16 +311,27 @@ mod tests {
         let bounds = impatient();
         let mut held = Vec::new();
         for number in 0..HEAVY.all {
-            held.push(bounds.heavy(&key(&format!("caller {number}"))).await.unwrap());
+            held.push(
+                bounds
+                    .heavy(&key(&format!("caller {number}")))
+                    .await
+                    .unwrap(),
+            );
         }
-        assert_eq!(bounds.heavy(&key("last")).await.unwrap_err().error_type(), ErrorType::Unavailable);
+        assert_eq!(
+            bounds.heavy(&key("last")).await.unwrap_err().error_type(),
+            ErrorType::Unavailable
+        );
     }
 
     #[tokio::test]
     async fn callers_that_have_gone_take_no_memory() {
         let bounds = Bounds::default();
         for number in 0..100_000 {
-            bounds.enter(&key(&format!("made up {number}")), false).await.unwrap();
+            bounds
+                .enter(&key(&format!("made up {number}")), false)
+                .await
+                .unwrap();
         }
         assert!(bounds.in_flight.callers.lock().unwrap().capacity() <= 4 * SWEEP_AT);
     }

@@ -62,18 +62,31 @@ const BUSY: u64 = 0;
 
 impl Connections {
     pub(super) fn new(most: usize) -> Arc<Self> {
-        let state = State { next: BUSY + 1, ..State::default() };
-        Arc::new(Self { most, state: Mutex::new(state), changed: Notify::new() })
+        let state = State {
+            next: BUSY + 1,
+            ..State::default()
+        };
+        Arc::new(Self {
+            most,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        })
     }
 
     /// The slot of one more connection. Waits while there are as many as there may be, all of them busy.
     pub(super) async fn slot(self: &Arc<Self>) -> Slot {
         loop {
             if self.has_free_slot() {
-                let activity =
-                    Activity { connections: Arc::clone(self), since: AtomicU64::new(BUSY), close: CancellationToken::new() };
+                let activity = Activity {
+                    connections: Arc::clone(self),
+                    since: AtomicU64::new(BUSY),
+                    close: CancellationToken::new(),
+                };
                 activity.set_waiting();
-                return Slot { activity: Arc::new(activity), _open: measure::connection() };
+                return Slot {
+                    activity: Arc::new(activity),
+                    _open: measure::connection(),
+                };
             }
             self.changed.notified().await;
         }
@@ -116,7 +129,9 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let activity = &self.activity;
         let mut state = activity.connections.state();
-        state.waiting.remove(&activity.since.load(Ordering::Relaxed));
+        state
+            .waiting
+            .remove(&activity.since.load(Ordering::Relaxed));
         state.open -= 1;
         state.closing -= usize::from(activity.close.is_cancelled());
         // So that it never waits again, whatever of it is left.
@@ -132,7 +147,9 @@ impl Activity {
     #[must_use]
     pub(super) fn set_busy(&self) -> bool {
         let mut state = self.connections.state();
-        state.waiting.remove(&self.since.swap(BUSY, Ordering::Relaxed));
+        state
+            .waiting
+            .remove(&self.since.swap(BUSY, Ordering::Relaxed));
         !self.close.is_cancelled()
     }
 
@@ -180,7 +197,10 @@ impl http_body::Body for Received {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         let is_whole = match &frame {
             Some(Ok(_)) => self.body.is_end_stream(),
@@ -224,7 +244,10 @@ impl http_body::Body for Sent {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
@@ -253,11 +276,18 @@ mod tests {
         assert!(first.activity().set_busy());
         first.activity().set_waiting();
         let mut next = std::pin::pin!(connections.slot());
-        assert!(next.as_mut().now_or_never().is_none(), "no slot is free yet");
-        assert!(second.evicted().now_or_never().is_some() && first.evicted().now_or_never().is_none());
+        assert!(
+            next.as_mut().now_or_never().is_none(),
+            "no slot is free yet"
+        );
+        assert!(
+            second.evicted().now_or_never().is_some() && first.evicted().now_or_never().is_none()
+        );
         drop(second);
         let next = next.await;
-        assert!(busy.evicted().now_or_never().is_none() && first.evicted().now_or_never().is_none());
+        assert!(
+            busy.evicted().now_or_never().is_none() && first.evicted().now_or_never().is_none()
+        );
         drop((busy, first, next));
         let state = connections.state();
         assert_eq!((state.open, state.closing, state.waiting.len()), (0, 0, 0));
@@ -273,8 +303,14 @@ mod tests {
         assert!(busy.evicted().now_or_never().is_none());
         busy.activity().set_waiting();
         assert!(next.as_mut().now_or_never().is_none());
-        assert!(busy.evicted().now_or_never().is_some(), "its answer is sent");
-        assert!(!busy.activity().set_busy(), "a request that arrives now is not processed");
+        assert!(
+            busy.evicted().now_or_never().is_some(),
+            "its answer is sent"
+        );
+        assert!(
+            !busy.activity().set_busy(),
+            "a request that arrives now is not processed"
+        );
         drop(busy);
         next.await;
     }

@@ -13,7 +13,9 @@ use super::error::ApiError;
 use super::extract::{self, NoBody, Pairs};
 use super::monitors::{monitor_id, no_such_monitor};
 use super::scans::{desk, idempotency_key, next_page, once, tenant};
-use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook};
+use crate::contract::webhooks::{
+    DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook,
+};
 use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
 use crate::monitors::deliveries::{send_again, send_test};
@@ -32,15 +34,28 @@ fn accepted(answered: &Answered<Delivery>) -> Response {
     get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "Webhooks", params(DeliveriesQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ReadErrors)
 )]
-pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = DeliveriesQuery::from_query(pairs.iter())?;
     let page = match tenant(desk).await? {
-        Some(tenant) => read::deliveries(desk.pool, tenant, &query).await?.ok_or_else(no_such_monitor)?,
+        Some(tenant) => read::deliveries(desk.pool, tenant, &query)
+            .await?
+            .ok_or_else(no_such_monitor)?,
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
-        None => DeliveryPage { data: Vec::new(), next_cursor: None },
+        None => DeliveryPage {
+            data: Vec::new(),
+            next_cursor: None,
+        },
     };
-    Ok((next_page("/v1/deliveries", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok((
+        next_page("/v1/deliveries", &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )
+        .into_response())
 }
 
 /// Read a delivery
@@ -58,7 +73,11 @@ pub(super) async fn detail(
     let desk = desk(&app, &caller)?;
     let id = extract::id("delivery", &id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoDelivery)?;
-    Ok(Json(read::detail(desk.pool, tenant, id).await?.ok_or(WebhookError::NoDelivery)?))
+    Ok(Json(
+        read::detail(desk.pool, tenant, id)
+            .await?
+            .ok_or(WebhookError::NoDelivery)?,
+    ))
 }
 
 /// Send a delivery again
@@ -82,7 +101,9 @@ pub(super) async fn resend(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(&send_again(desk, extract::id("delivery", &id)?, key.as_ref()).await?))
+    Ok(accepted(
+        &send_again(desk, extract::id("delivery", &id)?, key.as_ref()).await?,
+    ))
 }
 
 /// Send a test to a monitor's webhook
@@ -105,7 +126,9 @@ pub(super) async fn test(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(&send_test(desk, monitor_id(&id)?, key.as_ref()).await?))
+    Ok(accepted(
+        &send_test(desk, monitor_id(&id)?, key.as_ref()).await?,
+    ))
 }
 
 /// Give a webhook a new secret
@@ -125,10 +148,16 @@ pub(super) async fn rotate_secret(
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
     let mut tx = db::begin(desk.pool).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook).await?.ok_or(WebhookError::NoEndpoint)?;
-    let (webhook_secret, old_secret_until) = endpoint::rotate_secret(&mut lock, desk.ring, desk.now).await?;
+    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
+    let (webhook_secret, old_secret_until) =
+        endpoint::rotate_secret(&mut lock, desk.ring, desk.now).await?;
     tx.commit().await?;
-    Ok(Json(RotatedSecret { webhook_secret, old_secret_until }))
+    Ok(Json(RotatedSecret {
+        webhook_secret,
+        old_secret_until,
+    }))
 }
 
 /// Switch a webhook on again
@@ -149,9 +178,13 @@ pub(super) async fn enable(
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
     let mut tx = db::begin(desk.pool).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook).await?.ok_or(WebhookError::NoEndpoint)?;
+    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
     endpoint::enable(&mut lock).await?;
-    let webhook = endpoint::show(lock.conn(), tenant, id).await?.ok_or(WebhookError::NoEndpoint)?;
+    let webhook = endpoint::show(lock.conn(), tenant, id)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
     tx.commit().await?;
     Ok(Json(webhook))
 }

@@ -73,15 +73,20 @@ impl Modify for Carriers {
     fn modify(&self, openapi: &mut OpenApi) {
         let components = openapi.components.get_or_insert_default();
         for name in ["x-api-key", "x-marketplace-key", "x-marketplace-token"] {
-            let scheme = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, "Your marketplace key")));
+            let scheme = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(
+                name,
+                "Your marketplace key",
+            )));
             components.add_security_scheme(name, scheme);
         }
         let bearer = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
             .description(Some("Your marketplace key (`Bearer`, `ApiKey` or `Token`)"));
         components.add_security_scheme("authorization", SecurityScheme::Http(bearer.build()));
-        let query =
-            ApiKeyValue::with_description("api_key", "Works, and is discouraged: keys in URLs end up in logs and history");
+        let query = ApiKeyValue::with_description(
+            "api_key",
+            "Works, and is discouraged: keys in URLs end up in logs and history",
+        );
         components.add_security_scheme("api_key", SecurityScheme::ApiKey(ApiKey::Query(query)));
     }
 }
@@ -95,7 +100,8 @@ impl Modify for Carriers {
 )]
 pub(super) async fn openapi(headers: HeaderMap) -> Response {
     static DESCRIPTION: LazyLock<Asset> = LazyLock::new(|| {
-        let description = serde_json::to_vec(&super::description()).expect("it has no map whose keys are not text");
+        let description = serde_json::to_vec(&super::description())
+            .expect("it has no map whose keys are not text");
         Asset::new("application/json", description)
     });
     DESCRIPTION.answer(&headers).await

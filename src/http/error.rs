@@ -48,7 +48,11 @@ impl ApiError {
     /// An error of this type, with its type's status.
     #[must_use]
     pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
-        Self { body: Box::new(ErrorBody::new(error_type, message)), status: None, retry_after: None }
+        Self {
+            body: Box::new(ErrorBody::new(error_type, message)),
+            status: None,
+            retry_after: None,
+        }
     }
 
     /// 400: `message` names each field, what it holds and what is allowed.
@@ -74,7 +78,9 @@ impl ApiError {
     /// 403: names the API to subscribe to.
     #[must_use]
     pub fn not_subscribed(api: Api, message: &str) -> Self {
-        let message = format!("this key has no subscription to the {api} API: subscribe to it on the marketplace ({message})");
+        let message = format!(
+            "this key has no subscription to the {api} API: subscribe to it on the marketplace ({message})"
+        );
         Self::new(ErrorType::NotSubscribed, message)
     }
 
@@ -99,7 +105,13 @@ impl ApiError {
     /// 413.
     #[must_use]
     pub fn payload_too_large(limit_bytes: usize) -> Self {
-        Self::new(ErrorType::PayloadTooLarge, format!("`body` holds more than is allowed: at most {} KiB", limit_bytes / 1024))
+        Self::new(
+            ErrorType::PayloadTooLarge,
+            format!(
+                "`body` holds more than is allowed: at most {} KiB",
+                limit_bytes / 1024
+            ),
+        )
     }
 
     /// 422: the `Idempotency-Key` was used with another body; `message` says which key.
@@ -124,7 +136,10 @@ impl ApiError {
     #[must_use]
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
-        Self::new(ErrorType::Internal, "the service made a mistake; the log has the details under this answer's X-Request-Id")
+        Self::new(
+            ErrorType::Internal,
+            "the service made a mistake; the log has the details under this answer's X-Request-Id",
+        )
     }
 
     /// 503: the database is away; the gateway works without it.
@@ -143,8 +158,7 @@ impl ApiError {
 
     /// 409: another request changed the same at the same moment, and this one was rolled back whole.
     fn conflict() -> Self {
-        let message =
-            "another request changed the same thing at the same moment, and nothing of this one was stored; send it again";
+        let message = "another request changed the same thing at the same moment, and nothing of this one was stored; send it again";
         Self::invalid_state(message).retry_after(BUSY_RETRY)
     }
 
@@ -179,21 +193,32 @@ impl ApiError {
     /// 503: the search did not complete and the caller wanted to be told (contract 16).
     #[must_use]
     pub fn search_incomplete(reason: &str) -> Self {
-        let message =
-            format!("the search did not complete ({reason}), so whether there is anything to find is unknown; a retry is safe");
-        Self { body: Box::new(ErrorBody::search_incomplete(reason, message)), status: None, retry_after: None }
+        let message = format!(
+            "the search did not complete ({reason}), so whether there is anything to find is unknown; a retry is safe"
+        );
+        Self {
+            body: Box::new(ErrorBody::search_incomplete(reason, message)),
+            status: None,
+            retry_after: None,
+        }
     }
 
     /// The same error under another status.
     #[must_use]
     pub fn with_status(self, status: StatusCode) -> Self {
-        Self { status: Some(status), ..self }
+        Self {
+            status: Some(status),
+            ..self
+        }
     }
 
     /// The same error with a `Retry-After`.
     #[must_use]
     pub fn retry_after(self, wait: Duration) -> Self {
-        Self { retry_after: Some(wait), ..self }
+        Self {
+            retry_after: Some(wait),
+            ..self
+        }
     }
 
     /// The kind of error.
@@ -205,7 +230,10 @@ impl ApiError {
     /// Its HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        let of_type = || StatusCode::from_u16(self.error_type().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let of_type = || {
+            StatusCode::from_u16(self.error_type().status())
+                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        };
         self.status.unwrap_or_else(of_type)
     }
 }
@@ -217,7 +245,9 @@ impl IntoResponse for ApiError {
         body.error.request_id = layers::current_request_id();
         let mut response = (status, Json(&body)).into_response();
         if let Some(wait) = self.retry_after {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
         }
         response
     }
@@ -225,7 +255,11 @@ impl IntoResponse for ApiError {
 
 impl From<Faults> for ApiError {
     fn from(faults: Faults) -> Self {
-        Self { body: Box::new(ErrorBody::of_fields(ErrorType::InvalidRequest, &faults)), status: None, retry_after: None }
+        Self {
+            body: Box::new(ErrorBody::of_fields(ErrorType::InvalidRequest, &faults)),
+            status: None,
+            retry_after: None,
+        }
     }
 }
 
@@ -287,7 +321,9 @@ impl From<RotateError> for ApiError {
 impl From<WebhookError> for ApiError {
     fn from(error: WebhookError) -> Self {
         match error {
-            WebhookError::NoEndpoint | WebhookError::NoDelivery => Self::not_found(error.to_string()),
+            WebhookError::NoEndpoint | WebhookError::NoDelivery => {
+                Self::not_found(error.to_string())
+            }
             WebhookError::InvalidState(message) => Self::invalid_state(message),
             WebhookError::TooSoon(wait) => Self::too_many_requests(error.to_string(), wait),
             WebhookError::Database(error) => error.into(),
@@ -341,10 +377,17 @@ mod tests {
     #[test]
     fn every_type_has_its_status() {
         for error_type in ErrorType::ALL {
-            assert_eq!(ApiError::new(*error_type, "m").status().as_u16(), error_type.status());
+            assert_eq!(
+                ApiError::new(*error_type, "m").status().as_u16(),
+                error_type.status()
+            );
         }
-        let kept = ApiError::new(ErrorType::UpstreamError, "m").with_status(StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(kept.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        let kept = ApiError::new(ErrorType::UpstreamError, "m")
+            .with_status(StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(
+            kept.into_response().status(),
+            StatusCode::SERVICE_UNAVAILABLE
+        );
     }
 
     #[test]
@@ -362,12 +405,17 @@ mod tests {
         }
         let ours = ApiError::from(sqlx::Error::RowNotFound);
         assert_eq!(ours.error_type(), ErrorType::Internal);
-        assert!(!ours.body.error.message.contains("row"), "the cause is not shown: {}", ours.body.error.message);
+        assert!(
+            !ours.body.error.message.contains("row"),
+            "the cause is not shown: {}",
+            ours.body.error.message
+        );
     }
 
     #[test]
     fn a_wait_is_at_least_a_second() {
-        let response = ApiError::too_many_requests("slow down", Duration::from_millis(20)).into_response();
+        let response =
+            ApiError::too_many_requests("slow down", Duration::from_millis(20)).into_response();
         assert_eq!(response.headers()[RETRY_AFTER], "1");
     }
 }

@@ -77,17 +77,28 @@ pub(super) async fn events(
 
 /// The header of a client that comes back. It knows more than the URL, which is the same each time.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Faults> {
-    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
     let id = value.to_str().ok().and_then(EventId::parse);
     let held = || Value::from(String::from_utf8_lossy(value.as_bytes()));
-    id.map(Some).ok_or_else(|| Fault::new("Last-Event-ID", &held(), EventId::allowed()).into())
+    id.map(Some)
+        .ok_or_else(|| Fault::new("Last-Event-ID", &held(), EventId::allowed()).into())
 }
 
 fn streamed(follower: Follower, comments: Duration) -> Response {
     let (out, mut taken) = mpsc::channel(1);
     tokio::spawn(pass_on(follower, comments, out));
-    let body = stream::poll_fn(move |context| taken.poll_recv(context).map(|text: Option<Bytes>| text.map(Ok::<_, Infallible>)));
-    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store"), (BUFFERING, "no")];
+    let body = stream::poll_fn(move |context| {
+        taken
+            .poll_recv(context)
+            .map(|text: Option<Bytes>| text.map(Ok::<_, Infallible>))
+    });
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store"),
+        (BUFFERING, "no"),
+    ];
     (headers, Body::from_stream(body)).into_response()
 }
 

@@ -54,7 +54,11 @@ impl FromRequest<AppState> for OrderBody {
         let (parts, mut body) = request.into_parts();
         let Caller { key, .. } = Caller::of(&parts)?;
         let (mut bytes, mut permits) = (BytesMut::new(), Vec::new());
-        in_time(read_beyond(SEARCH_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
+        in_time(
+            read_beyond(SEARCH_BODY, &mut body, &mut bytes),
+            BODY_TIMEOUT,
+        )
+        .await?;
         if bytes.len() > SEARCH_BODY {
             permits.extend(app.bounds.large_body(&key).await?);
             in_time(read_beyond(SCAN_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
@@ -63,7 +67,10 @@ impl FromRequest<AppState> for OrderBody {
             return Err(ApiError::payload_too_large(SCAN_BODY));
         }
         permits.extend(app.bounds.order(&key).await?);
-        Ok(Self { body: read_object(&bytes, MAX_DEPTH)?, _permits: permits })
+        Ok(Self {
+            body: read_object(&bytes, MAX_DEPTH)?,
+            _permits: permits,
+        })
     }
 }
 
@@ -72,7 +79,12 @@ async fn read_beyond(limit: usize, body: &mut Body, bytes: &mut BytesMut) -> Res
     while bytes.len() <= limit
         && let Some(frame) = body.frame().await
     {
-        bytes.extend_from_slice(&frame.map_err(|_| broken_off())?.into_data().unwrap_or_default());
+        bytes.extend_from_slice(
+            &frame
+                .map_err(|_| broken_off())?
+                .into_data()
+                .unwrap_or_default(),
+        );
     }
     Ok(())
 }
@@ -113,7 +125,9 @@ pub(super) struct Pairs(Vec<(String, String)>);
 impl Pairs {
     /// The pairs in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -121,7 +135,11 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self(form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()))
+        Ok(Self(
+            form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes())
+                .into_owned()
+                .collect(),
+        ))
     }
 }
 
@@ -130,15 +148,26 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
 /// # Errors
 /// 404.
 pub(super) fn id<T: FromStr<Err = NotAnId>>(what: &str, text: &str) -> Result<T, ApiError> {
-    text.parse().map_err(|form| ApiError::not_found(format!("there is no {what} `{}`; allowed: {form}", shorten(text))))
+    text.parse().map_err(|form| {
+        ApiError::not_found(format!(
+            "there is no {what} `{}`; allowed: {form}",
+            shorten(text)
+        ))
+    })
 }
 
 /// Reads a body.
 ///
 /// The outer error: it could not be read (too large, too slow, broken off). The inner one: it could, and is not a JSON object; that
 /// is one of the faults that only a caller with a key is told (contract 4).
-pub(super) async fn object(body: Body, limit: usize) -> Result<Result<Map<String, Value>, Faults>, ApiError> {
-    Ok(read_object(&whole(body, limit, BODY_TIMEOUT).await?, MAX_DEPTH))
+pub(super) async fn object(
+    body: Body,
+    limit: usize,
+) -> Result<Result<Map<String, Value>, Faults>, ApiError> {
+    Ok(read_object(
+        &whole(body, limit, BODY_TIMEOUT).await?,
+        MAX_DEPTH,
+    ))
 }
 
 /// Reads a body whose text must not be shown, whatever is wrong with it.
@@ -156,9 +185,19 @@ async fn whole(body: Body, limit: usize, patience: Duration) -> Result<Bytes, Ap
     in_time(reading, patience).await
 }
 
-async fn in_time<T>(reading: impl Future<Output = Result<T, ApiError>>, patience: Duration) -> Result<T, ApiError> {
-    let late = || ApiError::invalid_request(format!("the body did not arrive within {} s", patience.as_secs()));
-    timeout(patience, reading).await.unwrap_or_else(|_| Err(late()))
+async fn in_time<T>(
+    reading: impl Future<Output = Result<T, ApiError>>,
+    patience: Duration,
+) -> Result<T, ApiError> {
+    let late = || {
+        ApiError::invalid_request(format!(
+            "the body did not arrive within {} s",
+            patience.as_secs()
+        ))
+    };
+    timeout(patience, reading)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 fn broken_off() -> ApiError {
@@ -166,7 +205,9 @@ fn broken_off() -> ApiError {
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
-    error.source().is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
+    error
+        .source()
+        .is_some_and(|source| source.is::<http_body_util::LengthLimitError>())
 }
 
 #[cfg(test)]
@@ -180,10 +221,31 @@ mod tests {
     async fn a_body_has_bounds_of_size_and_time() {
         let body = || Body::from("12345");
         assert_eq!(whole(body(), 5, BODY_TIMEOUT).await.unwrap(), "12345");
-        assert_eq!(whole(body(), 4, BODY_TIMEOUT).await.unwrap_err().error_type(), ErrorType::PayloadTooLarge);
+        assert_eq!(
+            whole(body(), 4, BODY_TIMEOUT)
+                .await
+                .unwrap_err()
+                .error_type(),
+            ErrorType::PayloadTooLarge
+        );
         let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        assert_eq!(whole(endless, 5, Duration::from_millis(20)).await.unwrap_err().error_type(), ErrorType::InvalidRequest);
-        let broken = Body::from_stream(stream::iter([Ok(Bytes::from("1")), Err(std::io::Error::other("gone"))]));
-        assert_eq!(whole(broken, 5, BODY_TIMEOUT).await.unwrap_err().error_type(), ErrorType::InvalidRequest);
+        assert_eq!(
+            whole(endless, 5, Duration::from_millis(20))
+                .await
+                .unwrap_err()
+                .error_type(),
+            ErrorType::InvalidRequest
+        );
+        let broken = Body::from_stream(stream::iter([
+            Ok(Bytes::from("1")),
+            Err(std::io::Error::other("gone")),
+        ]));
+        assert_eq!(
+            whole(broken, 5, BODY_TIMEOUT)
+                .await
+                .unwrap_err()
+                .error_type(),
+            ErrorType::InvalidRequest
+        );
     }
 }

@@ -42,8 +42,16 @@ pub(super) async fn roundtrip(State(app): State<AppState>, request: Request) -> 
 
 fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
     match finding {
-        Finding::Answer(answer) => Ok(Found { body: answer.body, results: answer.results }),
-        Finding::Incomplete(incomplete) if search.is_strict() => Err(ApiError::search_incomplete(incomplete.reason())),
-        _ => Ok(Found { body: json!([]).into(), results: 0 }),
+        Finding::Answer(answer) => Ok(Found {
+            body: answer.body,
+            results: answer.results,
+        }),
+        Finding::Incomplete(incomplete) if search.is_strict() => {
+            Err(ApiError::search_incomplete(incomplete.reason()))
+        }
+        _ => Ok(Found {
+            body: json!([]).into(),
+            results: 0,
+        }),
     }
 }

@@ -38,14 +38,24 @@ pub(super) struct Found {
 pub(super) type Column = fn(&Search, Finding) -> Result<Found, ApiError>;
 
 /// Body and alias, then the key, then validation, then upstream (contract 4), unless the caller prefers a scan.
-pub(super) async fn search(app: &AppState, endpoint: Endpoint, request: Request, column: Column) -> Response {
+pub(super) async fn search(
+    app: &AppState,
+    endpoint: Endpoint,
+    request: Request,
+    column: Column,
+) -> Response {
     let (parts, body) = request.into_parts();
     let body = match object(body, SEARCH_BODY).await {
         Ok(body) => body,
         Err(error) => return error.into_response(),
     };
-    let alias = body.as_ref().ok().and_then(|body| Alias::of(endpoint, body));
-    let mut response = ask(app, endpoint, &parts, body, column).await.into_response();
+    let alias = body
+        .as_ref()
+        .ok()
+        .and_then(|body| Alias::of(endpoint, body));
+    let mut response = ask(app, endpoint, &parts, body, column)
+        .await
+        .into_response();
     if let Some(value) = alias.and_then(|alias| HeaderValue::from_str(&alias.header_value()).ok()) {
         response.headers_mut().insert(ALIASED, value);
     }
@@ -66,7 +76,15 @@ async fn ask(
         return Ok(response);
     }
     let pass = app.admit_search(&caller.key).await?;
-    let outcome = app.upstream.ask(&search, &caller.key, request_id(&parts.extensions), || async { true }).await;
+    let outcome = app
+        .upstream
+        .ask(
+            &search,
+            &caller.key,
+            request_id(&parts.extensions),
+            || async { true },
+        )
+        .await;
     pass.learn(verdict(outcome.http_status));
     app.charge(&caller.key, Spent::by_search(&search, &outcome));
     Ok(answer(&search, outcome, column))
@@ -83,7 +101,13 @@ fn verdict(http_status: Option<u16>) -> Verdict {
 
 /// What an outcome is for who asked, whether just now or through a scan.
 pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Response {
-    let Outcome { finding, search_headers, plan_headers, billed_requests, .. } = outcome;
+    let Outcome {
+        finding,
+        search_headers,
+        plan_headers,
+        billed_requests,
+        ..
+    } = outcome;
     let mut headers = HeaderMap::new();
     forward(&mut headers, &search_headers);
     settle_status(&mut headers, search, &finding);
@@ -93,19 +117,29 @@ pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Respo
     let response = match finding {
         Finding::RateLimited(limit) => unchanged(limit),
         Finding::KeyRejected { message } => {
-            ApiError::invalid_api_key(format!("the marketplace refuses this key: {message}")).into_response()
+            ApiError::invalid_api_key(format!("the marketplace refuses this key: {message}"))
+                .into_response()
         }
-        Finding::NotSubscribed { api, message } => ApiError::not_subscribed(api, &message).into_response(),
+        Finding::NotSubscribed { api, message } => {
+            ApiError::not_subscribed(api, &message).into_response()
+        }
         Finding::Refused { message } => {
-            ApiError::invalid_request(format!("the marketplace refuses this request: {message}")).into_response()
+            ApiError::invalid_request(format!("the marketplace refuses this request: {message}"))
+                .into_response()
         }
-        finding @ (Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)) => match column(search, finding) {
-            Ok(found) => {
-                headers.insert(RESULTS, found.results.into());
-                ([(CONTENT_TYPE, JSON)], Body::from(found.body.text().clone())).into_response()
+        finding @ (Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)) => {
+            match column(search, finding) {
+                Ok(found) => {
+                    headers.insert(RESULTS, found.results.into());
+                    (
+                        [(CONTENT_TYPE, JSON)],
+                        Body::from(found.body.text().clone()),
+                    )
+                        .into_response()
+                }
+                Err(error) => error.into_response(),
             }
-            Err(error) => error.into_response(),
-        },
+        }
     };
     (headers, response).into_response()
 }
@@ -124,13 +158,21 @@ pub(super) fn forward(headers: &mut HeaderMap, forwarded: &[(String, String)]) {
 fn settle_status(headers: &mut HeaderMap, search: &Search, finding: &Finding) {
     match finding {
         Finding::Incomplete(incomplete) => {
-            headers.insert(STATUS, HeaderValue::from_static(SearchStatus::Degraded.as_str()));
+            headers.insert(
+                STATUS,
+                HeaderValue::from_static(SearchStatus::Degraded.as_str()),
+            );
             if let Ok(reason) = HeaderValue::from_str(incomplete.reason()) {
                 headers.insert(REASON, reason);
             }
         }
-        Finding::Answer(answer) if search.is_strict() && answer.results == 0 && !headers.contains_key(STATUS) => {
-            headers.insert(STATUS, HeaderValue::from_static(SearchStatus::Empty.as_str()));
+        Finding::Answer(answer)
+            if search.is_strict() && answer.results == 0 && !headers.contains_key(STATUS) =>
+        {
+            headers.insert(
+                STATUS,
+                HeaderValue::from_static(SearchStatus::Empty.as_str()),
+            );
         }
         _ => {}
     }
@@ -140,7 +182,10 @@ fn settle_status(headers: &mut HeaderMap, search: &Search, finding: &Finding) {
 fn unchanged(limit: RateLimit) -> Response {
     let mut response = Response::new(Body::from(limit.body));
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    for (name, value) in [(CONTENT_TYPE, limit.content_type), (RETRY_AFTER, limit.retry_after)] {
+    for (name, value) in [
+        (CONTENT_TYPE, limit.content_type),
+        (RETRY_AFTER, limit.retry_after),
+    ] {
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             response.headers_mut().insert(name, value);
         }
@@ -151,23 +196,28 @@ fn unchanged(limit: RateLimit) -> Response {
 /// No usable answer, where that is an error of the marketplace: the hotels column and verify.
 pub(super) fn upstream_failed(incomplete: &Incomplete) -> ApiError {
     let failed = |status: u16| {
-        let error =
-            ApiError::new(ErrorType::UpstreamError, format!("the marketplace answered with status {status}; try again later"));
+        let error = ApiError::new(
+            ErrorType::UpstreamError,
+            format!("the marketplace answered with status {status}; try again later"),
+        );
         match StatusCode::from_u16(status) {
             Ok(status) if status.is_server_error() => error.with_status(status),
             _ => error,
         }
     };
     match incomplete {
-        Incomplete::Timeout => {
-            ApiError::new(ErrorType::UpstreamTimeout, "the marketplace did not answer in time; try again later")
-        }
-        Incomplete::Connection => {
-            ApiError::new(ErrorType::UpstreamUnreachable, "the marketplace cannot be reached; try again later")
-        }
-        Incomplete::Unreadable => {
-            ApiError::new(ErrorType::UpstreamInvalidResponse, "the marketplace's answer cannot be read; try again later")
-        }
+        Incomplete::Timeout => ApiError::new(
+            ErrorType::UpstreamTimeout,
+            "the marketplace did not answer in time; try again later",
+        ),
+        Incomplete::Connection => ApiError::new(
+            ErrorType::UpstreamUnreachable,
+            "the marketplace cannot be reached; try again later",
+        ),
+        Incomplete::Unreadable => ApiError::new(
+            ErrorType::UpstreamInvalidResponse,
+            "the marketplace's answer cannot be read; try again later",
+        ),
         Incomplete::Status(status) => failed(*status),
         Incomplete::Stated { .. } => failed(503),
     }

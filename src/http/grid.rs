@@ -34,7 +34,9 @@ pub(super) async fn grid(
     let id = scan_id(&id)?;
     let _permits = app.bounds.heavy(&caller.key).await?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
-    Ok(Json(scans::grid::grid(desk.pool, tenant, id, &query).await?))
+    Ok(Json(
+        scans::grid::grid(desk.pool, tenant, id, &query).await?,
+    ))
 }
 
 /// Compare two scans

@@ -67,7 +67,10 @@ impl Default for Guesses {
             refused: HashSet::new(),
             asked: HashMap::new(),
         };
-        Self { secret: RandomState::new(), state: Arc::new(Mutex::new(state)) }
+        Self {
+            secret: RandomState::new(),
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 }
 
@@ -79,7 +82,11 @@ impl Guesses {
     pub(super) fn admit(&self, key: &CallerKey, now: Instant) -> Result<Pass, Duration> {
         let key = self.hash(key);
         let mut state = self.state();
-        let pass = |is_first| Pass { guesses: self.clone(), key, is_first };
+        let pass = |is_first| Pass {
+            guesses: self.clone(),
+            key,
+            is_first,
+        };
         if state.accepted.contains(&key) {
             return Ok(pass(false));
         }
@@ -89,7 +96,9 @@ impl Guesses {
         }
         state.fill(now);
         if state.tokens < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - state.tokens) / REFUSED_PER_SECOND));
+            return Err(Duration::from_secs_f64(
+                (1.0 - state.tokens) / REFUSED_PER_SECOND,
+            ));
         }
         if state.refused.contains(&key) {
             return Ok(pass(false));
@@ -103,7 +112,11 @@ impl Guesses {
     pub(super) fn admit_accepted(&self, key: &CallerKey) -> Pass {
         let key = self.hash(key);
         self.state().learn(key, Verdict::Accepted);
-        Pass { guesses: self.clone(), key, is_first: false }
+        Pass {
+            guesses: self.clone(),
+            key,
+            is_first: false,
+        }
     }
 
     /// Whether the marketplace accepted this key here and the database was not told of it here.
@@ -165,7 +178,9 @@ impl State {
 
     /// A request of a key that is asked for the first time has ended; the last one gives the token back if nothing was learned.
     fn leave(&mut self, key: u64, returns: bool) {
-        let Some(requests) = self.asked.get_mut(&key) else { return };
+        let Some(requests) = self.asked.get_mut(&key) else {
+            return;
+        };
         *requests -= 1;
         if *requests == 0 {
             self.asked.remove(&key);
@@ -217,13 +232,22 @@ mod tests {
     #[test]
     fn refused_keys_empty_the_bucket_and_accepted_ones_go_on() {
         let (guesses, now) = (Guesses::default(), Instant::now());
-        guesses.admit(&key(0), now).unwrap().learn(Verdict::Accepted);
+        guesses
+            .admit(&key(0), now)
+            .unwrap()
+            .learn(Verdict::Accepted);
         assert_eq!(relayed(&guesses, 1..1_000, now), 200);
-        assert!(guesses.admit(&key(1), now).is_err(), "a refused key is not known as accepted");
+        assert!(
+            guesses.admit(&key(1), now).is_err(),
+            "a refused key is not known as accepted"
+        );
         let wait = guesses.admit(&key(2_000), now).unwrap_err();
         assert!(wait <= Duration::from_millis(50), "{wait:?}");
         assert!(guesses.admit(&key(0), now).is_ok());
-        assert_eq!(relayed(&guesses, 3_000..4_000, now + Duration::from_secs(1)), 20);
+        assert_eq!(
+            relayed(&guesses, 3_000..4_000, now + Duration::from_secs(1)),
+            20
+        );
     }
 
     #[test]
@@ -234,21 +258,32 @@ mod tests {
                 guesses.admit(&key(number), now).unwrap().learn(verdict);
             }
         }
-        let at_once: Vec<_> = (0..1_000).map(|_| guesses.admit(&key(5_000), now).unwrap()).collect();
+        let at_once: Vec<_> = (0..1_000)
+            .map(|_| guesses.admit(&key(5_000), now).unwrap())
+            .collect();
         for pass in at_once {
             pass.learn(Verdict::Refused);
         }
-        guesses.admit(&key(5_000), now).unwrap().learn(Verdict::Refused);
+        guesses
+            .admit(&key(5_000), now)
+            .unwrap()
+            .learn(Verdict::Refused);
         drop(guesses.admit(&key(6_000), now).unwrap());
         assert!(guesses.state().asked.is_empty());
         let left = relayed(&guesses, 10_000..11_000, now);
-        assert_eq!(left, 198, "requests with one key take one token, and who breaks off has tried a key too");
+        assert_eq!(
+            left, 198,
+            "requests with one key take one token, and who breaks off has tried a key too"
+        );
     }
 
     #[test]
     fn a_key_that_is_refused_later_is_no_longer_known() {
         let (guesses, now) = (Guesses::default(), Instant::now());
-        guesses.admit(&key(0), now).unwrap().learn(Verdict::Accepted);
+        guesses
+            .admit(&key(0), now)
+            .unwrap()
+            .learn(Verdict::Accepted);
         assert!(guesses.is_unrecorded(&key(0)));
         guesses.recorded(&key(0));
         assert!(!guesses.is_unrecorded(&key(0)));

@@ -23,9 +23,12 @@ use super::export::{Columns, Form, Wanted, export, varied};
 use super::extract::Pairs;
 use super::scans::{desk, next_page, tenant};
 use crate::contract::history::{
-    FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery, HotelObservation,
+    FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
+    HotelObservation,
 };
-use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery};
+use crate::contract::latest::{
+    FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
+};
 use crate::history::{fare_products, latest, query, rate_products};
 use crate::ids::TenantId;
 use crate::paging::PageError;
@@ -34,9 +37,15 @@ use crate::tenants;
 
 /// Who asks, and a connection to where the history is read: the one that told who it is, unless there is a replica. `None`: who never ordered
 /// anything has seen nothing.
-async fn reader(app: &AppState, desk: Desk<'_>) -> Result<Option<(PoolConnection<Postgres>, TenantId)>, ApiError> {
-    let (mut conn, tenant) = tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
-    let Some(tenant) = tenant else { return Ok(None) };
+async fn reader(
+    app: &AppState,
+    desk: Desk<'_>,
+) -> Result<Option<(PoolConnection<Postgres>, TenantId)>, ApiError> {
+    let (mut conn, tenant) =
+        tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
+    let Some(tenant) = tenant else {
+        return Ok(None);
+    };
     if let Some(replica) = app.replica() {
         // Not both at once: who holds one and waits for another may wait for himself.
         drop(conn);
@@ -54,7 +63,9 @@ async fn file<Row: ToSchema + Serialize + Send + 'static>(
     products: &[&'static str],
     rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
 ) -> Result<Response, ApiError> {
-    let columns = Columns::of::<Row>().flattened("product", products).ordered(&[], "product");
+    let columns = Columns::of::<Row>()
+        .flattened("product", products)
+        .ordered(&[], "product");
     let permits = app.bounds.export(&caller.key).await?;
     export(form, name, columns, stream::iter(rows).flatten(), permits).await
 }
@@ -89,14 +100,19 @@ pub(super) async fn flights(
     wanted.check(&pairs)?;
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk).await?.map(|tenant| query::all_flights(pool, tenant, &asked));
+        let rows = tenant(desk)
+            .await?
+            .map(|tenant| query::all_flights(pool, tenant, &asked));
         return file(&app, &caller, form, "flights", &fare_products(), rows).await;
     }
     let page = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => query::flights(&mut conn, tenant, &asked).await?,
         None => FlightHistoryPage::default(),
     };
-    Ok(varied((next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()), Json(page))))
+    Ok(varied((
+        next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )))
 }
 
 /// List what was seen of a hotel, or of a place's hotels
@@ -129,14 +145,19 @@ pub(super) async fn hotels(
     wanted.check(&pairs)?;
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk).await?.map(|tenant| query::all_hotels(pool, tenant, &asked));
+        let rows = tenant(desk)
+            .await?
+            .map(|tenant| query::all_hotels(pool, tenant, &asked));
         return file(&app, &caller, form, "hotels", &rate_products(), rows).await;
     }
     let page = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => query::hotels(&mut conn, tenant, &asked).await?,
         None => HotelHistoryPage::default(),
     };
-    Ok(varied((next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()), Json(page))))
+    Ok(varied((
+        next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )))
 }
 
 /// Read the last known fares of a route by date
@@ -168,8 +189,18 @@ pub(super) async fn latest_flights(
     let asked = FlightLatestQuery::from_query(pairs.iter())?;
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk).await?.map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
-        return file(&app, &caller, form, "flights-latest", &fare_products(), rows).await;
+        let rows = tenant(desk)
+            .await?
+            .map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
+        return file(
+            &app,
+            &caller,
+            form,
+            "flights-latest",
+            &fare_products(),
+            rows,
+        )
+        .await;
     }
     let calendar = match reader(&app, desk).await? {
         Some((mut conn, tenant)) => latest::flights(&mut conn, tenant, &asked, desk.now).await?,
@@ -208,7 +239,9 @@ pub(super) async fn latest_hotels(
     let asked = HotelLatestQuery::from_query(pairs.iter())?;
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk).await?.map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
+        let rows = tenant(desk)
+            .await?
+            .map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
         return file(&app, &caller, form, "hotels-latest", &rate_products(), rows).await;
     }
     let calendar = match reader(&app, desk).await? {

@@ -10,8 +10,8 @@ use super::error::ApiError;
 use super::gateway::{Found, search, upstream_failed};
 use crate::contract::Endpoint;
 use crate::contract::hotels::{
-    HotelByNameRequest, HotelByNameResponse, HotelRoomsRequest, HotelRoomsResponse, HotelSearchRequest, HotelSearchResponse,
-    ResolveRequest, ResolveResponse,
+    HotelByNameRequest, HotelByNameResponse, HotelRoomsRequest, HotelRoomsResponse,
+    HotelSearchRequest, HotelSearchResponse, ResolveRequest, ResolveResponse,
 };
 use crate::search::{Finding, Search};
 
@@ -69,21 +69,40 @@ fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
         Finding::Answer(answer) => match (endpoint, answer.results) {
             (Endpoint::HotelsSearch, 0) => Err(ApiError::not_found("no property matched")),
             (Endpoint::HotelsResolve, 0) => Err(ApiError::not_found("no hotel matched this name")),
-            (Endpoint::HotelsByName, 0) => Ok(Found { body: unavailable(answer.body.value()).into(), results: 0 }),
-            (_, results) => Ok(Found { body: answer.body, results }),
+            (Endpoint::HotelsByName, 0) => Ok(Found {
+                body: unavailable(answer.body.value()).into(),
+                results: 0,
+            }),
+            (_, results) => Ok(Found {
+                body: answer.body,
+                results,
+            }),
         },
-        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => {
-            Ok(Found { body: unavailable(json!({})).into(), results: 0 })
-        }
+        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => Ok(Found {
+            body: unavailable(json!({})).into(),
+            results: 0,
+        }),
         Finding::Nothing { message } => Err(ApiError::not_found(message)),
-        _ => Err(ApiError::internal("a finding that has no cell in the hotels column")),
+        _ => Err(ApiError::internal(
+            "a finding that has no cell in the hotels column",
+        )),
     }
 }
 
 /// A hotel that is not to be had: `available` is false and every price null; what the engine said of it stays.
 fn unavailable(body: Value) -> Value {
-    const FIELDS: [&str; 10] =
-        ["review_score", "review_count", "room_type", "image_url", "link", "nights", "adults", "children", "name", "available"];
+    const FIELDS: [&str; 10] = [
+        "review_score",
+        "review_count",
+        "room_type",
+        "image_url",
+        "link",
+        "nights",
+        "adults",
+        "children",
+        "name",
+        "available",
+    ];
     let mut hotel = match body {
         Value::Object(hotel) => hotel,
         _ => Map::new(),

@@ -56,17 +56,36 @@ pub(super) async fn list(
     let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
     if let Some(form) = wanted.0 {
         let permits = app.bounds.export(&caller.key).await?;
-        let (endpoint, items) = read::all_items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
-        return export(form, &id.to_string(), columns(endpoint, &query), items, permits).await;
+        let (endpoint, items) = read::all_items(desk.pool, tenant, id, &query)
+            .await?
+            .ok_or_else(no_such_scan)?;
+        return export(
+            form,
+            &id.to_string(),
+            columns(endpoint, &query),
+            items,
+            permits,
+        )
+        .await;
     }
     let _permits = whole_answers(&app, &caller, query.expand).await?;
-    let page = read::items(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_scan)?;
-    let next = next_page(&format!("/v1/scans/{id}/items"), &pairs, page.next_cursor.as_deref());
+    let page = read::items(desk.pool, tenant, id, &query)
+        .await?
+        .ok_or_else(no_such_scan)?;
+    let next = next_page(
+        &format!("/v1/scans/{id}/items"),
+        &pairs,
+        page.next_cursor.as_deref(),
+    );
     Ok(varied((next, Json(page))))
 }
 
 /// The permits of a read that shows whole answers, which may have megabytes each.
-async fn whole_answers(app: &AppState, caller: &Caller, expand: Option<Expand>) -> Result<Option<[Permit; 2]>, ApiError> {
+async fn whole_answers(
+    app: &AppState,
+    caller: &Caller,
+    expand: Option<Expand>,
+) -> Result<Option<[Permit; 2]>, ApiError> {
     match expand {
         Some(Expand::Answer) => app.bounds.heavy(&caller.key).await.map(Some),
         None => Ok(None),
@@ -74,17 +93,43 @@ async fn whole_answers(app: &AppState, caller: &Caller, expand: Option<Expand>) 
 }
 
 /// What a reader looks for first: which search it is and what came of it.
-const RESULT: [&str; 7] = ["best_price", "currency", "search_status", "reason", "state", "results", "observed_at"];
+const RESULT: [&str; 7] = [
+    "best_price",
+    "currency",
+    "search_status",
+    "reason",
+    "state",
+    "results",
+    "observed_at",
+];
 
 /// Every field that a body of the endpoint can have, so that the columns of all its scans are the same. What was searched and found comes
 /// first, the fields that a search may leave out last.
 fn columns(endpoint: Endpoint, query: &ItemsQuery) -> Columns {
-    let fields: Vec<_> = endpoint.fields().iter().filter(|field| field.alias_of.is_empty()).collect();
+    let fields: Vec<_> = endpoint
+        .fields()
+        .iter()
+        .filter(|field| field.alias_of.is_empty())
+        .collect();
     let names: Vec<_> = fields.iter().map(|field| field.name).collect();
-    let required: Vec<_> = fields.iter().filter(|field| field.required).map(|field| format!("search.{}", field.name)).collect();
-    let first: Vec<_> = ["position"].into_iter().chain(required.iter().map(String::as_str)).chain(RESULT).collect();
-    let columns = Columns::of::<Item>().flattened("search", &names).ordered(&first, "search");
-    if query.expand == Some(Expand::Answer) { columns } else { columns.without("answer") }
+    let required: Vec<_> = fields
+        .iter()
+        .filter(|field| field.required)
+        .map(|field| format!("search.{}", field.name))
+        .collect();
+    let first: Vec<_> = ["position"]
+        .into_iter()
+        .chain(required.iter().map(String::as_str))
+        .chain(RESULT)
+        .collect();
+    let columns = Columns::of::<Item>()
+        .flattened("search", &names)
+        .ordered(&first, "search");
+    if query.expand == Some(Expand::Answer) {
+        columns
+    } else {
+        columns.without("answer")
+    }
 }
 
 /// Read an item
@@ -105,7 +150,10 @@ pub(super) async fn read(
     let id = extract::id("item", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
     let _permits = whole_answers(&app, &caller, query.expand).await?;
-    read::item(desk.pool, tenant, id, query.expand).await?.map(Json).ok_or_else(no_such_item)
+    read::item(desk.pool, tenant, id, query.expand)
+        .await?
+        .map(Json)
+        .ok_or_else(no_such_item)
 }
 
 /// List the attempts of an item
@@ -123,5 +171,8 @@ pub(super) async fn attempts(
     let desk = desk(&app, &caller)?;
     let id = extract::id("item", &id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
-    read::attempts(desk.pool, tenant, id).await?.map(Json).ok_or_else(no_such_item)
+    read::attempts(desk.pool, tenant, id)
+        .await?
+        .map(Json)
+        .ok_or_else(no_such_item)
 }

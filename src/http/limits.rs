@@ -40,7 +40,10 @@ impl Limits {
             clock: MonotonicClock,
             secret: RandomState::new(),
             swept_at: Mutex::new(Instant::now()),
-            allowed: format!("{} a second in the long run, {} at once", config.requests_per_second, config.request_burst),
+            allowed: format!(
+                "{} a second in the long run, {} at once",
+                config.requests_per_second, config.request_burst
+            ),
         }
     }
 
@@ -56,7 +59,9 @@ impl Limits {
     pub(super) fn admit(&self, key: &CallerKey) -> Result<(), Duration> {
         self.sweep();
         let bucket = self.secret.hash_one(key.expose()) % BUCKETS;
-        self.buckets.check_key(&bucket).map_err(|refused| refused.wait_time_from(self.clock.now()))
+        self.buckets
+            .check_key(&bucket)
+            .map_err(|refused| refused.wait_time_from(self.clock.now()))
     }
 
     /// A full bucket is the same as none.
@@ -79,14 +84,19 @@ mod tests {
 
     fn limits(per_second: u32, burst: u32) -> Limits {
         let count = |number| NonZeroU32::new(number).unwrap();
-        Limits::new(&LimitConfig { requests_per_second: count(per_second), request_burst: count(burst) })
+        Limits::new(&LimitConfig {
+            requests_per_second: count(per_second),
+            request_burst: count(burst),
+        })
     }
 
     #[test]
     fn a_caller_has_a_burst_and_then_waits() {
         let limits = limits(1, 5);
         let key = CallerKey::new("one");
-        let admitted = (0..1_000).take_while(|_| limits.admit(&key).is_ok()).count();
+        let admitted = (0..1_000)
+            .take_while(|_| limits.admit(&key).is_ok())
+            .count();
         assert!((5..1_000).contains(&admitted), "{admitted}");
         let wait = limits.admit(&key).unwrap_err();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
@@ -96,7 +106,9 @@ mod tests {
     fn made_up_keys_take_bounded_memory() {
         let limits = limits(1, 1_000_000);
         for number in 0..300_000 {
-            limits.admit(&CallerKey::new(format!("made up {number}"))).unwrap();
+            limits
+                .admit(&CallerKey::new(format!("made up {number}")))
+                .unwrap();
         }
         assert!(limits.buckets.len() as u64 <= BUCKETS);
     }

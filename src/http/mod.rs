@@ -138,37 +138,55 @@ impl AppState {
     /// The same state of a service that reads the history from a replica.
     #[must_use]
     pub fn with_replica(self, replica: PgPool) -> Self {
-        Self { replica: Some(replica), ..self }
+        Self {
+            replica: Some(replica),
+            ..self
+        }
     }
 
     /// The same state of a service that has a worker beside it, which uses this pool.
     #[must_use]
     pub fn with_engine(self, engine: PgPool) -> Self {
-        Self { engine: Some(engine), ..self }
+        Self {
+            engine: Some(engine),
+            ..self
+        }
     }
 
     /// The same state of a service that takes orders.
     #[must_use]
     pub fn with_custody(self, custody: Custody) -> Self {
-        Self { custody: Some(custody), ..self }
+        Self {
+            custody: Some(custody),
+            ..self
+        }
     }
 
     /// The same state of a service whose callers have so many requests a second on our own routes.
     #[must_use]
     pub fn with_limits(self, config: &LimitConfig) -> Self {
-        Self { limits: Some(Arc::new(Limits::new(config))), ..self }
+        Self {
+            limits: Some(Arc::new(Limits::new(config))),
+            ..self
+        }
     }
 
     /// The same state of a service in which requests wait so long for their caller's other requests.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
-        Self { bounds: Arc::new(Bounds::of_patience(patience)), ..self }
+        Self {
+            bounds: Arc::new(Bounds::of_patience(patience)),
+            ..self
+        }
     }
 
     /// The same state of a service that has so many searches in flight at most.
     #[must_use]
     pub fn with_searches(self, most: usize) -> Self {
-        Self { searches: Arc::new(Semaphore::new(most)), ..self }
+        Self {
+            searches: Arc::new(Semaphore::new(most)),
+            ..self
+        }
     }
 
     /// The same state of a service whose callers may have webhooks where this says.
@@ -180,7 +198,10 @@ impl AppState {
     /// The same state of a service that looks after its database.
     #[must_use]
     pub fn with_condition(self, condition: Condition) -> Self {
-        Self { condition: Some(condition), ..self }
+        Self {
+            condition: Some(condition),
+            ..self
+        }
     }
 
     /// The same state of a service that ends with `stop`.
@@ -200,7 +221,9 @@ impl AppState {
     /// # Errors
     /// 503 `unavailable` while this process's clock is wrong.
     fn now(&self) -> Result<Timestamp, ApiError> {
-        self.clock.now().map_err(|apart| ApiError::new(ErrorType::Unavailable, apart.to_string()))
+        self.clock
+            .now()
+            .map_err(|apart| ApiError::new(ErrorType::Unavailable, apart.to_string()))
     }
 
     /// Counts a request to our own routes against its caller.
@@ -208,11 +231,15 @@ impl AppState {
     /// # Errors
     /// 429 `too_many_requests`, with the time to wait.
     fn admit(&self, key: &CallerKey) -> Result<(), ApiError> {
-        let Some(limits) = &self.limits else { return Ok(()) };
+        let Some(limits) = &self.limits else {
+            return Ok(());
+        };
         limits.admit(key).map_err(|wait| {
             let allowed = limits.allowed();
             ApiError::too_many_requests(
-                format!("too many requests with this key; allowed: {allowed}. Wait as Retry-After says"),
+                format!(
+                    "too many requests with this key; allowed: {allowed}. Wait as Retry-After says"
+                ),
                 wait,
             )
         })
@@ -223,7 +250,9 @@ impl AppState {
     /// # Errors
     /// 503 `key_custody_disabled` when this service may not hold keys.
     pub(crate) fn custody(&self) -> Result<&Custody, ApiError> {
-        self.custody.as_ref().ok_or_else(ApiError::key_custody_disabled)
+        self.custody
+            .as_ref()
+            .ok_or_else(ApiError::key_custody_disabled)
     }
 
     /// Counts a synchronous call against its caller's lane, if there is one, after the fact: its answer does not wait for it.
@@ -295,7 +324,11 @@ fn routes() -> OpenApiRouter<AppState> {
         // Monitors: a scan on a schedule.
         .routes(routes!(monitors::create, monitors::list))
         .routes(routes!(monitors::preview))
-        .routes(routes!(monitors::read, monitors::update, monitors::control::delete))
+        .routes(routes!(
+            monitors::read,
+            monitors::update,
+            monitors::control::delete
+        ))
         .routes(routes!(monitors::control::run))
         .routes(routes!(monitors::control::pause))
         .routes(routes!(monitors::control::resume))
@@ -338,7 +371,10 @@ pub fn description() -> OpenApi {
 /// The service on its public listener.
 pub fn router(app: AppState) -> Router {
     let (router, _) = routes().split_for_parts();
-    let router = router.merge(docs::page()).route("/", get(docs::front)).fallback(layers::no_such_path);
+    let router = router
+        .merge(docs::page())
+        .route("/", get(docs::front))
+        .fallback(layers::no_such_path);
     surrounded(router, app, Level::INFO).layer(from_fn(layers::measured))
 }
 
@@ -355,14 +391,19 @@ pub fn admin_router(app: AppState) -> Router {
 
 /// The layers, outer first. Keys are lifted off before the first line is logged; `level` is that of an answer's line.
 fn surrounded(router: Router<AppState>, app: AppState, level: Level) -> Router {
-    let trace = TraceLayer::new_for_http().make_span_with(layers::span).on_response(DefaultOnResponse::new().level(level));
+    let trace = TraceLayer::new_for_http()
+        .make_span_with(layers::span)
+        .on_response(DefaultOnResponse::new().level(level));
     router
         .method_not_allowed_fallback(layers::no_such_method)
         .layer(
             ServiceBuilder::new()
                 .layer(from_fn(auth::lift_key))
                 .layer(from_fn(layers::forget_request_id))
-                .layer(SetRequestIdLayer::new(layers::REQUEST_ID, layers::OurRequestId))
+                .layer(SetRequestIdLayer::new(
+                    layers::REQUEST_ID,
+                    layers::OurRequestId,
+                ))
                 .layer(from_fn(layers::identified))
                 .layer(trace)
                 .layer(PropagateRequestIdLayer::new(layers::REQUEST_ID))
@@ -390,9 +431,20 @@ mod tests {
             panic!("the secret cause");
         }
         let nowhere: reqwest::Url = "http://127.0.0.1:9".parse().unwrap();
-        let app = AppState::new(Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(), None);
+        let app = AppState::new(
+            Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(),
+            None,
+        );
         let router = surrounded(Router::new().route("/", get(broken)), app, Level::INFO);
-        let response = router.oneshot(Request::get("/").header("host", "h").body(Body::empty()).unwrap()).await.unwrap();
+        let response = router
+            .oneshot(
+                Request::get("/")
+                    .header("host", "h")
+                    .body(Body::empty())
+                    .unwrap(),
+            )
+            .await
+            .unwrap();
         assert_eq!(response.status(), 500);
         assert!(response.headers().contains_key("x-request-id"));
         let text = to_bytes(response.into_body(), 10_000).await.unwrap();
@@ -406,19 +458,36 @@ mod tests {
     async fn a_key_in_a_path_is_not_logged() {
         let log = tempfile::NamedTempFile::new().unwrap();
         let writer = Arc::new(log.reopen().unwrap());
-        let subscriber = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(writer).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(Level::TRACE)
+            .with_writer(writer)
+            .finish();
         let guard = tracing::subscriber::set_default(subscriber);
         let nowhere: reqwest::Url = "http://127.0.0.1:9".parse().unwrap();
-        let app = AppState::new(Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(), None);
-        for path in ["/hunter2-hunter2", "/v1/scans/hunter2-hunter2", "/v1/hunter2-hunter2/items", "/docs/hunter2-hunter2"] {
-            let request =
-                Request::get(path).header("host", "h").header("x-api-key", "hunter2-hunter2").body(Body::empty()).unwrap();
+        let app = AppState::new(
+            Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(),
+            None,
+        );
+        for path in [
+            "/hunter2-hunter2",
+            "/v1/scans/hunter2-hunter2",
+            "/v1/hunter2-hunter2/items",
+            "/docs/hunter2-hunter2",
+        ] {
+            let request = Request::get(path)
+                .header("host", "h")
+                .header("x-api-key", "hunter2-hunter2")
+                .body(Body::empty())
+                .unwrap();
             let response = router(app.clone()).oneshot(request).await.unwrap();
             assert!(response.status().is_client_error() || response.status().is_server_error());
         }
         drop(guard);
         let log = std::fs::read_to_string(log.path()).unwrap();
-        assert!(log.contains("/v1/scans/{id}") && log.contains("none"), "{log}");
+        assert!(
+            log.contains("/v1/scans/{id}") && log.contains("none"),
+            "{log}"
+        );
         assert!(!log.contains("hunter2"), "{log}");
     }
 }

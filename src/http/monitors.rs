@@ -15,7 +15,8 @@ use super::error::ApiError;
 use super::extract::{OrderBody, Pairs, id};
 use super::scans::{desk, idempotency_key, next_page, once, order_desk, tenant};
 use crate::contract::monitors::{
-    Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest, MonitorsQuery, SlotPage, SlotsQuery,
+    Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest, MonitorsQuery, SlotPage,
+    SlotsQuery,
 };
 use crate::ids::MonitorId;
 use crate::monitors::{self, MonitorError, read as look};
@@ -63,7 +64,9 @@ pub(super) async fn preview(
     OrderBody { body, .. }: OrderBody,
 ) -> Result<Json<MonitorPreview>, ApiError> {
     let desk = desk(&app, &caller)?;
-    Ok(Json(monitors::preview::preview(desk, app.guard(), &body).await?))
+    Ok(Json(
+        monitors::preview::preview(desk, app.guard(), &body).await?,
+    ))
 }
 
 /// List monitors
@@ -73,14 +76,25 @@ pub(super) async fn preview(
     get, path = "/v1/monitors", operation_id = "list_monitors", tag = "Monitors", params(MonitorsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = MonitorPage), ListErrors)
 )]
-pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = MonitorsQuery::from_query(pairs.iter())?;
     let page = match tenant(desk).await? {
         Some(tenant) => look::monitors(desk.pool, tenant, &query, desk.now).await?,
-        None => MonitorPage { data: Vec::new(), next_cursor: None },
+        None => MonitorPage {
+            data: Vec::new(),
+            next_cursor: None,
+        },
     };
-    Ok((next_page("/v1/monitors", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok((
+        next_page("/v1/monitors", &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )
+        .into_response())
 }
 
 /// Read a monitor
@@ -91,11 +105,19 @@ pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pai
     get, path = "/v1/monitors/{id}", operation_id = "get_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), ReadErrors)
 )]
-pub(super) async fn read(State(app): State<AppState>, caller: Caller, Path(id): Path<String>) -> Result<Json<Monitor>, ApiError> {
+pub(super) async fn read(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Monitor>, ApiError> {
     let desk = desk(&app, &caller)?;
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_monitor)?;
-    Ok(Json(look::monitor(desk.pool, tenant, id, desk.now).await?.ok_or_else(no_such_monitor)?))
+    Ok(Json(
+        look::monitor(desk.pool, tenant, id, desk.now)
+            .await?
+            .ok_or_else(no_such_monitor)?,
+    ))
 }
 
 /// Change a monitor
@@ -114,7 +136,9 @@ pub(super) async fn update(
     OrderBody { body, .. }: OrderBody,
 ) -> Result<Json<Monitor>, ApiError> {
     let desk = desk(&app, &caller)?;
-    Ok(Json(monitors::update::update(desk, app.guard(), monitor_id(&id)?, &body).await?))
+    Ok(Json(
+        monitors::update::update(desk, app.guard(), monitor_id(&id)?, &body).await?,
+    ))
 }
 
 /// List the slots of a monitor
@@ -135,7 +159,13 @@ pub(super) async fn slots(
     let query = SlotsQuery::from_query(pairs.iter())?;
     let id = monitor_id(&id)?;
     let tenant = tenant(desk).await?.ok_or_else(no_such_monitor)?;
-    let page = look::slots(desk.pool, tenant, id, &query).await?.ok_or_else(no_such_monitor)?;
+    let page = look::slots(desk.pool, tenant, id, &query)
+        .await?
+        .ok_or_else(no_such_monitor)?;
     let path = format!("/v1/monitors/{id}/slots");
-    Ok((next_page(&path, &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok((
+        next_page(&path, &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )
+        .into_response())
 }

@@ -44,11 +44,20 @@ impl Preference {
     /// What the headers prefer of what is known here; `None`: nothing. Of a preference that is given twice the first counts (RFC 7240, 2).
     fn of(headers: &HeaderMap) -> Option<Self> {
         let (mut respond_async, mut wait) = (None, None);
-        for value in headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok()) {
+        for value in headers
+            .get_all(PREFER)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+        {
             for preference in split(value, ',') {
                 // What follows a semicolon are parameters, of which none is known.
-                let word = split(preference, ';').into_iter().next().unwrap_or_default();
-                let (name, given) = word.split_once('=').map_or((word, None), |(name, given)| (name, Some(given)));
+                let word = split(preference, ';')
+                    .into_iter()
+                    .next()
+                    .unwrap_or_default();
+                let (name, given) = word
+                    .split_once('=')
+                    .map_or((word, None), |(name, given)| (name, Some(given)));
                 match name.trim().to_ascii_lowercase().as_str() {
                     "respond-async" => _ = respond_async.get_or_insert(given.is_none()),
                     "wait" => _ = wait.get_or_insert_with(|| given.and_then(seconds)),
@@ -56,16 +65,25 @@ impl Preference {
                 }
             }
         }
-        let known = Self { respond_async: respond_async.unwrap_or(false), wait: wait.flatten() };
+        let known = Self {
+            respond_async: respond_async.unwrap_or(false),
+            wait: wait.flatten(),
+        };
         Some(known).filter(|known| known.respond_async || known.wait.is_some())
     }
 
     /// What was honoured, as it was honoured.
     fn applied(self) -> HeaderMap {
-        let words =
-            [self.respond_async.then(|| "respond-async".to_owned()), self.wait.map(|wait| format!("wait={}", wait.as_secs()))];
+        let words = [
+            self.respond_async.then(|| "respond-async".to_owned()),
+            self.wait.map(|wait| format!("wait={}", wait.as_secs())),
+        ];
         let text = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        HeaderValue::try_from(text).ok().map(|text| (APPLIED, text)).into_iter().collect()
+        HeaderValue::try_from(text)
+            .ok()
+            .map(|text| (APPLIED, text))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -91,13 +109,20 @@ fn seconds(text: &str) -> Option<Duration> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    Some(digits.parse().map_or(MAX_WAIT, Duration::from_secs).min(MAX_WAIT))
+    Some(
+        digits
+            .parse()
+            .map_or(MAX_WAIT, Duration::from_secs)
+            .min(MAX_WAIT),
+    )
 }
 
 /// The answer depends on what is preferred.
 pub(super) fn vary(endpoint: Endpoint, response: &mut Response) {
     if Endpoint::SEARCHES.contains(&endpoint) {
-        response.headers_mut().append(VARY, HeaderValue::from_static("Prefer"));
+        response
+            .headers_mut()
+            .append(VARY, HeaderValue::from_static("Prefer"));
     }
 }
 
@@ -109,11 +134,15 @@ pub(super) async fn deferred(
     search: &Search,
     column: Column,
 ) -> Result<Option<Response>, ApiError> {
-    let Some(preference) = Preference::of(&parts.headers).filter(|_| Endpoint::SEARCHES.contains(&search.endpoint())) else {
+    let Some(preference) =
+        Preference::of(&parts.headers).filter(|_| Endpoint::SEARCHES.contains(&search.endpoint()))
+    else {
         return Ok(None);
     };
     // A service that keeps nothing.
-    let (Ok(desk), Ok(custody)) = (order_desk(app, caller).await, app.custody()) else { return Ok(None) };
+    let (Ok(desk), Ok(custody)) = (order_desk(app, caller).await, app.custody()) else {
+        return Ok(None);
+    };
     let key = idempotency_key(&parts.headers)?;
     // What is stored is an order, and counts as one.
     match app.admit(&caller.key) {
@@ -126,7 +155,10 @@ pub(super) async fn deferred(
         Err(_) => return Ok(None),
         Ok(permits) => permits,
     };
-    let Accepted { tenant, scan: accepted } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
+    let Accepted {
+        tenant,
+        scan: accepted,
+    } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
         Ok(accepted) => accepted,
         Err(Declined::NotStored(why)) if key.is_none() => {
             tracing::info!(%why, "the search cannot become a scan, so it is asked at once");
@@ -141,15 +173,30 @@ pub(super) async fn deferred(
     let mut scan = accepted.answer;
     if let Some(wait) = preference.wait {
         // The scan is stored: whatever fails from here on, the caller is told where it is.
-        scan = custody.watch.wait(tenant, scan.id, wait).await.unwrap_or(scan);
+        scan = custody
+            .watch
+            .wait(tenant, scan.id, wait)
+            .await
+            .unwrap_or(scan);
         if scan.finished_at.is_some()
             && let Ok(Some(outcome)) = single::outcome(desk.pool, tenant, scan.id).await
         {
-            return Ok(Some((headers, answer(search, outcome, column)).into_response()));
+            return Ok(Some(
+                (headers, answer(search, outcome, column)).into_response(),
+            ));
         }
     }
     let location = [(LOCATION, format!("/v1/scans/{}", scan.id))];
-    Ok(Some((StatusCode::ACCEPTED, location, headers.0, headers.1, Json(scan)).into_response()))
+    Ok(Some(
+        (
+            StatusCode::ACCEPTED,
+            location,
+            headers.0,
+            headers.1,
+            Json(scan),
+        )
+            .into_response(),
+    ))
 }
 
 #[cfg(test)]
@@ -157,8 +204,12 @@ mod tests {
     use super::*;
 
     fn preference(values: &[&'static str]) -> Option<(bool, Option<u64>)> {
-        let headers = values.iter().map(|value| (PREFER, HeaderValue::from_static(value))).collect();
-        Preference::of(&headers).map(|known| (known.respond_async, known.wait.map(|wait| wait.as_secs())))
+        let headers = values
+            .iter()
+            .map(|value| (PREFER, HeaderValue::from_static(value)))
+            .collect();
+        Preference::of(&headers)
+            .map(|known| (known.respond_async, known.wait.map(|wait| wait.as_secs())))
     }
 
     #[test]
@@ -167,8 +218,14 @@ mod tests {
             (&["respond-async"][..], Some((true, None))),
             (&["Respond-Async, WAIT = 20"], Some((true, Some(20)))),
             (&["wait=20"], Some((false, Some(20)))),
-            (&["wait=\"7\"; foo=\"a, wait=9\"", "respond-async;x"], Some((true, Some(7)))),
-            (&["return=\"a, respond-async\", wait=5"], Some((false, Some(5)))),
+            (
+                &["wait=\"7\"; foo=\"a, wait=9\"", "respond-async;x"],
+                Some((true, Some(7))),
+            ),
+            (
+                &["return=\"a, respond-async\", wait=5"],
+                Some((false, Some(5))),
+            ),
             (&["return=\"a\\\", respond-async\""], None),
             (&["wait=1, wait=2"], Some((false, Some(1)))),
             (&["wait=soon, wait=2"], None),
@@ -190,10 +247,17 @@ mod tests {
     #[test]
     fn what_was_honoured_is_said_as_it_was() {
         let applied = |respond_async, wait: Option<u64>| {
-            let headers = Preference { respond_async, wait: wait.map(Duration::from_secs) }.applied();
+            let headers = Preference {
+                respond_async,
+                wait: wait.map(Duration::from_secs),
+            }
+            .applied();
             headers[APPLIED].to_str().unwrap().to_owned()
         };
         assert_eq!(applied(true, Some(60)), "respond-async, wait=60");
-        assert_eq!((applied(true, None), applied(false, Some(0))), ("respond-async".into(), "wait=0".into()));
+        assert_eq!(
+            (applied(true, None), applied(false, Some(0))),
+            ("respond-async".into(), "wait=0".into())
+        );
     }
 }

@@ -20,9 +20,14 @@ use crate::contract::{Api, FieldValue as _, shorten};
     get, path = "/v1/quota", operation_id = "get_quota", tag = "Account",
     responses((status = 200, description = "Both lanes", body = Quota), AccountErrors)
 )]
-pub(super) async fn read(State(app): State<AppState>, caller: Caller) -> Result<Json<Quota>, ApiError> {
+pub(super) async fn read(
+    State(app): State<AppState>,
+    caller: Caller,
+) -> Result<Json<Quota>, ApiError> {
     let desk = desk(&app, &caller)?;
-    Ok(Json(quota::quota(desk.pool, tenant(desk).await?, &app.custody()?.pace).await?))
+    Ok(Json(
+        quota::quota(desk.pool, tenant(desk).await?, &app.custody()?.pace).await?,
+    ))
 }
 
 /// Set your own bounds of a lane
@@ -41,8 +46,15 @@ pub(super) async fn bound(
     JsonObject(body): JsonObject<SEARCH_BODY>,
 ) -> Result<Json<LaneQuota>, ApiError> {
     let desk = order_desk(&app, &caller).await?;
-    let api = Api::parse(&api)
-        .ok_or_else(|| ApiError::not_found(format!("there is no lane `{}`; allowed: {}", shorten(&api), Api::allowed())))?;
+    let api = Api::parse(&api).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "there is no lane `{}`; allowed: {}",
+            shorten(&api),
+            Api::allowed()
+        ))
+    })?;
     let bounds = LaneBounds::from_body(&body)?;
-    Ok(Json(bound::bound(desk, api, &bounds, &app.custody()?.pace).await?))
+    Ok(Json(
+        bound::bound(desk, api, &bounds, &app.custody()?.pace).await?,
+    ))
 }

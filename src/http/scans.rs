@@ -29,12 +29,24 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
     let custody = app.custody()?;
     let pools = app.pools()?;
-    let pool = if caller.writes { &pools.writes } else { &pools.reads };
-    Ok(Desk { pool, ring: &custody.ring, key: &caller.key, now: app.now()? })
+    let pool = if caller.writes {
+        &pools.writes
+    } else {
+        &pools.reads
+    };
+    Ok(Desk {
+        pool,
+        ring: &custody.ring,
+        key: &caller.key,
+        now: app.now()?,
+    })
 }
 
 /// The same for an order, before which the database knows whether the key was accepted here.
-pub(super) async fn order_desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
+pub(super) async fn order_desk<'a>(
+    app: &'a AppState,
+    caller: &'a Caller,
+) -> Result<Desk<'a>, ApiError> {
     let desk = desk(app, caller)?;
     app.record_acceptance(&caller.key).await;
     Ok(desk)
@@ -42,7 +54,11 @@ pub(super) async fn order_desk<'a>(app: &'a AppState, caller: &'a Caller) -> Res
 
 /// The caller as a tenant; `None`: nothing was ever ordered with this key.
 pub(super) async fn tenant(desk: Desk<'_>) -> Result<Option<TenantId>, ApiError> {
-    Ok(tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?.1)
+    Ok(
+        tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now)
+            .await?
+            .1,
+    )
 }
 
 /// The scan of a path.
@@ -59,15 +75,25 @@ pub(super) fn next_page(path: &str, pairs: &Pairs, cursor: Option<&str>) -> Head
     let mut headers = HeaderMap::new();
     if let Some(cursor) = cursor {
         let kept = pairs.iter().filter(|(name, _)| *name != "cursor");
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).append_pair("cursor", cursor).finish();
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(kept)
+            .append_pair("cursor", cursor)
+            .finish();
         // Form-encoded text is a header's.
-        headers.extend(HeaderValue::try_from(format!("<{path}?{query}>; rel=\"next\"")).ok().map(|link| (LINK, link)));
+        headers.extend(
+            HeaderValue::try_from(format!("<{path}?{query}>; rel=\"next\""))
+                .ok()
+                .map(|link| (LINK, link)),
+        );
     }
     headers
 }
 
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ApiError> {
-    Ok(headers.get(IDEMPOTENCY_KEY).map(|value| IdempotencyKey::parse(value.as_bytes())).transpose()?)
+    Ok(headers
+        .get(IDEMPOTENCY_KEY)
+        .map(|value| IdempotencyKey::parse(value.as_bytes()))
+        .transpose()?)
 }
 
 pub(super) fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Response {
@@ -82,7 +108,10 @@ pub(super) fn once<T: serde::Serialize>(answered: &Answered<T>) -> impl IntoResp
 
 /// The mark of an answer that was given before.
 pub(super) fn mark_replayed(replayed: bool) -> HeaderMap {
-    replayed.then_some((REPLAYED, HeaderValue::from_static("true"))).into_iter().collect()
+    replayed
+        .then_some((REPLAYED, HeaderValue::from_static("true")))
+        .into_iter()
+        .collect()
 }
 
 /// Order a scan
@@ -113,14 +142,25 @@ pub(super) async fn submit(
     get, path = "/v1/scans", operation_id = "list_scans", tag = "Scans", params(ScansQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = ScanPage), ListErrors)
 )]
-pub(super) async fn list(State(app): State<AppState>, caller: Caller, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    pairs: Pairs,
+) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let query = ScansQuery::from_query(pairs.iter())?;
     let page = match tenant(desk).await? {
         Some(tenant) => scans::read::scans(desk.pool, tenant, &query).await?,
-        None => ScanPage { data: Vec::new(), next_cursor: None },
+        None => ScanPage {
+            data: Vec::new(),
+            next_cursor: None,
+        },
     };
-    Ok((next_page("/v1/scans", &pairs, page.next_cursor.as_deref()), Json(page)).into_response())
+    Ok((
+        next_page("/v1/scans", &pairs, page.next_cursor.as_deref()),
+        Json(page),
+    )
+        .into_response())
 }
 
 /// Read a scan

@@ -60,7 +60,13 @@ struct Bounds {
 
 /// Serves the API until it is told to stop; ends when the requests in flight have been answered, or have had their time.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    serve_within(listener, router, stop, Bounds::of(connections_within(files::limit()))).await;
+    serve_within(
+        listener,
+        router,
+        stop,
+        Bounds::of(connections_within(files::limit())),
+    )
+    .await;
 }
 
 /// The same for the admin listener.
@@ -70,23 +76,43 @@ pub async fn serve_admin(listener: TcpListener, router: Router, stop: Cancellati
 
 impl Bounds {
     const fn of(connections: usize) -> Self {
-        Self { connections, head: HEAD_TIMEOUT, stall: STALL_TIMEOUT }
+        Self {
+            connections,
+            head: HEAD_TIMEOUT,
+            stall: STALL_TIMEOUT,
+        }
     }
 }
 
 /// How many connections so many files allow.
 fn connections_within(files: u64) -> usize {
-    let connections = usize::try_from(files.saturating_sub(OTHER_FILES) / FILES_EACH).unwrap_or(MOST_CONNECTIONS);
+    let connections =
+        usize::try_from(files.saturating_sub(OTHER_FILES) / FILES_EACH).unwrap_or(MOST_CONNECTIONS);
     connections.clamp(LEAST_CONNECTIONS, MOST_CONNECTIONS)
 }
 
-async fn serve_within(listener: TcpListener, router: Router, stop: CancellationToken, bounds: Bounds) {
+async fn serve_within(
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+    bounds: Bounds,
+) {
     let mut builder = Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(HEAD_BYTES);
-    let (connections, graceful) = (Connections::new(bounds.connections), GracefulShutdown::new());
-    while let Some((stream, slot)) = stop.run_until_cancelled(accept(&listener, &connections)).await {
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(bounds.head)
+        .max_buf_size(HEAD_BYTES);
+    let (connections, graceful) = (
+        Connections::new(bounds.connections),
+        GracefulShutdown::new(),
+    );
+    while let Some((stream, slot)) = stop
+        .run_until_cancelled(accept(&listener, &connections))
+        .await
+    {
         let (router, activity) = (router.clone(), slot.activity());
-        let service = service_fn(move |request| answer(router.clone(), request, Arc::clone(&activity)));
+        let service =
+            service_fn(move |request| answer(router.clone(), request, Arc::clone(&activity)));
         let stream = TokioIo::new(Stream::new(stream, bounds.stall));
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
@@ -114,7 +140,10 @@ async fn answer(
 ) -> Result<axum::http::Response<Sent>, Evicted> {
     let (parts, body) = request.into_parts();
     let body = Body::new(Received::new(body, Arc::clone(&activity))?);
-    let response = router.oneshot(Request::from_parts(parts, body)).await.unwrap_or_else(|never: Infallible| match never {});
+    let response = router
+        .oneshot(Request::from_parts(parts, body))
+        .await
+        .unwrap_or_else(|never: Infallible| match never {});
     Ok(response.map(|body| Sent::new(body, activity)))
 }
 
@@ -147,19 +176,33 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: h\r\n\r\n";
 
-    async fn start(router: Router, head_timeout: Duration) -> (TcpStream, CancellationToken, tokio::task::JoinHandle<()>) {
+    async fn start(
+        router: Router,
+        head_timeout: Duration,
+    ) -> (TcpStream, CancellationToken, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let bounds = Bounds { connections: 2, head: head_timeout, stall: Duration::from_millis(200) };
+        let bounds = Bounds {
+            connections: 2,
+            head: head_timeout,
+            stall: Duration::from_millis(200),
+        };
         let server = tokio::spawn(serve_within(listener, router, stop.clone(), bounds));
         (TcpStream::connect(address).await.unwrap(), stop, server)
     }
 
     #[tokio::test]
     async fn a_head_that_does_not_come_ends_the_connection() {
-        for begun in ["", "G", "GET / HTTP/1.1\r\nhost:", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
-            let (mut client, _stop, _server) = start(Router::new(), Duration::from_millis(100)).await;
+        for begun in [
+            "",
+            "G",
+            "GET / HTTP/1.1\r\nhost:",
+            "PRI * HT",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ] {
+            let (mut client, _stop, _server) =
+                start(Router::new(), Duration::from_millis(100)).await;
             client.write_all(begun.as_bytes()).await.unwrap();
             let mut rest = Vec::new();
             client.read_to_end(&mut rest).await.unwrap();
@@ -169,7 +212,13 @@ mod tests {
 
     #[test]
     fn the_api_leaves_files_for_everything_else() {
-        for (files, connections) in [(0, 32), (256, 32), (1_024, 384), (20_000, 9_872), (1 << 30, 10_000)] {
+        for (files, connections) in [
+            (0, 32),
+            (256, 32),
+            (1_024, 384),
+            (20_000, 9_872),
+            (1 << 30, 10_000),
+        ] {
             assert_eq!(connections_within(files), connections, "{files}");
         }
     }
@@ -187,9 +236,13 @@ mod tests {
                 }))
             }
         });
-        let (mut client, _stop, _server) = start(Router::new().route("/", endless), HEAD_TIMEOUT).await;
+        let (mut client, _stop, _server) =
+            start(Router::new().route("/", endless), HEAD_TIMEOUT).await;
         client.write_all(REQUEST).await.unwrap();
-        assert!(released.await.is_err(), "the body is dropped while the client is still there");
+        assert!(
+            released.await.is_err(),
+            "the body is dropped while the client is still there"
+        );
         drop(client);
     }
 
@@ -199,11 +252,20 @@ mod tests {
         let (finish, finished) = watch::channel(false);
         let slow = post(async move |body: Bytes| {
             entered.send(()).await.unwrap();
-            finished.clone().wait_for(|finished| *finished).await.unwrap();
+            finished
+                .clone()
+                .wait_for(|finished| *finished)
+                .await
+                .unwrap();
             body
         });
-        let (mut busy, _stop, _server) = start(Router::new().route("/", slow).route("/fast", get("fast")), HEAD_TIMEOUT).await;
-        let ask = b"POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 4\r\n\r\nbody";
+        let (mut busy, _stop, _server) = start(
+            Router::new().route("/", slow).route("/fast", get("fast")),
+            HEAD_TIMEOUT,
+        )
+        .await;
+        let ask =
+            b"POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 4\r\n\r\nbody";
         busy.write_all(ask).await.unwrap();
         inside.recv().await.unwrap();
         let connect = async || TcpStream::connect(busy.peer_addr().unwrap()).await.unwrap();
@@ -211,10 +273,16 @@ mod tests {
         for number in 0..20 {
             silent.push(connect().await);
             // Everything but the last byte of a request.
-            silent[number].write_all(&ask[..ask.len() - 1]).await.unwrap();
+            silent[number]
+                .write_all(&ask[..ask.len() - 1])
+                .await
+                .unwrap();
         }
         let mut quick = connect().await;
-        quick.write_all(b"GET /fast HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").await.unwrap();
+        quick
+            .write_all(b"GET /fast HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
         let mut answer = String::new();
         quick.read_to_string(&mut answer).await.unwrap();
         assert!(answer.ends_with("fast"), "{answer}");

@@ -30,7 +30,10 @@ impl Stream {
     pub(super) fn new(stream: TcpStream, stall: Duration) -> Self {
         let mut inner = TimeoutStream::new(stream);
         inner.set_write_timeout(Some(stall));
-        Self { inner: Box::pin(inner), instead: None }
+        Self {
+            inner: Box::pin(inner),
+            instead: None,
+        }
     }
 
     /// Writes what stands in the place of `bare`.
@@ -49,20 +52,31 @@ impl Stream {
 
 /// The status of an answer that hyper made by itself.
 fn bare_status(written: &[u8]) -> Option<u16> {
-    let head = written.strip_prefix(b"HTTP/1.1 ").filter(|_| written.len() <= LONGEST_BARE)?;
+    let head = written
+        .strip_prefix(b"HTTP/1.1 ")
+        .filter(|_| written.len() <= LONGEST_BARE)?;
     let status = str::from_utf8(head.get(..3)?).ok()?.parse().ok()?;
-    let is_whole = written.ends_with(b"\r\n\r\n") && memmem::find(written, layers::REQUEST_ID.as_str().as_bytes()).is_none();
+    let is_whole = written.ends_with(b"\r\n\r\n")
+        && memmem::find(written, layers::REQUEST_ID.as_str().as_bytes()).is_none();
     (is_whole && (400..500).contains(&status)).then_some(status)
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.inner.as_mut().poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if self.instead.is_none() {
             self.instead = bare_status(buffer).and_then(layers::refused_by_transport);
         }

@@ -13,7 +13,9 @@ use super::extract::Pairs;
 use super::gateway::{forward, upstream_failed};
 use super::guesses::Verdict;
 use super::layers::request_id;
-use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope};
+use crate::contract::account::{
+    ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope,
+};
 use crate::contract::{Api, Fault};
 use crate::queue::charge::Spent;
 use crate::search::PlanQuota;
@@ -42,7 +44,12 @@ pub(super) async fn verify(
 }
 
 /// Asks the APIs of a scope, as far as they are due.
-pub(super) async fn check(app: &AppState, caller: &Caller, scope: Option<VerifyScope>, request_id: &str) -> Checked {
+pub(super) async fn check(
+    app: &AppState,
+    caller: &Caller,
+    scope: Option<VerifyScope>,
+    request_id: &str,
+) -> Checked {
     let mut checked = Checked::default();
     for api in [Api::Flights, Api::Hotels] {
         if checked.is_due(api, scope) {
@@ -56,8 +63,12 @@ pub(super) async fn check(app: &AppState, caller: &Caller, scope: Option<VerifyS
 
 /// Other fields are not looked at: somebody may add a field so that no cache answers.
 fn scope(pairs: &Pairs) -> Result<Option<VerifyScope>, ApiError> {
-    let mut given = pairs.iter().filter_map(|(name, word)| (name == "api").then_some(word));
-    let Some(word) = given.next() else { return Ok(None) };
+    let mut given = pairs
+        .iter()
+        .filter_map(|(name, word)| (name == "api").then_some(word));
+    let Some(word) = given.next() else {
+        return Ok(None);
+    };
     let allowed = match given.next() {
         Some(_) => "one value; it is given more than once",
         None => match VerifyScope::parse(word) {
@@ -88,10 +99,15 @@ impl Checked {
             return false;
         }
         match (scope, api) {
-            (Some(VerifyScope::Both), _) | (Some(VerifyScope::Flights) | None, Api::Flights) => true,
+            (Some(VerifyScope::Both), _) | (Some(VerifyScope::Flights) | None, Api::Flights) => {
+                true
+            }
             (Some(VerifyScope::Hotels), api) => api == Api::Hotels,
             (Some(VerifyScope::Flights), Api::Hotels) => false,
-            (None, Api::Hotels) => self.checks.iter().any(|check| check.reason == VerifyReason::NotSubscribed),
+            (None, Api::Hotels) => self
+                .checks
+                .iter()
+                .any(|check| check.reason == VerifyReason::NotSubscribed),
         }
     }
 
@@ -109,7 +125,11 @@ impl Checked {
             self.plan_headers = probe.plan_headers;
         }
         self.usage.set(api, usage(probe.plan));
-        self.checks.push(VerifyCheck::new(api, format!("{}, empty body", lightest(api)), reason));
+        self.checks.push(VerifyCheck::new(
+            api,
+            format!("{}, empty body", lightest(api)),
+            reason,
+        ));
     }
 
     /// Counts what was asked against the lanes of the key's caller.
@@ -146,8 +166,17 @@ impl Checked {
         if let (Some(error), false) = (self.failed, valid) {
             return (headers, error).into_response();
         }
-        let status = if valid { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
-        let body = VerifyResponse { valid, checks: self.checks, api_usage: self.usage, key_source: key_source.to_owned() };
+        let status = if valid {
+            StatusCode::OK
+        } else {
+            StatusCode::UNAUTHORIZED
+        };
+        let body = VerifyResponse {
+            valid,
+            checks: self.checks,
+            api_usage: self.usage,
+            key_source: key_source.to_owned(),
+        };
         (status, headers, Json(body)).into_response()
     }
 }

@@ -66,7 +66,9 @@ pub async fn bind(pool: &PgPool, named: &Marketplace) -> Result<(), MarketplaceE
         return same(&held, named);
     }
     let is_first = store::note(pool, named.as_str(), named.is_sandbox()).await?;
-    let held = store::held(pool).await?.ok_or(MarketplaceError::UnknownToSandbox)?;
+    let held = store::held(pool)
+        .await?
+        .ok_or(MarketplaceError::UnknownToSandbox)?;
     if is_first {
         tracing::info!(marketplace = %held, "the database belongs to this marketplace from now on");
     }
@@ -104,7 +106,12 @@ pub async fn bind_when_it_answers(
 /// [`MarketplaceError::Another`].
 pub async fn check_replica(reads: &PgPool, named: &Marketplace) -> Result<(), MarketplaceError> {
     match store::held(reads).await {
-        Ok(Some(held)) if held != named.as_str() => Err(another("replica", "FARESCAN_READ_DATABASE_URL", &held, named)),
+        Ok(Some(held)) if held != named.as_str() => Err(another(
+            "replica",
+            "FARESCAN_READ_DATABASE_URL",
+            &held,
+            named,
+        )),
         Ok(_) => Ok(()),
         Err(error) => {
             tracing::warn!(%error, "the replica does not say which marketplace it belongs to");
@@ -138,9 +145,23 @@ pub async fn set(pool: &PgPool, named: &Marketplace) -> Result<Option<String>, M
 }
 
 fn same(held: &str, named: &Marketplace) -> Result<(), MarketplaceError> {
-    if held == named.as_str() { Ok(()) } else { Err(another("database", "DATABASE_URL", held, named)) }
+    if held == named.as_str() {
+        Ok(())
+    } else {
+        Err(another("database", "DATABASE_URL", held, named))
+    }
 }
 
-fn another(database: &'static str, variable: &'static str, held: &str, named: &Marketplace) -> MarketplaceError {
-    MarketplaceError::Another { database, variable, held: held.to_owned(), named: named.to_string() }
+fn another(
+    database: &'static str,
+    variable: &'static str,
+    held: &str,
+    named: &Marketplace,
+) -> MarketplaceError {
+    MarketplaceError::Another {
+        database,
+        variable,
+        held: held.to_owned(),
+        named: named.to_string(),
+    }
 }

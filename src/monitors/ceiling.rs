@@ -13,7 +13,10 @@ pub(super) fn needed(plan: &Plan) -> u32 {
 
 /// Lets a run take no more than is left of its month.
 pub(super) fn cap(plan: &mut Plan, left: u32) {
-    let most = plan.order.max_requests.map_or(left, |max| max.get().min(left));
+    let most = plan
+        .order
+        .max_requests
+        .map_or(left, |max| max.get().min(left));
     plan.order.max_requests = MaxRequests::new(most.min(MaxRequests::MAX));
 }
 
@@ -30,9 +33,19 @@ pub(super) fn too_low(request: &MonitorRequest, plan: &Plan) -> Option<Fault> {
 pub(super) fn monthly(plan: &Plan, slots: u32, ceiling: Option<u32>) -> RequestRange {
     let run = preview::requests(plan);
     let all = |requests: u64| requests.saturating_mul(slots.into());
-    let Some(ceiling) = ceiling.map(u64::from) else { return RequestRange { least: all(run.least), most: all(run.most) } };
-    let begin = ceiling.checked_sub(needed(plan).into()).map_or(0, |spare| spare / run.least.max(1) + 1);
-    RequestRange { least: all(run.least).min(begin.saturating_mul(run.least)), most: all(run.most).min(ceiling) }
+    let Some(ceiling) = ceiling.map(u64::from) else {
+        return RequestRange {
+            least: all(run.least),
+            most: all(run.most),
+        };
+    };
+    let begin = ceiling
+        .checked_sub(needed(plan).into())
+        .map_or(0, |spare| spare / run.least.max(1) + 1);
+    RequestRange {
+        least: all(run.least).min(begin.saturating_mul(run.least)),
+        most: all(run.most).min(ceiling),
+    }
 }
 
 #[cfg(test)]
@@ -47,7 +60,10 @@ mod tests {
             "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
             "sweep": {"departure_date": {"from": "2027-01-01", "to": "2027-01-10"}}
         });
-        order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        order
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         crate::scans::plan::plan(order.as_object().unwrap(), date(2026, 12, 1)).unwrap()
     }
 
@@ -69,12 +85,20 @@ mod tests {
         assert!(run.least < needed(&two_phase).into());
         // The last one begins only where it could search all that it may.
         let spare = u64::from(needed(&two_phase));
-        assert_eq!(month(&two_phase, 30, Some(needed(&two_phase))), (run.least, spare));
+        assert_eq!(
+            month(&two_phase, 30, Some(needed(&two_phase))),
+            (run.least, spare)
+        );
     }
 
     #[test]
     fn a_run_takes_no_more_than_is_left() {
-        for (own, left, taken) in [(None, 12, 12), (Some(11), 12, 11), (Some(15), 12, 12), (None, u32::MAX, MaxRequests::MAX)] {
+        for (own, left, taken) in [
+            (None, 12, 12),
+            (Some(11), 12, 11),
+            (Some(15), 12, 12),
+            (None, u32::MAX, MaxRequests::MAX),
+        ] {
             let mut plan = plan(own.map_or(json!({}), |own| json!({"max_requests": own})));
             cap(&mut plan, left);
             assert_eq!(plan.order.max_requests.map(MaxRequests::get), Some(taken));

@@ -36,14 +36,22 @@ pub async fn create(
 ) -> Result<Answered<Monitor>, MonitorError> {
     let post = Post::new("/v1/monitors".to_owned(), body, key);
     if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     let checked = checked(body.clone(), guard, desk.now).await?;
 
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = find_accepted(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(NotAccepted::Required)?;
+    let tenant = find_accepted(&mut tx, desk.ring, desk.key, desk.now)
+        .await?
+        .ok_or(NotAccepted::Required)?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     lock_orders(&mut tx, tenant).await?;
     refuse_too_many(store::count(&mut tx, tenant).await?)?;
@@ -53,36 +61,68 @@ pub async fn create(
     // Shown, and kept nowhere in the clear.
     answer.webhook_secret = secret;
     tx.commit().await?;
-    Ok(Answered { answer, replayed: false })
+    Ok(Answered {
+        answer,
+        replayed: false,
+    })
 }
 
-async fn place(conn: &mut PgConnection, desk: Desk<'_>, tenant: TenantId, checked: &Checked) -> Result<Monitor, MonitorError> {
-    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Monitor, expires_at: FOR_LIFE };
+async fn place(
+    conn: &mut PgConnection,
+    desk: Desk<'_>,
+    tenant: TenantId,
+    checked: &Checked,
+) -> Result<Monitor, MonitorError> {
+    let terms = GrantTerms {
+        tenant,
+        grant: GrantId::new(),
+        purpose: Purpose::Monitor,
+        expires_at: FOR_LIFE,
+    };
     tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
     let id = MonitorId::new();
-    let Checked { request, schedule, next_slot, plan } = checked;
+    let Checked {
+        request,
+        schedule,
+        next_slot,
+        plan,
+    } = checked;
     let written = Written {
         name: request.name.as_str(),
         cron: request.schedule.cron.as_str(),
         timezone: request.schedule.timezone.as_str(),
         scan: &request.scan.to_value(),
         api: plan.order.endpoint.get().api(),
-        rules: &request.alerts.as_ref().map_or_else(|| Value::Array(Vec::new()), |rules| rules.to_value()),
-        max_requests_per_month: request.max_requests_per_month.and_then(|max| i32::try_from(max.get()).ok()),
+        rules: &request
+            .alerts
+            .as_ref()
+            .map_or_else(|| Value::Array(Vec::new()), |rules| rules.to_value()),
+        max_requests_per_month: request
+            .max_requests_per_month
+            .and_then(|max| i32::try_from(max.get()).ok()),
         next_slot: Some(*next_slot),
     };
     store::insert(conn, tenant, id, &written, terms.grant, desk.now).await?;
     let secret = match &request.webhook_url {
         Some(url) => {
             let lock = MonitorLock::acquire(conn, tenant, id, LockFor::Webhook).await?;
-            Some(endpoint::open(&mut lock.ok_or(sqlx::Error::RowNotFound)?, desk.ring, url.as_str(), desk.now).await?)
+            Some(
+                endpoint::open(
+                    &mut lock.ok_or(sqlx::Error::RowNotFound)?,
+                    desk.ring,
+                    url.as_str(),
+                    desk.now,
+                )
+                .await?,
+            )
         }
         None => None,
     };
     let mut monitor = read::stored(conn, tenant, id, desk.now).await?;
     monitor.webhook_secret = secret;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
-    monitor.forecast = Some(forecast::forecast(conn, Some(tenant), schedule, plan, ceiling, desk.now).await?);
+    monitor.forecast =
+        Some(forecast::forecast(conn, Some(tenant), schedule, plan, ceiling, desk.now).await?);
     Ok(monitor)
 }
 
@@ -90,6 +130,8 @@ fn refuse_too_many(monitors: i64) -> Result<(), MonitorError> {
     if monitors < MAX_MONITORS {
         return Ok(());
     }
-    let message = format!("{monitors} monitors are there, and a caller may have {MAX_MONITORS}: delete one first");
+    let message = format!(
+        "{monitors} monitors are there, and a caller may have {MAX_MONITORS}: delete one first"
+    );
     Err(MonitorError::Order(ScanError::InvalidState(message)))
 }

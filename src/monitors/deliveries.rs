@@ -37,8 +37,17 @@ pub async fn send_again(
     key: Option<&IdempotencyKey>,
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let path = format!("/v1/deliveries/{id}/resend");
-    let monitor = async |conn: &mut PgConnection, tenant| resend::monitor_of(conn, tenant, id).await;
-    once(desk, path, key, WebhookError::NoDelivery, monitor, async |lock| resend::resend(lock, id, desk.now).await).await
+    let monitor =
+        async |conn: &mut PgConnection, tenant| resend::monitor_of(conn, tenant, id).await;
+    once(
+        desk,
+        path,
+        key,
+        WebhookError::NoDelivery,
+        monitor,
+        async |lock| resend::resend(lock, id, desk.now).await,
+    )
+    .await
 }
 
 /// Sends a test event to a monitor's webhook.
@@ -52,7 +61,15 @@ pub async fn send_test(
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let path = format!("/v1/monitors/{monitor}/test");
     let monitor = async |_: &mut PgConnection, _| Ok(monitor);
-    once(desk, path, key, WebhookError::NoEndpoint, monitor, async |lock| resend::test(lock, desk.now).await).await
+    once(
+        desk,
+        path,
+        key,
+        WebhookError::NoEndpoint,
+        monitor,
+        async |lock| resend::test(lock, desk.now).await,
+    )
+    .await
 }
 
 /// Does `work` under the lock of the monitor, which comes before the row of the `Idempotency-Key` as everywhere. A caller that nobody
@@ -67,19 +84,32 @@ async fn once(
 ) -> Result<Answered<Delivery>, DeliveryError> {
     let post = Post::new(path, &Map::new(), key);
     if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     let mut tx = db::begin(desk.pool).await?;
-    let Some(tenant) = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await? else {
+    let Some(tenant) =
+        tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?
+    else {
         return Err(unknown.into());
     };
     let monitor = monitor(&mut tx, tenant).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, monitor, LockFor::Webhook).await?.ok_or(unknown)?;
+    let mut lock = MonitorLock::acquire(&mut tx, tenant, monitor, LockFor::Webhook)
+        .await?
+        .ok_or(unknown)?;
     if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     let answer = work(&mut lock).await?;
     post.keep(lock.conn(), tenant, &answer).await?;
     tx.commit().await?;
-    Ok(Answered { answer, replayed: false })
+    Ok(Answered {
+        answer,
+        replayed: false,
+    })
 }

@@ -23,12 +23,29 @@ pub(super) async fn forecast(
     let slots = slots_of_month(schedule, now);
     let requests_per_run = preview::requests(plan);
     let requests_per_month = ceiling::monthly(plan, slots, ceiling);
-    let plans = preview::monthly_costs(conn, tenant, plan.order.endpoint.get().api(), requests_per_month, now).await?;
-    Ok(MonitorForecast { slots, requests_per_run, requests_per_month, plans })
+    let plans = preview::monthly_costs(
+        conn,
+        tenant,
+        plan.order.endpoint.get().api(),
+        requests_per_month,
+        now,
+    )
+    .await?;
+    Ok(MonitorForecast {
+        slots,
+        requests_per_run,
+        requests_per_month,
+        plans,
+    })
 }
 
 fn slots_of_month(schedule: &Schedule, now: Timestamp) -> u32 {
-    let Some(first) = schedule.after(now) else { return 0 };
-    let end = first.to_zoned(schedule.zone().clone()).saturating_add(1.month()).timestamp();
+    let Some(first) = schedule.after(now) else {
+        return 0;
+    };
+    let end = first
+        .to_zoned(schedule.zone().clone())
+        .saturating_add(1.month())
+        .timestamp();
     u32::try_from(schedule.slots(now).take_while(|slot| *slot < end).count()).unwrap_or(u32::MAX)
 }

@@ -8,7 +8,9 @@ use super::alerts::{Kind, Subject, scope};
 use super::ceiling;
 use super::relative::{as_written, resolved};
 use super::schedule::Schedule;
-use crate::contract::monitors::{MonitorRequest, ParityGapPercent, Rule, RuleScope, ScheduleRequest, WebhookUrl};
+use crate::contract::monitors::{
+    MonitorRequest, ParityGapPercent, Rule, RuleScope, ScheduleRequest, WebhookUrl,
+};
 use crate::contract::scans::{Priority, Samples};
 use crate::contract::{Endpoint, Fault, Faults, FieldValue as _, MAX_LISTED, shorten};
 use crate::scans::plan::{Plan, earliest_today, plan};
@@ -28,16 +30,26 @@ pub(super) struct Checked {
 }
 
 /// Reads a monitor's body: every fault of it, of its schedule, of the scan that its next slot would make, of its rules beside that scan.
-pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> Result<Checked, Faults> {
+pub(super) fn check(
+    body: &Map<String, Value>,
+    guard: Guard,
+    now: Timestamp,
+) -> Result<Checked, Faults> {
     let mut faults = Faults::default();
-    let request = MonitorRequest::from_body(body).map_err(|wrong| faults.merge(wrong)).ok();
+    let request = MonitorRequest::from_body(body)
+        .map_err(|wrong| faults.merge(wrong))
+        .ok();
     // What can be read is looked at in any case, so that all faults are told at once.
-    let written = body.get("schedule").and_then(|schedule| ScheduleRequest::read(schedule).ok());
+    let written = body
+        .get("schedule")
+        .and_then(|schedule| ScheduleRequest::read(schedule).ok());
     let schedule = written.as_ref().and_then(Schedule::of);
     if let (Some(written), Some(schedule)) = (&written, &schedule) {
         faults.merge(schedule.check(written, now).err().unwrap_or_default());
     }
-    let url = body.get("webhook_url").and_then(|url| WebhookUrl::read(url).ok());
+    let url = body
+        .get("webhook_url")
+        .and_then(|url| WebhookUrl::read(url).ok());
     if let Some(fault) = url.and_then(|url| guard.check_field("webhook_url", url.as_str()).err()) {
         faults.push(fault);
     }
@@ -45,18 +57,28 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
     if let Some(fault) = body.get("scan").and_then(too_long) {
         faults.push(fault);
     }
-    let plan = body.get("scan").and_then(Value::as_object).and_then(|scan| {
-        let slot = next_slot.unwrap_or(now);
-        let schedule = schedule.clone().or_else(|| Schedule::read("0 0 * * *", "UTC"))?;
-        plan(&order(scan, &schedule, slot), earliest_today(now.max(slot)))
-            .map_err(|wrong| faults.merge(of_scan(wrong, scan, schedule.date(slot))))
-            .ok()
-    });
-    if let (Some(scan), Some(rules)) = (body.get("scan").and_then(Value::as_object), body.get("alerts").and_then(Value::as_array))
-    {
+    let plan = body
+        .get("scan")
+        .and_then(Value::as_object)
+        .and_then(|scan| {
+            let slot = next_slot.unwrap_or(now);
+            let schedule = schedule
+                .clone()
+                .or_else(|| Schedule::read("0 0 * * *", "UTC"))?;
+            plan(&order(scan, &schedule, slot), earliest_today(now.max(slot)))
+                .map_err(|wrong| faults.merge(of_scan(wrong, scan, schedule.date(slot))))
+                .ok()
+        });
+    if let (Some(scan), Some(rules)) = (
+        body.get("scan").and_then(Value::as_object),
+        body.get("alerts").and_then(Value::as_array),
+    ) {
         let mut wrong = Faults::default();
         for (index, rule) in rules.iter().enumerate() {
-            if let Some(fault) = Rule::read(rule).ok().and_then(|rule| misplaced(&rule, scan)) {
+            if let Some(fault) = Rule::read(rule)
+                .ok()
+                .and_then(|rule| misplaced(&rule, scan))
+            {
                 wrong.merge(Faults::from(fault).prefix(&format!("[{index}]")));
             }
         }
@@ -70,7 +92,14 @@ pub(super) fn check(body: &Map<String, Value>, guard: Guard, now: Timestamp) -> 
     {
         faults.push(fault);
     }
-    faults.or_else_build(|| Some(Checked { request: request?, schedule: schedule?, next_slot: next_slot?, plan: plan? }))
+    faults.or_else_build(|| {
+        Some(Checked {
+            request: request?,
+            schedule: schedule?,
+            next_slot: next_slot?,
+            plan: plan?,
+        })
+    })
 }
 
 /// A monitor is kept, listed and read for each of its slots: longer than any that is meant, its scan is refused.
@@ -92,9 +121,15 @@ fn of_scan(wrong: Faults, scan: &Map<String, Value>, date: Date) -> Faults {
     let mut faults = Faults::default();
     for mut fault in wrong {
         if fault.allowed == Date::allowed() {
-            fault.allowed.push_str(", or days after the slot's own date, from +0d to +999d");
+            fault
+                .allowed
+                .push_str(", or days after the slot's own date, from +0d to +999d");
         }
-        if let Some(written) = fault.held.as_ref().and_then(|held| as_written(scan, &fault.path, held, date)) {
+        if let Some(written) = fault
+            .held
+            .as_ref()
+            .and_then(|held| as_written(scan, &fault.path, held, date))
+        {
             fault.held = Some(written);
         }
         faults.push(fault);
@@ -103,7 +138,11 @@ fn of_scan(wrong: Faults, scan: &Map<String, Value>, date: Date) -> Faults {
 }
 
 /// The order of the run of a slot: its dates worked out, and behind what somebody waits for unless it says otherwise.
-pub(super) fn order(scan: &Map<String, Value>, schedule: &Schedule, slot: Timestamp) -> Map<String, Value> {
+pub(super) fn order(
+    scan: &Map<String, Value>,
+    schedule: &Schedule,
+    slot: Timestamp,
+) -> Map<String, Value> {
     let mut order = resolved(scan, schedule.date(slot));
     if order.get("priority").is_none_or(Value::is_null) {
         order.insert("priority".to_owned(), Priority::Scheduled.to_value());
@@ -113,7 +152,10 @@ pub(super) fn order(scan: &Map<String, Value>, schedule: &Schedule, slot: Timest
 
 /// What is wrong with a rule beside this scan. Every type is named: one that is new says here what it needs.
 fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
-    let endpoint = scan.get("endpoint").and_then(Value::as_str).and_then(Endpoint::parse)?;
+    let endpoint = scan
+        .get("endpoint")
+        .and_then(Value::as_str)
+        .and_then(Endpoint::parse)?;
     let has_currencies = swept(scan, "currency").is_some_and(|currencies| currencies.len() > 1);
     match rule {
         Rule::ParityGapPercent(parity) => misplaced_parity(rule, parity, endpoint, scan),
@@ -134,26 +176,40 @@ fn misplaced(rule: &Rule, scan: &Map<String, Value>) -> Option<Fault> {
 
 /// The list that a scan sweeps a field over.
 fn swept<'a>(scan: &'a Map<String, Value>, field: &str) -> Option<&'a Vec<Value>> {
-    scan.get("sweep").and_then(|sweep| sweep.get(field)).and_then(Value::as_array)
+    scan.get("sweep")
+        .and_then(|sweep| sweep.get(field))
+        .and_then(Value::as_array)
 }
 
 /// What is wrong with a comparison of markets beside this scan.
-fn misplaced_parity(rule: &Rule, parity: &ParityGapPercent, endpoint: Endpoint, scan: &Map<String, Value>) -> Option<Fault> {
+fn misplaced_parity(
+    rule: &Rule,
+    parity: &ParityGapPercent,
+    endpoint: Endpoint,
+    scan: &Map<String, Value>,
+) -> Option<Fault> {
     let refused = |allowed: &str| Some(Fault::new("type", &rule.rule_type().to_value(), allowed));
     if !matches!(endpoint, Endpoint::HotelsByName | Endpoint::HotelsRooms) {
-        return refused("a scan of hotels/by-name or hotels/rooms: any other would compare different hotels");
+        return refused(
+            "a scan of hotels/by-name or hotels/rooms: any other would compare different hotels",
+        );
     }
     let Some(markets) = swept(scan, "proxy_country").filter(|markets| markets.len() > 1) else {
         return refused("a scan that sweeps `proxy_country` over two markets at least");
     };
-    let is_baseline = |market: &Value| market.as_str().is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()));
+    let is_baseline = |market: &Value| {
+        market
+            .as_str()
+            .is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()))
+    };
     if !markets.iter().any(is_baseline) {
         let allowed = format!("one of the swept markets, {}", among(markets));
         return Some(Fault::new("baseline", &parity.baseline.to_value(), allowed));
     }
     let rearm = parity.rearm_percent_or_default();
     let allowed = "less than its `percent`: no difference could be smaller by that, and it would fire once and never again";
-    (rearm.get() >= parity.percent.get()).then(|| Fault::new("rearm_percent", &rearm.to_value(), allowed))
+    (rearm.get() >= parity.percent.get())
+        .then(|| Fault::new("rearm_percent", &rearm.to_value(), allowed))
 }
 
 /// What is wrong with a scan that compares markets by one price each: the first rule that could never fire is named.
@@ -163,25 +219,40 @@ fn sampled_once(rules: &[Value], scan: &Map<String, Value>) -> Option<Fault> {
         Some(samples) => Samples::read(samples).ok()?.get(),
     };
     let compares = |rule: &Value| {
-        let rule = Rule::read(rule).ok().filter(|rule| Kind::of(rule).subject == Subject::Markets);
+        let rule = Rule::read(rule)
+            .ok()
+            .filter(|rule| Kind::of(rule).subject == Subject::Markets);
         // A scan without markets is told as that.
-        rule.is_some_and(|rule| misplaced(&rule, scan).is_none_or(|fault| fault.path == "rearm_percent"))
+        rule.is_some_and(|rule| {
+            misplaced(&rule, scan).is_none_or(|fault| fault.path == "rearm_percent")
+        })
     };
     let index = rules.iter().position(compares).filter(|_| samples < 2)?;
-    let allowed = format!("at least 2 with the rule `alerts[{index}]`: one price on each side cannot tell a gap from noise");
+    let allowed = format!(
+        "at least 2 with the rule `alerts[{index}]`: one price on each side cannot tell a gap from noise"
+    );
     Some(Fault::new("scan.sweep.samples", &samples.into(), &allowed))
 }
 
 /// The words of a list as they were written: so many that a message stays one.
 fn among(words: &[Value]) -> String {
     const MOST: usize = 20;
-    let listed: Vec<_> = words.iter().filter_map(Value::as_str).take(MOST).map(|word| format!("`{}`", shorten(word))).collect();
+    let listed: Vec<_> = words
+        .iter()
+        .filter_map(Value::as_str)
+        .take(MOST)
+        .map(|word| format!("`{}`", shorten(word)))
+        .collect();
     let more = if words.len() > MOST { " and more" } else { "" };
     format!("{}{more}", listed.join(", "))
 }
 
 /// The same on a thread where long work disturbs nobody.
-pub(super) async fn checked(body: Map<String, Value>, guard: Guard, now: Timestamp) -> Result<Checked, Faults> {
+pub(super) async fn checked(
+    body: Map<String, Value>,
+    guard: Guard,
+    now: Timestamp,
+) -> Result<Checked, Faults> {
     match tokio::task::spawn_blocking(move || check(&body, guard, now)).await {
         Ok(checked) => checked,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),

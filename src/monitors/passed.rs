@@ -14,9 +14,16 @@ use crate::contract::{FieldKind, FieldValue as _};
 /// date of `request`: the plan says what is wrong with it.
 #[must_use]
 pub fn without_passed(mut order: Map<String, Value>, today: Date) -> Map<String, Value> {
-    let endpoint = order.get("endpoint").and_then(|word| ScanEndpoint::read(word).ok());
+    let endpoint = order
+        .get("endpoint")
+        .and_then(|word| ScanEndpoint::read(word).ok());
     if let (Some(endpoint), Some(Value::Object(sweep))) = (endpoint, order.get_mut("sweep")) {
-        for field in endpoint.get().fields().iter().filter(|field| field.kind == FieldKind::Date) {
+        for field in endpoint
+            .get()
+            .fields()
+            .iter()
+            .filter(|field| field.kind == FieldKind::Date)
+        {
             match sweep.get_mut(field.name) {
                 Some(Value::Array(dates)) if dates.iter().any(|date| !has_passed(date, today)) => {
                     dates.retain(|date| !has_passed(date, today));
@@ -39,11 +46,25 @@ fn has_passed(date: &Value, today: Date) -> bool {
 
 /// The first day of a range that has not passed, on the steps of the whole of it.
 fn first_left(range: &Value, today: Date) -> Option<Date> {
-    let range = DateRange::read(range).ok().filter(|range| range.from < today)?;
-    let days: Option<Vec<Weekday>> =
-        range.weekdays.as_ref().map(|days| days.as_slice().iter().map(|day| Weekday::from(*day)).collect());
-    let steps = range.from.series(Span::new().days(range.step_days_or_default().get())).take_while(|date| *date <= range.to);
-    let mut wanted = steps.filter(|date| *date >= today && days.as_ref().is_none_or(|days| days.contains(&date.weekday())));
+    let range = DateRange::read(range)
+        .ok()
+        .filter(|range| range.from < today)?;
+    let days: Option<Vec<Weekday>> = range.weekdays.as_ref().map(|days| {
+        days.as_slice()
+            .iter()
+            .map(|day| Weekday::from(*day))
+            .collect()
+    });
+    let steps = range
+        .from
+        .series(Span::new().days(range.step_days_or_default().get()))
+        .take_while(|date| *date <= range.to);
+    let mut wanted = steps.filter(|date| {
+        *date >= today
+            && days
+                .as_ref()
+                .is_none_or(|days| days.contains(&date.weekday()))
+    });
     wanted.next()
 }
 
@@ -56,7 +77,9 @@ mod tests {
 
     fn left(dates: Value) -> Value {
         let order = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV"}, "sweep": {"departure_date": dates}});
-        let Value::Object(order) = order else { panic!("an object") };
+        let Value::Object(order) = order else {
+            panic!("an object")
+        };
         let order = without_passed(order, date(2027, 1, 10));
         assert_eq!(order["request"], json!({"from_airport": "TLV"}));
         order["sweep"]["departure_date"].clone()
@@ -66,7 +89,10 @@ mod tests {
     fn the_rest_of_a_range_stays_on_its_steps() {
         let range = |from: &str, more: Value| {
             let mut range = json!({"from": from, "to": "2027-01-20"});
-            range.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            range
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             range
         };
         for (from, more, first) in [
@@ -86,10 +112,18 @@ mod tests {
 
     #[test]
     fn a_list_loses_what_has_passed_and_never_all() {
-        assert_eq!(left(json!(["2027-01-09", "2027-01-10", "later"])), json!(["2027-01-10", "later"]));
+        assert_eq!(
+            left(json!(["2027-01-09", "2027-01-10", "later"])),
+            json!(["2027-01-10", "later"])
+        );
         let gone = json!(["2027-01-08", "2027-01-09"]);
         assert_eq!(left(gone.clone()), gone);
-        for other in [json!("2027-01-01"), json!({"from": "2027-01-01"}), json!([]), json!(null)] {
+        for other in [
+            json!("2027-01-01"),
+            json!({"from": "2027-01-01"}),
+            json!([]),
+            json!(null),
+        ] {
             assert_eq!(left(other.clone()), other);
         }
     }

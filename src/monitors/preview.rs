@@ -18,8 +18,17 @@ const SLOTS: usize = 5;
 ///
 /// # Errors
 /// `Faults` with every fault of the body, the same as when it is made; `Database`.
-pub async fn preview(desk: Desk<'_>, guard: Guard, body: &Map<String, Value>) -> Result<MonitorPreview, MonitorError> {
-    let Checked { request, schedule, plan, .. } = checked(body.clone(), guard, desk.now).await?;
+pub async fn preview(
+    desk: Desk<'_>,
+    guard: Guard,
+    body: &Map<String, Value>,
+) -> Result<MonitorPreview, MonitorError> {
+    let Checked {
+        request,
+        schedule,
+        plan,
+        ..
+    } = checked(body.clone(), guard, desk.now).await?;
     // Never committed: looking a caller up may renew its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?;
@@ -28,7 +37,11 @@ pub async fn preview(desk: Desk<'_>, guard: Guard, body: &Map<String, Value>) ->
     tx.rollback().await?;
     Ok(MonitorPreview {
         next_slots: schedule.slots(desk.now).take(SLOTS).collect(),
-        schedule_warnings: warn::warnings(request.schedule.cron.as_str(), request.schedule.timezone.as_str(), desk.now),
+        schedule_warnings: warn::warnings(
+            request.schedule.cron.as_str(),
+            request.schedule.timezone.as_str(),
+            desk.now,
+        ),
         forecast,
     })
 }

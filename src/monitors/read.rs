@@ -13,8 +13,9 @@ use super::schedule::{Schedule, warn};
 use super::store::{self, LastSlot, MonitorRow, SlotRow, Which};
 use super::{alerts, forecast};
 use crate::contract::monitors::{
-    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests, MonitorSchedule, MonitorSlot,
-    MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotOutcome, SlotPage, SlotsQuery,
+    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
+    MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind,
+    SlotOutcome, SlotPage, SlotsQuery,
 };
 use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
@@ -31,9 +32,16 @@ const SLOTS: &str = "slots";
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn monitor(pool: &PgPool, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Option<Monitor>> {
+pub async fn monitor(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: MonitorId,
+    now: Timestamp,
+) -> sqlx::Result<Option<Monitor>> {
     let found = one(&mut *pool.acquire().await?, tenant, id, now).await?;
-    let Some(mut monitor) = found else { return Ok(None) };
+    let Some(mut monitor) = found else {
+        return Ok(None);
+    };
     monitor.forecast = forecast_of(pool, tenant, &monitor, now).await?;
     Ok(Some(monitor))
 }
@@ -45,9 +53,17 @@ async fn forecast_of(
     monitor: &Monitor,
     now: Timestamp,
 ) -> sqlx::Result<Option<MonitorForecast>> {
-    let Some(schedule) = Schedule::read(&monitor.schedule.cron, &monitor.schedule.timezone) else { return Ok(None) };
-    let slot = monitor.next_slot.or_else(|| schedule.after(now)).unwrap_or(now).max(now);
-    let Ok(scan) = monitor.scan.read::<Map<String, Value>>() else { return Ok(None) };
+    let Some(schedule) = Schedule::read(&monitor.schedule.cron, &monitor.schedule.timezone) else {
+        return Ok(None);
+    };
+    let slot = monitor
+        .next_slot
+        .or_else(|| schedule.after(now))
+        .unwrap_or(now)
+        .max(now);
+    let Ok(scan) = monitor.scan.read::<Map<String, Value>>() else {
+        return Ok(None);
+    };
     let order = without_passed(order(&scan, &schedule, slot), earliest_today(slot));
     let plan = match planned(order, slot).await {
         Ok(plan) => plan,
@@ -55,17 +71,40 @@ async fn forecast_of(
         Err(_) => return Ok(None),
     };
     let ceiling = monitor.requests.max_per_month;
-    forecast::forecast(&mut *pool.acquire().await?, Some(tenant), &schedule, &plan, ceiling, now).await.map(Some)
+    forecast::forecast(
+        &mut *pool.acquire().await?,
+        Some(tenant),
+        &schedule,
+        &plan,
+        ceiling,
+        now,
+    )
+    .await
+    .map(Some)
 }
 
 /// The monitor that was stored just now.
-pub(super) async fn stored(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Monitor> {
-    one(conn, tenant, id, now).await?.ok_or(sqlx::Error::RowNotFound)
+pub(super) async fn stored(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    now: Timestamp,
+) -> sqlx::Result<Monitor> {
+    one(conn, tenant, id, now)
+        .await?
+        .ok_or(sqlx::Error::RowNotFound)
 }
 
-async fn one(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<Option<Monitor>> {
+async fn one(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    now: Timestamp,
+) -> sqlx::Result<Option<Monitor>> {
     let rows = store::shown(conn, tenant, &Which::One(id)).await?;
-    let Some(mut monitor) = monitors_of(conn, tenant, rows, now).await?.pop() else { return Ok(None) };
+    let Some(mut monitor) = monitors_of(conn, tenant, rows, now).await?.pop() else {
+        return Ok(None);
+    };
     monitor.rule_standings = Some(alerts::standing(conn, tenant, id, &monitor.alerts).await?);
     Ok(Some(monitor))
 }
@@ -74,34 +113,63 @@ async fn one(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Time
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn monitors(pool: &PgPool, tenant: TenantId, query: &MonitorsQuery, now: Timestamp) -> Result<MonitorPage, PageError> {
+pub async fn monitors(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &MonitorsQuery,
+    now: Timestamp,
+) -> Result<MonitorPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
             let [id] = paging::read(MONITORS, cursor)?;
-            Some(id.parse::<MonitorId>().map_err(|_| paging::refused(cursor))?)
+            Some(
+                id.parse::<MonitorId>()
+                    .map_err(|_| paging::refused(cursor))?,
+            )
         }
     };
     let mut conn = pool.acquire().await?;
-    let mut rows = store::shown(&mut conn, tenant, &Which::List { query, before, most: one_more_than(limit) }).await?;
-    let next_cursor =
-        paging::cut(&mut rows, limit).map(|last| paging::after(MONITORS, [MonitorId::from(last.monitor_id).to_string()]));
-    Ok(MonitorPage { data: monitors_of(&mut conn, tenant, rows, now).await?, next_cursor })
+    let mut rows = store::shown(
+        &mut conn,
+        tenant,
+        &Which::List {
+            query,
+            before,
+            most: one_more_than(limit),
+        },
+    )
+    .await?;
+    let next_cursor = paging::cut(&mut rows, limit)
+        .map(|last| paging::after(MONITORS, [MonitorId::from(last.monitor_id).to_string()]));
+    Ok(MonitorPage {
+        data: monitors_of(&mut conn, tenant, rows, now).await?,
+        next_cursor,
+    })
 }
 
 /// A page of a monitor's slots, newest first; `None`: there is no such monitor.
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn slots(pool: &PgPool, tenant: TenantId, id: MonitorId, query: &SlotsQuery) -> Result<Option<SlotPage>, PageError> {
+pub async fn slots(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: MonitorId,
+    query: &SlotsQuery,
+) -> Result<Option<SlotPage>, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
             let refused = || paging::refused(cursor);
             let [slot, kind] = paging::read(SLOTS, cursor)?;
-            let slot = slot.parse().ok().and_then(|micros| Timestamp::from_microsecond(micros).ok()).ok_or_else(refused)?;
+            let slot = slot
+                .parse()
+                .ok()
+                .and_then(|micros| Timestamp::from_microsecond(micros).ok())
+                .ok_or_else(refused)?;
             Some((slot, SlotKind::parse(&kind).ok_or_else(refused)?))
         }
     };
@@ -110,9 +178,19 @@ pub async fn slots(pool: &PgPool, tenant: TenantId, id: MonitorId, query: &Slots
         return Ok(None);
     }
     let mut rows = store::slots(&mut conn, tenant, id, query, before, one_more_than(limit)).await?;
-    let next_cursor = paging::cut(&mut rows, limit)
-        .map(|last| paging::after(SLOTS, [last.slot.to_jiff().as_microsecond().to_string(), last.kind.clone()]));
-    Ok(Some(SlotPage { data: rows.into_iter().map(MonitorSlot::from).collect(), next_cursor }))
+    let next_cursor = paging::cut(&mut rows, limit).map(|last| {
+        paging::after(
+            SLOTS,
+            [
+                last.slot.to_jiff().as_microsecond().to_string(),
+                last.kind.clone(),
+            ],
+        )
+    });
+    Ok(Some(SlotPage {
+        data: rows.into_iter().map(MonitorSlot::from).collect(),
+        next_cursor,
+    }))
 }
 
 /// What each has spent this month is added up for all of them at once.
@@ -127,10 +205,16 @@ async fn monitors_of(
         Some((row.monitor_id.into(), begin, end))
     };
     let months: Vec<_> = rows.iter().filter_map(month).collect();
-    let spent: HashMap<_, _> = store::spent(conn, tenant, &months).await?.into_iter().collect();
+    let spent: HashMap<_, _> = store::spent(conn, tenant, &months)
+        .await?
+        .into_iter()
+        .collect();
     let ids: Vec<_> = rows.iter().map(|row| row.monitor_id.into()).collect();
     let mut webhooks = endpoint::show_all(conn, tenant, &ids).await?;
-    Ok(rows.into_iter().map(|row| shown(row, &spent, &mut webhooks, now)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| shown(row, &spent, &mut webhooks, now))
+        .collect())
 }
 
 fn shown(
@@ -146,7 +230,10 @@ fn shown(
         id,
         name: row.name,
         schedule_warnings: warn::warnings(&row.cron, &row.timezone, now),
-        schedule: MonitorSchedule { cron: row.cron, timezone: row.timezone },
+        schedule: MonitorSchedule {
+            cron: row.cron,
+            timezone: row.timezone,
+        },
         scan: row.scan.0.into(),
         // They were read when they were stored.
         alerts: serde_json::from_value(row.rules).unwrap_or_default(),
@@ -154,13 +241,22 @@ fn shown(
         webhook_url: webhook.as_ref().map(|webhook| webhook.url.clone()),
         webhook,
         webhook_secret: None,
-        status: if pause.is_some() { MonitorStatus::Paused } else { MonitorStatus::Active },
+        status: if pause.is_some() {
+            MonitorStatus::Paused
+        } else {
+            MonitorStatus::Active
+        },
         status_reason: pause,
         next_slot: row.next_slot.map(SqlTimestamp::to_jiff),
         last_slot: row.last_slot.map(|last| last.0.into()),
         requests: MonitorRequests {
-            this_month: spent.get(&id).and_then(|spent| u64::try_from(*spent).ok()).unwrap_or_default(),
-            max_per_month: row.max_requests_per_month.and_then(|max| u32::try_from(max).ok()),
+            this_month: spent
+                .get(&id)
+                .and_then(|spent| u64::try_from(*spent).ok())
+                .unwrap_or_default(),
+            max_per_month: row
+                .max_requests_per_month
+                .and_then(|max| u32::try_from(max).ok()),
         },
         key_custody: row.holds_key.then_some(MonitorKey { until: None }),
         forecast: None,
@@ -190,8 +286,35 @@ impl From<LastSlot> for MonitorSlot {
 
 impl From<SlotRow> for MonitorSlot {
     fn from(row: SlotRow) -> Self {
-        let SlotRow { slot, kind, outcome, reason, scan_id, decided_at, judged_at, fired, alerts, not_comparable } = row;
-        let (slot, decided_at, judged_at) = (slot.to_jiff(), decided_at.to_jiff(), judged_at.map(SqlTimestamp::to_jiff));
-        LastSlot { slot, kind, outcome, reason, scan_id, decided_at, judged_at, fired, alerts, not_comparable }.into()
+        let SlotRow {
+            slot,
+            kind,
+            outcome,
+            reason,
+            scan_id,
+            decided_at,
+            judged_at,
+            fired,
+            alerts,
+            not_comparable,
+        } = row;
+        let (slot, decided_at, judged_at) = (
+            slot.to_jiff(),
+            decided_at.to_jiff(),
+            judged_at.map(SqlTimestamp::to_jiff),
+        );
+        LastSlot {
+            slot,
+            kind,
+            outcome,
+            reason,
+            scan_id,
+            decided_at,
+            judged_at,
+            fired,
+            alerts,
+            not_comparable,
+        }
+        .into()
     }
 }

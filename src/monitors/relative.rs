@@ -16,7 +16,10 @@ const MOST_DAYS: i64 = 999;
 #[must_use]
 pub fn resolved(scan: &Map<String, Value>, date: Date) -> Map<String, Value> {
     let mut order = scan.clone();
-    let Some(endpoint) = scan.get("endpoint").and_then(|word| ScanEndpoint::read(word).ok()) else {
+    let Some(endpoint) = scan
+        .get("endpoint")
+        .and_then(|word| ScanEndpoint::read(word).ok())
+    else {
         // That it lacks its endpoint is told; of its dates nothing but ranges is looked at, and those are of dates in every endpoint.
         if let Some(Value::Object(fields)) = order.get_mut("sweep") {
             for endpoint in Endpoint::ALL {
@@ -34,7 +37,11 @@ pub fn resolved(scan: &Map<String, Value>, date: Date) -> Map<String, Value> {
 }
 
 fn resolve(endpoint: Endpoint, fields: &mut Map<String, Value>, date: Date) {
-    for field in endpoint.fields().iter().filter(|field| field.kind == FieldKind::Date) {
+    for field in endpoint
+        .fields()
+        .iter()
+        .filter(|field| field.kind == FieldKind::Date)
+    {
         match fields.get_mut(field.name) {
             Some(Value::Array(values)) => values.iter_mut().for_each(|value| replace(value, date)),
             Some(Value::Object(range)) => {
@@ -59,7 +66,10 @@ fn replace(value: &mut Value, date: Date) {
 fn day(text: &str, date: Date) -> Option<Date> {
     let digits = text.strip_prefix('+')?.strip_suffix('d')?;
     let plain = (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let days: i64 = digits.parse().ok().filter(|days| plain && *days <= MOST_DAYS)?;
+    let days: i64 = digits
+        .parse()
+        .ok()
+        .filter(|days| plain && *days <= MOST_DAYS)?;
     date.checked_add(jiff::Span::new().days(days)).ok()
 }
 
@@ -76,7 +86,9 @@ pub fn as_written(scan: &Map<String, Value>, path: &str, held: &str, date: Date)
         };
     }
     let day = written.as_str().and_then(|text| day(text, date));
-    let comes_to = day.map(|day| format!(" ({day} for the slot of {date})")).unwrap_or_default();
+    let comes_to = day
+        .map(|day| format!(" ({day} for the slot of {date})"))
+        .unwrap_or_default();
     let written = shorten(&written.to_string());
     (written != held).then(|| format!("{written}{comes_to}"))
 }
@@ -88,7 +100,9 @@ mod tests {
     use super::*;
 
     fn order(scan: Value) -> Value {
-        let Value::Object(scan) = scan else { panic!("an object") };
+        let Value::Object(scan) = scan else {
+            panic!("an object")
+        };
         resolved(&scan, jiff::civil::date(2026, 12, 30)).into()
     }
 
@@ -104,11 +118,17 @@ mod tests {
         };
         assert_eq!(
             order(scan(json!("+0d"), json!("+7d"), json!("+999d"))),
-            scan(json!("2026-12-30"), json!("2027-01-06"), json!("2029-09-24"))
+            scan(
+                json!("2026-12-30"),
+                json!("2027-01-06"),
+                json!("2029-09-24")
+            )
         );
-        let lists =
-            |values: Value| json!({"endpoint": "hotels/search", "request": {}, "sweep": {"checkin_date": values, "nights": [2]}});
-        assert_eq!(order(lists(json!(["+1d", "2027-03-01", "+07d"]))), lists(json!(["2026-12-31", "2027-03-01", "2027-01-06"])));
+        let lists = |values: Value| json!({"endpoint": "hotels/search", "request": {}, "sweep": {"checkin_date": values, "nights": [2]}});
+        assert_eq!(
+            order(lists(json!(["+1d", "2027-03-01", "+07d"]))),
+            lists(json!(["2026-12-31", "2027-03-01", "2027-01-06"]))
+        );
     }
 
     #[test]
@@ -124,23 +144,47 @@ mod tests {
             "sweep": {"checkout_date": {"from": "+8d", "to": "+7d"}, "departure_date": ["2027-01-01", "+1d"]}
         });
         let told = |path: &str, held: Value| {
-            as_written(scan.as_object().unwrap(), path, &held.to_string(), jiff::civil::date(2026, 12, 30))
+            as_written(
+                scan.as_object().unwrap(),
+                path,
+                &held.to_string(),
+                jiff::civil::date(2026, 12, 30),
+            )
         };
         let day = |text: &str| Some(text.to_owned());
-        assert_eq!(told("request.checkin_date", json!("2027-01-06")), day("\"+7d\" (2027-01-06 for the slot of 2026-12-30)"));
-        assert_eq!(told("sweep.checkout_date.to", json!("2027-01-06")), day("\"+7d\" (2027-01-06 for the slot of 2026-12-30)"));
-        assert_eq!(told("sweep.departure_date[1]", json!("2026-12-31")), day("\"+1d\" (2026-12-31 for the slot of 2026-12-30)"));
+        assert_eq!(
+            told("request.checkin_date", json!("2027-01-06")),
+            day("\"+7d\" (2027-01-06 for the slot of 2026-12-30)")
+        );
+        assert_eq!(
+            told("sweep.checkout_date.to", json!("2027-01-06")),
+            day("\"+7d\" (2027-01-06 for the slot of 2026-12-30)")
+        );
+        assert_eq!(
+            told("sweep.departure_date[1]", json!("2026-12-31")),
+            day("\"+1d\" (2026-12-31 for the slot of 2026-12-30)")
+        );
         let range = json!({"from": "2027-01-07", "to": "2027-01-06"});
-        assert_eq!(told("sweep.checkout_date", range), day(r#"{"from":"+8d","to":"+7d"}"#));
+        assert_eq!(
+            told("sweep.checkout_date", range),
+            day(r#"{"from":"+8d","to":"+7d"}"#)
+        );
         // What was told is what was written.
-        for (path, held) in
-            [("request.currency", json!("+7d")), ("request.adults", json!(0)), ("sweep.departure_date[0]", json!("2027-01-01"))]
-        {
+        for (path, held) in [
+            ("request.currency", json!("+7d")),
+            ("request.adults", json!(0)),
+            ("sweep.departure_date[0]", json!("2027-01-01")),
+        ] {
             assert_eq!(told(path, held), None, "{path}");
         }
-        for nowhere in
-            ["", "sweep.departure_date[7]", "sweep.departure_date[x]", "request.checkin_date.to", "label", "sweep.nights[0]"]
-        {
+        for nowhere in [
+            "",
+            "sweep.departure_date[7]",
+            "sweep.departure_date[x]",
+            "request.checkin_date.to",
+            "label",
+            "sweep.nights[0]",
+        ] {
             assert_eq!(told(nowhere, json!(1)), None, "{nowhere}");
         }
     }

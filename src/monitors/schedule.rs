@@ -42,7 +42,11 @@ impl Schedule {
         let cron = request.cron.parsed()?;
         let zone = TimeZone::get(request.timezone.as_str()).ok()?;
         let every_hour = (0..24).all(|hour| cron.pattern.hour_match(hour).unwrap_or(false));
-        Some(Self { cron, zone, every_hour })
+        Some(Self {
+            cron,
+            zone,
+            every_hour,
+        })
     }
 
     /// In whose wall-clock time it is.
@@ -58,7 +62,11 @@ impl Schedule {
         let time = Timestamp::from_second(time.as_second()).unwrap_or(time);
         let start = time.to_zoned(self.zone.clone());
         if self.every_hour {
-            return self.cron.find_next_occurrence(&start, false).ok().map(|slot| slot.timestamp());
+            return self
+                .cron
+                .find_next_occurrence(&start, false)
+                .ok()
+                .map(|slot| slot.timestamp());
         }
         let mut wall = start.datetime();
         loop {
@@ -84,16 +92,23 @@ impl Schedule {
 
     /// The slots that are due at a time, from one that is its own on.
     pub fn due(&self, first: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
-        std::iter::once(first).chain(self.slots(first)).take_while(move |slot| *slot <= now)
+        std::iter::once(first)
+            .chain(self.slots(first))
+            .take_while(move |slot| *slot <= now)
     }
 
     /// Where the calendar month of a time begins, and where the next one does.
     #[must_use]
     pub fn month(&self, time: Timestamp) -> (Timestamp, Timestamp) {
         let first = time.to_zoned(self.zone.clone()).date().first_of_month();
-        let begin = |date: jiff::civil::Date| first_moment(&self.zone, date.to_datetime(jiff::civil::Time::midnight()));
+        let begin = |date: jiff::civil::Date| {
+            first_moment(&self.zone, date.to_datetime(jiff::civil::Time::midnight()))
+        };
         let next = first.checked_add(1.month()).unwrap_or(first);
-        (begin(first).unwrap_or(Timestamp::MIN), begin(next).unwrap_or(Timestamp::MAX))
+        (
+            begin(first).unwrap_or(Timestamp::MIN),
+            begin(next).unwrap_or(Timestamp::MAX),
+        )
     }
 
     /// The day of a slot, by which relative dates count.
@@ -110,13 +125,21 @@ impl Schedule {
         let cron = request.cron.to_value();
         let refused = |allowed: String| Faults::from(Fault::new("schedule.cron", &cron, allowed));
         let Some(mut last) = self.after(now) else {
-            return Err(refused("a schedule that has a slot: this one has none".to_owned()));
+            return Err(refused(
+                "a schedule that has a slot: this one has none".to_owned(),
+            ));
         };
-        let end = now.checked_add(SignedDuration::from_hours(LOOKED_AT_DAYS * 24)).unwrap_or(Timestamp::MAX);
+        let end = now
+            .checked_add(SignedDuration::from_hours(LOOKED_AT_DAYS * 24))
+            .unwrap_or(Timestamp::MAX);
         for slot in self.slots(last).take_while(|slot| *slot <= end) {
             let between = slot.duration_since(last);
             if between < SHORTEST {
-                let zone = |time: Timestamp| time.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M %:z").to_string();
+                let zone = |time: Timestamp| {
+                    time.to_zoned(self.zone.clone())
+                        .strftime("%Y-%m-%d %H:%M %:z")
+                        .to_string()
+                };
                 let minutes = between.as_mins();
                 let (first, second) = (zone(last), zone(slot));
                 return Err(refused(format!(
@@ -138,7 +161,9 @@ fn first_moment(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
         // By the clock as it is after the gap, the skipped time lies before it.
         AmbiguousOffset::Gap { after, .. } => {
             let before_gap = after.to_timestamp(wall).ok()?;
-            zone.following(before_gap).next().map(|change| change.timestamp())
+            zone.following(before_gap)
+                .next()
+                .map(|change| change.timestamp())
         }
     }
 }

@@ -49,8 +49,13 @@ pub(super) async fn start(
     pace: &PaceConfig,
     start: &Start<'_>,
 ) -> Result<Scan, NotStarted> {
-    let Value::Object(scan) = &start.monitor.scan else { return Err(sqlx::Error::RowNotFound.into()) };
-    let order = without_passed(order(scan, start.schedule, start.slot), earliest_today(desk.now));
+    let Value::Object(scan) = &start.monitor.scan else {
+        return Err(sqlx::Error::RowNotFound.into());
+    };
+    let order = without_passed(
+        order(scan, start.schedule, start.slot),
+        earliest_today(desk.now),
+    );
     let mut plan = match planned(order, desk.now).await {
         Ok(plan) => plan,
         Err(ScanError::Faults(faults)) => return Err(NotStarted::CannotBe(faults.prefix("scan"))),
@@ -70,7 +75,9 @@ pub(super) async fn start(
         }
         ceiling::cap(&mut plan, left);
     }
-    place(conn, desk, pace, start.tenant, &plan, Some(start.id)).await.map_err(refused)
+    place(conn, desk, pace, start.tenant, &plan, Some(start.id))
+        .await
+        .map_err(refused)
 }
 
 fn refused(error: ScanError) -> NotStarted {

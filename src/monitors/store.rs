@@ -11,7 +11,9 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use shown::{LastSlot, MonitorRow, SlotRow, Which, is_there, shown, slots};
-pub(super) use slots::{Decision, Run, last_decided, last_manual, live_runs, record, spent, take_run, to_judge};
+pub(super) use slots::{
+    Decision, Run, last_decided, last_manual, live_runs, record, spent, take_run, to_judge,
+};
 
 use crate::contract::Api;
 use crate::ids::{GrantId, MonitorId, TenantId};
@@ -31,7 +33,12 @@ pub(super) struct Written<'a> {
 }
 
 pub(super) async fn count(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(r#"select count(*) as "count!" from monitors where tenant_id = $1"#, tenant.uuid()).fetch_one(conn).await
+    sqlx::query_scalar!(
+        r#"select count(*) as "count!" from monitors where tenant_id = $1"#,
+        tenant.uuid()
+    )
+    .fetch_one(conn)
+    .await
 }
 
 pub(super) async fn insert(
@@ -117,7 +124,9 @@ pub(super) async fn lock(
     id: MonitorId,
     purpose: LockFor,
 ) -> sqlx::Result<Option<(MonitorLock<'_>, LockedMonitor)>> {
-    let Some(mut lock) = MonitorLock::acquire(conn, tenant, id, purpose).await? else { return Ok(None) };
+    let Some(mut lock) = MonitorLock::acquire(conn, tenant, id, purpose).await? else {
+        return Ok(None);
+    };
     let row = locked(&mut lock, None).await?;
     Ok(row.map(|row| (lock, row)))
 }
@@ -129,13 +138,18 @@ pub(super) async fn lock_due(
     id: MonitorId,
     now: Timestamp,
 ) -> sqlx::Result<Option<(MonitorLock<'_>, LockedMonitor)>> {
-    let Some(mut lock) = MonitorLock::try_acquire(conn, tenant, id).await? else { return Ok(None) };
+    let Some(mut lock) = MonitorLock::try_acquire(conn, tenant, id).await? else {
+        return Ok(None);
+    };
     let row = locked(&mut lock, Some(now)).await?;
     Ok(row.map(|row| (lock, row)))
 }
 
 /// The row, if its slot is due at this time.
-async fn locked(lock: &mut MonitorLock<'_>, due_at: Option<Timestamp>) -> sqlx::Result<Option<LockedMonitor>> {
+async fn locked(
+    lock: &mut MonitorLock<'_>,
+    due_at: Option<Timestamp>,
+) -> sqlx::Result<Option<LockedMonitor>> {
     sqlx::query_as!(
         LockedMonitor,
         r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot,
@@ -152,7 +166,11 @@ async fn locked(lock: &mut MonitorLock<'_>, due_at: Option<Timestamp>) -> sqlx::
 }
 
 /// Monitors whose slot has come, the longest waiting first.
-pub(super) async fn due(pool: &PgPool, now: Timestamp, most: i64) -> sqlx::Result<Vec<(TenantId, MonitorId)>> {
+pub(super) async fn due(
+    pool: &PgPool,
+    now: Timestamp,
+    most: i64,
+) -> sqlx::Result<Vec<(TenantId, MonitorId)>> {
     let rows = sqlx::query!(
         "select tenant_id, monitor_id from monitors where next_slot is not null and greatest(next_slot, not_before) <= $1
          order by greatest(next_slot, not_before) limit $2",
@@ -161,7 +179,10 @@ pub(super) async fn due(pool: &PgPool, now: Timestamp, most: i64) -> sqlx::Resul
     )
     .fetch_all(pool)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.tenant_id.into(), row.monitor_id.into())).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.tenant_id.into(), row.monitor_id.into()))
+        .collect())
 }
 
 /// When a monitor is next to be looked at.
@@ -190,7 +211,11 @@ impl WaitsFor {
     }
 
     pub(super) fn parse(word: &str) -> Self {
-        if word == Self::Run.as_str() { Self::Run } else { Self::Room }
+        if word == Self::Run.as_str() {
+            Self::Run
+        } else {
+            Self::Room
+        }
     }
 }
 
@@ -238,13 +263,26 @@ pub(super) async fn set_paused(
 }
 
 /// Deletes a monitor with its slots, its key and the answers kept for repeated POSTs on it. Its scans stay.
-pub(super) async fn delete(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, grant: GrantId) -> sqlx::Result<()> {
-    sqlx::query!("delete from monitors where tenant_id = $1 and monitor_id = $2", tenant.uuid(), id.uuid())
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query!("delete from key_grants where tenant_id = $1 and grant_id = $2", tenant.uuid(), grant.uuid())
-        .execute(&mut *conn)
-        .await?;
+pub(super) async fn delete(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    grant: GrantId,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "delete from monitors where tenant_id = $1 and monitor_id = $2",
+        tenant.uuid(),
+        id.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "delete from key_grants where tenant_id = $1 and grant_id = $2",
+        tenant.uuid(),
+        grant.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
     sqlx::query!(
         "delete from idempotency_keys where tenant_id = $1 and starts_with(path, $2)",
         tenant.uuid(),
@@ -256,7 +294,11 @@ pub(super) async fn delete(conn: &mut PgConnection, tenant: TenantId, id: Monito
 }
 
 /// Why the caller's lane waits for a good key, if it does.
-pub(super) async fn refusal(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<Option<String>> {
+pub(super) async fn refusal(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: &str,
+) -> sqlx::Result<Option<String>> {
     let reason = sqlx::query_scalar!(
         "select pause_reason from lanes
          where tenant_id = $1 and api = $2 and pause_reason in ('key_rejected', 'not_subscribed') and paused_until > clock_timestamp()",

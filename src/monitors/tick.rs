@@ -73,7 +73,11 @@ pub async fn run(ticker: Ticker, stop: CancellationToken) {
 }
 
 /// Passes until `stop`, each followed by the sleep that it gives, which `wake` ends.
-async fn again_and_again<'a>(stop: &CancellationToken, wake: &Notify, pass: impl Fn() -> BoxFuture<'a, sqlx::Result<Duration>>) {
+async fn again_and_again<'a>(
+    stop: &CancellationToken,
+    wake: &Notify,
+    pass: impl Fn() -> BoxFuture<'a, sqlx::Result<Duration>>,
+) {
     while !stop.is_cancelled() {
         let sleep = pass().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "monitors are not looked at");
@@ -126,7 +130,9 @@ impl Tally {
 
 /// Wakes the tick when a slot comes sooner than it knew, or a run has ended. While it cannot listen, the tick's own sleep must do.
 async fn listen(pool: &PgPool, wake: &Wake) {
-    let own = PgPoolOptions::new().max_connections(1).connect_lazy_with((*pool.connect_options()).clone());
+    let own = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_lazy_with((*pool.connect_options()).clone());
     loop {
         if let Err(error) = listen_once(&own, wake).await {
             tracing::debug!(%error, "not listening for monitors");

@@ -34,7 +34,9 @@ where
         // On the heap: what a page needs would be part of everything that holds the walk.
         let reading = place.map(|place| Box::pin(page(place)));
         async move {
-            let Some(reading) = reading else { return Ok::<_, PageError>(None) };
+            let Some(reading) = reading else {
+                return Ok::<_, PageError>(None);
+            };
             let (rows, next) = alone(reading).await?;
             Ok(Some((stream::iter(rows).map(Ok), next)))
         }
@@ -43,7 +45,9 @@ where
 }
 
 /// Reads in a task of its own, when it is its turn. A panic goes on in who asked.
-async fn alone<T: Send + 'static>(reading: impl Future<Output = Result<T, PageError>> + Send + 'static) -> Result<T, PageError> {
+async fn alone<T: Send + 'static>(
+    reading: impl Future<Output = Result<T, PageError>> + Send + 'static,
+) -> Result<T, PageError> {
     let in_turn = async move {
         let _turn = READS.acquire().await;
         reading.await
@@ -73,21 +77,36 @@ mod tests {
         let reads = Arc::clone(&read);
         let mut rows = Box::pin(walk(0, move |place: u32| {
             reads.fetch_add(1, Ordering::Relaxed);
-            async move { Ok((vec![place; (place % 2 * 2) as usize], (place < 3).then_some(place + 1))) }
+            async move {
+                Ok((
+                    vec![place; (place % 2 * 2) as usize],
+                    (place < 3).then_some(place + 1),
+                ))
+            }
         }));
-        assert_eq!(read.load(Ordering::Relaxed), 0, "nothing is read before a row is wanted");
+        assert_eq!(
+            read.load(Ordering::Relaxed),
+            0,
+            "nothing is read before a row is wanted"
+        );
         assert_eq!(rows.try_next().await.unwrap(), Some(1));
-        assert_eq!(read.load(Ordering::Relaxed), 2, "an empty page is not the end");
+        assert_eq!(
+            read.load(Ordering::Relaxed),
+            2,
+            "an empty page is not the end"
+        );
         assert_eq!(rows.try_collect::<Vec<_>>().await.unwrap(), [1, 3, 3]);
     }
 
     #[tokio::test]
     async fn an_error_is_the_end() {
-        let mut rows =
-            Box::pin(walk(
-                0,
-                |place: u32| async move { if place == 0 { Ok((vec![place], Some(1))) } else { Err(PageError::Gone) } },
-            ));
+        let mut rows = Box::pin(walk(0, |place: u32| async move {
+            if place == 0 {
+                Ok((vec![place], Some(1)))
+            } else {
+                Err(PageError::Gone)
+            }
+        }));
         assert_eq!(rows.try_next().await.unwrap(), Some(0));
         assert!(matches!(rows.try_next().await, Err(PageError::Gone)));
     }

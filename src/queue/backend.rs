@@ -40,7 +40,11 @@ impl Inbox {
         look(&mut self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn poll<T>(&self, cx: &Context<'_>, look: impl Fn(&mut VecDeque<Ticket>) -> Option<T>) -> Poll<T> {
+    fn poll<T>(
+        &self,
+        cx: &Context<'_>,
+        look: impl Fn(&mut VecDeque<Ticket>) -> Option<T>,
+    ) -> Poll<T> {
         // Registered before the look: what is put in after it wakes.
         self.waker.register(cx.waker());
         self.with_tickets(look).map_or(Poll::Pending, Poll::Ready)
@@ -55,15 +59,30 @@ impl Backend for ScanItems {
     type Task = Task<Ticket>;
     type Error = Infallible;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
-        self.0.poll(cx, |tickets| (!tickets.is_empty()).then_some(Ok(())))
+    fn poll_ready(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
+        self.0
+            .poll(cx, |tickets| (!tickets.is_empty()).then_some(Ok(())))
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>, _: &WorkerContext) -> Poll<Option<Result<Task<Ticket>, Infallible>>> {
-        self.0.poll(cx, VecDeque::pop_front).map(|ticket| Some(Ok(TaskBuilder::new(ticket).build())))
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Option<Result<Task<Ticket>, Infallible>>> {
+        self.0
+            .poll(cx, VecDeque::pop_front)
+            .map(|ticket| Some(Ok(TaskBuilder::new(ticket).build())))
     }
 
-    fn poll_close(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
+    fn poll_close(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
         drop(self.0.empty());
         Poll::Ready(Ok(()))
     }

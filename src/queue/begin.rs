@@ -40,15 +40,32 @@ impl Beginner {
     }
 
     /// What becomes of a claim; `None`: the database did not say before `until`, so the call must not be made.
-    pub(super) async fn begin(&self, claim: Claim, attempt: AttemptId, until: Instant) -> Option<Verdict> {
+    pub(super) async fn begin(
+        &self,
+        claim: Claim,
+        attempt: AttemptId,
+        until: Instant,
+    ) -> Option<Verdict> {
         let (answer, verdict) = oneshot::channel();
-        self.0.send(Waiting { claim, attempt, until, answer }).await.ok()?;
+        self.0
+            .send(Waiting {
+                claim,
+                attempt,
+                until,
+                answer,
+            })
+            .await
+            .ok()?;
         verdict.await.ok()
     }
 }
 
 /// Puts on record what is asked, until `stop`.
-pub(super) async fn serve(pool: PgPool, mut asked: mpsc::Receiver<Waiting>, stop: CancellationToken) {
+pub(super) async fn serve(
+    pool: PgPool,
+    mut asked: mpsc::Receiver<Waiting>,
+    stop: CancellationToken,
+) {
     let mut batch = Vec::new();
     while !stop.is_cancelled() {
         if batch.is_empty() {
@@ -69,7 +86,11 @@ async fn put_on_record(pool: &PgPool, mut batch: Vec<Waiting>) -> Vec<Waiting> {
     let claims: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
     let begun_at = Instant::now();
     let round = Until::Deadline(begun_at + ROUND);
-    match retry("begin", &round, || store::begin(pool, &claims, Timestamp::now())).await {
+    match retry("begin", &round, || {
+        store::begin(pool, &claims, Timestamp::now())
+    })
+    .await
+    {
         Ok(verdicts) => {
             measure::batch("begin", claims.len(), begun_at.elapsed());
             for (one, verdict) in batch.into_iter().zip(verdicts) {
@@ -109,7 +130,11 @@ async fn refused(pool: &PgPool, claim: Claim, error: &sqlx::Error) {
         return tracing::error!(item = %claim.item, %error, "a call cannot be put on record: it is not made");
     }
     tracing::error!(item = %claim.item, %error, "a call cannot be put on record: its item fails, and nothing is sent");
-    let ended = timeout(MOVE_TIMEOUT, store::refuse_claim(pool, claim, &error.to_string(), Timestamp::now())).await;
+    let ended = timeout(
+        MOVE_TIMEOUT,
+        store::refuse_claim(pool, claim, &error.to_string(), Timestamp::now()),
+    )
+    .await;
     if let Ok(Err(error)) = ended {
         tracing::error!(item = %claim.item, %error, "the item cannot be ended: it is claimed again");
     }

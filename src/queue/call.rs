@@ -60,10 +60,21 @@ impl Caller {
             None => return,
         };
         let attempt = AttemptId::new();
-        let verdict = self.begin.begin(ticket.claim(), attempt, self.lease.begin_until(ticket.asked_at())).await;
+        let verdict = self
+            .begin
+            .begin(
+                ticket.claim(),
+                attempt,
+                self.lease.begin_until(ticket.asked_at()),
+            )
+            .await;
         match verdict {
             Some(Verdict::Begun) => {}
-            Some(Verdict::NoRoom) => return self.hold(&ticket.claimed, &Cause::BudgetSpent, &until).await,
+            Some(Verdict::NoRoom) => {
+                return self
+                    .hold(&ticket.claimed, &Cause::BudgetSpent, &until)
+                    .await;
+            }
             Some(Verdict::Stopped | Verdict::Gone) | None => return,
         }
         ticket.sends();
@@ -78,11 +89,30 @@ impl Caller {
         self.record.record(finished, ticket).await;
     }
 
-    async fn ask(&self, ticket: &Ticket, search: &Search, key: &CallerKey, attempt: AttemptId) -> Finished {
+    async fn ask(
+        &self,
+        ticket: &Ticket,
+        search: &Search,
+        key: &CallerKey,
+        attempt: AttemptId,
+    ) -> Finished {
         let claim = ticket.claim();
-        let outcome = self.upstream.ask(search, key, &attempt.to_string(), || self.second_place(claim)).await;
-        let refused = matches!(outcome.finding, Finding::KeyRejected { .. } | Finding::NotSubscribed { .. });
-        let mut finished = Finished::of(&ticket.claimed, search, &outcome, kept_time(Timestamp::now()));
+        let outcome = self
+            .upstream
+            .ask(search, key, &attempt.to_string(), || {
+                self.second_place(claim)
+            })
+            .await;
+        let refused = matches!(
+            outcome.finding,
+            Finding::KeyRejected { .. } | Finding::NotSubscribed { .. }
+        );
+        let mut finished = Finished::of(
+            &ticket.claimed,
+            search,
+            &outcome,
+            kept_time(Timestamp::now()),
+        );
         if ticket.claimed.is_as_written() {
             finished = finished.keeping(&outcome, key);
         }
@@ -94,14 +124,19 @@ impl Caller {
 
     /// Whether the caller has another key by now: that this one was refused says nothing of it, and must not stop its lane.
     async fn has_passed_on(&self, claimed: &Claimed, used: &CallerKey) -> bool {
-        let Some(grant) = claimed.grant else { return false };
+        let Some(grant) = claimed.grant else {
+            return false;
+        };
         let held = tenants::store::open_grant(&self.pool, &self.ring, claimed.claim.tenant, grant);
         matches!(timeout(LOOK_TIMEOUT, held).await, Ok(Ok(held)) if held.expose() != used.expose())
     }
 
     /// Takes the second place of a call, before its second try is sent; without an answer there is none.
     async fn second_place(&self, claim: Claim) -> bool {
-        matches!(timeout(SECOND_PLACE_TIMEOUT, store::second_place(&self.pool, claim)).await, Ok(Ok(true)))
+        matches!(
+            timeout(SECOND_PLACE_TIMEOUT, store::second_place(&self.pool, claim)).await,
+            Ok(Ok(true))
+        )
     }
 
     /// The caller's key, opened for this call; or why the scan pauses. `None`: the database did not say in time.
@@ -113,7 +148,10 @@ impl Caller {
     }
 
     async fn hold(&self, claimed: &Claimed, cause: &Cause, until: &Until) {
-        let held = retry("hold_scan", until, || hold_scan(&self.pool, claimed.claim.tenant, claimed.scan, cause)).await;
+        let held = retry("hold_scan", until, || {
+            hold_scan(&self.pool, claimed.claim.tenant, claimed.scan, cause)
+        })
+        .await;
         if let Err(Failed::Refused(error)) = held {
             tracing::error!(scan = %claimed.scan, %error, "the scan could not be paused");
         }
@@ -123,18 +161,30 @@ impl Caller {
 /// The search that a stored item stands for, or why nothing is sent. One whose date has passed while its scan was held cannot have an
 /// answer, and would be billed; what goes as its caller wrote it is the marketplace's to judge.
 fn search_of(claimed: &Claimed, now: Timestamp) -> Result<Search, Unaskable> {
-    let invalid = |error: String| Unaskable { reason: "invalid_request", error };
-    let endpoint =
-        Endpoint::parse(&claimed.endpoint).ok_or_else(|| invalid(format!("there is no endpoint {}", claimed.endpoint)))?;
-    let checked = Request::check(endpoint, &claimed.body).map_err(|faults| invalid(faults.to_string()))?;
+    let invalid = |error: String| Unaskable {
+        reason: "invalid_request",
+        error,
+    };
+    let endpoint = Endpoint::parse(&claimed.endpoint)
+        .ok_or_else(|| invalid(format!("there is no endpoint {}", claimed.endpoint)))?;
+    let checked =
+        Request::check(endpoint, &claimed.body).map_err(|faults| invalid(faults.to_string()))?;
     if claimed.is_as_written() {
         return Ok(Search::of_caller(checked.request));
     }
-    if let Some(date) = checked.request.first_date().filter(|date| *date < earliest_today(now)) {
+    if let Some(date) = checked
+        .request
+        .first_date()
+        .filter(|date| *date < earliest_today(now))
+    {
         return Err(Unaskable {
             reason: "date_passed",
             error: format!("{date} had passed when its turn came: it was not searched"),
         });
     }
-    Ok(Search::of_item(checked.request, claimed.upstream_limit.unwrap_or(ROWS), claimed.upstream_filters))
+    Ok(Search::of_item(
+        checked.request,
+        claimed.upstream_limit.unwrap_or(ROWS),
+        claimed.upstream_filters,
+    ))
 }

@@ -52,14 +52,26 @@ impl Spent {
             _ => None,
         };
         let accepted = outcome.http_status.is_some_and(shows_acceptance);
-        Self { api: search.endpoint().api(), billed: outcome.billed_requests, plan: outcome.plan, limited, accepted }
+        Self {
+            api: search.endpoint().api(),
+            billed: outcome.billed_requests,
+            plan: outcome.plan,
+            limited,
+            accepted,
+        }
     }
 
     /// By a check of the key.
     #[must_use]
     pub fn by_probe(api: Api, probe: &Probe) -> Self {
         let accepted = probe.verdict.as_ref().is_ok_and(|reason| reason.is_ok());
-        Self { api, billed: probe.billed_requests, plan: probe.plan, limited: None, accepted }
+        Self {
+            api,
+            billed: probe.billed_requests,
+            plan: probe.plan,
+            limited: None,
+            accepted,
+        }
     }
 }
 
@@ -94,7 +106,10 @@ impl Charges {
         }
         // The place first: in a full line nothing is worked out.
         if let Ok(place) = self.line.try_reserve() {
-            place.send(Noted { prints: Fingerprint::all(&self.ring, key), spent });
+            place.send(Noted {
+                prints: Fingerprint::all(&self.ring, key),
+                spent,
+            });
         }
     }
 }
@@ -120,7 +135,11 @@ async fn serve(pool: PgPool, mut noted: mpsc::Receiver<Noted>) {
 
 /// Records whose keys the marketplace accepted. A caller who never ordered anything becomes a tenant by it: what it orders next is not held
 /// back.
-async fn record_accepted(pool: &PgPool, batch: &[Noted], tenants: &HashMap<Fingerprint, TenantId>) -> sqlx::Result<()> {
+async fn record_accepted(
+    pool: &PgPool,
+    batch: &[Noted],
+    tenants: &HashMap<Fingerprint, TenantId>,
+) -> sqlx::Result<()> {
     if !batch.iter().any(|noted| noted.spent.accepted) {
         return Ok(());
     }
@@ -143,8 +162,21 @@ async fn tell(pool: &PgPool, batch: &[Noted]) -> sqlx::Result<()> {
     record_accepted(pool, batch, &tenants).await?;
     let news = batch.iter().filter_map(|noted| {
         let tenant = noted.prints.iter().find_map(|print| tenants.get(print))?;
-        let Spent { api, billed, plan, limited, .. } = noted.spent;
-        Some(LaneNews { tenant: *tenant, api, answered: 0, charged: billed.into(), limited, plan })
+        let Spent {
+            api,
+            billed,
+            plan,
+            limited,
+            ..
+        } = noted.spent;
+        Some(LaneNews {
+            tenant: *tenant,
+            api,
+            answered: 0,
+            charged: billed.into(),
+            limited,
+            plan,
+        })
     });
     let news = lanes::by_lane(news);
     if !news.is_empty() {

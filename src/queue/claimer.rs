@@ -44,7 +44,9 @@ impl Claimer {
     pub(super) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) {
         let mut locked = 0;
         while !stop.is_cancelled() {
-            let Some(visited) = stop.run_until_cancelled(self.visit()).await else { break };
+            let Some(visited) = stop.run_until_cancelled(self.visit()).await else {
+                break;
+            };
             let wait = match visited {
                 Next::Wait(wait) => {
                     locked = 0;
@@ -69,7 +71,9 @@ impl Claimer {
     /// Dropped halfway, its claim may stand in the database all the same: the lease's keeper or the sweep finds it.
     async fn visit(&mut self) -> Next {
         let mut places = self.slots.take(LARGEST_VISIT).await;
-        let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else { return Next::Wait(AWAY_PAUSE) };
+        let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else {
+            return Next::Wait(AWAY_PAUSE);
+        };
         let (asked_at, asked_for) = (Instant::now(), places.num_permits());
         let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, self.claim(worker, asked_for)).await {
             Ok(Ok(Visit::Claims(claims, wait_ms))) => (claims, wait_ms),
@@ -89,7 +93,11 @@ impl Claimer {
         let got = claims.len();
         let claims = in_turn(claims);
         measure::batch("claim", got, asked_at.elapsed());
-        self.inbox.put(claims.into_iter().filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))));
+        self.inbox.put(
+            claims
+                .into_iter()
+                .filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))),
+        );
         match got {
             0 if wait_ms == 0 => Next::Locked,
             _ if got == asked_for => Next::Wait(Duration::ZERO),
@@ -107,7 +115,10 @@ impl Claimer {
         let timeline = store::timeline(&mut connection).await.ok();
         let is_new = timeline.is_some() && self.timeline.is_some() && timeline != self.timeline;
         if is_new && !self.slots.hold_nothing() {
-            tracing::warn!(?timeline, "a standby was promoted: nothing is claimed until all that this process holds is stored");
+            tracing::warn!(
+                ?timeline,
+                "a standby was promoted: nothing is claimed until all that this process holds is stored"
+            );
             return Ok(Visit::Claims(Vec::new(), PROMOTED_PAUSE_MS));
         }
         self.timeline = timeline.or(self.timeline);
@@ -125,7 +136,9 @@ enum Next {
 
 /// How long to wait after so many visits in a row that could not have a lane that is due.
 fn locked_wait(visits: u32) -> Duration {
-    SHORTEST_WAIT.saturating_mul(1 << visits.clamp(1, 6).saturating_sub(1)).min(LONGEST_LOCKED_WAIT)
+    SHORTEST_WAIT
+        .saturating_mul(1 << visits.clamp(1, 6).saturating_sub(1))
+        .min(LONGEST_LOCKED_WAIT)
 }
 
 /// The claims of a visit, one of each lane after the other: who has five is not behind all that another has.
@@ -134,7 +147,9 @@ fn in_turn(claims: Vec<Claimed>) -> Vec<Claimed> {
     let mut placed: Vec<_> = claims
         .into_iter()
         .map(|claimed| {
-            let place = taken.entry((claimed.claim.tenant, claimed.lane)).or_insert(0_usize);
+            let place = taken
+                .entry((claimed.claim.tenant, claimed.lane))
+                .or_insert(0_usize);
             *place += 1;
             (*place, claimed)
         })
@@ -146,7 +161,9 @@ fn in_turn(claims: Vec<Claimed>) -> Vec<Claimed> {
 
 /// Wakes the claimer when a lane is armed, on a connection of its own. While it cannot listen, the claimer's own timer (a second at most) must do.
 pub(super) async fn listen(pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) {
-    let own = PgPoolOptions::new().max_connections(1).connect_lazy_with((*pool.connect_options()).clone());
+    let own = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_lazy_with((*pool.connect_options()).clone());
     let listening = async {
         loop {
             if let Err(error) = listen_once(&own, &wake).await {
@@ -175,7 +192,10 @@ mod tests {
 
     #[test]
     fn a_locked_lane_is_asked_for_less_and_less() {
-        let waits: Vec<_> = (1..=8).chain([u32::MAX]).map(|visits| locked_wait(visits).as_millis()).collect();
+        let waits: Vec<_> = (1..=8)
+            .chain([u32::MAX])
+            .map(|visits| locked_wait(visits).as_millis())
+            .collect();
         assert_eq!(waits, [2, 4, 8, 16, 32, 50, 50, 50, 50]);
     }
 }

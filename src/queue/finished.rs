@@ -49,7 +49,12 @@ pub(super) struct Finished {
 
 impl Finished {
     /// What became of the call of `claimed`, whose answer came at `now`.
-    pub(super) fn of(claimed: &Claimed, search: &Search, outcome: &Outcome, now: Timestamp) -> Self {
+    pub(super) fn of(
+        claimed: &Claimed,
+        search: &Search,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> Self {
         let mut fate = fate::of(search, outcome);
         if claimed.is_as_written() {
             fate.item = fate.item.settled();
@@ -59,7 +64,14 @@ impl Finished {
             _ => None,
         };
         let mut sight = answer.map(|answer| Sight::of(search, answer));
-        if let (Some(sight), ItemFate::Done { status: SearchStatus::Degraded, .. }) = (&mut sight, &fate.item) {
+        if let (
+            Some(sight),
+            ItemFate::Done {
+                status: SearchStatus::Degraded,
+                ..
+            },
+        ) = (&mut sight, &fate.item)
+        {
             // Rows of a search that did not complete are no price.
             sight.best = None;
         }
@@ -68,7 +80,16 @@ impl Finished {
         let observation = observation(search.request(), &call, best.as_ref());
         let answer = answer.and_then(|answer| compressed(answer.body.text()));
         let sign = Sign::of(outcome);
-        Self { call, lane: claimed.lane, answer, kept: None, observation, best, plan: outcome.plan, sign }
+        Self {
+            call,
+            lane: claimed.lane,
+            answer,
+            kept: None,
+            observation,
+            best,
+            plan: outcome.plan,
+            sign,
+        }
     }
 
     /// The same with the attempt that it is on record as.
@@ -79,13 +100,21 @@ impl Finished {
 
     /// The same with its outcome kept.
     pub(super) fn keeping(self, outcome: &Outcome, key: &CallerKey) -> Self {
-        Self { kept: serde_json::to_vec(&outcome.to_keep(key)).ok().and_then(|text| compressed(&text)), ..self }
+        Self {
+            kept: serde_json::to_vec(&outcome.to_keep(key))
+                .ok()
+                .and_then(|text| compressed(&text)),
+            ..self
+        }
     }
 
     /// The same some time after it ended: of what the plan headers said then, what holds still.
     pub(super) fn aged(self, now: Timestamp) -> Self {
         let seconds = now.duration_since(self.call.ended_at).as_secs();
-        Self { plan: self.plan.after(u64::try_from(seconds).unwrap_or(0)), ..self }
+        Self {
+            plan: self.plan.after(u64::try_from(seconds).unwrap_or(0)),
+            ..self
+        }
     }
 
     /// The same without a stop of the lane: the key that was refused is not the caller's any more.
@@ -111,7 +140,12 @@ impl Finished {
 
     /// Nothing was sent.
     pub(super) fn unaskable(claimed: &Claimed, why: Unaskable, now: Timestamp) -> Self {
-        let ending = (Ending::Failed, None, Some(why.reason.to_owned()), Some(why.error));
+        let ending = (
+            Ending::Failed,
+            None,
+            Some(why.reason.to_owned()),
+            Some(why.error),
+        );
         Self {
             call: blank(claimed, ending, now),
             lane: claimed.lane,
@@ -127,7 +161,11 @@ impl Finished {
 
 type HowItEnded = (Ending, Option<SearchStatus>, Option<String>, Option<String>);
 
-fn blank(claimed: &Claimed, (ending, search_status, reason, error): HowItEnded, now: Timestamp) -> FinishedCall {
+fn blank(
+    claimed: &Claimed,
+    (ending, search_status, reason, error): HowItEnded,
+    now: Timestamp,
+) -> FinishedCall {
     FinishedCall {
         tenant_id: claimed.claim.tenant.uuid(),
         item_id: claimed.claim.item.uuid(),
@@ -151,12 +189,27 @@ fn blank(claimed: &Claimed, (ending, search_status, reason, error): HowItEnded, 
     }
 }
 
-fn call(claimed: &Claimed, outcome: &Outcome, fate: &Fate, sight: Option<&Sight>, now: Timestamp) -> FinishedCall {
+fn call(
+    claimed: &Claimed,
+    outcome: &Outcome,
+    fate: &Fate,
+    sight: Option<&Sight>,
+    now: Timestamp,
+) -> FinishedCall {
     let best = sight.and_then(|sight| sight.best.as_ref());
-    let headers = outcome.search_headers.iter().map(|(name, value)| (storable(name), Value::String(storable(value))));
+    let headers = outcome
+        .search_headers
+        .iter()
+        .map(|(name, value)| (storable(name), Value::String(storable(value))));
     FinishedCall {
         // Degraded, but not because there were too many requests already (jobs-api: never for those two).
-        may_retry: matches!(fate.item, ItemFate::Done { status: SearchStatus::Degraded, .. }) && fate.lane.is_none(),
+        may_retry: matches!(
+            fate.item,
+            ItemFate::Done {
+                status: SearchStatus::Degraded,
+                ..
+            }
+        ) && fate.lane.is_none(),
         http_status: outcome.http_status,
         search_headers: headers.collect(),
         latency_ms: outcome.latency.as_millis().try_into().unwrap_or(i32::MAX),
@@ -165,27 +218,49 @@ fn call(claimed: &Claimed, outcome: &Outcome, fate: &Fate, sight: Option<&Sight>
         best_price: best.map(|(offer, _)| offer.price.to_string()),
         currency: best.map(|(_, currency)| currency.clone()),
         pause_reason: fate.lane.map(fate::LanePause::reason),
-        pause_seconds: fate.lane.and_then(fate::LanePause::lasts).map(|time| time.as_secs_f64()),
+        pause_seconds: fate
+            .lane
+            .and_then(fate::LanePause::lasts)
+            .map(|time| time.as_secs_f64()),
         ..blank(claimed, how_it_ended(&fate.item, sight), now)
     }
 }
 
 fn how_it_ended(item: &ItemFate, sight: Option<&Sight>) -> HowItEnded {
     match item {
-        ItemFate::Done { status, .. } if sight.is_some_and(|sight| sight.filtered_out) => {
-            (Ending::Done, Some(*status), Some("filtered_out".to_owned()), None)
-        }
+        ItemFate::Done { status, .. } if sight.is_some_and(|sight| sight.filtered_out) => (
+            Ending::Done,
+            Some(*status),
+            Some("filtered_out".to_owned()),
+            None,
+        ),
         ItemFate::Done { status, reason } => (Ending::Done, Some(*status), reason.clone(), None),
-        ItemFate::Failed { reason, error } => (Ending::Failed, None, Some((*reason).to_owned()), Some(error.clone())),
-        ItemFate::Returned { status, reason, error } => {
-            (Ending::Returned, Some(*status), Some((*reason).to_owned()), Some(error.clone()))
-        }
+        ItemFate::Failed { reason, error } => (
+            Ending::Failed,
+            None,
+            Some((*reason).to_owned()),
+            Some(error.clone()),
+        ),
+        ItemFate::Returned {
+            status,
+            reason,
+            error,
+        } => (
+            Ending::Returned,
+            Some(*status),
+            Some((*reason).to_owned()),
+            Some(error.clone()),
+        ),
     }
 }
 
 /// Every finished attempt leaves one (jobs-api, "History"); a question that was refused asked nothing. `best` is the offer that has the
 /// call's price.
-pub(super) fn observation(request: &Request, call: &FinishedCall, best: Option<&Offer>) -> Option<Observation> {
+pub(super) fn observation(
+    request: &Request,
+    call: &FinishedCall,
+    best: Option<&Offer>,
+) -> Option<Observation> {
     let subject = Subject::of(request)?;
     let best = best.filter(|_| call.currency.as_ref() == Some(&subject.series.currency));
     Some(Observation {
@@ -236,5 +311,8 @@ pub(super) fn is_storable_link(link: &str) -> bool {
 
 /// Text as the database takes it: it holds no NUL.
 pub(super) fn storable(text: &str) -> String {
-    text.chars().filter(|character| *character != '\0').take(LONGEST_TEXT).collect()
+    text.chars()
+        .filter(|character| *character != '\0')
+        .take(LONGEST_TEXT)
+        .collect()
 }

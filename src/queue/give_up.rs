@@ -35,10 +35,16 @@ pub async fn give_up_unsent(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<us
     give_up_in(tx, lane).await
 }
 
-async fn give_up_in(mut tx: Transaction<'static, Postgres>, lane: &LaneClaims) -> sqlx::Result<usize> {
+async fn give_up_in(
+    mut tx: Transaction<'static, Postgres>,
+    lane: &LaneClaims,
+) -> sqlx::Result<usize> {
     let now = Timestamp::now();
     let lost = store::give_up(&mut *tx, lane, now).await?;
-    let gaps: Vec<_> = lost.iter().filter_map(|call| gap(lane, call, now)).collect();
+    let gaps: Vec<_> = lost
+        .iter()
+        .filter_map(|call| gap(lane, call, now))
+        .collect();
     history::record(&mut tx, &gaps).await?;
     tx.commit().await?;
     measure::items_ended(measure::LOST, lost.len() as u64);
@@ -46,7 +52,9 @@ async fn give_up_in(mut tx: Transaction<'static, Postgres>, lane: &LaneClaims) -
 }
 
 fn gap(lane: &LaneClaims, call: &LostCall, now: Timestamp) -> Option<Observation> {
-    let request = Request::check(Endpoint::parse(&call.endpoint)?, &call.body).ok()?.request;
+    let request = Request::check(Endpoint::parse(&call.endpoint)?, &call.body)
+        .ok()?
+        .request;
     Some(Observation {
         tenant: lane.tenant,
         item: call.item,

@@ -22,13 +22,24 @@ pub enum Cause {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn hold_scan(conn: impl PgExecutor<'_>, tenant: TenantId, scan: ScanId, cause: &Cause) -> sqlx::Result<bool> {
+pub async fn hold_scan(
+    conn: impl PgExecutor<'_>,
+    tenant: TenantId,
+    scan: ScanId,
+    cause: &Cause,
+) -> sqlx::Result<bool> {
     let (reason, unopened) = match cause {
         Cause::BudgetSpent => ("budget_spent", None),
         Cause::KeyGone => ("key_expired", None),
         Cause::KeyUnopened { nonce } => ("key_expired", Some(nonce.as_slice())),
     };
-    sqlx::query_scalar!(r#"select hold_scan($1, $2, $3, $4) as "held!""#, tenant.uuid(), scan.uuid(), reason, unopened)
-        .fetch_one(conn)
-        .await
+    sqlx::query_scalar!(
+        r#"select hold_scan($1, $2, $3, $4) as "held!""#,
+        tenant.uuid(),
+        scan.uuid(),
+        reason,
+        unopened
+    )
+    .fetch_one(conn)
+    .await
 }

@@ -45,7 +45,9 @@ type Late = HashMap<Uuid, Vec<Vec<u8>>>;
 fn takes_long(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() == io::ErrorKind::TimedOut,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| matches!(&*code, "55P03" | "57014")),
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| matches!(&*code, "55P03" | "57014")),
         _ => false,
     }
 }
@@ -60,7 +62,10 @@ pub(super) struct Room {
 
 impl Room {
     fn new(is_drained: bool) -> Self {
-        Self { is_there: AtomicBool::new(true), is_drained: AtomicBool::new(is_drained) }
+        Self {
+            is_there: AtomicBool::new(true),
+            is_drained: AtomicBool::new(is_drained),
+        }
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -77,7 +82,9 @@ impl Room {
             if is_there {
                 tracing::info!("the spool has room again: calls go on");
             } else {
-                tracing::error!("the spool has no room left: no new call begins until answers can be stored");
+                tracing::error!(
+                    "the spool has no room left: no new call begins until answers can be stored"
+                );
             }
         }
     }
@@ -101,10 +108,31 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(pool: PgPool, slots: Slots, wake: Arc<Notify>, spool: Option<Spool>, stop: CancellationToken) -> Self {
-        let (health, spool, now) = (Reporter::default(), spool.map(|spool| Arc::new(Mutex::new(spool))), Instant::now());
+    pub(super) fn new(
+        pool: PgPool,
+        slots: Slots,
+        wake: Arc<Notify>,
+        spool: Option<Spool>,
+        stop: CancellationToken,
+    ) -> Self {
+        let (health, spool, now) = (
+            Reporter::default(),
+            spool.map(|spool| Arc::new(Mutex::new(spool))),
+            Instant::now(),
+        );
         let room = Arc::new(Room::new(spool.is_none()));
-        Self { pool, slots, wake, room, health, stop, spool, away: false, next_drain: now, next_look: now }
+        Self {
+            pool,
+            slots,
+            wake,
+            room,
+            health,
+            stop,
+            spool,
+            away: false,
+            next_drain: now,
+            next_look: now,
+        }
     }
 
     /// Keeps calls of different items. Returns when they are stored or spooled, or refused for good, or when the process ends.
@@ -126,8 +154,14 @@ impl Keeper {
                     tell_lanes(&self.pool, &calls, &self.wake).await;
                     self.health.saw(&self.pool, &calls).await;
                     for call in unknown {
-                        if let Some(handed) = batch.iter().find(|handed| handed.finished.call.item_id == call.item) {
-                            self.unknown(call, &handed.finished, || entry::write(&handed.finished, &handed.ticket.claimed)).await;
+                        if let Some(handed) = batch
+                            .iter()
+                            .find(|handed| handed.finished.call.item_id == call.item)
+                        {
+                            self.unknown(call, &handed.finished, || {
+                                entry::write(&handed.finished, &handed.ticket.claimed)
+                            })
+                            .await;
                         }
                     }
                     return batch.into_iter().for_each(Handed::stored);
@@ -141,14 +175,23 @@ impl Keeper {
                 }
                 Err(Failed::Refused(error)) => {
                     for handed in batch {
-                        self.refused(&handed.finished, entry::write(&handed.finished, &handed.ticket.claimed), &error).await;
+                        self.refused(
+                            &handed.finished,
+                            entry::write(&handed.finished, &handed.ticket.claimed),
+                            &error,
+                        )
+                        .await;
                     }
                     return;
                 }
-                Err(Failed::Stopped) if self.park(&mut batch).await || self.stop.is_cancelled() => return,
+                Err(Failed::Stopped) if self.park(&mut batch).await || self.stop.is_cancelled() => {
+                    return;
+                }
                 // What one of them waits for must not keep the others.
                 Err(Failed::Stopped) if self.spool.is_none() => {
-                    return batch.into_iter().for_each(|handed| self.store_by_itself(handed));
+                    return batch
+                        .into_iter()
+                        .for_each(|handed| self.store_by_itself(handed));
                 }
                 Err(Failed::Stopped) => {}
             }
@@ -157,7 +200,11 @@ impl Keeper {
 
     /// Stores a call whenever the database takes it, in a task of its own; there are no more of them than calls that may wait.
     fn store_by_itself(&self, handed: Handed) {
-        let (pool, wake, until) = (self.pool.clone(), self.wake.clone(), Until::Stop(self.stop.clone()));
+        let (pool, wake, until) = (
+            self.pool.clone(),
+            self.wake.clone(),
+            Until::Stop(self.stop.clone()),
+        );
         tokio::spawn(async move {
             let call = [&handed.finished];
             match retry("record", &until, || transact(&pool, &call)).await {
@@ -166,7 +213,10 @@ impl Keeper {
                     tell_lanes(&pool, &call, &wake).await;
                     handed.stored();
                 }
-                Err(error) => tracing::error!(?error, "a finished call cannot be stored: it will read worker_lost"),
+                Err(error) => tracing::error!(
+                    ?error,
+                    "a finished call cannot be stored: it will read worker_lost"
+                ),
             }
         });
     }
@@ -176,10 +226,15 @@ impl Keeper {
         if self.spool.is_none() {
             return false;
         }
-        let payloads: Result<Vec<_>, _> =
-            batch.iter().map(|handed| entry::write(&handed.finished, &handed.ticket.claimed)).collect();
+        let payloads: Result<Vec<_>, _> = batch
+            .iter()
+            .map(|handed| entry::write(&handed.finished, &handed.ticket.claimed))
+            .collect();
         let parked = match payloads {
-            Ok(payloads) => self.on_disk(move |spool| Ok((spool.append_most(&payloads), spool.has_room()))).await,
+            Ok(payloads) => {
+                self.on_disk(move |spool| Ok((spool.append_most(&payloads), spool.has_room())))
+                    .await
+            }
             Err(error) => Err(error.into()),
         };
         let ((count, ended), has_room) = parked.unwrap_or_else(|error| ((0, Err(error)), false));
@@ -252,7 +307,10 @@ impl Keeper {
             // They would wait for somebody's lock for ever.
             self.may_claim();
             let late: Vec<_> = late.into_values().flatten().collect();
-            tracing::warn!(answers = late.len(), "answers cannot be stored in time: they wait behind the others in the spool");
+            tracing::warn!(
+                answers = late.len(),
+                "answers cannot be stored in time: they wait behind the others in the spool"
+            );
             self.on_disk(move |spool| spool.append(&late)).await?;
         }
         self.away = false;
@@ -267,7 +325,9 @@ impl Keeper {
 
     /// The answers of a chunk are stored.
     async fn took(&self, chunk: Chunk) -> io::Result<()> {
-        let (is_own_empty, has_room) = self.on_disk(move |spool| Ok((spool.take(&chunk)?, spool.has_room()))).await?;
+        let (is_own_empty, has_room) = self
+            .on_disk(move |spool| Ok((spool.take(&chunk)?, spool.has_room())))
+            .await?;
         if is_own_empty {
             self.slots.unpark_all();
         }
@@ -277,8 +337,15 @@ impl Keeper {
 
     /// Stores calls of different items. Where all of them take too long, because one waits for a row that somebody else has, it stores one
     /// after the other, and puts into `late` those that still take too long. An error says that the database is away.
-    async fn store_in_turn(&self, calls: Vec<(Finished, Vec<u8>)>, late: &mut Late) -> sqlx::Result<()> {
-        let payloads: Vec<_> = calls.iter().map(|(finished, payload)| (finished.call.tenant_id, payload.clone())).collect();
+    async fn store_in_turn(
+        &self,
+        calls: Vec<(Finished, Vec<u8>)>,
+        late: &mut Late,
+    ) -> sqlx::Result<()> {
+        let payloads: Vec<_> = calls
+            .iter()
+            .map(|(finished, payload)| (finished.call.tenant_id, payload.clone()))
+            .collect();
         match self.store_spooled(calls).await {
             Err(error) if takes_long(&error) => {}
             stored => return stored,
@@ -289,9 +356,16 @@ impl Keeper {
                 continue;
             }
             // It was read once already.
-            let Ok(finished) = entry::read(&payload) else { continue };
-            match self.store_spooled(vec![(finished.aged(Timestamp::now()), payload.clone())]).await {
-                Err(error) if takes_long(&error) && late.len() < MOST_LATE => late.entry(tenant).or_default().push(payload),
+            let Ok(finished) = entry::read(&payload) else {
+                continue;
+            };
+            match self
+                .store_spooled(vec![(finished.aged(Timestamp::now()), payload.clone())])
+                .await
+            {
+                Err(error) if takes_long(&error) && late.len() < MOST_LATE => {
+                    late.entry(tenant).or_default().push(payload)
+                }
                 stored => stored?,
             }
         }
@@ -317,10 +391,16 @@ impl Keeper {
                 Ok(())
             }
             // The sweep expands the scans of who is accepted now.
-            Ok(Recorded { unknown, accepted: _ }) => {
+            Ok(Recorded {
+                unknown,
+                accepted: _,
+            }) => {
                 tell_lanes(&self.pool, &finished, &self.wake).await;
                 for call in unknown {
-                    if let Some((finished, payload)) = calls.iter().find(|(finished, _)| finished.call.item_id == call.item) {
+                    if let Some((finished, payload)) = calls
+                        .iter()
+                        .find(|(finished, _)| finished.call.item_id == call.item)
+                    {
                         self.unknown(call, finished, || Ok(payload.clone())).await;
                     }
                 }
@@ -330,7 +410,12 @@ impl Keeper {
     }
 
     /// Nothing is known of it: its rows were lost with a primary, or its scan was deleted, and then its answer must be gone as well.
-    async fn unknown(&self, call: UnknownCall, finished: &Finished, payload: impl FnOnce() -> serde_json::Result<Vec<u8>>) {
+    async fn unknown(
+        &self,
+        call: UnknownCall,
+        finished: &Finished,
+        payload: impl FnOnce() -> serde_json::Result<Vec<u8>>,
+    ) {
         let (item, billed) = (ItemId::from(call.item), finished.call.billed);
         let attempt = finished.call.attempt_id.map(AttemptId::from);
         if !call.has_item {
@@ -338,12 +423,18 @@ impl Keeper {
         }
         tracing::error!(%item, ?attempt, billed, "a call is not on record: its answer cannot be stored");
         if let Ok(payload) = payload() {
-            self.set_aside(payload, &io::Error::other("the call is not on record")).await;
+            self.set_aside(payload, &io::Error::other("the call is not on record"))
+                .await;
         }
     }
 
     /// The database will never take it.
-    async fn refused(&self, finished: &Finished, payload: serde_json::Result<Vec<u8>>, error: &sqlx::Error) {
+    async fn refused(
+        &self,
+        finished: &Finished,
+        payload: serde_json::Result<Vec<u8>>,
+        error: &sqlx::Error,
+    ) {
         let item = ItemId::from(finished.call.item_id);
         tracing::error!(%item, %error, "a finished call cannot be stored: it will read worker_lost");
         if let Ok(payload) = payload {
@@ -356,16 +447,27 @@ impl Keeper {
             return;
         }
         match self.on_disk(move |spool| spool.set_aside(&payload)).await {
-            Ok(file) => tracing::error!(error = %why, file = %file.display(), "an answer was set aside"),
+            Ok(file) => {
+                tracing::error!(error = %why, file = %file.display(), "an answer was set aside")
+            }
             Err(error) => tracing::error!(%error, "an answer could not be set aside"),
         }
     }
 
     /// Work with the spool's files, which may block.
-    async fn on_disk<T: Send + 'static>(&self, work: impl FnOnce(&mut Spool) -> io::Result<T> + Send + 'static) -> io::Result<T> {
-        let Some(spool) = self.spool.clone() else { return Err(io::ErrorKind::Unsupported.into()) };
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Spool) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let Some(spool) = self.spool.clone() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         // A panic halfway leaves files whose ends are known: `Log` moves them on only after its writes.
-        let worked = tokio::task::spawn_blocking(move || work(&mut spool.lock().unwrap_or_else(PoisonError::into_inner)));
-        worked.await.unwrap_or_else(|panic| Err(io::Error::other(panic)))
+        let worked = tokio::task::spawn_blocking(move || {
+            work(&mut spool.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        worked
+            .await
+            .unwrap_or_else(|panic| Err(io::Error::other(panic)))
     }
 }

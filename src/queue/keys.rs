@@ -47,15 +47,32 @@ impl Keys {
     }
 
     /// The key that a grant holds; `None`: the database did not say before `until`.
-    pub(super) async fn open(&self, tenant: TenantId, grant: GrantId, until: Instant) -> Option<Opened> {
+    pub(super) async fn open(
+        &self,
+        tenant: TenantId,
+        grant: GrantId,
+        until: Instant,
+    ) -> Option<Opened> {
         let (answer, opened) = oneshot::channel();
-        self.0.send(Waiting { held: (tenant, grant), until, answer }).await.ok()?;
+        self.0
+            .send(Waiting {
+                held: (tenant, grant),
+                until,
+                answer,
+            })
+            .await
+            .ok()?;
         opened.await.ok()
     }
 }
 
 /// Opens what is asked, until `stop`.
-pub(super) async fn serve(pool: PgPool, ring: Arc<Keyring>, mut asked: mpsc::Receiver<Waiting>, stop: CancellationToken) {
+pub(super) async fn serve(
+    pool: PgPool,
+    ring: Arc<Keyring>,
+    mut asked: mpsc::Receiver<Waiting>,
+    stop: CancellationToken,
+) {
     let mut batch = Vec::new();
     while !stop.is_cancelled() {
         if batch.is_empty() {
@@ -68,14 +85,31 @@ pub(super) async fn serve(pool: PgPool, ring: Arc<Keyring>, mut asked: mpsc::Rec
         if batch.is_empty() {
             continue;
         }
-        let held: Vec<_> = batch.iter().map(|one| one.held).collect::<HashSet<_>>().into_iter().collect();
+        let held: Vec<_> = batch
+            .iter()
+            .map(|one| one.held)
+            .collect::<HashSet<_>>()
+            .into_iter()
+            .collect();
         let round = Until::Deadline(Instant::now() + ROUND);
-        match retry("open_grants", &round, || tenants::store::open_grants(&pool, &ring, &held)).await {
+        match retry("open_grants", &round, || {
+            tenants::store::open_grants(&pool, &ring, &held)
+        })
+        .await
+        {
             Ok(opened) => {
-                let opened: HashMap<_, _> = opened.into_iter().map(|(held, key)| (held, key.map_err(cause))).collect();
+                let opened: HashMap<_, _> = opened
+                    .into_iter()
+                    .map(|(held, key)| (held, key.map_err(cause)))
+                    .collect();
                 for one in batch.drain(..) {
                     // A caller that is gone has dropped its ticket, which ends the claim.
-                    let _ = one.answer.send(opened.get(&one.held).cloned().unwrap_or(Err(Cause::KeyGone)));
+                    let _ = one.answer.send(
+                        opened
+                            .get(&one.held)
+                            .cloned()
+                            .unwrap_or(Err(Cause::KeyGone)),
+                    );
                 }
             }
             Err(Failed::Stopped) => {}

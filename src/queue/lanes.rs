@@ -36,7 +36,14 @@ impl LaneNews {
     /// A call of a scan has ended.
     #[must_use]
     pub fn answered(tenant: TenantId, api: Api, plan: PlanQuota) -> Self {
-        Self { tenant, api, answered: 1, charged: 0, limited: None, plan }
+        Self {
+            tenant,
+            api,
+            answered: 1,
+            charged: 0,
+            limited: None,
+            plan,
+        }
     }
 
     /// Both as one: of what was left the least, because answers come in another order than they were counted in.
@@ -45,7 +52,9 @@ impl LaneNews {
         self.charged = self.charged.saturating_add(other.charged);
         self.limited = self.limited.max(other.limited);
         let window = least_window(self.plan.window, other.plan.window);
-        if is_less(other.plan.remaining, self.plan.remaining) || self.plan.limit.is_none() && self.plan.remaining.is_none() {
+        if is_less(other.plan.remaining, self.plan.remaining)
+            || self.plan.limit.is_none() && self.plan.remaining.is_none()
+        {
             self.plan = other.plan;
         }
         self.plan.window = window;
@@ -54,7 +63,11 @@ impl LaneNews {
 
 fn least_window(one: Option<RateWindow>, other: Option<RateWindow>) -> Option<RateWindow> {
     match (one, other) {
-        (Some(a), Some(b)) => Some(if is_less(b.remaining, a.remaining) { b } else { a }),
+        (Some(a), Some(b)) => Some(if is_less(b.remaining, a.remaining) {
+            b
+        } else {
+            a
+        }),
         _ => one.or(other),
     }
 }
@@ -68,7 +81,10 @@ fn is_less(one: Option<u64>, other: Option<u64>) -> bool {
 pub fn by_lane(news: impl IntoIterator<Item = LaneNews>) -> Vec<LaneNews> {
     let mut lanes = Vec::<LaneNews>::new();
     for one in news {
-        match lanes.iter_mut().find(|lane| lane.tenant == one.tenant && lane.api == one.api) {
+        match lanes
+            .iter_mut()
+            .find(|lane| lane.tenant == one.tenant && lane.api == one.api)
+        {
             Some(lane) => lane.join(&one),
             None => lanes.push(one),
         }
@@ -95,8 +111,13 @@ struct Told {
 impl From<&LaneNews> for Told {
     fn from(news: &LaneNews) -> Self {
         let count = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
-        let seconds =
-            |number: Option<u64>| number.map(|number| u32::try_from(number).unwrap_or(u32::MAX).min(LONGEST_RESET_SECONDS));
+        let seconds = |number: Option<u64>| {
+            number.map(|number| {
+                u32::try_from(number)
+                    .unwrap_or(u32::MAX)
+                    .min(LONGEST_RESET_SECONDS)
+            })
+        };
         let window = news.plan.window;
         Self {
             tenant_id: news.tenant.uuid(),
@@ -121,7 +142,9 @@ impl From<&LaneNews> for Told {
 /// When the database does not answer.
 pub async fn tell(conn: impl PgExecutor<'_>, news: &[LaneNews]) -> sqlx::Result<i64> {
     let told: Vec<_> = news.iter().map(Told::from).collect();
-    sqlx::query_scalar!(r#"select tell_lanes($1) as "freed!""#, Json(told) as _).fetch_one(conn).await
+    sqlx::query_scalar!(r#"select tell_lanes($1) as "freed!""#, Json(told) as _)
+        .fetch_one(conn)
+        .await
 }
 
 #[cfg(test)]
@@ -129,11 +152,20 @@ mod tests {
     use super::*;
 
     fn window(remaining: u64) -> RateWindow {
-        RateWindow { limit: 150, remaining: Some(remaining), reset_seconds: Some(60) }
+        RateWindow {
+            limit: 150,
+            remaining: Some(remaining),
+            reset_seconds: Some(60),
+        }
     }
 
     fn plan(remaining: u64, window: impl Into<Option<RateWindow>>) -> PlanQuota {
-        PlanQuota { limit: Some(2_500), remaining: Some(remaining), reset_seconds: Some(9), window: window.into() }
+        PlanQuota {
+            limit: Some(2_500),
+            remaining: Some(remaining),
+            reset_seconds: Some(9),
+            window: window.into(),
+        }
     }
 
     #[test]
@@ -144,15 +176,32 @@ mod tests {
             LaneNews::answered(two, Api::Flights, PlanQuota::default()),
             LaneNews::answered(one, Api::Flights, plan(7, window(80))),
             LaneNews::answered(one, Api::Hotels, plan(1, None)),
-            LaneNews { limited: Some(Duration::from_secs(3)), ..LaneNews::answered(one, Api::Flights, plan(8, None)) },
-            LaneNews { answered: 0, charged: 2, ..LaneNews::answered(two, Api::Flights, plan(5, window(6))) },
+            LaneNews {
+                limited: Some(Duration::from_secs(3)),
+                ..LaneNews::answered(one, Api::Flights, plan(8, None))
+            },
+            LaneNews {
+                answered: 0,
+                charged: 2,
+                ..LaneNews::answered(two, Api::Flights, plan(5, window(6)))
+            },
         ]);
         let first = LaneNews {
             answered: 3,
             limited: Some(Duration::from_secs(3)),
             ..LaneNews::answered(one, Api::Flights, plan(7, window(70)))
         };
-        let second = LaneNews { charged: 2, ..LaneNews::answered(two, Api::Flights, plan(5, window(6))) };
-        assert_eq!(seen, [first, second, LaneNews::answered(one, Api::Hotels, plan(1, None))]);
+        let second = LaneNews {
+            charged: 2,
+            ..LaneNews::answered(two, Api::Flights, plan(5, window(6)))
+        };
+        assert_eq!(
+            seen,
+            [
+                first,
+                second,
+                LaneNews::answered(one, Api::Hotels, plan(1, None))
+            ]
+        );
     }
 }

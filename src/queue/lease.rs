@@ -42,12 +42,18 @@ struct Held {
 
 impl Lease {
     pub(super) fn new(length: Duration, marketplace: Marketplace) -> Self {
-        Self { length, marketplace, state: Mutex::default() }
+        Self {
+            length,
+            marketplace,
+            state: Mutex::default(),
+        }
     }
 
     /// The worker, while its lease is certainly good.
     pub(super) fn worker(&self) -> Option<WorkerId> {
-        self.held().filter(|held| held.renewed_at.elapsed() < self.length / 2).map(|held| held.worker)
+        self.held()
+            .filter(|held| held.renewed_at.elapsed() < self.length / 2)
+            .map(|held| held.worker)
     }
 
     /// Until when a claim that was asked for at `asked_at` may be begun.
@@ -62,7 +68,9 @@ impl Lease {
 
     /// The lease was held for longer than a lease without a gap: so was, seen from here, the database up.
     pub(super) fn is_settled(&self) -> bool {
-        self.held().is_some_and(|held| held.renewed_at.elapsed() < self.length / 2 && held.since.elapsed() > self.length)
+        self.held().is_some_and(|held| {
+            held.renewed_at.elapsed() < self.length / 2 && held.since.elapsed() > self.length
+        })
     }
 
     /// The database says that this worker is dead.
@@ -79,15 +87,27 @@ impl Lease {
 
     fn renewed(&self, worker: WorkerId, asked_at: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let unbroken = state.filter(|held| held.worker == worker && asked_at.duration_since(held.renewed_at) < self.length);
+        let unbroken = state.filter(|held| {
+            held.worker == worker && asked_at.duration_since(held.renewed_at) < self.length
+        });
         measure::lease_renewed();
-        *state = Some(Held { worker, since: unbroken.map_or(asked_at, |held| held.since), renewed_at: asked_at });
+        *state = Some(Held {
+            worker,
+            since: unbroken.map_or(asked_at, |held| held.since),
+            renewed_at: asked_at,
+        });
     }
 }
 
 /// Keeps the lease until `stop`, and gives back claims that stand under it but never arrived. Cancels `failed` if the database belongs to
 /// another marketplace meanwhile: no lease is given to this process again.
-pub(super) async fn keep(pool: PgPool, lease: Arc<Lease>, slots: Slots, failed: CancellationToken, stop: CancellationToken) {
+pub(super) async fn keep(
+    pool: PgPool,
+    lease: Arc<Lease>,
+    slots: Slots,
+    failed: CancellationToken,
+    stop: CancellationToken,
+) {
     let keeping = async {
         loop {
             match keep_on_one_connection(&pool, &lease, &slots).await {
@@ -109,7 +129,9 @@ async fn keep_on_one_connection(pool: &PgPool, lease: &Lease, slots: &Slots) -> 
     loop {
         let asked_at = Instant::now();
         let worker = match lease.held() {
-            Some(held) if in_time(renew(&mut connection, held.worker, lease.length)).await? => held.worker,
+            Some(held) if in_time(renew(&mut connection, held.worker, lease.length)).await? => {
+                held.worker
+            }
             Some(_) | None => in_time(register(&mut connection, lease)).await?,
         };
         lease.renewed(worker, asked_at);
@@ -131,7 +153,11 @@ async fn register(connection: &mut PgConnection, lease: &Lease) -> sqlx::Result<
 }
 
 /// `false`: the worker was declared dead. A lease that has run out and was not looked at is as good as any.
-async fn renew(connection: &mut PgConnection, worker: WorkerId, length: Duration) -> sqlx::Result<bool> {
+async fn renew(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    length: Duration,
+) -> sqlx::Result<bool> {
     let renewed = sqlx::query!(
         "update workers set lease_until = clock_timestamp() + make_interval(secs => $2) where worker_id = $1 and not dead",
         worker.0,
@@ -143,10 +169,25 @@ async fn renew(connection: &mut PgConnection, worker: WorkerId, length: Duration
 }
 
 /// The answer to a claim may be lost after its commit: then items stand under this worker that it does not know of.
-async fn give_back_strays(pool: &PgPool, connection: &mut PgConnection, worker: WorkerId, slots: &Slots) -> sqlx::Result<()> {
+async fn give_back_strays(
+    pool: &PgPool,
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    slots: &Slots,
+) -> sqlx::Result<()> {
     let held = slots.held_claims();
-    for lane in in_time(store::strays(connection, worker, &held, STRAY_GRACE.as_secs_f64())).await? {
-        tracing::warn!(items = lane.items.len(), "claims whose answer was lost are given back");
+    for lane in in_time(store::strays(
+        connection,
+        worker,
+        &held,
+        STRAY_GRACE.as_secs_f64(),
+    ))
+    .await?
+    {
+        tracing::warn!(
+            items = lane.items.len(),
+            "claims whose answer was lost are given back"
+        );
         in_time(give_up(pool, &lane)).await?;
     }
     Ok(())
@@ -155,12 +196,15 @@ async fn give_back_strays(pool: &PgPool, connection: &mut PgConnection, worker: 
 /// At the end of the process: what stood under the lease is free at once.
 pub(super) async fn give_back(pool: &PgPool, lease: &Lease) {
     let Some(held) = lease.held() else { return };
-    let gone = sqlx::query!("delete from workers where worker_id = $1", held.worker.0).execute(pool);
+    let gone =
+        sqlx::query!("delete from workers where worker_id = $1", held.worker.0).execute(pool);
     if let Err(error) = in_time(gone).await {
         tracing::warn!(%error, "the lease could not be given back; it runs out by itself");
     }
 }
 
 async fn in_time<T>(step: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
-    timeout(MOVE_TIMEOUT, step).await.unwrap_or_else(|_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())))
+    timeout(MOVE_TIMEOUT, step)
+        .await
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())))
 }

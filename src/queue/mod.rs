@@ -113,7 +113,11 @@ impl Queue {
         config: &WorkerConfig,
         spool: Option<Spool>,
     ) -> Self {
-        let (work_stops, upkeep_stops, failed) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let (work_stops, upkeep_stops, failed) = (
+            CancellationToken::new(),
+            CancellationToken::new(),
+            CancellationToken::new(),
+        );
         let tasks = TaskTracker::new();
         let lease = Arc::new(Lease::new(config.lease(), upstream.marketplace().clone()));
         let wake = Arc::new(Notify::new());
@@ -131,14 +135,36 @@ impl Queue {
                 panicked.disarm();
             });
         };
-        vital(lease::keep(pool.clone(), lease.clone(), slots.clone(), failed.clone(), upkeep_stops.clone()).boxed());
+        vital(
+            lease::keep(
+                pool.clone(),
+                lease.clone(),
+                slots.clone(),
+                failed.clone(),
+                upkeep_stops.clone(),
+            )
+            .boxed(),
+        );
         vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
         vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
         vital(keys::serve(pool.clone(), ring.clone(), awaited, upkeep_stops.clone()).boxed());
         vital(retain::run(pool.clone(), config.retention.clone(), upkeep_stops.clone()).boxed());
-        vital(days::keep_packed(pool.clone(), config.retention.upkeep(), upkeep_stops.clone()).boxed());
+        vital(
+            days::keep_packed(
+                pool.clone(),
+                config.retention.upkeep(),
+                upkeep_stops.clone(),
+            )
+            .boxed(),
+        );
         vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
-        let keeper = Keeper::new(pool.clone(), slots.clone(), wake.clone(), spool, upkeep_stops.clone());
+        let keeper = Keeper::new(
+            pool.clone(),
+            slots.clone(),
+            wake.clone(),
+            spool,
+            upkeep_stops.clone(),
+        );
         let room = keeper.room.clone();
         vital(record::serve(keeper, handed).boxed());
         vital(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()).boxed());
@@ -152,9 +178,27 @@ impl Queue {
         };
         vital(claimer.run(wake, work_stops.clone()).boxed());
 
-        let caller = Arc::new(Caller { pool: pool.clone(), ring, upstream, lease: lease.clone(), keys, begin, record });
+        let caller = Arc::new(Caller {
+            pool: pool.clone(),
+            ring,
+            upstream,
+            lease: lease.clone(),
+            keys,
+            begin,
+            record,
+        });
         tasks.close();
-        Self { inbox, caller, failed, tasks, work_stops, upkeep_stops, slots, lease, pool }
+        Self {
+            inbox,
+            caller,
+            failed,
+            tasks,
+            work_stops,
+            upkeep_stops,
+            slots,
+            lease,
+            pool,
+        }
     }
 
     /// No new claims; what was claimed and is not being carried out goes back. Calls that run are left alone.

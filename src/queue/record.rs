@@ -71,7 +71,16 @@ impl Writer {
     pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
         let (kept, done) = oneshot::channel();
         let _waiting = measure::answer_waiting();
-        if self.0.send(Handed { finished, ticket, kept }).await.is_ok() {
+        if self
+            .0
+            .send(Handed {
+                finished,
+                ticket,
+                kept,
+            })
+            .await
+            .is_ok()
+        {
             // An error says that it was dropped.
             let _ = done.await;
         }
@@ -95,7 +104,9 @@ pub(super) async fn serve(mut keeper: Keeper, mut handed: mpsc::Receiver<Handed>
             () = keeper.stop.cancelled() => return,
         }
         collect(&mut handed, &mut batch).await;
-        for batch in one_of_each_item(std::mem::take(&mut batch), |handed| handed.finished.call.item_id) {
+        for batch in one_of_each_item(std::mem::take(&mut batch), |handed| {
+            handed.finished.call.item_id
+        }) {
             keeper.keep(batch).await;
         }
     }
@@ -116,7 +127,10 @@ async fn collect(handed: &mut mpsc::Receiver<Handed>, batch: &mut Vec<Handed>) {
 pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> Vec<Vec<T>> {
     let mut batches = Vec::<Vec<T>>::new();
     for call in calls {
-        match batches.iter_mut().find(|batch| batch.iter().all(|other| item(other) != item(&call))) {
+        match batches
+            .iter_mut()
+            .find(|batch| batch.iter().all(|other| item(other) != item(&call)))
+        {
             Some(batch) => batch.push(call),
             None => batches.push(vec![call]),
         }
@@ -150,16 +164,28 @@ pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result
 /// Whether a row found no partition to be in: a check that has no name.
 fn lacks_partition(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
-    error.is_some_and(|error| error.code().is_some_and(|code| code == "23514") && error.constraint().is_none())
+    error.is_some_and(|error| {
+        error.code().is_some_and(|code| code == "23514") && error.constraint().is_none()
+    })
 }
 
 async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded> {
     let mut tx = db::begin(pool).await?;
     let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
-    let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now()).await?.into_iter().collect();
-    let unknown = if recorded.len() < calls.len() { store::unknown_calls(&mut tx, &rows).await? } else { Vec::new() };
+    let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now())
+        .await?
+        .into_iter()
+        .collect();
+    let unknown = if recorded.len() < calls.len() {
+        store::unknown_calls(&mut tx, &rows).await?
+    } else {
+        Vec::new()
+    };
     let number = |finished: &Finished| recorded.get(&ItemId::from(finished.call.item_id)).copied();
-    let fresh: Vec<_> = calls.iter().filter_map(|finished| Some((finished, number(finished)?))).collect();
+    let fresh: Vec<_> = calls
+        .iter()
+        .filter_map(|finished| Some((finished, number(finished)?)))
+        .collect();
     let answers: Vec<_> = fresh
         .iter()
         .filter_map(|(finished, number)| {
@@ -180,7 +206,12 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded>
         .iter()
         .filter_map(|(finished, number)| {
             let (call, outcome) = (&finished.call, finished.kept.as_deref()?);
-            Some(StoredOutcome { tenant: call.tenant_id.into(), item: call.item_id.into(), number: *number, outcome })
+            Some(StoredOutcome {
+                tenant: call.tenant_id.into(),
+                item: call.item_id.into(),
+                number: *number,
+                outcome,
+            })
         })
         .collect();
     if !outcomes.is_empty() {
@@ -191,14 +222,23 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded>
         .filter_map(|(finished, _)| {
             let call = &finished.call;
             let (tenant, item) = (TenantId::from(call.tenant_id), ItemId::from(call.item_id));
-            Some(StoredOffer { tenant, item, ended_at: call.ended_at, offer: finished.best.as_ref()? })
+            Some(StoredOffer {
+                tenant,
+                item,
+                ended_at: call.ended_at,
+                offer: finished.best.as_ref()?,
+            })
         })
         .collect();
     if !offers.is_empty() {
         store::insert_offers(&mut tx, &offers).await?;
     }
-    let observation =
-        |(finished, number): &(&&Finished, i32)| Some(Observation { number: *number, ..finished.observation.clone()? });
+    let observation = |(finished, number): &(&&Finished, i32)| {
+        Some(Observation {
+            number: *number,
+            ..finished.observation.clone()?
+        })
+    };
     let observations: Vec<_> = fresh.iter().filter_map(observation).collect();
     history::record(&mut tx, &observations).await?;
     let accepted = record_acceptance(&mut tx, calls).await?;
@@ -207,14 +247,30 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded>
 }
 
 /// What the answers say of their callers' keys. Gives the callers that were not accepted before.
-async fn record_acceptance(conn: &mut PgConnection, calls: &[&Finished]) -> sqlx::Result<Vec<TenantId>> {
+async fn record_acceptance(
+    conn: &mut PgConnection,
+    calls: &[&Finished],
+) -> sqlx::Result<Vec<TenantId>> {
     let of = |shows: fn(u16) -> bool| {
-        let shown = calls.iter().filter(|finished| finished.call.http_status.is_some_and(shows));
-        shown.map(|finished| TenantId::from(finished.call.tenant_id)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        let shown = calls
+            .iter()
+            .filter(|finished| finished.call.http_status.is_some_and(shows));
+        shown
+            .map(|finished| TenantId::from(finished.call.tenant_id))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
     };
-    let (accepted, refused) = (of(acceptance::shows_acceptance), of(acceptance::shows_refusal));
+    let (accepted, refused) = (
+        of(acceptance::shows_acceptance),
+        of(acceptance::shows_refusal),
+    );
     let now = Timestamp::now();
-    let accepted = if accepted.is_empty() { accepted } else { directory::record_accepted(conn, &accepted, now).await? };
+    let accepted = if accepted.is_empty() {
+        accepted
+    } else {
+        directory::record_accepted(conn, &accepted, now).await?
+    };
     if !refused.is_empty() {
         directory::record_refused(conn, &refused, now).await?;
     }
@@ -231,7 +287,9 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
     tokio::spawn(async move {
         match expand::expand_due(&pool, Some(&accepted), Timestamp::now()).await {
             Ok(_) => wake.notify_one(),
-            Err(error) => tracing::debug!(%error, "scans of accepted callers were not expanded; the sweep does it"),
+            Err(error) => {
+                tracing::debug!(%error, "scans of accepted callers were not expanded; the sweep does it")
+            }
         }
     });
 }
@@ -239,9 +297,19 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
 /// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a
 /// second, and the next answer brings the quota again.
 pub(super) async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
-    let ended =
-        calls.iter().map(|finished| LaneNews::answered(TenantId::from(finished.call.tenant_id), finished.lane, finished.plan));
-    match timeout(super::retry::MOVE_TIMEOUT, lanes::tell(pool, &lanes::by_lane(ended))).await {
+    let ended = calls.iter().map(|finished| {
+        LaneNews::answered(
+            TenantId::from(finished.call.tenant_id),
+            finished.lane,
+            finished.plan,
+        )
+    });
+    match timeout(
+        super::retry::MOVE_TIMEOUT,
+        lanes::tell(pool, &lanes::by_lane(ended)),
+    )
+    .await
+    {
         Ok(Ok(freed)) if freed > 0 => wake.notify_one(),
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "lanes were not told"),

@@ -53,7 +53,12 @@ pub(super) async fn run(pool: PgPool, config: RetentionConfig, stop: Cancellatio
                 tracing::warn!(%error, "what is too old was not all taken away; the next pass goes on");
                 Retired::default()
             });
-            sleep(if passed == Retired::default() { config.upkeep() } else { AGAIN }).await;
+            sleep(if passed == Retired::default() {
+                config.upkeep()
+            } else {
+                AGAIN
+            })
+            .await;
         }
     };
     stop.run_until_cancelled(keeping).await;
@@ -66,8 +71,19 @@ async fn pass(pool: &PgPool, config: &RetentionConfig) -> sqlx::Result<Retired> 
     }
     let retired = retire(pool, config, now).await?;
     if retired != Retired::default() {
-        let Retired { partitions, scans, alerts, slots } = &retired;
-        tracing::info!(?partitions, scans, alerts, slots, "what is too old was taken away");
+        let Retired {
+            partitions,
+            scans,
+            alerts,
+            slots,
+        } = &retired;
+        tracing::info!(
+            ?partitions,
+            scans,
+            alerts,
+            slots,
+            "what is too old was taken away"
+        );
     }
     Ok(retired)
 }
@@ -77,13 +93,21 @@ async fn pass(pool: &PgPool, config: &RetentionConfig) -> sqlx::Result<Retired> 
 /// # Errors
 /// When the database does not answer.
 pub async fn make_ahead(pool: &PgPool, now: Timestamp) -> sqlx::Result<()> {
-    sqlx::query!("select from make_partitions($1, $2)", now.to_sqlx() as _, MONTHS_AHEAD).execute(pool).await?;
+    sqlx::query!(
+        "select from make_partitions($1, $2)",
+        now.to_sqlx() as _,
+        MONTHS_AHEAD
+    )
+    .execute(pool)
+    .await?;
     Ok(())
 }
 
 /// Makes the partition of one month, however long ago: for an answer that a spool held.
 pub(super) async fn make_for(pool: &PgPool, time: Timestamp) -> sqlx::Result<()> {
-    sqlx::query!("select from make_partitions($1, 0)", time.to_sqlx() as _).execute(pool).await?;
+    sqlx::query!("select from make_partitions($1, 0)", time.to_sqlx() as _)
+        .execute(pool)
+        .await?;
     Ok(())
 }
 
@@ -91,17 +115,25 @@ pub(super) async fn make_for(pool: &PgPool, time: Timestamp) -> sqlx::Result<()>
 ///
 /// # Errors
 /// When the database does not answer, or somebody holds what is to be taken away; what is done stays done.
-pub async fn retire(pool: &PgPool, config: &RetentionConfig, now: Timestamp) -> sqlx::Result<Retired> {
+pub async fn retire(
+    pool: &PgPool,
+    config: &RetentionConfig,
+    now: Timestamp,
+) -> sqlx::Result<Retired> {
     // A connection of its own: the lock is its session's, and goes with it whatever becomes of this pass.
     let mut conn = pool.acquire().await?.detach();
-    let mine = sqlx::query_scalar!(r#"select pg_try_advisory_lock(hashtextextended('farescan.retention', 0)) as "mine!""#);
+    let mine = sqlx::query_scalar!(
+        r#"select pg_try_advisory_lock(hashtextextended('farescan.retention', 0)) as "mine!""#
+    );
     if !mine.fetch_one(&mut conn).await? {
         conn.close().await?;
         return Ok(Retired::default());
     }
     let partitions = retire_partitions(&mut conn, config, now).await;
     // Said, because a session outlives its connection by some moments.
-    sqlx::query!("select from pg_advisory_unlock(hashtextextended('farescan.retention', 0))").execute(&mut conn).await?;
+    sqlx::query!("select from pg_advisory_unlock(hashtextextended('farescan.retention', 0))")
+        .execute(&mut conn)
+        .await?;
     conn.close().await?;
     let mut retired = Retired::default();
     if let Some(before) = config.scans_before(now) {
@@ -112,16 +144,24 @@ pub async fn retire(pool: &PgPool, config: &RetentionConfig, now: Timestamp) -> 
         retired.slots = delete_slots(pool, slots).await?;
     }
     // Not before: a partition that somebody reads for hours is no reason to keep rows.
-    Ok(Retired { partitions: partitions?, ..retired })
+    Ok(Retired {
+        partitions: partitions?,
+        ..retired
+    })
 }
 
 /// Takes away the oldest partition of each table, where all of it is too old; gives their names.
-async fn retire_partitions(conn: &mut PgConnection, config: &RetentionConfig, now: Timestamp) -> sqlx::Result<Vec<String>> {
+async fn retire_partitions(
+    conn: &mut PgConnection,
+    config: &RetentionConfig,
+    now: Timestamp,
+) -> sqlx::Result<Vec<String>> {
     choose(conn, config, now).await?;
     let (mut partitions, mut held) = (Vec::new(), None);
     // Packed days before the observations that they were made from: who read days whose observations are gone would tell what no list has.
-    let chosen =
-        sqlx::query!("select partition, parent from retiring_partitions order by parent = 'observed_days' desc, partition");
+    let chosen = sqlx::query!(
+        "select partition, parent from retiring_partitions order by parent = 'observed_days' desc, partition"
+    );
     for chosen in chosen.fetch_all(&mut *conn).await? {
         match take_off(conn, &chosen.parent, &chosen.partition).await? {
             Ok(()) => {
@@ -137,11 +177,21 @@ async fn retire_partitions(conn: &mut PgConnection, config: &RetentionConfig, no
 
 /// Puts on record which partitions go: the oldest of each table, all in one commit, so that who goes on after a process that died takes the
 /// days with their observations. None while some are there: they go first.
-async fn choose(conn: &mut PgConnection, config: &RetentionConfig, now: Timestamp) -> sqlx::Result<()> {
+async fn choose(
+    conn: &mut PgConnection,
+    config: &RetentionConfig,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     let (answers, observations) = (config.answers_before(now), config.observations_before(now));
-    let tables = [("answers", answers), ("observations", observations), ("observed_days", observations)];
-    let (parents, before): (Vec<_>, Vec<_>) =
-        tables.into_iter().filter_map(|(parent, before)| Some((parent.to_owned(), before?.to_sqlx()))).unzip();
+    let tables = [
+        ("answers", answers),
+        ("observations", observations),
+        ("observed_days", observations),
+    ];
+    let (parents, before): (Vec<_>, Vec<_>) = tables
+        .into_iter()
+        .filter_map(|(parent, before)| Some((parent.to_owned(), before?.to_sqlx())))
+        .unzip();
     sqlx::query!(
         "insert into retiring_partitions (partition, parent, retired_at)
          select distinct on (stale.parent) p.partition, stale.parent, $3
@@ -160,8 +210,14 @@ async fn choose(conn: &mut PgConnection, config: &RetentionConfig, now: Timestam
 
 /// Takes a partition off its table, from whichever step it is at. Inside: who reads the table held it for too long, but whoever comes after
 /// sees it without the partition already.
-async fn take_off(conn: &mut PgConnection, parent: &str, partition: &str) -> sqlx::Result<sqlx::Result<()>> {
-    let Some(is_pending) = attached(conn, parent, partition).await? else { return Ok(Ok(())) };
+async fn take_off(
+    conn: &mut PgConnection,
+    parent: &str,
+    partition: &str,
+) -> sqlx::Result<sqlx::Result<()>> {
+    let Some(is_pending) = attached(conn, parent, partition).await? else {
+        return Ok(Ok(()));
+    };
     let step = sqlx::query_scalar!(
         r#"select format('alter table %I detach partition %I ', $1::text, $2::text)
                   || case when $3 then 'finalize' else 'concurrently' end as "step!""#,
@@ -181,7 +237,11 @@ async fn take_off(conn: &mut PgConnection, parent: &str, partition: &str) -> sql
 }
 
 /// Whether a partition that is still one of its table is hidden already; `None`: it is none any more.
-async fn attached(conn: &mut PgConnection, parent: &str, partition: &str) -> sqlx::Result<Option<bool>> {
+async fn attached(
+    conn: &mut PgConnection,
+    parent: &str,
+    partition: &str,
+) -> sqlx::Result<Option<bool>> {
     let pending = sqlx::query_scalar!(
         "select i.inhdetachpending from pg_inherits i
          where i.inhrelid = to_regclass(quote_ident($2)) and i.inhparent = to_regclass($1)",
@@ -193,10 +253,20 @@ async fn attached(conn: &mut PgConnection, parent: &str, partition: &str) -> sql
 
 /// Drops what was taken off, and says so. It may be gone: a process died before it could say it.
 async fn drop_off(conn: &mut PgConnection, partition: &str) -> sqlx::Result<()> {
-    let step = sqlx::query_scalar!(r#"select format('drop table if exists %I', $1::text) as "step!""#, partition);
+    let step = sqlx::query_scalar!(
+        r#"select format('drop table if exists %I', $1::text) as "step!""#,
+        partition
+    );
     let step = step.fetch_one(&mut *conn).await?;
-    sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *conn).await?;
-    sqlx::query!("delete from retiring_partitions where partition = $1", partition).execute(conn).await?;
+    sqlx::raw_sql(AssertSqlSafe(step))
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query!(
+        "delete from retiring_partitions where partition = $1",
+        partition
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -214,7 +284,13 @@ async fn delete_ended(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
             if Instant::now() >= until {
                 return Ok(deleted);
             }
-            match delete::ended(pool, TenantId::from(scan.tenant_id), ScanId::from(scan.scan_id)).await {
+            match delete::ended(
+                pool,
+                TenantId::from(scan.tenant_id),
+                ScanId::from(scan.scan_id),
+            )
+            .await
+            {
                 Ok(()) => deleted += 1,
                 Err(ScanError::Database(error)) if db::is_cut(&error) => return Err(error),
                 Err(ScanError::Database(error)) => {
@@ -276,7 +352,14 @@ impl RetentionConfig {
     /// The time before which slots are too old: none of this calendar month or the last one is, because ceilings go by what these have cost.
     fn slots_before(&self, now: Timestamp) -> Option<Timestamp> {
         // No zone is a day away from UTC: neither the one where it is still the month before, nor the one where that began first.
-        let this_month = now.to_zoned(TimeZone::UTC).checked_sub(1.day()).ok()?.first_of_month().ok()?.start_of_day().ok()?;
+        let this_month = now
+            .to_zoned(TimeZone::UTC)
+            .checked_sub(1.day())
+            .ok()?
+            .first_of_month()
+            .ok()?
+            .start_of_day()
+            .ok()?;
         let last_month = this_month.checked_sub(1.month().days(1)).ok()?.timestamp();
         Some(self.alerts_before(now)?.min(last_month))
     }
@@ -286,11 +369,23 @@ impl RetentionConfig {
         if self.observation_retention_months == 0 {
             return None;
         }
-        let span = Span::new().try_months(i64::from(self.observation_retention_months)).ok()?;
-        Some(now.to_zoned(TimeZone::UTC).checked_sub(span).ok()?.timestamp())
+        let span = Span::new()
+            .try_months(i64::from(self.observation_retention_months))
+            .ok()?;
+        Some(
+            now.to_zoned(TimeZone::UTC)
+                .checked_sub(span)
+                .ok()?
+                .timestamp(),
+        )
     }
 }
 
 fn before(now: Timestamp, days: u32) -> Option<Timestamp> {
-    if days == 0 { None } else { now.checked_sub(SignedDuration::from_hours(24 * i64::from(days))).ok() }
+    if days == 0 {
+        None
+    } else {
+        now.checked_sub(SignedDuration::from_hours(24 * i64::from(days)))
+            .ok()
+    }
 }

@@ -32,7 +32,11 @@ pub(super) enum Until {
 }
 
 /// Makes a move, again after each failure that may pass: a deadlock, a lost connection, a server that is away.
-pub(super) async fn retry<T, F>(what: &'static str, until: &Until, mut make: impl FnMut() -> F) -> Result<T, Failed>
+pub(super) async fn retry<T, F>(
+    what: &'static str,
+    until: &Until,
+    mut make: impl FnMut() -> F,
+) -> Result<T, Failed>
 where
     F: Future<Output = sqlx::Result<T>>,
 {

@@ -71,7 +71,11 @@ pub async fn timeline(conn: &mut PgConnection) -> sqlx::Result<i32> {
 ///
 /// # Errors
 /// When the database does not answer. The claim may stand all the same: `strays` finds it then.
-pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) -> sqlx::Result<Visit> {
+pub async fn claim(
+    conn: impl PgExecutor<'_>,
+    worker: WorkerId,
+    slots: usize,
+) -> sqlx::Result<Visit> {
     let rows = sqlx::query!(
         r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
                   upstream_limit, grant_id, wait_ms
@@ -82,16 +86,25 @@ pub async fn claim(conn: impl PgExecutor<'_>, worker: WorkerId, slots: usize) ->
     .fetch_all(conn)
     .await?;
     let wait_ms = rows.last().and_then(|row| row.wait_ms).unwrap_or(0);
-    let Ok(wait_ms) = u64::try_from(wait_ms) else { return Ok(Visit::Fenced) };
+    let Ok(wait_ms) = u64::try_from(wait_ms) else {
+        return Ok(Visit::Fenced);
+    };
     let claims = rows.into_iter().filter_map(|row| {
         Some(Claimed {
-            claim: Claim { worker, tenant: row.tenant_id?.into(), item: row.item_id?.into(), number: row.number? },
+            claim: Claim {
+                worker,
+                tenant: row.tenant_id?.into(),
+                item: row.item_id?.into(),
+                number: row.number?,
+            },
             lane: Api::parse(&row.api?)?,
             scan: row.scan_id?.into(),
             endpoint: row.endpoint?,
             body: row.body?.0,
             upstream_filters: row.upstream_filters?,
-            upstream_limit: row.upstream_limit.and_then(|limit| u32::try_from(limit).ok()),
+            upstream_limit: row
+                .upstream_limit
+                .and_then(|limit| u32::try_from(limit).ok()),
             grant: row.grant_id.map(GrantId::from),
         })
     });
@@ -115,9 +128,16 @@ pub enum Verdict {
 ///
 /// # Errors
 /// When the database does not answer. Asked again with the same attempt ids, it answers the same.
-pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now: Timestamp) -> sqlx::Result<Vec<Verdict>> {
+pub async fn begin(
+    conn: impl PgExecutor<'_>,
+    claims: &[(Claim, AttemptId)],
+    now: Timestamp,
+) -> sqlx::Result<Vec<Verdict>> {
     let workers: Vec<_> = claims.iter().map(|(claim, _)| claim.worker.0).collect();
-    let tenants: Vec<_> = claims.iter().map(|(claim, _)| claim.tenant.uuid()).collect();
+    let tenants: Vec<_> = claims
+        .iter()
+        .map(|(claim, _)| claim.tenant.uuid())
+        .collect();
     let items: Vec<_> = claims.iter().map(|(claim, _)| claim.item.uuid()).collect();
     let numbers: Vec<_> = claims.iter().map(|(claim, _)| claim.number).collect();
     let attempts: Vec<_> = claims.iter().map(|(_, attempt)| attempt.uuid()).collect();
@@ -132,7 +152,10 @@ pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now
     )
     .fetch_all(conn)
     .await?;
-    let verdicts: HashMap<_, _> = rows.iter().map(|row| (row.attempt_id, row.verdict.as_str())).collect();
+    let verdicts: HashMap<_, _> = rows
+        .iter()
+        .map(|row| (row.attempt_id, row.verdict.as_str()))
+        .collect();
     let verdict = |attempt: &AttemptId| match verdicts.get(&attempt.uuid()) {
         Some(&"begun") => Verdict::Begun,
         Some(&"no_room") => Verdict::NoRoom,
@@ -146,7 +169,12 @@ pub async fn begin(conn: impl PgExecutor<'_>, claims: &[(Claim, AttemptId)], now
 ///
 /// # Errors
 /// When the database does not answer. A claim that is no longer the worker's is left alone.
-pub async fn refuse_claim(conn: impl PgExecutor<'_>, claim: Claim, error: &str, now: Timestamp) -> sqlx::Result<()> {
+pub async fn refuse_claim(
+    conn: impl PgExecutor<'_>,
+    claim: Claim,
+    error: &str,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "select from refuse_claim($1, $2, $3, $4, $5, $6)",
         now.to_sqlx() as _,
@@ -224,7 +252,11 @@ pub enum Ending {
 ///
 /// # Errors
 /// When the database does not answer, or refuses a call.
-pub async fn record_calls(conn: &mut PgConnection, calls: &[&FinishedCall], now: Timestamp) -> sqlx::Result<Vec<(ItemId, i32)>> {
+pub async fn record_calls(
+    conn: &mut PgConnection,
+    calls: &[&FinishedCall],
+    now: Timestamp,
+) -> sqlx::Result<Vec<(ItemId, i32)>> {
     let rows = sqlx::query!(
         r#"select item_id as "item_id!", number as "number!" from record_calls($1, $2)"#,
         now.to_sqlx() as _,
@@ -232,7 +264,10 @@ pub async fn record_calls(conn: &mut PgConnection, calls: &[&FinishedCall], now:
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.item_id.into(), row.number)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.item_id.into(), row.number))
+        .collect())
 }
 
 /// A finished call that cannot be recorded, because nothing is known of it.
@@ -247,10 +282,17 @@ pub struct UnknownCall {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn unknown_calls(conn: &mut PgConnection, calls: &[&FinishedCall]) -> sqlx::Result<Vec<UnknownCall>> {
-    sqlx::query_as!(UnknownCall, r#"select item_id as "item!", has_item as "has_item!" from unknown_calls($1)"#, Json(calls) as _)
-        .fetch_all(conn)
-        .await
+pub async fn unknown_calls(
+    conn: &mut PgConnection,
+    calls: &[&FinishedCall],
+) -> sqlx::Result<Vec<UnknownCall>> {
+    sqlx::query_as!(
+        UnknownCall,
+        r#"select item_id as "item!", has_item as "has_item!" from unknown_calls($1)"#,
+        Json(calls) as _
+    )
+    .fetch_all(conn)
+    .await
 }
 
 /// A whole answer as it is stored.
@@ -268,11 +310,17 @@ pub struct StoredAnswer<'a> {
 ///
 /// # Errors
 /// When the database does not answer, or lacks the month's partition.
-pub async fn insert_answers(conn: &mut PgConnection, answers: &[StoredAnswer<'_>]) -> sqlx::Result<()> {
+pub async fn insert_answers(
+    conn: &mut PgConnection,
+    answers: &[StoredAnswer<'_>],
+) -> sqlx::Result<()> {
     let tenants: Vec<_> = answers.iter().map(|answer| answer.tenant.uuid()).collect();
     let items: Vec<_> = answers.iter().map(|answer| answer.item.uuid()).collect();
     let numbers: Vec<_> = answers.iter().map(|answer| answer.number).collect();
-    let times: Vec<_> = answers.iter().map(|answer| answer.observed_at.to_sqlx()).collect();
+    let times: Vec<_> = answers
+        .iter()
+        .map(|answer| answer.observed_at.to_sqlx())
+        .collect();
     let bodies: Vec<_> = answers.iter().map(|answer| answer.body.to_vec()).collect();
     sqlx::query!(
         "insert into answers (tenant_id, item_id, number, observed_at, body)
@@ -304,17 +352,39 @@ pub struct StoredOffer<'a> {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn insert_offers(conn: &mut PgConnection, offers: &[StoredOffer<'_>]) -> sqlx::Result<()> {
+pub async fn insert_offers(
+    conn: &mut PgConnection,
+    offers: &[StoredOffer<'_>],
+) -> sqlx::Result<()> {
     let tenants: Vec<_> = offers.iter().map(|kept| kept.tenant.uuid()).collect();
     let items: Vec<_> = offers.iter().map(|kept| kept.item.uuid()).collect();
     // As text, as the recorded calls tell it: the database rounds both alike.
-    let times: Vec<_> = offers.iter().map(|kept| kept.ended_at.to_string()).collect();
+    let times: Vec<_> = offers
+        .iter()
+        .map(|kept| kept.ended_at.to_string())
+        .collect();
     let text = |of: fn(&Offer) -> Option<&String>| {
-        offers.iter().map(|kept| of(kept.offer).map(|text| storable(text))).collect::<Vec<_>>()
+        offers
+            .iter()
+            .map(|kept| of(kept.offer).map(|text| storable(text)))
+            .collect::<Vec<_>>()
     };
-    let amount = |of: fn(&Offer) -> Option<Decimal>| offers.iter().map(|kept| of(kept.offer)).collect::<Vec<_>>();
-    let links: Vec<_> = offers.iter().map(|kept| kept.offer.link.as_deref().filter(|link| is_storable_link(link))).collect();
-    let verdicts: Vec<_> = offers.iter().map(|kept| kept.offer.verdict.map(|verdict| verdict.as_str())).collect();
+    let amount = |of: fn(&Offer) -> Option<Decimal>| {
+        offers.iter().map(|kept| of(kept.offer)).collect::<Vec<_>>()
+    };
+    let links: Vec<_> = offers
+        .iter()
+        .map(|kept| {
+            kept.offer
+                .link
+                .as_deref()
+                .filter(|link| is_storable_link(link))
+        })
+        .collect();
+    let verdicts: Vec<_> = offers
+        .iter()
+        .map(|kept| kept.offer.verdict.map(|verdict| verdict.as_str()))
+        .collect();
     sqlx::query!(
         "insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
          select x.tenant_id, x.item_id, x.seller, x.board, x.link, x.band_low, x.band_high, x.verdict
@@ -354,7 +424,10 @@ pub struct StoredOutcome<'a> {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn insert_outcomes(conn: &mut PgConnection, outcomes: &[StoredOutcome<'_>]) -> sqlx::Result<()> {
+pub async fn insert_outcomes(
+    conn: &mut PgConnection,
+    outcomes: &[StoredOutcome<'_>],
+) -> sqlx::Result<()> {
     let tenants: Vec<_> = outcomes.iter().map(|kept| kept.tenant.uuid()).collect();
     let items: Vec<_> = outcomes.iter().map(|kept| kept.item.uuid()).collect();
     let numbers: Vec<_> = outcomes.iter().map(|kept| kept.number).collect();
@@ -389,7 +462,11 @@ pub struct LostCall {
 ///
 /// # Errors
 /// When the database does not answer. Again is no error: a claim is given up once.
-pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestamp) -> sqlx::Result<Vec<LostCall>> {
+pub async fn give_up(
+    conn: impl PgExecutor<'_>,
+    lane: &LaneClaims,
+    now: Timestamp,
+) -> sqlx::Result<Vec<LostCall>> {
     sqlx::query_as!(
         LostCall,
         r#"select item_id as "item!", number as "number!", endpoint as "endpoint!", body as "body!: Json<Map<String, Value>>"
@@ -409,9 +486,15 @@ pub async fn give_up(conn: impl PgExecutor<'_>, lane: &LaneClaims, now: Timestam
 /// # Errors
 /// When the database does not answer.
 pub async fn take_back(conn: impl PgExecutor<'_>, lane: &LaneClaims) -> sqlx::Result<()> {
-    sqlx::query!("select from take_back($1, $2, $3, $4)", lane.tenant.uuid(), lane.api, &lane.items, &lane.numbers)
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "select from take_back($1, $2, $3, $4)",
+        lane.tenant.uuid(),
+        lane.api,
+        &lane.items,
+        &lane.numbers
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -443,7 +526,11 @@ impl BusyLanes {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn orphans(conn: impl PgExecutor<'_>, limit: i32, busy: &BusyLanes) -> sqlx::Result<Vec<LaneClaims>> {
+pub async fn orphans(
+    conn: impl PgExecutor<'_>,
+    limit: i32,
+    busy: &BusyLanes,
+) -> sqlx::Result<Vec<LaneClaims>> {
     sqlx::query_as!(
         LaneClaims,
         r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!" from orphans($1, $2, $3)"#,
@@ -470,7 +557,12 @@ pub async fn lanes_with_due_retries(
         &busy.tenants,
         &busy.apis,
     );
-    Ok(lanes.fetch_all(conn).await?.into_iter().map(|lane| (lane.tenant.into(), lane.api)).collect())
+    Ok(lanes
+        .fetch_all(conn)
+        .await?
+        .into_iter()
+        .map(|lane| (lane.tenant.into(), lane.api))
+        .collect())
 }
 
 /// Makes due retries of a lane pending again, at most `limit`.
@@ -484,9 +576,15 @@ pub async fn release_delayed(
     limit: i32,
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    sqlx::query!("select from release_delayed($1, $2, $3, $4)", now.to_sqlx() as _, tenant.uuid(), api, limit)
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "select from release_delayed($1, $2, $3, $4)",
+        now.to_sqlx() as _,
+        tenant.uuid(),
+        api,
+        limit
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -519,7 +617,11 @@ pub async fn strays(
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn end_finished_scans(conn: impl PgExecutor<'_>, limit: i64, now: Timestamp) -> sqlx::Result<u64> {
+pub async fn end_finished_scans(
+    conn: impl PgExecutor<'_>,
+    limit: i64,
+    now: Timestamp,
+) -> sqlx::Result<u64> {
     let ended = sqlx::query!(
         "select from (select tenant_id, scan_id from scans
                       where finished_at is null and ok + empty + partial + degraded + failed + cancelled = total

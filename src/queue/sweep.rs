@@ -59,7 +59,13 @@ impl Sweep {
     /// The sweeps of a process whose leases are this long.
     #[must_use]
     pub fn new(pool: PgPool, lease: Duration) -> Self {
-        Self { pool, lease, last_count: None, last_look: None, last_upkeep: None }
+        Self {
+            pool,
+            lease,
+            last_count: None,
+            last_look: None,
+            last_upkeep: None,
+        }
     }
 
     /// One sweep. Dead processes are looked for if `is_settled`: this process's own lease was held for long enough to believe that others
@@ -72,10 +78,15 @@ impl Sweep {
         // takes it back after the time of a lease.
         let mut guard = db::begin(&self.pool).await?;
         let idle = format!("{}ms", self.lease.as_millis());
-        sqlx::query_scalar!("select set_config('idle_in_transaction_session_timeout', $1, true)", idle)
-            .fetch_one(&mut *guard)
-            .await?;
-        let mine = sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock(hashtextextended('farescan.sweep', 0)) as "mine!""#);
+        sqlx::query_scalar!(
+            "select set_config('idle_in_transaction_session_timeout', $1, true)",
+            idle
+        )
+        .fetch_one(&mut *guard)
+        .await?;
+        let mine = sqlx::query_scalar!(
+            r#"select pg_try_advisory_xact_lock(hashtextextended('farescan.sweep', 0)) as "mine!""#
+        );
         if !mine.fetch_one(&mut *guard).await? {
             return Ok(());
         }
@@ -85,8 +96,14 @@ impl Sweep {
             self.last_look = Some(Instant::now());
         }
         said("retries", self.release_retries(now).await);
-        said("second phases", two_phase::begin_due(&self.pool, now).await.map(drop));
-        said("scans of accepted callers", expand::expand_due(&self.pool, None, now).await.map(drop));
+        said(
+            "second phases",
+            two_phase::begin_due(&self.pool, now).await.map(drop),
+        );
+        said(
+            "scans of accepted callers",
+            expand::expand_due(&self.pool, None, now).await.map(drop),
+        );
         if is_due(self.last_count, COUNT) {
             said("statistics", self.analyse_grown().await);
             self.last_count = Some(Instant::now());
@@ -103,7 +120,12 @@ impl Sweep {
 
     /// Lane by lane, each in a transaction of its own.
     async fn bury_the_dead(&self) -> sqlx::Result<()> {
-        sqlx::query!("select from bury_workers(make_interval(secs => $1))", self.lease.as_secs_f64()).execute(&self.pool).await?;
+        sqlx::query!(
+            "select from bury_workers(make_interval(secs => $1))",
+            self.lease.as_secs_f64()
+        )
+        .execute(&self.pool)
+        .await?;
         let mut busy = BusyLanes::default();
         for _ in 0..ROUNDS {
             let lanes = store::orphans(&self.pool, PASS, &busy).await?;
@@ -112,7 +134,11 @@ impl Sweep {
             }
             for lane in lanes {
                 match give_up_briefly(&self.pool, &lane).await {
-                    Ok(lost) => tracing::warn!(claims = lane.items.len(), lost, "claims of dead processes were given up"),
+                    Ok(lost) => tracing::warn!(
+                        claims = lane.items.len(),
+                        lost,
+                        "claims of dead processes were given up"
+                    ),
                     Err(error) => {
                         left("claims of dead processes", error)?;
                         busy.add(lane.tenant, &lane.api);
@@ -147,7 +173,9 @@ impl Sweep {
     }
 
     async fn analyse_grown(&self) -> sqlx::Result<()> {
-        sqlx::query!("select from analyse_grown()").execute(&self.pool).await?;
+        sqlx::query!("select from analyse_grown()")
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 }

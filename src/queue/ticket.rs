@@ -60,14 +60,27 @@ impl Slots {
     pub(super) fn new(count: u16) -> (Self, UnboundedReceiver<Dropped>) {
         let (dropped, given_up) = unbounded_channel();
         let [free, storing] = [count, count].map(|count| Arc::new(Semaphore::new(count.into())));
-        (Self { free, storing, all: count.into(), held: Arc::default(), dropped }, given_up)
+        (
+            Self {
+                free,
+                storing,
+                all: count.into(),
+                held: Arc::default(),
+                dropped,
+            },
+            given_up,
+        )
     }
 
     /// Waits for a free place, and takes up to `most` of those that are free then.
     pub(super) async fn take(&self, most: u32) -> OwnedSemaphorePermit {
         // The semaphore is never closed; an empty permit would only mean an empty visit.
-        let Ok(mut taken) = self.free.clone().acquire_owned().await else { return std::future::pending().await };
-        let more = u32::try_from(self.free.available_permits()).unwrap_or(u32::MAX).min(most - 1);
+        let Ok(mut taken) = self.free.clone().acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        let more = u32::try_from(self.free.available_permits())
+            .unwrap_or(u32::MAX)
+            .min(most - 1);
         if let Ok(rest) = self.free.clone().try_acquire_many_owned(more) {
             taken.merge(rest);
         }
@@ -75,9 +88,24 @@ impl Slots {
     }
 
     /// A ticket for a claim, with a place of its own.
-    pub(super) fn ticket(&self, claimed: Claimed, asked_at: Instant, place: OwnedSemaphorePermit) -> Ticket {
-        self.with_held(|held| held.live.insert((claimed.claim.item.uuid(), claimed.claim.number)));
-        Ticket { claimed, asked_at, slots: self.clone(), settled: false, was_sent: false, place }
+    pub(super) fn ticket(
+        &self,
+        claimed: Claimed,
+        asked_at: Instant,
+        place: OwnedSemaphorePermit,
+    ) -> Ticket {
+        self.with_held(|held| {
+            held.live
+                .insert((claimed.claim.item.uuid(), claimed.claim.number))
+        });
+        Ticket {
+            claimed,
+            asked_at,
+            slots: self.clone(),
+            settled: false,
+            was_sent: false,
+            place,
+        }
     }
 
     /// The claims that this process has: items and numbers.
@@ -104,8 +132,13 @@ impl Slots {
             drop(self.storing.clone().acquire_many_owned(self.all).await);
         };
         if timeout(SETTLE_TIMEOUT, calls).await.is_err() {
-            let calls = 2 * self.all as usize - self.free.available_permits() - self.storing.available_permits();
-            return tracing::error!(calls, "the process ends before these could be stored: they will read worker_lost");
+            let calls = 2 * self.all as usize
+                - self.free.available_permits()
+                - self.storing.available_permits();
+            return tracing::error!(
+                calls,
+                "the process ends before these could be stored: they will read worker_lost"
+            );
         }
         let given_back = async {
             while self.with_held(|held| !held.live.is_empty()) {
@@ -114,7 +147,10 @@ impl Slots {
         };
         if timeout(GIVE_BACK_TIMEOUT, given_back).await.is_err() {
             let claims = self.with_held(|held| held.live.len());
-            tracing::warn!(claims, "the process ends before these could be given back: another gives them up");
+            tracing::warn!(
+                claims,
+                "the process ends before these could be given back: another gives them up"
+            );
         }
     }
 
@@ -186,14 +222,28 @@ impl Drop for Ticket {
         if self.settled {
             return;
         }
-        let (claim, lane, was_sent, slots) = (self.claimed.claim, self.claimed.lane, self.was_sent, self.slots.clone());
+        let (claim, lane, was_sent, slots) = (
+            self.claimed.claim,
+            self.claimed.lane,
+            self.was_sent,
+            self.slots.clone(),
+        );
         // Nobody listens only when the process is at its end: the sweep finds the claim then.
-        drop(self.slots.dropped.send(Dropped { claim, lane, was_sent, slots }));
+        drop(self.slots.dropped.send(Dropped {
+            claim,
+            lane,
+            was_sent,
+            slots,
+        }));
     }
 }
 
 /// Gives dropped claims back to the database, lane by lane, as they come.
-pub(super) async fn give_up_dropped(pool: PgPool, mut dropped: UnboundedReceiver<Dropped>, stop: CancellationToken) {
+pub(super) async fn give_up_dropped(
+    pool: PgPool,
+    mut dropped: UnboundedReceiver<Dropped>,
+    stop: CancellationToken,
+) {
     let mut batch = Vec::new();
     loop {
         tokio::select! {
@@ -218,17 +268,31 @@ fn report(given_up: Result<usize, Failed>) {
     match given_up {
         Ok(0) => {}
         Ok(lost) => tracing::error!(lost, "calls were lost inside the process"),
-        Err(error) => tracing::error!(?error, "claims could not be given back; the sweep will find them"),
+        Err(error) => tracing::error!(
+            ?error,
+            "claims could not be given back; the sweep will find them"
+        ),
     }
 }
 
 fn by_lane<'a>(batch: impl Iterator<Item = &'a Dropped>) -> Vec<LaneClaims> {
     let mut lanes = Vec::<LaneClaims>::new();
-    for Dropped { claim, lane: api, .. } in batch {
-        let at = lanes.iter().position(|lane| lane.tenant == claim.tenant && lane.api == api.as_str()).unwrap_or_else(|| {
-            lanes.push(LaneClaims { tenant: claim.tenant, api: api.as_str().to_owned(), items: Vec::new(), numbers: Vec::new() });
-            lanes.len() - 1
-        });
+    for Dropped {
+        claim, lane: api, ..
+    } in batch
+    {
+        let at = lanes
+            .iter()
+            .position(|lane| lane.tenant == claim.tenant && lane.api == api.as_str())
+            .unwrap_or_else(|| {
+                lanes.push(LaneClaims {
+                    tenant: claim.tenant,
+                    api: api.as_str().to_owned(),
+                    items: Vec::new(),
+                    numbers: Vec::new(),
+                });
+                lanes.len() - 1
+            });
         lanes[at].items.push(claim.item.uuid());
         lanes[at].numbers.push(claim.number);
     }
@@ -245,7 +309,12 @@ mod tests {
     use crate::queue::WorkerId;
 
     fn claimed() -> Claimed {
-        let claim = Claim { worker: WorkerId(1), tenant: TenantId::new(), item: ItemId::new(), number: 1 };
+        let claim = Claim {
+            worker: WorkerId(1),
+            tenant: TenantId::new(),
+            item: ItemId::new(),
+            number: 1,
+        };
         Claimed {
             claim,
             lane: Api::Flights,
@@ -263,16 +332,25 @@ mod tests {
         let (slots, _dropped) = Slots::new(2);
         let call = async || slots.ticket(claimed(), Instant::now(), slots.take(1).await);
         let (mut one, mut two) = (call().await, call().await);
-        assert!(slots.take(1).now_or_never().is_none(), "two calls are underway");
+        assert!(
+            slots.take(1).now_or_never().is_none(),
+            "two calls are underway"
+        );
         one.leave_place().await;
         two.leave_place().await;
         let (mut three, four) = (call().await, call().await);
-        assert!(three.leave_place().now_or_never().is_none(), "two answers wait, so the third call keeps its place");
+        assert!(
+            three.leave_place().now_or_never().is_none(),
+            "two answers wait, so the third call keeps its place"
+        );
         assert!(slots.take(1).now_or_never().is_none());
         one.settle();
         three.leave_place().await;
         assert_eq!(slots.take(9).await.num_permits(), 1);
-        assert!(slots.wait_until_settled().now_or_never().is_none(), "answers and a call are not stored");
+        assert!(
+            slots.wait_until_settled().now_or_never().is_none(),
+            "answers and a call are not stored"
+        );
         for ticket in [two, three, four] {
             ticket.settle();
         }

@@ -37,18 +37,38 @@ const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
 pub(super) async fn pass(pool: &PgPool, now: Timestamp) -> bool {
     let steps = [
         ("expired keys", wipe_expired_keys(pool, now).boxed()),
-        ("scans without a key", hold_scans_without_key(pool, now).boxed()),
-        ("answers to orders", while_full(pool, PASS, now, drop_orders).boxed()),
-        ("rows of dead workers", while_full(pool, PASS, now, drop_workers).boxed()),
-        ("events", while_full(pool, EVENTS_PASS, now, drop_events).boxed()),
-        ("ended scans", while_full(pool, PASS, now, end_scans).boxed()),
-        ("callers that were never accepted", remove_callers(pool, now).boxed()),
+        (
+            "scans without a key",
+            hold_scans_without_key(pool, now).boxed(),
+        ),
+        (
+            "answers to orders",
+            while_full(pool, PASS, now, drop_orders).boxed(),
+        ),
+        (
+            "rows of dead workers",
+            while_full(pool, PASS, now, drop_workers).boxed(),
+        ),
+        (
+            "events",
+            while_full(pool, EVENTS_PASS, now, drop_events).boxed(),
+        ),
+        (
+            "ended scans",
+            while_full(pool, PASS, now, end_scans).boxed(),
+        ),
+        (
+            "callers that were never accepted",
+            remove_callers(pool, now).boxed(),
+        ),
     ];
     let mut is_done = true;
     for (step, doing) in steps {
         match doing.await {
             Ok(done) => is_done &= done,
-            Err(error) => tracing::warn!(step, %error, "a step of the upkeep failed; the next pass goes on with it"),
+            Err(error) => {
+                tracing::warn!(step, %error, "a step of the upkeep failed; the next pass goes on with it")
+            }
         }
     }
     is_done
@@ -148,12 +168,20 @@ async fn wipe_expired_keys(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> 
         let wiping = async {
             let mut tx = db::begin(pool).await?;
             db::wait_briefly(&mut tx).await?;
-            tenants::store::wipe_expired(&mut tx, grant.tenant_id.into(), GrantId::from(grant.grant_id), now).await?;
+            tenants::store::wipe_expired(
+                &mut tx,
+                grant.tenant_id.into(),
+                GrantId::from(grant.grant_id),
+                now,
+            )
+            .await?;
             tx.commit().await
         };
         match wiping.await {
             Ok(()) => wiped += 1,
-            Err(error) => tracing::warn!(%error, "an expired key was not wiped; the next pass goes on with it"),
+            Err(error) => {
+                tracing::warn!(%error, "an expired key was not wiped; the next pass goes on with it")
+            }
         }
     }
     Ok(wiped < PASS)
@@ -172,14 +200,21 @@ async fn hold_scans_without_key(pool: &PgPool, now: Timestamp) -> sqlx::Result<b
         let holding = async {
             let mut tx = db::begin(pool).await?;
             db::wait_briefly(&mut tx).await?;
-            let is_held =
-                hold_scan(&mut *tx, TenantId::from(scan.tenant_id), ScanId::from(scan.scan_id), &Cause::KeyGone).await?;
+            let is_held = hold_scan(
+                &mut *tx,
+                TenantId::from(scan.tenant_id),
+                ScanId::from(scan.scan_id),
+                &Cause::KeyGone,
+            )
+            .await?;
             tx.commit().await?;
             Ok::<_, sqlx::Error>(is_held)
         };
         match holding.await {
             Ok(is_held) => held += i64::from(is_held),
-            Err(error) => tracing::warn!(%error, "a scan without a key was not paused; the next pass goes on with it"),
+            Err(error) => {
+                tracing::warn!(%error, "a scan without a key was not paused; the next pass goes on with it")
+            }
         }
     }
     Ok(held < PASS)

@@ -25,7 +25,9 @@ pub(super) fn message(status: StatusCode, text: &str) -> Response {
 /// The marketplace's own error.
 pub(super) fn marketplace(status: StatusCode, text: &str) -> Response {
     let mut response = message(status, text);
-    response.headers_mut().insert(PROXY_RESPONSE, HeaderValue::from_static("true"));
+    response
+        .headers_mut()
+        .insert(PROXY_RESPONSE, HeaderValue::from_static("true"));
     response
 }
 
@@ -33,14 +35,19 @@ pub(super) fn marketplace(status: StatusCode, text: &str) -> Response {
 pub(super) fn too_many(text: &str, retry_after_seconds: Option<u64>) -> Response {
     let mut response = marketplace(StatusCode::TOO_MANY_REQUESTS, text);
     if let Some(seconds) = retry_after_seconds {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
 
 /// The engine's refusal of a body that it cannot read.
 pub(super) fn unprocessable(details: &[Detail]) -> Response {
-    json(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "detail": details }))
+    json(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        &json!({ "detail": details }),
+    )
 }
 
 /// A search that did not complete, told as an error (specification 4.3).
@@ -60,8 +67,13 @@ pub(super) fn failed() -> Response {
 
 /// A page where JSON was due.
 pub(super) fn garbage() -> Response {
-    let page = "<!doctype html><title>Just a moment…</title><p>Checking that you are not a robot.</p>";
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], Body::from(page)).into_response()
+    let page =
+        "<!doctype html><title>Just a moment…</title><p>Checking that you are not a robot.</p>";
+    (
+        [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
+        Body::from(page),
+    )
+        .into_response()
 }
 
 /// Adds the quota headers of contract's table: the plan always, the rate window where the plan has one.

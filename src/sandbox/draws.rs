@@ -19,13 +19,18 @@ impl Draw {
     /// The child named `word`.
     pub(super) fn of(self, word: &str) -> Self {
         // FNV-1a over the word, then one finaliser round: short similar words land far apart.
-        let hashed = word.bytes().fold(self.0, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        let hashed = word.bytes().fold(self.0, |state, byte| {
+            (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         Self(mix(hashed ^ 0x9e37_79b9_7f4a_7c15))
     }
 
     /// The child numbered `number`.
     pub(super) fn nth(self, number: i64) -> Self {
-        Self(mix(self.0 ^ mix(number.cast_unsigned().wrapping_add(0x2545_f491_4f6c_dd1d))))
+        Self(mix(self.0
+            ^ mix(number
+                .cast_unsigned()
+                .wrapping_add(0x2545_f491_4f6c_dd1d))))
     }
 
     /// The child that stands for a calendar day.
@@ -106,16 +111,26 @@ mod tests {
     #[test]
     fn the_same_names_read_the_same_and_others_do_not() {
         let root = Draw::seeded(7);
-        assert_eq!(root.of("a").nth(3).unit().to_bits(), root.of("a").nth(3).unit().to_bits());
+        assert_eq!(
+            root.of("a").nth(3).unit().to_bits(),
+            root.of("a").nth(3).unit().to_bits()
+        );
         assert_ne!(root.of("a").unit().to_bits(), root.of("b").unit().to_bits());
-        assert_ne!(root.of("a").unit().to_bits(), Draw::seeded(8).of("a").unit().to_bits());
-        assert_ne!(root.of("ab").of("c").unit().to_bits(), root.of("a").of("bc").unit().to_bits());
+        assert_ne!(
+            root.of("a").unit().to_bits(),
+            Draw::seeded(8).of("a").unit().to_bits()
+        );
+        assert_ne!(
+            root.of("ab").of("c").unit().to_bits(),
+            root.of("a").of("bc").unit().to_bits()
+        );
     }
 
     #[test]
     fn draws_are_even_and_normal_ones_are_centred() {
         let root = Draw::seeded(1);
-        let mean = |read: fn(Draw) -> f64| (0..4_000).map(|n| read(root.nth(n))).sum::<f64>() / 4_000.0;
+        let mean =
+            |read: fn(Draw) -> f64| (0..4_000).map(|n| read(root.nth(n))).sum::<f64>() / 4_000.0;
         assert!((mean(Draw::unit) - 0.5).abs() < 0.02);
         assert!(mean(Draw::normal).abs() < 0.05);
         assert!((0..4_000).all(|n| root.nth(n).below(5) < 5));
@@ -124,7 +139,9 @@ mod tests {
     #[test]
     fn a_wave_moves_a_little_each_day() {
         let draw = Draw::seeded(3).of("drift");
-        let days: Vec<f64> = (0..200).map(|n| draw.wave(date(2027, 1, 1) + jiff::Span::new().days(n), 21)).collect();
+        let days: Vec<f64> = (0..200)
+            .map(|n| draw.wave(date(2027, 1, 1) + jiff::Span::new().days(n), 21))
+            .collect();
         assert!(days.iter().all(|value| value.abs() <= 1.0));
         assert!(days.windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.2));
     }

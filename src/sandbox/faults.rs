@@ -46,8 +46,18 @@ pub(super) struct Magic {
     pub(super) hotels: &'static str,
 }
 
-const fn magic(word: &'static str, fault: Fault, flights: &'static str, hotels: &'static str) -> Magic {
-    Magic { word, fault, flights, hotels }
+const fn magic(
+    word: &'static str,
+    fault: Fault,
+    flights: &'static str,
+    hotels: &'static str,
+) -> Magic {
+    Magic {
+        word,
+        fault,
+        flights,
+        hotels,
+    }
 }
 
 /// All magic words.
@@ -76,11 +86,26 @@ pub(super) const MAGIC: [Magic; 9] = [
         "degraded on the first ask of a search, fine on the next",
         "503 search_incomplete on the first ask, fine on the next",
     ),
-    magic("ZZS", Fault::FailedOnce, "503 on the first ask, fine on the next", "the same"),
+    magic(
+        "ZZS",
+        Fault::FailedOnce,
+        "503 on the first ask, fine on the next",
+        "the same",
+    ),
     magic("ZZX", Fault::Failed, "503 always", "the same"),
     magic("ZZT", Fault::Hangs, "never answers", "the same"),
-    magic("ZZG", Fault::Garbage, "200 with a web page instead of JSON", "the same"),
-    magic("ZZQ", Fault::Throttled, "429 with Retry-After: 1, not counted", "the same"),
+    magic(
+        "ZZG",
+        Fault::Garbage,
+        "200 with a web page instead of JSON",
+        "the same",
+    ),
+    magic(
+        "ZZQ",
+        Fault::Throttled,
+        "429 with Retry-After: 1, not counted",
+        "the same",
+    ),
 ];
 
 impl Fault {
@@ -89,14 +114,21 @@ impl Fault {
     pub(super) fn ordered_by(body: &Value) -> Option<Self> {
         let text = |field: &str| body.get(field).and_then(Value::as_str);
         let id = || text("hotel_booking_id").map(|id| id.rsplit('/').next().unwrap_or(id));
-        text("to_airport").or_else(|| text("destination")).or_else(|| text("hotel_name")).or_else(id).and_then(Self::in_text)
+        text("to_airport")
+            .or_else(|| text("destination"))
+            .or_else(|| text("hotel_name"))
+            .or_else(id)
+            .and_then(Self::in_text)
     }
 
     fn in_text(text: &str) -> Option<Self> {
         let text = text.trim_start();
         let (word, rest) = text.split_at_checked(3)?;
         let ends = !rest.starts_with(|next: char| next.is_alphanumeric());
-        MAGIC.iter().find(|magic| ends && magic.word.eq_ignore_ascii_case(word)).map(|magic| magic.fault)
+        MAGIC
+            .iter()
+            .find(|magic| ends && magic.word.eq_ignore_ascii_case(word))
+            .map(|magic| magic.fault)
     }
 
     /// What happens on an ask, by how often this caller has asked exactly this before.
@@ -162,7 +194,10 @@ mod tests {
             (json!({"hotel_name": "ZZX Hotel"}), Some(Fault::Failed)),
             (json!({"hotel_name": "ZZXenia"}), None),
             (json!({"hotel_name": "Hotel ZZX"}), None),
-            (json!({"hotel_booking_id": "xx/zzg-hotel"}), Some(Fault::Garbage)),
+            (
+                json!({"hotel_booking_id": "xx/zzg-hotel"}),
+                Some(Fault::Garbage),
+            ),
             (json!({"hotel_name": "é"}), None),
             (json!({"to_airport": 7}), None),
             (json!([]), None),
@@ -175,8 +210,18 @@ mod tests {
     fn only_the_outcomes_of_the_first_ask_change() {
         for magic in MAGIC {
             let changes = matches!(magic.fault, Fault::DegradedOnce | Fault::FailedOnce);
-            assert_eq!(magic.fault.effect(0) != magic.fault.effect(1), changes, "{}", magic.word);
-            assert_eq!(magic.fault.effect(1), magic.fault.effect(9), "{}", magic.word);
+            assert_eq!(
+                magic.fault.effect(0) != magic.fault.effect(1),
+                changes,
+                "{}",
+                magic.word
+            );
+            assert_eq!(
+                magic.fault.effect(1),
+                magic.fault.effect(9),
+                "{}",
+                magic.word
+            );
         }
     }
 
@@ -188,13 +233,18 @@ mod tests {
         assert_eq!(memory.asked_before("a", "/x", &body), 1);
         assert_eq!(memory.asked_before("b", "/x", &body), 0);
         assert_eq!(memory.asked_before("a", "/y", &body), 0);
-        assert_eq!(memory.asked_before("a", "/x", &json!({"to_airport": "ZZR", "limit": 2})), 0);
+        assert_eq!(
+            memory.asked_before("a", "/x", &json!({"to_airport": "ZZR", "limit": 2})),
+            0
+        );
     }
 
     #[test]
     fn the_13th_is_that_of_a_departure_or_a_check_in() {
         assert!(begins_on_13th(&json!({"departure_date": "2027-01-13"})));
         assert!(begins_on_13th(&json!({"checkin_date": "2027-01-13"})));
-        assert!(!begins_on_13th(&json!({"return_date": "2027-01-13", "departure_date": "2027-01-03"})));
+        assert!(!begins_on_13th(
+            &json!({"return_date": "2027-01-13", "departure_date": "2027-01-03"})
+        ));
     }
 }

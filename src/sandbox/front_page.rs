@@ -8,9 +8,15 @@ use super::plans::KEYS;
 
 /// What there is to try.
 pub(super) fn front_page(paths: &[&str]) -> Response {
-    let keys = KEYS.iter().map(|(key, _, line)| format!("  {key:<22}{line}"));
-    let words =
-        MAGIC.iter().map(|magic| format!("  {}  flights: {}\n       hotels:  {}", magic.word, magic.flights, magic.hotels));
+    let keys = KEYS
+        .iter()
+        .map(|(key, _, line)| format!("  {key:<22}{line}"));
+    let words = MAGIC.iter().map(|magic| {
+        format!(
+            "  {}  flights: {}\n       hotels:  {}",
+            magic.word, magic.flights, magic.hotels
+        )
+    });
     let paths = paths.iter().map(|path| format!("  {path}"));
     let section = |title: &str, lines: Vec<String>| format!("\n{title}\n{}\n", lines.join("\n"));
     let page = [
@@ -25,5 +31,9 @@ pub(super) fn front_page(paths: &[&str]) -> Response {
         ),
         section("Paths (POST)", paths.collect()),
     ];
-    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], page.concat()).into_response()
+    (
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
+        page.concat(),
+    )
+        .into_response()
 }

@@ -67,6 +67,10 @@ pub struct SandboxOptions {
 impl Default for SandboxOptions {
     /// Seed 1, real delays, the real day.
     fn default() -> Self {
-        Self { seed: 1, latency_factor: 1.0, today: None }
+        Self {
+            seed: 1,
+            latency_factor: 1.0,
+            today: None,
+        }
     }
 }

@@ -53,7 +53,11 @@ impl Plan {
             (Self::Mega, Api::Hotels) => (25_000, Some(50)),
             (Self::Unlimited, _) => (1_000_000_000, None),
         };
-        Allowance { per_month, per_minute, hard_stop: self == Self::Basic }
+        Allowance {
+            per_month,
+            per_minute,
+            hard_stop: self == Self::Basic,
+        }
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -78,42 +82,83 @@ pub(super) struct Subscriptions {
 
 /// Every key that the sandbox knows, with a line for its front page.
 pub(super) const KEYS: [(&str, Subscriptions, &str); 8] = [
-    ("sandbox-basic", both(Plan::Basic), "both APIs, 10 requests a month, then a hard stop"),
-    ("sandbox-pro", both(Plan::Pro), "flights 2,500 a month at 150/min, hotels 2,000 at 25/min"),
-    ("sandbox-ultra", both(Plan::Ultra), "flights 10,000 a month at 250/min, hotels 6,500 at 25/min"),
-    ("sandbox-mega", both(Plan::Mega), "flights 50,000 a month at 500/min, hotels 25,000 at 50/min"),
+    (
+        "sandbox-basic",
+        both(Plan::Basic),
+        "both APIs, 10 requests a month, then a hard stop",
+    ),
+    (
+        "sandbox-pro",
+        both(Plan::Pro),
+        "flights 2,500 a month at 150/min, hotels 2,000 at 25/min",
+    ),
+    (
+        "sandbox-ultra",
+        both(Plan::Ultra),
+        "flights 10,000 a month at 250/min, hotels 6,500 at 25/min",
+    ),
+    (
+        "sandbox-mega",
+        both(Plan::Mega),
+        "flights 50,000 a month at 500/min, hotels 25,000 at 50/min",
+    ),
     (
         "sandbox-flights-only",
-        Subscriptions { flights: Some(Plan::Pro), hotels: None, trips_on_13th: false },
+        Subscriptions {
+            flights: Some(Plan::Pro),
+            hotels: None,
+            trips_on_13th: false,
+        },
         "plan Pro for flights; hotels answer 403",
     ),
     (
         "sandbox-hotels-only",
-        Subscriptions { flights: None, hotels: Some(Plan::Pro), trips_on_13th: false },
+        Subscriptions {
+            flights: None,
+            hotels: Some(Plan::Pro),
+            trips_on_13th: false,
+        },
         "plan Pro for hotels; flights answer 403",
     ),
-    ("sandbox-unlimited", both(Plan::Unlimited), "both APIs, a billion requests a month, no rate window"),
+    (
+        "sandbox-unlimited",
+        both(Plan::Unlimited),
+        "both APIs, a billion requests a month, no rate window",
+    ),
     (
         "sandbox-demo",
-        Subscriptions { trips_on_13th: true, ..both(Plan::Unlimited) },
+        Subscriptions {
+            trips_on_13th: true,
+            ..both(Plan::Unlimited)
+        },
         "unlimited; departures and check-ins on a 13th are degraded on the first ask, fine on the next",
     ),
 ];
 
 const fn both(plan: Plan) -> Subscriptions {
-    Subscriptions { flights: Some(plan), hotels: Some(plan), trips_on_13th: false }
+    Subscriptions {
+        flights: Some(plan),
+        hotels: Some(plan),
+        trips_on_13th: false,
+    }
 }
 
 impl Subscriptions {
     /// What `key` opens; none for a key that was never given out. A suffix after the first `.` (letters, digits,
     /// `-`, `_`) opens the same and is counted on its own.
     pub(super) fn of_key(key: &str) -> Option<Self> {
-        let (name, suffix) = key.split_once('.').map_or((key, None), |(name, suffix)| (name, Some(suffix)));
+        let (name, suffix) = key
+            .split_once('.')
+            .map_or((key, None), |(name, suffix)| (name, Some(suffix)));
         let well_formed = suffix.is_none_or(|suffix| {
             (1..=MAX_SUFFIX_BYTES).contains(&suffix.len())
-                && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+                && suffix
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         });
-        KEYS.iter().find(|(known, _, _)| *known == name && well_formed).map(|(_, subscriptions, _)| *subscriptions)
+        KEYS.iter()
+            .find(|(known, _, _)| *known == name && well_formed)
+            .map(|(_, subscriptions, _)| *subscriptions)
     }
 
     pub(super) fn plan(self, api: Api) -> Option<Plan> {
@@ -134,9 +179,16 @@ pub(super) struct Moment {
 
 impl Moment {
     pub(super) fn new(now: DateTime, instant: Instant) -> Self {
-        let next = now.date().last_of_month().saturating_add(jiff::Span::new().days(1));
+        let next = now
+            .date()
+            .last_of_month()
+            .saturating_add(jiff::Span::new().days(1));
         let left = next.at(0, 0, 0, 0).duration_since(now).as_secs();
-        Self { month: (now.year(), now.month()), month_ends_in_seconds: u64::try_from(left).unwrap_or(0), instant }
+        Self {
+            month: (now.year(), now.month()),
+            month_ends_in_seconds: u64::try_from(left).unwrap_or(0),
+            instant,
+        }
     }
 }
 
@@ -180,7 +232,13 @@ struct Account {
 
 impl Meter {
     /// Counts one request of `key`, or says why it is refused; either way with what is left afterwards.
-    pub(super) fn charge(&self, key: &str, api: Api, plan: Plan, at: Moment) -> (Quota, Result<(), Refusal>) {
+    pub(super) fn charge(
+        &self,
+        key: &str,
+        api: Api,
+        plan: Plan,
+        at: Moment,
+    ) -> (Quota, Result<(), Refusal>) {
         self.with(key, api, at, |account| {
             let outcome = account.charge(plan.allowance(api), at);
             (account.quota(plan.allowance(api), at), outcome)
@@ -189,7 +247,9 @@ impl Meter {
 
     /// What is left, without counting anything.
     pub(super) fn standing(&self, key: &str, api: Api, plan: Plan, at: Moment) -> Quota {
-        self.with(key, api, at, |account| account.quota(plan.allowance(api), at))
+        self.with(key, api, at, |account| {
+            account.quota(plan.allowance(api), at)
+        })
     }
 
     fn with<T>(&self, key: &str, api: Api, at: Moment, read: impl FnOnce(&mut Account) -> T) -> T {
@@ -198,8 +258,12 @@ impl Meter {
         if accounts.len() >= MAX_ACCOUNTS && !accounts.contains_key(&name) {
             accounts.clear();
         }
-        let account =
-            accounts.entry(name).or_insert(Account { month: at.month, spent: 0, window_began: at.instant, in_window: 0 });
+        let account = accounts.entry(name).or_insert(Account {
+            month: at.month,
+            spent: 0,
+            window_began: at.instant,
+            in_window: 0,
+        });
         account.turn_to(at);
         read(account)
     }
@@ -222,8 +286,13 @@ impl Account {
         if allowance.hard_stop && self.spent >= allowance.per_month {
             return Err(Refusal::QuotaUsedUp);
         }
-        if allowance.per_minute.is_some_and(|limit| self.in_window >= limit) {
-            return Err(Refusal::TooFast { retry_after_seconds: self.window_ends_in_seconds(at) });
+        if allowance
+            .per_minute
+            .is_some_and(|limit| self.in_window >= limit)
+        {
+            return Err(Refusal::TooFast {
+                retry_after_seconds: self.window_ends_in_seconds(at),
+            });
         }
         if self.in_window == 0 {
             // A window opens with its first request.
@@ -276,7 +345,15 @@ mod tests {
             (Plan::Ultra, Api::Hotels, 6_500, Some(25), false),
             (Plan::Mega, Api::Hotels, 25_000, Some(50), false),
         ] {
-            assert_eq!(plan.allowance(api), Allowance { per_month, per_minute, hard_stop }, "{plan:?} {api:?}");
+            assert_eq!(
+                plan.allowance(api),
+                Allowance {
+                    per_month,
+                    per_minute,
+                    hard_stop
+                },
+                "{plan:?} {api:?}"
+            );
         }
     }
 
@@ -284,10 +361,23 @@ mod tests {
     fn keys_open_what_their_name_says() {
         let of = |key| Subscriptions::of_key(key);
         assert_eq!(of("sandbox-pro.alice"), of("sandbox-pro"));
-        assert_eq!(of("sandbox-flights-only").and_then(|key| key.plan(Api::Hotels)), None);
-        assert_eq!(of("sandbox-hotels-only").and_then(|key| key.plan(Api::Flights)), None);
+        assert_eq!(
+            of("sandbox-flights-only").and_then(|key| key.plan(Api::Hotels)),
+            None
+        );
+        assert_eq!(
+            of("sandbox-hotels-only").and_then(|key| key.plan(Api::Flights)),
+            None
+        );
         assert!(of("sandbox-demo").is_some_and(|key| key.trips_on_13th));
-        for unknown in ["sandbox", "sandbox-pro.", "sandbox-pro.a b", "sandbox-pro.a.b", "SANDBOX-PRO", ""] {
+        for unknown in [
+            "sandbox",
+            "sandbox-pro.",
+            "sandbox-pro.a b",
+            "sandbox-pro.a.b",
+            "SANDBOX-PRO",
+            "",
+        ] {
             assert_eq!(of(unknown), None, "{unknown}");
         }
         assert_eq!(of(&format!("sandbox-pro.{}", "a".repeat(65))), None);
@@ -305,10 +395,21 @@ mod tests {
         }
         let (quota, outcome) = meter.charge("k", Api::Flights, Plan::Basic, november);
         assert_eq!((quota.remaining, outcome), (0, Err(Refusal::QuotaUsedUp)));
-        assert_eq!(meter.charge("k", Api::Hotels, Plan::Basic, november).1, Ok(()), "counted for each API");
-        assert_eq!(meter.charge("k.b", Api::Flights, Plan::Basic, november).1, Ok(()), "counted for each key");
+        assert_eq!(
+            meter.charge("k", Api::Hotels, Plan::Basic, november).1,
+            Ok(()),
+            "counted for each API"
+        );
+        assert_eq!(
+            meter.charge("k.b", Api::Flights, Plan::Basic, november).1,
+            Ok(()),
+            "counted for each key"
+        );
         let december = start_of(date(2026, 12, 1), instant);
-        assert_eq!(meter.charge("k", Api::Flights, Plan::Basic, december).1, Ok(()));
+        assert_eq!(
+            meter.charge("k", Api::Flights, Plan::Basic, december).1,
+            Ok(())
+        );
     }
 
     #[test]
@@ -329,25 +430,53 @@ mod tests {
         let (meter, start) = (Meter::default(), Instant::now());
         let after = |ms| start_of(date(2026, 11, 20), start + Duration::from_millis(ms));
         for _ in 0..25 {
-            assert_eq!(meter.charge("k", Api::Hotels, Plan::Pro, after(0)).1, Ok(()));
+            assert_eq!(
+                meter.charge("k", Api::Hotels, Plan::Pro, after(0)).1,
+                Ok(())
+            );
         }
         for _ in 0..3 {
             let (quota, outcome) = meter.charge("k", Api::Hotels, Plan::Pro, after(20_500));
-            assert_eq!(outcome, Err(Refusal::TooFast { retry_after_seconds: 40 }));
-            assert_eq!(quota.window, Some(Window { limit: 25, remaining: 0, reset_seconds: 40 }));
+            assert_eq!(
+                outcome,
+                Err(Refusal::TooFast {
+                    retry_after_seconds: 40
+                })
+            );
+            assert_eq!(
+                quota.window,
+                Some(Window {
+                    limit: 25,
+                    remaining: 0,
+                    reset_seconds: 40
+                })
+            );
             assert_eq!(quota.remaining, 1_975);
         }
-        assert_eq!(meter.charge("k", Api::Hotels, Plan::Pro, after(60_500)).1, Ok(()));
-        let window = meter.standing("k", Api::Hotels, Plan::Pro, after(70_500)).window.expect("a window");
+        assert_eq!(
+            meter.charge("k", Api::Hotels, Plan::Pro, after(60_500)).1,
+            Ok(())
+        );
+        let window = meter
+            .standing("k", Api::Hotels, Plan::Pro, after(70_500))
+            .window
+            .expect("a window");
         assert_eq!((window.remaining, window.reset_seconds), (24, 50));
         meter.standing("idle", Api::Hotels, Plan::Pro, after(0));
         let (quota, _) = meter.charge("idle", Api::Hotels, Plan::Pro, after(30_000));
-        assert_eq!(quota.window.expect("a window").reset_seconds, 60, "an idle key has no window running");
+        assert_eq!(
+            quota.window.expect("a window").reset_seconds,
+            60,
+            "an idle key has no window running"
+        );
     }
 
     #[test]
     fn memory_is_bounded_however_many_suffixes_there_are() {
-        let (meter, at) = (Meter::default(), start_of(date(2026, 11, 20), Instant::now()));
+        let (meter, at) = (
+            Meter::default(),
+            start_of(date(2026, 11, 20), Instant::now()),
+        );
         for number in 0..=MAX_ACCOUNTS {
             let _ = meter.charge(&format!("k.{number}"), Api::Flights, Plan::Pro, at);
         }

@@ -79,10 +79,15 @@ pub fn router(options: SandboxOptions) -> Router {
 ///
 /// # Errors
 /// What the listener reports.
-pub async fn serve(listener: TcpListener, options: SandboxOptions, shutdown: impl Future<Output = ()>) -> std::io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    options: SandboxOptions,
+    shutdown: impl Future<Output = ()>,
+) -> std::io::Result<()> {
     let stopping = CancellationToken::new();
     let stopped = stopping.clone().cancelled_owned();
-    let server = axum::serve(listener, routed(options, stopping.clone())).with_graceful_shutdown(stopped);
+    let server =
+        axum::serve(listener, routed(options, stopping.clone())).with_graceful_shutdown(stopped);
     let server = std::future::IntoFuture::into_future(server);
     tokio::pin!(server, shutdown);
     tokio::select! {
@@ -102,15 +107,21 @@ fn routed(options: SandboxOptions, stopping: CancellationToken) -> Router {
         memory: Memory::default(),
         stopping,
     });
-    let mut routes =
-        Router::new().route("/", get(async || front_page(&Endpoint::ALL.map(Endpoint::path))).fallback(no_such_path));
+    let mut routes = Router::new().route(
+        "/",
+        get(async || front_page(&Endpoint::ALL.map(Endpoint::path))).fallback(no_such_path),
+    );
     for endpoint in Endpoint::ALL {
-        let handler = async move |State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, body: Bytes| {
-            sandbox.handle(endpoint, &headers, &body).await
-        };
+        let handler =
+            async move |State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, body: Bytes| {
+                sandbox.handle(endpoint, &headers, &body).await
+            };
         routes = routes.route(endpoint.path(), post(handler).fallback(no_such_path));
     }
-    routes.fallback(no_such_path).layer(DefaultBodyLimit::max(MAX_BODY_BYTES)).with_state(sandbox)
+    routes
+        .fallback(no_such_path)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(sandbox)
 }
 
 async fn no_such_path() -> Response {
@@ -118,7 +129,14 @@ async fn no_such_path() -> Response {
 }
 
 impl Endpoint {
-    const ALL: [Self; 6] = [Self::Oneway, Self::Roundtrip, Self::Search, Self::ByName, Self::Rooms, Self::Resolve];
+    const ALL: [Self; 6] = [
+        Self::Oneway,
+        Self::Roundtrip,
+        Self::Search,
+        Self::ByName,
+        Self::Rooms,
+        Self::Resolve,
+    ];
 
     fn path(self) -> &'static str {
         match self {
@@ -140,9 +158,13 @@ impl Endpoint {
 
     fn read(self, body: &Value) -> Result<Question, Unreadable> {
         let flights = |read: fn(&Value) -> Result<FlightSearch, Vec<Detail>>| {
-            read(body).map(Box::new).map(Question::Flights).map_err(Unreadable::Shape)
+            read(body)
+                .map(Box::new)
+                .map(Question::Flights)
+                .map_err(Unreadable::Shape)
         };
-        let hotels = |read: fn(&Value) -> Result<HotelQuery, Unreadable>| read(body).map(Question::Hotels);
+        let hotels =
+            |read: fn(&Value) -> Result<HotelQuery, Unreadable>| read(body).map(Question::Hotels);
         match self {
             Self::Oneway => flights(FlightSearch::oneway),
             Self::Roundtrip => flights(FlightSearch::roundtrip),
@@ -215,15 +237,23 @@ impl Sandbox {
             }
         };
         let asked_before = self.memory.asked_before(key, endpoint.path(), body);
-        let tripped = (subscriptions.trips_on_13th && begins_on_13th(body)).then_some(Fault::DegradedOnce);
-        let effect = ordered.or(tripped).map_or(Effect::None, |fault| fault.effect(asked_before));
-        let ask =
-            self.world.of("ask").of(endpoint.path()).of(&body.to_string()).nth(i64::try_from(asked_before).unwrap_or(i64::MAX));
+        let tripped =
+            (subscriptions.trips_on_13th && begins_on_13th(body)).then_some(Fault::DegradedOnce);
+        let effect = ordered
+            .or(tripped)
+            .map_or(Effect::None, |fault| fault.effect(asked_before));
+        let ask = self
+            .world
+            .of("ask")
+            .of(endpoint.path())
+            .of(&body.to_string())
+            .nth(i64::try_from(asked_before).unwrap_or(i64::MAX));
         if effect == Effect::Hangs {
             self.stopping.cancelled().await;
             return answers::failed();
         }
-        self.delay(delay_seconds(question.median_seconds(), ask)).await;
+        self.delay(delay_seconds(question.median_seconds(), ask))
+            .await;
         question.answer(self.world, self.now().date(), effect, ask)
     }
 
@@ -231,7 +261,9 @@ impl Sandbox {
     async fn delay(&self, seconds: f64) {
         let scaled = seconds * self.options.latency_factor;
         // Also refuses what is no duration: negative, infinite or not a number.
-        let Ok(delay) = Duration::try_from_secs_f64(scaled) else { return };
+        let Ok(delay) = Duration::try_from_secs_f64(scaled) else {
+            return;
+        };
         if !delay.is_zero() {
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
@@ -270,7 +302,10 @@ impl Stranger {
     fn turned_away(self) -> Response {
         let (status, text) = match self {
             Self::NoKey => (StatusCode::UNAUTHORIZED, "Invalid API key: none was sent."),
-            Self::UnknownKey => (StatusCode::UNAUTHORIZED, "Invalid API key: GET / lists those that the sandbox knows."),
+            Self::UnknownKey => (
+                StatusCode::UNAUTHORIZED,
+                "Invalid API key: GET / lists those that the sandbox knows.",
+            ),
             Self::NotSubscribed => (StatusCode::FORBIDDEN, "You are not subscribed to this API."),
         };
         answers::marketplace(status, text)
@@ -293,11 +328,19 @@ fn admit(api: Api, headers: &HeaderMap) -> Result<(&str, Subscriptions, Plan), S
 fn refused(refusal: Refusal, plan: Plan) -> Response {
     match refusal {
         Refusal::QuotaUsedUp => {
-            let text = format!("You have exceeded the MONTHLY quota for Requests on your current plan, {}.", plan.name());
+            let text = format!(
+                "You have exceeded the MONTHLY quota for Requests on your current plan, {}.",
+                plan.name()
+            );
             answers::too_many(&text, None)
         }
-        Refusal::TooFast { retry_after_seconds } => {
-            let text = format!("You have exceeded the rate limit per minute for your plan, {}, by the API provider", plan.name());
+        Refusal::TooFast {
+            retry_after_seconds,
+        } => {
+            let text = format!(
+                "You have exceeded the rate limit per minute for your plan, {}, by the API provider",
+                plan.name()
+            );
             answers::too_many(&text, Some(retry_after_seconds))
         }
     }
@@ -310,10 +353,20 @@ mod tests {
     #[test]
     fn delays_have_the_medians_and_the_tail_of_the_engines() {
         for (median, slowest) in [(1.6, 8.0), (3.3, 16.0), (9.0, 59.0)] {
-            let mut delays: Vec<f64> = (0..10_000).map(|ask| delay_seconds(median, Draw::seeded(1).nth(ask))).collect();
+            let mut delays: Vec<f64> = (0..10_000)
+                .map(|ask| delay_seconds(median, Draw::seeded(1).nth(ask)))
+                .collect();
             delays.sort_by(f64::total_cmp);
-            assert!((delays[5_000] / median - 1.0).abs() < 0.05, "{}", delays[5_000]);
-            assert!(delays[9_999] > slowest && delays[9_999] <= 60.0, "{}", delays[9_999]);
+            assert!(
+                (delays[5_000] / median - 1.0).abs() < 0.05,
+                "{}",
+                delays[5_000]
+            );
+            assert!(
+                delays[9_999] > slowest && delays[9_999] <= 60.0,
+                "{}",
+                delays[9_999]
+            );
             assert!(delays[0] > 0.05);
         }
     }

@@ -16,15 +16,23 @@ use crate::tenants;
 /// `NotFound`; `InvalidState` when the scan has ended by itself; `Database`.
 pub async fn cancel(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
-    let api = store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now)
+        .await?
+        .ok_or(ScanError::NotFound)?;
+    let api = store::api_of(&mut tx, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     store::arm_lane(&mut tx, tenant, &api).await?;
     store::lock_open_items(&mut tx, tenant, id).await?;
-    let scan = store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    let scan = store::lock_scan(&mut tx, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     match ScanStatus::parse(&scan.status) {
         Some(ScanStatus::Cancelled) => {}
         Some(ended) if ended.is_ended() => {
-            return Err(ScanError::InvalidState(format!("the scan is {ended}: what has ended cannot be cancelled")));
+            return Err(ScanError::InvalidState(format!(
+                "the scan is {ended}: what has ended cannot be cancelled"
+            )));
         }
         _ => store::cancel_scan(&mut tx, tenant, id, desk.now).await?,
     }
@@ -35,15 +43,27 @@ pub async fn cancel(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
 
 /// Cancels a scan that would never go on without its caller, because its budget is spent or its key was held for its longest time; in the
 /// transaction of whoever takes its place. One that goes on after all is left alone.
-pub(crate) async fn cancel_stuck(conn: &mut PgConnection, tenant: TenantId, id: ScanId, now: Timestamp) -> sqlx::Result<()> {
+pub(crate) async fn cancel_stuck(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     // As for an order, which comes next: orders before lanes.
     store::lock_orders(conn, tenant).await?;
-    let Some(api) = store::api_of(conn, tenant, id).await? else { return Ok(()) };
+    let Some(api) = store::api_of(conn, tenant, id).await? else {
+        return Ok(());
+    };
     store::arm_lane(conn, tenant, &api).await?;
     store::lock_open_items(conn, tenant, id).await?;
-    let Some(scan) = store::lock_scan(conn, tenant, id).await? else { return Ok(()) };
+    let Some(scan) = store::lock_scan(conn, tenant, id).await? else {
+        return Ok(());
+    };
     let reason = scan.status_reason.as_deref().and_then(PauseReason::parse);
-    if matches!(reason, Some(PauseReason::BudgetSpent | PauseReason::KeyExpired)) {
+    if matches!(
+        reason,
+        Some(PauseReason::BudgetSpent | PauseReason::KeyExpired)
+    ) {
         store::cancel_scan(conn, tenant, id, now).await?;
     }
     Ok(())

@@ -31,10 +31,13 @@ impl IdempotencyKey {
     /// When it is empty, over 255 characters, or not visible ASCII.
     pub fn parse(bytes: &[u8]) -> Result<Self, Faults> {
         let text = String::from_utf8_lossy(bytes);
-        if (1..=MAX_IDEMPOTENCY_KEY).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic) {
+        if (1..=MAX_IDEMPOTENCY_KEY).contains(&bytes.len())
+            && bytes.iter().all(u8::is_ascii_graphic)
+        {
             return Ok(Self(text.into_owned()));
         }
-        let allowed = format!("1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters without white space");
+        let allowed =
+            format!("1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters without white space");
         Err(Fault::new("Idempotency-Key", &text.into(), allowed).into())
     }
 }
@@ -48,17 +51,34 @@ pub(crate) struct Post<'a> {
 }
 
 impl<'a> Post<'a> {
-    pub(crate) fn new(path: String, body: &Map<String, Value>, key: Option<&'a IdempotencyKey>) -> Self {
-        Self { path, digest: if key.is_some() { digest(body) } else { [0; 32] }, key }
+    pub(crate) fn new(
+        path: String,
+        body: &Map<String, Value>,
+        key: Option<&'a IdempotencyKey>,
+    ) -> Self {
+        Self {
+            path,
+            digest: if key.is_some() { digest(body) } else { [0; 32] },
+            key,
+        }
     }
 
     /// The answer that was given before, if this POST is a repetition. Looked up before the request is checked: what was fine once is
     /// given again, also after its dates have passed.
-    pub(crate) async fn repeated<T: DeserializeOwned>(&self, desk: Desk<'_>) -> Result<Option<T>, ScanError> {
-        let Some(IdempotencyKey(key)) = self.key else { return Ok(None) };
+    pub(crate) async fn repeated<T: DeserializeOwned>(
+        &self,
+        desk: Desk<'_>,
+    ) -> Result<Option<T>, ScanError> {
+        let Some(IdempotencyKey(key)) = self.key else {
+            return Ok(None);
+        };
         let mut conn = desk.pool.acquire().await?;
-        let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await? else { return Ok(None) };
-        let kept = store::kept_answer(&mut conn, tenant, &self.path, key, kept_since(desk.now)).await?;
+        let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await?
+        else {
+            return Ok(None);
+        };
+        let kept =
+            store::kept_answer(&mut conn, tenant, &self.path, key, kept_since(desk.now)).await?;
         kept.map(|kept| self.again(kept)).transpose()
     }
 
@@ -69,11 +89,25 @@ impl<'a> Post<'a> {
         tenant: TenantId,
         now: Timestamp,
     ) -> Result<Option<T>, ScanError> {
-        let Some(IdempotencyKey(key)) = self.key else { return Ok(None) };
-        if store::take_key(conn, tenant, &self.path, key, &self.digest, now, kept_since(now)).await? {
+        let Some(IdempotencyKey(key)) = self.key else {
+            return Ok(None);
+        };
+        if store::take_key(
+            conn,
+            tenant,
+            &self.path,
+            key,
+            &self.digest,
+            now,
+            kept_since(now),
+        )
+        .await?
+        {
             return Ok(None);
         }
-        let kept = store::kept_answer(conn, tenant, &self.path, key, kept_since(now)).await?.ok_or(sqlx::Error::RowNotFound)?;
+        let kept = store::kept_answer(conn, tenant, &self.path, key, kept_since(now))
+            .await?
+            .ok_or(sqlx::Error::RowNotFound)?;
         self.again(kept).map(Some)
     }
 
@@ -84,14 +118,20 @@ impl<'a> Post<'a> {
         tenant: TenantId,
         answer: &T,
     ) -> Result<(), ScanError> {
-        let Some(IdempotencyKey(key)) = self.key else { return Ok(()) };
-        let answer = serde_json::to_string(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
+        let Some(IdempotencyKey(key)) = self.key else {
+            return Ok(());
+        };
+        let answer =
+            serde_json::to_string(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
         Ok(store::keep_answer(conn, tenant, &self.path, key, &answer).await?)
     }
 
     fn again<T: DeserializeOwned>(&self, kept: store::KeptAnswer) -> Result<T, ScanError> {
         if kept.body_digest != self.digest {
-            let key = self.key.map(|IdempotencyKey(key)| shorten(key)).unwrap_or_default();
+            let key = self
+                .key
+                .map(|IdempotencyKey(key)| shorten(key))
+                .unwrap_or_default();
             return Err(ScanError::IdempotencyMismatch(key));
         }
         let answer = kept.response.ok_or(sqlx::Error::RowNotFound)?;
@@ -143,7 +183,11 @@ impl Serialize for CanonicalObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields: Vec<_> = self.0.iter().collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
-        serializer.collect_map(fields.into_iter().map(|(name, value)| (name, Canonical(value))))
+        serializer.collect_map(
+            fields
+                .into_iter()
+                .map(|(name, value)| (name, Canonical(value))),
+        )
     }
 }
 
@@ -154,7 +198,9 @@ mod tests {
     use super::*;
 
     fn digest(body: Value) -> [u8; 32] {
-        let Value::Object(body) = body else { panic!("an object") };
+        let Value::Object(body) = body else {
+            panic!("an object")
+        };
         super::digest(&body)
     }
 
@@ -169,18 +215,33 @@ mod tests {
     fn bodies_are_equal_whatever_the_order_of_their_fields() {
         let body = digest(json!({"a": 1, "b": [{"c": 1, "d": 2}]}));
         assert_eq!(body, digest(json!({"b": [{"d": 2, "c": 1}], "a": 1})));
-        for other in
-            [json!({"a": 1, "b": []}), json!({"a": "1", "b": [{"c": 1, "d": 2}]}), json!({"a": 1, "b": [{"d": 1, "c": 2}]})]
-        {
+        for other in [
+            json!({"a": 1, "b": []}),
+            json!({"a": "1", "b": [{"c": 1, "d": 2}]}),
+            json!({"a": 1, "b": [{"d": 1, "c": 2}]}),
+        ] {
             assert_ne!(body, digest(other));
         }
     }
 
     #[test]
     fn a_key_is_visible_text() {
-        assert!(IdempotencyKey::parse(b"a-key").is_ok() && IdempotencyKey::parse(&[b'k'; 255]).is_ok());
-        for bad in [&b""[..], b"a key", b"k\x7f", "schlüssel".as_bytes(), &[b'k'; 256]] {
-            assert!(IdempotencyKey::parse(bad).unwrap_err().to_string().starts_with("`Idempotency-Key` holds"));
+        assert!(
+            IdempotencyKey::parse(b"a-key").is_ok() && IdempotencyKey::parse(&[b'k'; 255]).is_ok()
+        );
+        for bad in [
+            &b""[..],
+            b"a key",
+            b"k\x7f",
+            "schlüssel".as_bytes(),
+            &[b'k'; 256],
+        ] {
+            assert!(
+                IdempotencyKey::parse(bad)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("`Idempotency-Key` holds")
+            );
         }
     }
 }

@@ -99,7 +99,9 @@ pub enum ScanError {
     #[error("{0}")]
     InvalidState(String),
     /// The `Idempotency-Key` was used with another body.
-    #[error("the Idempotency-Key `{0}` was used with another body; use a new key for a new request")]
+    #[error(
+        "the Idempotency-Key `{0}` was used with another body; use a new key for a new request"
+    )]
     IdempotencyMismatch(String),
     /// The caller has as much underway as one may have; later there is room again.
     #[error("{message}")]
@@ -110,7 +112,9 @@ pub enum ScanError {
         wait: Duration,
     },
     /// This process plans as many orders as it can.
-    #[error("this service has too many orders to plan; nothing was stored. Wait as Retry-After says")]
+    #[error(
+        "this service has too many orders to plan; nothing was stored. Wait as Retry-After says"
+    )]
     Busy,
     /// The marketplace has not accepted the caller's key yet.
     #[error(transparent)]

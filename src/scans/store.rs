@@ -30,7 +30,12 @@ pub(super) struct Load {
 /// Has a caller's orders wait for each other, so that each counts the others. Taken before any lane.
 pub(crate) async fn lock_orders(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     let name = format!("farescan.orders {tenant}");
-    sqlx::query!("select pg_advisory_xact_lock(hashtextextended($1, 0))", name).execute(conn).await?;
+    sqlx::query!(
+        "select pg_advisory_xact_lock(hashtextextended($1, 0))",
+        name
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -83,13 +88,23 @@ pub(super) async fn probation(
 }
 
 /// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
-pub(crate) async fn open_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<i64> {
+pub(crate) async fn open_lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    pace: &PaceConfig,
+) -> sqlx::Result<i64> {
     make_lane(conn, tenant, api, pace).await?;
     arm_lane(conn, tenant, api.as_str()).await
 }
 
 /// The same for a scan that is to be stored; the next scan begins after it.
-pub(super) async fn start_turns(conn: &mut PgConnection, tenant: TenantId, plan: &Plan, pace: &PaceConfig) -> sqlx::Result<i64> {
+pub(super) async fn start_turns(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    plan: &Plan,
+    pace: &PaceConfig,
+) -> sqlx::Result<i64> {
     let api = plan.order.endpoint.get().api();
     make_lane(conn, tenant, api, pace).await?;
     sqlx::query_scalar!(
@@ -103,7 +118,12 @@ pub(super) async fn start_turns(conn: &mut PgConnection, tenant: TenantId, plan:
     .await
 }
 
-async fn make_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &PaceConfig) -> sqlx::Result<()> {
+async fn make_lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    pace: &PaceConfig,
+) -> sqlx::Result<()> {
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
     sqlx::query!(
         "select make_lane($1, $2, $3, $4)",
@@ -118,8 +138,14 @@ async fn make_lane(conn: &mut PgConnection, tenant: TenantId, api: Api, pace: &P
 }
 
 /// Takes the lane's lock and wakes whoever claims. Gives where the turns of new items begin.
-pub(super) async fn arm_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(r#"select arm_lane($1, $2) as "start!""#, tenant.uuid(), api).fetch_one(conn).await
+pub(super) async fn arm_lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: &str,
+) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(r#"select arm_lane($1, $2) as "start!""#, tenant.uuid(), api)
+        .fetch_one(conn)
+        .await
 }
 
 pub(super) async fn insert_scan(
@@ -131,10 +157,27 @@ pub(super) async fn insert_scan(
     monitor: Option<MonitorId>,
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    let ScanRequest { endpoint, request, sweep, label, tags, max_requests, retry, .. } = &plan.order;
-    let tags: Vec<String> = tags.iter().flat_map(|tags| tags.as_slice()).map(|tag| tag.as_str().to_owned()).collect();
-    let max_attempts = retry.as_ref().map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
-    let delay = retry.as_ref().map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
+    let ScanRequest {
+        endpoint,
+        request,
+        sweep,
+        label,
+        tags,
+        max_requests,
+        retry,
+        ..
+    } = &plan.order;
+    let tags: Vec<String> = tags
+        .iter()
+        .flat_map(|tags| tags.as_slice())
+        .map(|tag| tag.as_str().to_owned())
+        .collect();
+    let max_attempts = retry
+        .as_ref()
+        .map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
+    let delay = retry
+        .as_ref()
+        .map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
     let flights = endpoint.get().api() == Api::Flights;
     let upstream_limit = match (plan.as_written, flights) {
         (true, _) => Some(AS_WRITTEN),
@@ -181,9 +224,18 @@ pub(super) async fn insert_items(
 ) -> sqlx::Result<()> {
     let items = &plan.items[positions.clone()];
     let ids: Vec<_> = items.iter().map(|_| ItemId::new().uuid()).collect();
-    let bodies: Vec<_> = items.iter().map(|item| Value::Object(item.to_body())).collect();
-    let dates: Vec<Option<Date>> = items.iter().map(|item| item.first_date().map(|date| date.to_sqlx())).collect();
-    let is_deferred = |position| plan.two_phase.is_some_and(|phases| !phases.is_coarse(position));
+    let bodies: Vec<_> = items
+        .iter()
+        .map(|item| Value::Object(item.to_body()))
+        .collect();
+    let dates: Vec<Option<Date>> = items
+        .iter()
+        .map(|item| item.first_date().map(|date| date.to_sqlx()))
+        .collect();
+    let is_deferred = |position| {
+        plan.two_phase
+            .is_some_and(|phases| !phases.is_coarse(position))
+    };
     let first = i64::try_from(positions.start).unwrap_or(i64::MAX);
     let deferred: Vec<_> = positions.map(is_deferred).collect();
     sqlx::query!(
@@ -283,10 +335,18 @@ pub(super) async fn keep_answer(
 }
 
 /// The API that a scan's searches are for; `None`: there is no such scan.
-pub(super) async fn api_of(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<String>> {
-    sqlx::query_scalar!("select api from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid())
-        .fetch_optional(conn)
-        .await
+pub(super) async fn api_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!(
+        "select api from scans where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid()
+    )
+    .fetch_optional(conn)
+    .await
 }
 
 /// A scan under its lock; after its lane's and its items'.
@@ -301,7 +361,11 @@ pub(super) struct LockedScan {
     pub(super) grant_id: Option<Uuid>,
 }
 
-pub(super) async fn lock_scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<LockedScan>> {
+pub(super) async fn lock_scan(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<LockedScan>> {
     sqlx::query_as!(
         LockedScan,
         r#"select status, status_reason, priority, requests_spent, max_requests, finished_at is not null as "finished!", grant_id
@@ -314,7 +378,11 @@ pub(super) async fn lock_scan(conn: &mut PgConnection, tenant: TenantId, id: Sca
 }
 
 /// Locks the items that have not been sent, so that none of them begins meanwhile; gives how many there are.
-pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<u64> {
+pub(super) async fn lock_open_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<u64> {
     let locked = sqlx::query!(
         "select from scan_items
          where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
@@ -328,7 +396,12 @@ pub(super) async fn lock_open_items(conn: &mut PgConnection, tenant: TenantId, i
 }
 
 /// Cancels a live scan under all its locks; what is calling runs on. With nothing calling it ends here, and its key is wiped.
-pub(super) async fn cancel_scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId, now: Timestamp) -> sqlx::Result<()> {
+pub(super) async fn cancel_scan(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update scans set status = 'cancelled', status_reason = null where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
@@ -371,9 +444,19 @@ pub(super) async fn lock_ended_items(
     id: ScanId,
     wanted: &RetryRequest,
 ) -> sqlx::Result<Vec<EndedItem>> {
-    let statuses: Vec<String> = wanted.search_status.as_slice().iter().map(|status| status.as_str().to_owned()).collect();
-    let reasons: Option<Vec<String>> =
-        wanted.reasons.as_ref().map(|reasons| reasons.as_slice().iter().map(|reason| reason.as_str().to_owned()).collect());
+    let statuses: Vec<String> = wanted
+        .search_status
+        .as_slice()
+        .iter()
+        .map(|status| status.as_str().to_owned())
+        .collect();
+    let reasons: Option<Vec<String>> = wanted.reasons.as_ref().map(|reasons| {
+        reasons
+            .as_slice()
+            .iter()
+            .map(|reason| reason.as_str().to_owned())
+            .collect()
+    });
     sqlx::query_as!(
         EndedItem,
         "select item_id, first_date from scan_items
@@ -409,7 +492,9 @@ pub(super) async fn ask_again(
     wanted: &RetryRequest,
 ) -> sqlx::Result<()> {
     let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
-    let max_requests = wanted.max_requests.and_then(|max| i32::try_from(max.get()).ok());
+    let max_requests = wanted
+        .max_requests
+        .and_then(|max| i32::try_from(max.get()).ok());
     sqlx::query!(
         "with again as (
              select item_id, state, search_status from scan_items where tenant_id = $1 and item_id = any ($3)
@@ -464,6 +549,13 @@ pub(super) async fn ask_again(
         .execute(&mut *conn)
         .await?;
     }
-    sqlx::query!("select from keep_best($1, $2, $3)", tenant.uuid(), id.uuid(), &ids).execute(conn).await?;
+    sqlx::query!(
+        "select from keep_best($1, $2, $3)",
+        tenant.uuid(),
+        id.uuid(),
+        &ids
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }

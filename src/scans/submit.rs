@@ -57,30 +57,49 @@ pub async fn submit(
 ) -> Result<Answered<Scan>, ScanError> {
     let post = Post::new("/v1/scans".to_owned(), body, key);
     if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     if let Err(refused) = refuse_early(desk, body).await {
         // An equal order may have been taken since the first look.
-        return post.repeated(desk).await?.map(|answer| Answered { answer, replayed: true }).ok_or(refused);
+        return post
+            .repeated(desk)
+            .await?
+            .map(|answer| Answered {
+                answer,
+                replayed: true,
+            })
+            .ok_or(refused);
     }
     let plan = planned(body.clone(), desk.now).await?;
 
     let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     let answer = place(&mut tx, desk, pace, tenant, &plan, None).await?;
     post.keep(&mut tx, tenant, &answer).await?;
     tx.commit().await?;
-    Ok(Answered { answer, replayed: false })
+    Ok(Answered {
+        answer,
+        replayed: false,
+    })
 }
 
 /// Refuses a caller that is not accepted yet before its order is planned: planning is what costs. Whoever passes is checked again in the
 /// transaction.
 async fn refuse_early(desk: Desk<'_>, body: &Map<String, Value>) -> Result<(), ScanError> {
-    let Some(Ok(endpoint)) = body.get("endpoint").map(ScanEndpoint::read) else { return Ok(()) };
-    let (mut conn, tenant) = tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
+    let Some(Ok(endpoint)) = body.get("endpoint").map(ScanEndpoint::read) else {
+        return Ok(());
+    };
+    let (mut conn, tenant) =
+        tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
     if let Some(tenant) = tenant
         && tenants::store::acceptance::is_accepted(&mut *conn, tenant).await?
     {
@@ -105,24 +124,40 @@ pub(crate) async fn place(
     refuse_too_much(&load, plan.items.len())?;
     let api = plan.order.endpoint.get().api();
     if !load.accepted {
-        store::probation(conn, Some(tenant), api, desk.now).await?.check(order_bytes(plan), desk.now)?;
+        store::probation(conn, Some(tenant), api, desk.now)
+            .await?
+            .check(order_bytes(plan), desk.now)?;
         tenants::store::acceptance::record_order(conn, tenant, desk.now).await?;
     }
 
-    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: held_until(desk.now) };
+    let terms = GrantTerms {
+        tenant,
+        grant: GrantId::new(),
+        purpose: Purpose::Scan,
+        expires_at: held_until(desk.now),
+    };
     tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
     let start = store::start_turns(conn, tenant, plan, pace).await?;
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, desk.now).await?;
     let kept = if load.accepted { plan.items.len() } else { 1 };
-    let turns = store::Turns { start, stride: stride(plan.order.priority_or_default()) };
+    let turns = store::Turns {
+        start,
+        stride: stride(plan.order.priority_or_default()),
+    };
     store::insert_items(conn, tenant, id, plan, 0..kept, &turns).await?;
     if kept < plan.items.len() {
-        let strategy = plan.order.strategy.as_ref().map(|strategy| strategy.to_value());
+        let strategy = plan
+            .order
+            .strategy
+            .as_ref()
+            .map(|strategy| strategy.to_value());
         expand::insert(conn, tenant, id, strategy.as_ref()).await?;
     }
     if let Some(phases) = &plan.two_phase {
-        let deferred = (0..plan.items.len()).filter(|position| !phases.is_coarse(*position)).count();
+        let deferred = (0..plan.items.len())
+            .filter(|position| !phases.is_coarse(*position))
+            .count();
         two_phase::store::insert(conn, tenant, id, phases, deferred).await?;
     }
     stored(conn, tenant, id).await
@@ -131,7 +166,12 @@ pub(crate) async fn place(
 /// How long what is kept of an order is, as JSON.
 pub(super) fn order_bytes(plan: &Plan) -> usize {
     let length = |value: serde_json::Value| value.to_string().len();
-    length(plan.order.request.to_value()) + plan.order.sweep.as_ref().map_or(0, |sweep| length(sweep.to_value()))
+    length(plan.order.request.to_value())
+        + plan
+            .order
+            .sweep
+            .as_ref()
+            .map_or(0, |sweep| length(sweep.to_value()))
 }
 
 /// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for, and no more at a time than
@@ -154,7 +194,8 @@ pub(crate) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<
 /// # Errors
 /// `Busy` when there is none in time.
 async fn plan_permit() -> Result<SemaphorePermit<'static>, ScanError> {
-    static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
+    static PERMITS: LazyLock<Semaphore> =
+        LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
     match timeout(PLAN_PATIENCE, PERMITS.acquire()).await {
         Ok(Ok(permit)) => Ok(permit),
         // It is never closed.
@@ -163,13 +204,22 @@ async fn plan_permit() -> Result<SemaphorePermit<'static>, ScanError> {
 }
 
 /// The scan that was stored just now.
-pub(super) async fn stored(conn: &mut sqlx::PgConnection, tenant: TenantId, id: ScanId) -> Result<Scan, ScanError> {
-    Ok(read::scan_of(conn, tenant, id).await?.ok_or(sqlx::Error::RowNotFound)?)
+pub(super) async fn stored(
+    conn: &mut sqlx::PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> Result<Scan, ScanError> {
+    Ok(read::scan_of(conn, tenant, id)
+        .await?
+        .ok_or(sqlx::Error::RowNotFound)?)
 }
 
 fn refuse_too_much(load: &store::Load, items: usize) -> Result<(), ScanError> {
     match too_much(load, items) {
-        Some(message) => Err(ScanError::TooMuch { message, wait: LIMIT_WAIT }),
+        Some(message) => Err(ScanError::TooMuch {
+            message,
+            wait: LIMIT_WAIT,
+        }),
         None => Ok(()),
     }
 }
@@ -182,7 +232,11 @@ pub(super) fn too_much(load: &store::Load, items: usize) -> Option<String> {
             load.live_scans
         ));
     }
-    if load.open_items.saturating_add(i64::try_from(items).unwrap_or(i64::MAX)) > MAX_OPEN_ITEMS {
+    if load
+        .open_items
+        .saturating_add(i64::try_from(items).unwrap_or(i64::MAX))
+        > MAX_OPEN_ITEMS
+    {
         let open = load.open_items;
         return Some(format!(
             "{open} items are underway, and a caller may have {MAX_OPEN_ITEMS}: there is no room for {items} more until some end"

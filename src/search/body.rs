@@ -51,11 +51,16 @@ pub(super) mod apart {
 
     use super::AnswerBody;
 
-    pub(in crate::search) fn serialize<S: Serializer>(_: &AnswerBody, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::search) fn serialize<S: Serializer>(
+        _: &AnswerBody,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit()
     }
 
-    pub(in crate::search) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AnswerBody, D::Error> {
+    pub(in crate::search) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<AnswerBody, D::Error> {
         IgnoredAny::deserialize(deserializer).map(|_| AnswerBody::checked("null"))
     }
 }

@@ -28,11 +28,18 @@ pub struct Fate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemFate {
     /// The search has an answer, or is known to have none.
-    Done { status: SearchStatus, reason: Option<String> },
+    Done {
+        status: SearchStatus,
+        reason: Option<String>,
+    },
     /// The question itself was refused: asking again cannot help.
     Failed { reason: &'static str, error: String },
     /// Back to pending; the attempt stays on record but does not count against `max_attempts`.
-    Returned { status: SearchStatus, reason: &'static str, error: String },
+    Returned {
+        status: SearchStatus,
+        reason: &'static str,
+        error: String,
+    },
 }
 
 /// Why a lane stops.
@@ -91,12 +98,22 @@ impl ItemFate {
 #[must_use]
 pub fn of(search: &Search, outcome: &Outcome) -> Fate {
     let endpoint = search.endpoint();
-    let degraded = |reason: &str| ItemFate::Done { status: SearchStatus::Degraded, reason: Some(reason.to_owned()) };
+    let degraded = |reason: &str| ItemFate::Done {
+        status: SearchStatus::Degraded,
+        reason: Some(reason.to_owned()),
+    };
     match &outcome.finding {
         Finding::Answer(answer) => done(of_answer(search, answer)),
         Finding::Nothing { .. } => {
-            let reason = if endpoint == Endpoint::HotelsSearch { "no_property" } else { "no_match" };
-            done(ItemFate::Done { status: SearchStatus::Empty, reason: Some(reason.to_owned()) })
+            let reason = if endpoint == Endpoint::HotelsSearch {
+                "no_property"
+            } else {
+                "no_match"
+            };
+            done(ItemFate::Done {
+                status: SearchStatus::Empty,
+                reason: Some(reason.to_owned()),
+            })
         }
         Finding::Incomplete(cause) => done(degraded(cause.reason())),
         Finding::RateLimited(limit) => {
@@ -104,13 +121,24 @@ pub fn of(search: &Search, outcome: &Outcome) -> Fate {
                 LanePause::QuotaExhausted(outcome.plan.reset_seconds.map(bounded))
             } else {
                 let window = outcome.plan.window.and_then(|window| window.reset_seconds);
-                LanePause::RateLimited(limit.retry_after_seconds().or(window).map_or(RATE_WINDOW, bounded))
+                LanePause::RateLimited(
+                    limit
+                        .retry_after_seconds()
+                        .or(window)
+                        .map_or(RATE_WINDOW, bounded),
+                )
             };
-            Fate { item: degraded(pause.reason()), lane: Some(pause) }
+            Fate {
+                item: degraded(pause.reason()),
+                lane: Some(pause),
+            }
         }
         Finding::KeyRejected { message } => returned(LanePause::KeyRejected, message),
         Finding::NotSubscribed { message, .. } => returned(LanePause::NotSubscribed, message),
-        Finding::Refused { message } => done(ItemFate::Failed { reason: "invalid_request", error: message.clone() }),
+        Finding::Refused { message } => done(ItemFate::Failed {
+            reason: "invalid_request",
+            error: message.clone(),
+        }),
     }
 }
 
@@ -119,8 +147,15 @@ fn done(item: ItemFate) -> Fate {
 }
 
 fn returned(pause: LanePause, message: &str) -> Fate {
-    let item = ItemFate::Returned { status: SearchStatus::Degraded, reason: pause.reason(), error: message.to_owned() };
-    Fate { item, lane: Some(pause) }
+    let item = ItemFate::Returned {
+        status: SearchStatus::Degraded,
+        reason: pause.reason(),
+        error: message.to_owned(),
+    };
+    Fate {
+        item,
+        lane: Some(pause),
+    }
 }
 
 fn bounded(seconds: u64) -> Duration {
@@ -131,22 +166,48 @@ fn bounded(seconds: u64) -> Duration {
 /// `strict`, as scans do; asked otherwise it says nothing (specification 4.3).
 fn of_answer(search: &Search, answer: &Answer) -> ItemFate {
     let nothing = answer.results == 0;
-    let says_nothing = nothing && answer.stated.is_none() && search.endpoint().api() == Api::Flights && !search.is_strict();
+    let says_nothing = nothing
+        && answer.stated.is_none()
+        && search.endpoint().api() == Api::Flights
+        && !search.is_strict();
     if says_nothing {
-        return ItemFate::Done { status: SearchStatus::Degraded, reason: Some("not_stated".to_owned()) };
+        return ItemFate::Done {
+            status: SearchStatus::Degraded,
+            reason: Some("not_stated".to_owned()),
+        };
     }
-    let status = answer.stated.unwrap_or(if nothing { SearchStatus::Empty } else { SearchStatus::Ok });
-    let why = || nothing.then(|| why_empty(search.endpoint(), answer)).flatten().map(str::to_owned);
+    let status = answer.stated.unwrap_or(if nothing {
+        SearchStatus::Empty
+    } else {
+        SearchStatus::Ok
+    });
+    let why = || {
+        nothing
+            .then(|| why_empty(search.endpoint(), answer))
+            .flatten()
+            .map(str::to_owned)
+    };
     // A complete answer needs no reason: the marketplace tells of a first try that failed, too.
     let stated = answer.reason.clone().filter(|_| status != SearchStatus::Ok);
-    ItemFate::Done { status, reason: stated.or_else(why) }
+    ItemFate::Done {
+        status,
+        reason: stated.or_else(why),
+    }
 }
 
 fn why_empty(endpoint: Endpoint, answer: &Answer) -> Option<&'static str> {
     match endpoint {
         Endpoint::HotelsSearch => Some("no_property"),
         Endpoint::HotelsRooms => Some("no_rooms"),
-        Endpoint::HotelsByName if answer.body.value().get("name").is_some_and(|name| !name.is_null()) => Some("sold_out"),
+        Endpoint::HotelsByName
+            if answer
+                .body
+                .value()
+                .get("name")
+                .is_some_and(|name| !name.is_null()) =>
+        {
+            Some("sold_out")
+        }
         Endpoint::HotelsByName | Endpoint::HotelsResolve => Some("no_match"),
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => None,
     }
@@ -162,12 +223,20 @@ mod tests {
     /// The marketplace says why a first try failed, also where the second one was answered.
     #[test]
     fn a_complete_answer_has_no_reason() {
-        let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
-        let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request;
+        let body =
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+        let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
+            .unwrap()
+            .request;
         let search = Search::of_caller(request);
         let reason = |stated: SearchStatus| {
             let reason = Some("upstream_status".to_owned());
-            let answer = Answer { body: json!([{}]).into(), results: 1, stated: Some(stated), reason };
+            let answer = Answer {
+                body: json!([{}]).into(),
+                results: 1,
+                stated: Some(stated),
+                reason,
+            };
             match of_answer(&search, &answer) {
                 ItemFate::Done { reason, .. } => reason,
                 other => panic!("{other:?}"),
@@ -175,7 +244,11 @@ mod tests {
         };
         assert_eq!(reason(SearchStatus::Ok), None);
         for incomplete in [SearchStatus::Partial, SearchStatus::Degraded] {
-            assert_eq!(reason(incomplete).as_deref(), Some("upstream_status"), "{incomplete}");
+            assert_eq!(
+                reason(incomplete).as_deref(),
+                Some("upstream_status"),
+                "{incomplete}"
+            );
         }
     }
 }

@@ -9,16 +9,28 @@ impl Outcome {
     pub fn to_keep(&self, key: &CallerKey) -> Self {
         let clean = |text: &str| text.replace(key.expose(), "[key]");
         let clean_headers = |headers: &[(String, String)]| -> Vec<_> {
-            headers.iter().map(|(name, value)| (name.clone(), clean(value))).collect()
+            headers
+                .iter()
+                .map(|(name, value)| (name.clone(), clean(value)))
+                .collect()
         };
         let finding = match &self.finding {
-            Finding::Answer(Answer { results, stated, reason, .. }) => Finding::Answer(Answer {
+            Finding::Answer(Answer {
+                results,
+                stated,
+                reason,
+                ..
+            }) => Finding::Answer(Answer {
                 body: AnswerBody::checked("null"),
                 results: *results,
                 stated: *stated,
                 reason: reason.as_deref().map(clean),
             }),
-            Finding::RateLimited(RateLimit { body, content_type, retry_after }) => Finding::RateLimited(RateLimit {
+            Finding::RateLimited(RateLimit {
+                body,
+                content_type,
+                retry_after,
+            }) => Finding::RateLimited(RateLimit {
                 body: clean(&String::from_utf8_lossy(body)).into(),
                 content_type: content_type.clone(),
                 retry_after: retry_after.clone(),
@@ -62,7 +74,10 @@ mod tests {
             http_status: Some(200),
             search_headers: vec![("x-search-note".into(), "for canary-1".into())],
             plan_headers: vec![("x-plan-limit".into(), "150".into())],
-            plan: PlanQuota { limit: Some(1), ..PlanQuota::default() },
+            plan: PlanQuota {
+                limit: Some(1),
+                ..PlanQuota::default()
+            },
             billed_requests: 2,
             latency: Duration::from_millis(1234),
         }
@@ -70,30 +85,59 @@ mod tests {
 
     /// Kept and read back, as the tables do.
     fn read_back(finding: Finding, stored: Option<AnswerBody>) -> Option<Outcome> {
-        let kept = serde_json::to_string(&outcome(finding).to_keep(&CallerKey::new("canary-1"))).unwrap();
+        let kept =
+            serde_json::to_string(&outcome(finding).to_keep(&CallerKey::new("canary-1"))).unwrap();
         assert!(!kept.contains("canary"), "{kept}");
-        serde_json::from_str::<Outcome>(&kept).unwrap().with_body(stored)
+        serde_json::from_str::<Outcome>(&kept)
+            .unwrap()
+            .with_body(stored)
     }
 
     #[test]
     fn an_answer_comes_back_with_its_body() {
         let body = AnswerBody::from(json!([{"price": 1.5}]));
-        let answer = || Finding::Answer(Answer { body: body.clone(), results: 1, stated: None, reason: None });
+        let answer = || {
+            Finding::Answer(Answer {
+                body: body.clone(),
+                results: 1,
+                stated: None,
+                reason: None,
+            })
+        };
         let back = read_back(answer(), Some(body.clone())).unwrap();
-        assert!(matches!(&back.finding, Finding::Answer(answer) if answer.body == body && answer.results == 1));
-        assert_eq!((back.billed_requests, back.latency.as_millis(), back.plan.limit), (2, 1234, Some(1)));
+        assert!(
+            matches!(&back.finding, Finding::Answer(answer) if answer.body == body && answer.results == 1)
+        );
+        assert_eq!(
+            (
+                back.billed_requests,
+                back.latency.as_millis(),
+                back.plan.limit
+            ),
+            (2, 1234, Some(1))
+        );
         assert_eq!(back.search_headers[0].1, "for [key]");
         assert!(read_back(answer(), None).is_none());
     }
 
     #[test]
     fn every_other_finding_comes_back_as_it_was() {
-        let limit = RateLimit { body: "slow down, canary-1".into(), content_type: None, retry_after: Some("7".into()) };
+        let limit = RateLimit {
+            body: "slow down, canary-1".into(),
+            content_type: None,
+            retry_after: Some("7".into()),
+        };
         let back = read_back(Finding::RateLimited(limit), None).unwrap();
         assert!(
             matches!(&back.finding, Finding::RateLimited(limit) if limit.body == "slow down, [key]" && limit.retry_after_seconds() == Some(7))
         );
-        for incomplete in [Incomplete::Timeout, Incomplete::Status(418), Incomplete::Stated { reason: "blocked_page".into() }] {
+        for incomplete in [
+            Incomplete::Timeout,
+            Incomplete::Status(418),
+            Incomplete::Stated {
+                reason: "blocked_page".into(),
+            },
+        ] {
             let back = read_back(Finding::Incomplete(incomplete.clone()), None).unwrap();
             assert!(matches!(&back.finding, Finding::Incomplete(same) if *same == incomplete));
         }

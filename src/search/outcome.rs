@@ -166,13 +166,25 @@ impl PlanQuota {
     /// What of it holds still so many seconds after it was said: a period that has begun anew has more left, nobody knows how much.
     #[must_use]
     pub fn after(self, seconds: u64) -> Self {
-        let left = |reset: Option<u64>| reset.and_then(|reset| reset.checked_sub(seconds)).filter(|left| *left > 0);
+        let left = |reset: Option<u64>| {
+            reset
+                .and_then(|reset| reset.checked_sub(seconds))
+                .filter(|left| *left > 0)
+        };
         let reset_seconds = left(self.reset_seconds);
         let window = self.window.and_then(|window| {
             let reset = left(Some(window.reset_seconds.unwrap_or(WINDOW_SECONDS)))?;
-            Some(RateWindow { reset_seconds: Some(reset), ..window })
+            Some(RateWindow {
+                reset_seconds: Some(reset),
+                ..window
+            })
         });
-        Self { limit: self.limit, remaining: self.remaining.filter(|_| reset_seconds.is_some()), reset_seconds, window }
+        Self {
+            limit: self.limit,
+            remaining: self.remaining.filter(|_| reset_seconds.is_some()),
+            reset_seconds,
+            window,
+        }
     }
 }
 
@@ -181,11 +193,16 @@ mod text {
     use bytes::Bytes;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        bytes: &Bytes,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&String::from_utf8_lossy(bytes))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Bytes, D::Error> {
         String::deserialize(deserializer).map(Bytes::from)
     }
 }
@@ -196,14 +213,57 @@ mod tests {
 
     #[test]
     fn of_plan_headers_holds_later_what_has_not_begun_anew() {
-        let window = RateWindow { limit: 150, remaining: Some(9), reset_seconds: Some(30) };
-        let said = PlanQuota { limit: Some(5_000), remaining: Some(7), reset_seconds: Some(600), window: Some(window) };
-        let left = RateWindow { reset_seconds: Some(1), ..window };
+        let window = RateWindow {
+            limit: 150,
+            remaining: Some(9),
+            reset_seconds: Some(30),
+        };
+        let said = PlanQuota {
+            limit: Some(5_000),
+            remaining: Some(7),
+            reset_seconds: Some(600),
+            window: Some(window),
+        };
+        let left = RateWindow {
+            reset_seconds: Some(1),
+            ..window
+        };
         assert_eq!(said.after(0), said);
-        assert_eq!(said.after(29), PlanQuota { reset_seconds: Some(571), window: Some(left), ..said });
-        assert_eq!(said.after(30), PlanQuota { reset_seconds: Some(570), window: None, ..said });
-        assert_eq!(said.after(600), PlanQuota { limit: Some(5_000), ..PlanQuota::default() });
-        let unknown = PlanQuota { reset_seconds: None, window: None, ..said };
-        assert_eq!(unknown.after(1), PlanQuota { limit: Some(5_000), ..PlanQuota::default() }, "nobody knows until when");
+        assert_eq!(
+            said.after(29),
+            PlanQuota {
+                reset_seconds: Some(571),
+                window: Some(left),
+                ..said
+            }
+        );
+        assert_eq!(
+            said.after(30),
+            PlanQuota {
+                reset_seconds: Some(570),
+                window: None,
+                ..said
+            }
+        );
+        assert_eq!(
+            said.after(600),
+            PlanQuota {
+                limit: Some(5_000),
+                ..PlanQuota::default()
+            }
+        );
+        let unknown = PlanQuota {
+            reset_seconds: None,
+            window: None,
+            ..said
+        };
+        assert_eq!(
+            unknown.after(1),
+            PlanQuota {
+                limit: Some(5_000),
+                ..PlanQuota::default()
+            },
+            "nobody knows until when"
+        );
     }
 }

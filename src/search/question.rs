@@ -21,7 +21,11 @@ impl Search {
     pub fn of_caller(request: Request) -> Self {
         let body = request.to_body();
         let strict = request.strict();
-        Self { request, body, strict }
+        Self {
+            request,
+            body,
+            strict,
+        }
     }
 
     /// A scan's item as it goes upstream (jobs-api, "Scans"): flights are asked `strict` and for `rows` rows, and, unless
@@ -40,7 +44,11 @@ impl Search {
                 }
             }
         }
-        Self { request, body, strict: flights }
+        Self {
+            request,
+            body,
+            strict: flights,
+        }
     }
 
     /// The endpoint it is for.
@@ -73,7 +81,11 @@ impl Search {
         if self.endpoint().api() != Api::Flights {
             return None;
         }
-        let limit = self.body.get("limit").and_then(Value::as_u64).or(self.request.limit().map(u64::from))?;
+        let limit = self
+            .body
+            .get("limit")
+            .and_then(Value::as_u64)
+            .or(self.request.limit().map(u64::from))?;
         usize::try_from(limit).ok()
     }
 }

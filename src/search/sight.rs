@@ -21,10 +21,16 @@ impl Sight {
     #[must_use]
     pub fn of(search: &Search, answer: &Answer) -> Self {
         let asked = search.request().to_body();
-        let currency = asked.get("currency").and_then(|code| code.as_str()).unwrap_or("USD").to_ascii_uppercase();
+        let currency = asked
+            .get("currency")
+            .and_then(|code| code.as_str())
+            .unwrap_or("USD")
+            .to_ascii_uppercase();
         let mut seen = offers(search.endpoint(), answer.body.text());
         let mut results = answer.results;
-        let ceiling = asked.get("max_price").filter(|_| !search.body().contains_key("max_price"));
+        let ceiling = asked
+            .get("max_price")
+            .filter(|_| !search.body().contains_key("max_price"));
         if let Some(ceiling) = ceiling.and_then(|price| price.to_string().parse::<Decimal>().ok()) {
             // A row without a readable price cannot be said to be below it.
             seen.retain(|offer| offer.price <= ceiling);
@@ -32,9 +38,18 @@ impl Sight {
         }
         let filtered_out = results == 0 && answer.results > 0;
         if search.endpoint().api() == Api::Flights {
-            results = results.min(search.request().limit().map_or(usize::MAX, |limit| limit as usize));
+            results = results.min(
+                search
+                    .request()
+                    .limit()
+                    .map_or(usize::MAX, |limit| limit as usize),
+            );
         }
-        Self { results, best: cheapest(seen, &currency), filtered_out }
+        Self {
+            results,
+            best: cheapest(seen, &currency),
+            filtered_out,
+        }
     }
 }
 
@@ -47,7 +62,9 @@ fn cheapest(offers: Vec<Offer>, asked: &str) -> Option<(Offer, String)> {
     let (as_asked, other): (Vec<_>, Vec<_>) = told.partition(|(_, currency)| currency == asked);
     let candidates = if as_asked.is_empty() { other } else { as_asked };
     // `min_by` takes the first of equals: the engine's own order.
-    candidates.into_iter().min_by(|(one, _), (other, _)| one.price.cmp(&other.price))
+    candidates
+        .into_iter()
+        .min_by(|(one, _), (other, _)| one.price.cmp(&other.price))
 }
 
 #[cfg(test)]
@@ -58,33 +75,58 @@ mod tests {
     use crate::contract::{Endpoint, Request};
 
     fn search(more: &Value, upstream_filters: bool) -> Search {
-        let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request;
+        let mut body =
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
+            .unwrap()
+            .request;
         Search::of_item(request, 50, upstream_filters)
     }
 
     fn answer(prices: &[f64]) -> Answer {
-        let rows: Vec<_> = prices.iter().map(|price| json!({"airline": "A", "price_as_number": price})).collect();
-        Answer { results: rows.len(), body: Value::Array(rows).into(), stated: None, reason: None }
+        let rows: Vec<_> = prices
+            .iter()
+            .map(|price| json!({"airline": "A", "price_as_number": price}))
+            .collect();
+        Answer {
+            results: rows.len(),
+            body: Value::Array(rows).into(),
+            stated: None,
+            reason: None,
+        }
     }
 
     fn best(sight: &Sight) -> Option<String> {
-        sight.best.as_ref().map(|(offer, currency)| format!("{} {currency}", offer.price))
+        sight
+            .best
+            .as_ref()
+            .map(|(offer, currency)| format!("{} {currency}", offer.price))
     }
 
     #[test]
     fn the_fields_that_cost_the_price_band_are_kept_back_and_applied_here() {
-        let kept_back = search(&json!({"max_price": 200, "sort_type": "Price", "limit": 2}), false);
+        let kept_back = search(
+            &json!({"max_price": 200, "sort_type": "Price", "limit": 2}),
+            false,
+        );
         assert_eq!(
             Value::Object(kept_back.body().clone()),
             json!({"from_airport": "TLV", "to_airport": "LHR",
             "departure_date": "2027-01-14", "strict": true, "limit": 50})
         );
         let sight = Sight::of(&kept_back, &answer(&[210.0, 190.0, 180.5, 200.0, 0.0]));
-        assert_eq!((sight.results, best(&sight).as_deref(), sight.filtered_out), (2, Some("180.5 USD"), false));
+        assert_eq!(
+            (sight.results, best(&sight).as_deref(), sight.filtered_out),
+            (2, Some("180.5 USD"), false)
+        );
         let none = Sight::of(&kept_back, &answer(&[210.0, 300.0]));
-        assert_eq!((none.results, best(&none), none.filtered_out), (0, None, true));
+        assert_eq!(
+            (none.results, best(&none), none.filtered_out),
+            (0, None, true)
+        );
         let nothing = Sight::of(&kept_back, &answer(&[]));
         assert!(!nothing.filtered_out, "an empty answer is empty");
     }
@@ -99,7 +141,10 @@ mod tests {
 
     #[test]
     fn another_sort_order_is_sent_always() {
-        assert_eq!(search(&json!({"sort_type": "Duration"}), false).body()["sort_type"], "Duration");
+        assert_eq!(
+            search(&json!({"sort_type": "Duration"}), false).body()["sort_type"],
+            "Duration"
+        );
     }
 
     #[test]
@@ -108,10 +153,17 @@ mod tests {
         let row = |price: f64, link: &str| json!({"price_as_number": price, "buy_link": link});
         let mixed = Answer {
             results: 2,
-            body: json!([row(90.0, "https://x.example/f?curr=USD"), row(95.5, "https://x.example/f?curr=EUR")]).into(),
+            body: json!([
+                row(90.0, "https://x.example/f?curr=USD"),
+                row(95.5, "https://x.example/f?curr=EUR")
+            ])
+            .into(),
             stated: None,
             reason: None,
         };
-        assert_eq!(best(&Sight::of(&asked, &mixed)).as_deref(), Some("95.5 EUR"));
+        assert_eq!(
+            best(&Sight::of(&asked, &mixed)).as_deref(),
+            Some("95.5 EUR")
+        );
     }
 }

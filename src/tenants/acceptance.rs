@@ -45,7 +45,9 @@ pub const fn shows_refusal(http_status: u16) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAccepted {
     /// This is not for callers that are not accepted yet.
-    #[error("the marketplace has not accepted this key yet, and until then its caller has one scan and nothing else: {HOW}")]
+    #[error(
+        "the marketplace has not accepted this key yet, and until then its caller has one scan and nothing else: {HOW}"
+    )]
     Required,
     /// The order is too large to be kept until then.
     #[error(
@@ -53,7 +55,9 @@ pub enum NotAccepted {
     )]
     TooLarge(usize),
     /// The marketplace has refused the key.
-    #[error("the marketplace refused this key ({reason}): order with another key, or resume the scan once the key is good")]
+    #[error(
+        "the marketplace refused this key ({reason}): order with another key, or resume the scan once the key is good"
+    )]
     Refused {
         /// The lane's word.
         reason: String,
@@ -94,23 +98,45 @@ impl Probation {
     /// [`NotAccepted`] says why not.
     pub fn check(&self, order_bytes: usize, now: Timestamp) -> Result<(), NotAccepted> {
         if let Some(reason) = &self.refusal {
-            return Err(NotAccepted::Refused { reason: reason.clone() });
+            return Err(NotAccepted::Refused {
+                reason: reason.clone(),
+            });
         }
-        let since = self.ordered_at.map(|at| now.duration_since(at)).filter(|since| *since < RECENT);
+        let since = self
+            .ordered_at
+            .map(|at| now.duration_since(at))
+            .filter(|since| *since < RECENT);
         if self.is_live {
-            return Err(later(format!("one scan at a time until the marketplace has accepted this key once: {HOW}"), LIVE_WAIT));
+            return Err(later(
+                format!(
+                    "one scan at a time until the marketplace has accepted this key once: {HOW}"
+                ),
+                LIVE_WAIT,
+            ));
         }
         if let Some(since) = since.filter(|_| !self.ended_by_itself) {
-            let wait = RECENT.checked_sub(since).and_then(|wait| Duration::try_from(wait).ok()).unwrap_or(LIVE_WAIT);
-            return Err(later(format!("one scan in 24 hours until the marketplace has accepted this key once: {HOW}"), wait));
+            let wait = RECENT
+                .checked_sub(since)
+                .and_then(|wait| Duration::try_from(wait).ok())
+                .unwrap_or(LIVE_WAIT);
+            return Err(later(
+                format!(
+                    "one scan in 24 hours until the marketplace has accepted this key once: {HOW}"
+                ),
+                wait,
+            ));
         }
         if self.scans >= MOST_SCANS {
-            let message = format!("at most {MOST_SCANS} scans until the marketplace has accepted this key once: {HOW}");
+            let message = format!(
+                "at most {MOST_SCANS} scans until the marketplace has accepted this key once: {HOW}"
+            );
             return Err(later(message, LIVE_WAIT));
         }
         let is_new = self.ordered_at.is_none();
         if is_new && (self.others >= MOST_CALLERS || self.new_others >= NEW_CALLERS_A_MINUTE) {
-            let message = format!("too many callers whose key the marketplace has not accepted yet; try again, or {HOW}");
+            let message = format!(
+                "too many callers whose key the marketplace has not accepted yet; try again, or {HOW}"
+            );
             return Err(later(message, CROWDED_WAIT));
         }
         if order_bytes > LARGEST_ORDER_BYTES {
@@ -140,27 +166,72 @@ mod tests {
     fn what_a_caller_that_is_not_accepted_yet_may_order() {
         let first = Probation::default();
         assert_eq!(first.check(100, now()), Ok(()));
-        assert_eq!(first.check(LARGEST_ORDER_BYTES + 1, now()), Err(NotAccepted::TooLarge(LARGEST_ORDER_BYTES + 1)));
-        let ordered = |hours| Probation { ordered_at: Some(hours_ago(hours)), scans: 1, ..first.clone() };
+        assert_eq!(
+            first.check(LARGEST_ORDER_BYTES + 1, now()),
+            Err(NotAccepted::TooLarge(LARGEST_ORDER_BYTES + 1))
+        );
+        let ordered = |hours| Probation {
+            ordered_at: Some(hours_ago(hours)),
+            scans: 1,
+            ..first.clone()
+        };
         for (probation, wait) in [
-            (Probation { is_live: true, ..ordered(30) }, 60),
+            (
+                Probation {
+                    is_live: true,
+                    ..ordered(30)
+                },
+                60,
+            ),
             (ordered(1), 23 * 3600),
-            (Probation { ended_by_itself: true, scans: MOST_SCANS, ..ordered(1) }, 60),
-            (Probation { others: MOST_CALLERS, ..first.clone() }, 60),
-            (Probation { new_others: NEW_CALLERS_A_MINUTE, ..first.clone() }, 60),
+            (
+                Probation {
+                    ended_by_itself: true,
+                    scans: MOST_SCANS,
+                    ..ordered(1)
+                },
+                60,
+            ),
+            (
+                Probation {
+                    others: MOST_CALLERS,
+                    ..first.clone()
+                },
+                60,
+            ),
+            (
+                Probation {
+                    new_others: NEW_CALLERS_A_MINUTE,
+                    ..first.clone()
+                },
+                60,
+            ),
         ] {
             let refused = probation.check(100, now());
-            let Err(NotAccepted::Later { wait: told, .. }) = &refused else { panic!("{probation:?}: {refused:?}") };
+            let Err(NotAccepted::Later { wait: told, .. }) = &refused else {
+                panic!("{probation:?}: {refused:?}")
+            };
             assert_eq!(told.as_secs(), wait, "{refused:?}");
         }
         for fine in [
             ordered(24),
-            Probation { ended_by_itself: true, ..ordered(1) },
-            Probation { others: MOST_CALLERS, ended_by_itself: true, ..ordered(1) },
+            Probation {
+                ended_by_itself: true,
+                ..ordered(1)
+            },
+            Probation {
+                others: MOST_CALLERS,
+                ended_by_itself: true,
+                ..ordered(1)
+            },
         ] {
             assert_eq!(fine.check(100, now()), Ok(()), "{fine:?}");
         }
-        let refused = Probation { refusal: Some("key_rejected".to_owned()), is_live: true, ..ordered(1) };
+        let refused = Probation {
+            refusal: Some("key_rejected".to_owned()),
+            is_live: true,
+            ..ordered(1)
+        };
         assert!(
             matches!(refused.check(100, now()), Err(NotAccepted::Refused { .. })),
             "the refusal is told before anything else"
@@ -169,7 +240,10 @@ mod tests {
 
     #[test]
     fn a_server_error_says_nothing_of_the_key() {
-        let accepts: Vec<_> = (100..600).filter(|status| shows_acceptance(*status)).filter(|status| *status >= 300).collect();
+        let accepts: Vec<_> = (100..600)
+            .filter(|status| shows_acceptance(*status))
+            .filter(|status| *status >= 300)
+            .collect();
         assert_eq!(accepts, [400, 404, 422, 429]);
         assert!((100..600).all(|status| !(shows_acceptance(status) && shows_refusal(status))));
     }

@@ -22,16 +22,23 @@ impl Fingerprint {
     /// The caller's fingerprints under every key of the ring, the primary's first.
     #[must_use]
     pub fn all(ring: &Keyring, key: &CallerKey) -> Vec<Self> {
-        ring.keys().iter().map(|ring_key| Self::under(ring_key, key)).collect()
+        ring.keys()
+            .iter()
+            .map(|ring_key| Self::under(ring_key, key))
+            .collect()
     }
 
     fn under(ring_key: &RingKey, key: &CallerKey) -> Self {
-        let mut mac = Hmac::<Sha256>::new_from_slice(ring_key.fingerprints.as_ref()).expect("HMAC takes keys of any length");
+        let mut mac = Hmac::<Sha256>::new_from_slice(ring_key.fingerprints.as_ref())
+            .expect("HMAC takes keys of any length");
         mac.update(key.expose().as_bytes());
         let code = mac.finalize().into_bytes();
         let mut digest = [0; 16];
         digest.copy_from_slice(&code[..16]);
-        Self { key_id: ring_key.id.clone(), digest }
+        Self {
+            key_id: ring_key.id.clone(),
+            digest,
+        }
     }
 
     /// A number for the lock that keeps two first requests of one caller apart.
@@ -46,24 +53,43 @@ mod tests {
     use super::*;
 
     fn ring(text: &str) -> Keyring {
-        let entries = text.split(' ').map(|id| format!("{id}:{}", format!("{:02x}", id.as_bytes()[0]).repeat(32)));
+        let entries = text
+            .split(' ')
+            .map(|id| format!("{id}:{}", format!("{:02x}", id.as_bytes()[0]).repeat(32)));
         Keyring::parse(&entries.collect::<Vec<_>>().join(",")).unwrap()
     }
 
     #[test]
     fn one_key_has_one_fingerprint_for_each_key_of_the_ring() {
         let key = CallerKey::new("key-of-a-caller");
-        let (before, after) = (Fingerprint::all(&ring("a"), &key), Fingerprint::all(&ring("b a"), &key));
-        assert_eq!(after.iter().map(|print| print.key_id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        let (before, after) = (
+            Fingerprint::all(&ring("a"), &key),
+            Fingerprint::all(&ring("b a"), &key),
+        );
+        assert_eq!(
+            after
+                .iter()
+                .map(|print| print.key_id.as_str())
+                .collect::<Vec<_>>(),
+            ["b", "a"]
+        );
         assert_eq!(after[1], before[0]);
         assert_ne!(after[0].digest, after[1].digest);
-        assert_ne!(Fingerprint::all(&ring("a"), &CallerKey::new("key-of-another")), before);
+        assert_ne!(
+            Fingerprint::all(&ring("a"), &CallerKey::new("key-of-another")),
+            before
+        );
     }
 
     /// Stored data hangs on these bytes: a change orphans every tenant. Worked out apart with Python's hmac.
     #[test]
     fn the_form_is_fixed() {
-        let [print] = Fingerprint::all(&ring("a"), &CallerKey::new("key-of-a-caller")).try_into().unwrap();
-        assert_eq!(format!("{:032x}", u128::from_be_bytes(print.digest)), "879f0791fdeaa9b7c98a7c618f85b1a0");
+        let [print] = Fingerprint::all(&ring("a"), &CallerKey::new("key-of-a-caller"))
+            .try_into()
+            .unwrap();
+        assert_eq!(
+            format!("{:032x}", u128::from_be_bytes(print.digest)),
+            "879f0791fdeaa9b7c98a7c618f85b1a0"
+        );
     }
 }

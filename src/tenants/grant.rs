@@ -42,7 +42,9 @@ impl Purpose {
     /// The purpose of a word in the table.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Scan, Self::Monitor, Self::Webhook].into_iter().find(|purpose| purpose.as_str() == word)
+        [Self::Scan, Self::Monitor, Self::Webhook]
+            .into_iter()
+            .find(|purpose| purpose.as_str() == word)
     }
 }
 
@@ -95,12 +97,19 @@ impl GrantTerms {
         let mut nonce = [0; 24];
         rand::rng().fill_bytes(&mut nonce);
         let bound = self.associated_data(&primary.id);
-        let message = Payload { msg: secret, aad: &bound };
+        let message = Payload {
+            msg: secret,
+            aad: &bound,
+        };
         let sealed = XChaCha20Poly1305::new((&*primary.sealing).into())
             .encrypt(&XNonce::from(nonce), message)
             .expect("sealing fails for messages over 256 GiB only, secrets are short");
         let ciphertext = [&[VERSION], sealed.as_slice()].concat();
-        SealedKey { key_id: primary.id.clone(), nonce: nonce.to_vec(), ciphertext }
+        SealedKey {
+            key_id: primary.id.clone(),
+            nonce: nonce.to_vec(),
+            ciphertext,
+        }
     }
 
     /// Opens what [`GrantTerms::seal`] made under the same terms.
@@ -109,20 +118,40 @@ impl GrantTerms {
     /// When the ring lacks the key, or anything differs from what was sealed.
     pub fn open(&self, ring: &Keyring, sealed: &SealedKey) -> Result<CallerKey, NotOpened> {
         let opened = self.open_secret(ring, sealed)?;
-        std::str::from_utf8(&opened).map(CallerKey::new).map_err(|_| NotOpened::Altered)
+        std::str::from_utf8(&opened)
+            .map(CallerKey::new)
+            .map_err(|_| NotOpened::Altered)
     }
 
     /// Opens what [`GrantTerms::seal_secret`] made under the same terms.
     ///
     /// # Errors
     /// When the ring lacks the key, or anything differs from what was sealed.
-    pub fn open_secret(&self, ring: &Keyring, sealed: &SealedKey) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
-        let ring_key = ring.key(&sealed.key_id).ok_or_else(|| NotOpened::KeyMissing(sealed.key_id.clone()))?;
-        let nonce: [u8; 24] = sealed.nonce.as_slice().try_into().map_err(|_| NotOpened::Altered)?;
-        let Some((&VERSION, ciphertext)) = sealed.ciphertext.split_first() else { return Err(NotOpened::Altered) };
+    pub fn open_secret(
+        &self,
+        ring: &Keyring,
+        sealed: &SealedKey,
+    ) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
+        let ring_key = ring
+            .key(&sealed.key_id)
+            .ok_or_else(|| NotOpened::KeyMissing(sealed.key_id.clone()))?;
+        let nonce: [u8; 24] = sealed
+            .nonce
+            .as_slice()
+            .try_into()
+            .map_err(|_| NotOpened::Altered)?;
+        let Some((&VERSION, ciphertext)) = sealed.ciphertext.split_first() else {
+            return Err(NotOpened::Altered);
+        };
         let bound = self.associated_data(&ring_key.id);
         XChaCha20Poly1305::new((&*ring_key.sealing).into())
-            .decrypt(&XNonce::from(nonce), Payload { msg: ciphertext, aad: &bound })
+            .decrypt(
+                &XNonce::from(nonce),
+                Payload {
+                    msg: ciphertext,
+                    aad: &bound,
+                },
+            )
             .map(Zeroizing::new)
             .map_err(|_| NotOpened::Altered)
     }
@@ -163,10 +192,23 @@ mod tests {
     fn what_was_sealed_opens_also_after_the_primary_changed() {
         let (key, terms) = (CallerKey::new("canary-0123456789"), terms());
         let sealed = terms.seal(&ring("a"), &key);
-        assert_eq!(terms.open(&ring("a"), &sealed).unwrap().expose(), key.expose());
-        assert_eq!(terms.open(&ring("b a"), &sealed).unwrap().expose(), key.expose());
-        assert_eq!(terms.open(&ring("b"), &sealed).unwrap_err(), NotOpened::KeyMissing("a".to_owned()));
-        assert_ne!(terms.seal(&ring("a"), &key), sealed, "every seal has a nonce of its own");
+        assert_eq!(
+            terms.open(&ring("a"), &sealed).unwrap().expose(),
+            key.expose()
+        );
+        assert_eq!(
+            terms.open(&ring("b a"), &sealed).unwrap().expose(),
+            key.expose()
+        );
+        assert_eq!(
+            terms.open(&ring("b"), &sealed).unwrap_err(),
+            NotOpened::KeyMissing("a".to_owned())
+        );
+        assert_ne!(
+            terms.seal(&ring("a"), &key),
+            sealed,
+            "every seal has a nonce of its own"
+        );
         assert!(!sealed.ciphertext.windows(6).any(|bytes| bytes == b"canary"));
     }
 
@@ -175,13 +217,47 @@ mod tests {
         let (ring, terms) = (ring("a"), terms());
         let sealed = terms.seal(&ring, &CallerKey::new("canary"));
         for (moved, what) in [
-            (GrantTerms { tenant: TenantId::new(), ..terms }, "another tenant"),
-            (GrantTerms { grant: GrantId::new(), ..terms }, "another grant"),
-            (GrantTerms { purpose: Purpose::Webhook, ..terms }, "another purpose, of no key"),
-            (GrantTerms { purpose: Purpose::Monitor, ..terms }, "another purpose"),
-            (GrantTerms { expires_at: "2027-01-01T00:00:00.123457Z".parse().unwrap(), ..terms }, "a later expiry"),
+            (
+                GrantTerms {
+                    tenant: TenantId::new(),
+                    ..terms
+                },
+                "another tenant",
+            ),
+            (
+                GrantTerms {
+                    grant: GrantId::new(),
+                    ..terms
+                },
+                "another grant",
+            ),
+            (
+                GrantTerms {
+                    purpose: Purpose::Webhook,
+                    ..terms
+                },
+                "another purpose, of no key",
+            ),
+            (
+                GrantTerms {
+                    purpose: Purpose::Monitor,
+                    ..terms
+                },
+                "another purpose",
+            ),
+            (
+                GrantTerms {
+                    expires_at: "2027-01-01T00:00:00.123457Z".parse().unwrap(),
+                    ..terms
+                },
+                "a later expiry",
+            ),
         ] {
-            assert_eq!(moved.open(&ring, &sealed).unwrap_err(), NotOpened::Altered, "{what}");
+            assert_eq!(
+                moved.open(&ring, &sealed).unwrap_err(),
+                NotOpened::Altered,
+                "{what}"
+            );
         }
     }
 
@@ -189,20 +265,37 @@ mod tests {
     fn a_row_that_was_changed_does_not_open() {
         let (ring, terms) = (ring("a b"), terms());
         let sealed = terms.seal(&ring, &CallerKey::new("canary"));
-        let mut changed = vec![SealedKey { key_id: "b".to_owned(), ..sealed.clone() }];
+        let mut changed = vec![SealedKey {
+            key_id: "b".to_owned(),
+            ..sealed.clone()
+        }];
         for index in 0..sealed.ciphertext.len() {
             let mut ciphertext = sealed.ciphertext.clone();
             ciphertext[index] ^= 1;
-            changed.push(SealedKey { ciphertext, ..sealed.clone() });
+            changed.push(SealedKey {
+                ciphertext,
+                ..sealed.clone()
+            });
         }
         for index in 0..sealed.nonce.len() {
             let mut nonce = sealed.nonce.clone();
             nonce[index] ^= 1;
-            changed.push(SealedKey { nonce, ..sealed.clone() });
+            changed.push(SealedKey {
+                nonce,
+                ..sealed.clone()
+            });
         }
-        changed.push(SealedKey { nonce: Vec::new(), ciphertext: Vec::new(), ..sealed });
+        changed.push(SealedKey {
+            nonce: Vec::new(),
+            ciphertext: Vec::new(),
+            ..sealed
+        });
         for row in changed {
-            assert_eq!(terms.open(&ring, &row).unwrap_err(), NotOpened::Altered, "{row:?}");
+            assert_eq!(
+                terms.open(&ring, &row).unwrap_err(),
+                NotOpened::Altered,
+                "{row:?}"
+            );
         }
     }
 }

@@ -41,7 +41,9 @@ pub(super) struct RingKey {
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
     /// No entry at all.
-    #[error("the master key is empty: it takes one entry at least, `id:key` with the key as 64 hexadecimal digits")]
+    #[error(
+        "the master key is empty: it takes one entry at least, `id:key` with the key as 64 hexadecimal digits"
+    )]
     Empty,
     /// An entry of another form.
     #[error(
@@ -53,7 +55,9 @@ pub enum KeyringError {
         number: usize,
     },
     /// What was to be the id of a new entry.
-    #[error("`{held}` cannot be the id of an entry: it takes 1 to 32 letters, digits, `.`, `_` or `-`")]
+    #[error(
+        "`{held}` cannot be the id of an entry: it takes 1 to 32 letters, digits, `.`, `_` or `-`"
+    )]
     Id {
         /// The beginning of what was given.
         held: String,
@@ -94,19 +98,34 @@ impl Keyring {
     /// # Errors
     /// When the text is not of the form above, or an id or key comes twice.
     pub fn parse(text: &str) -> Result<Self, KeyringError> {
-        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-        let entries = lines.flat_map(|line| line.split([',', ' ', '\t'])).filter(|entry| !entry.is_empty());
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.starts_with('#'));
+        let entries = lines
+            .flat_map(|line| line.split([',', ' ', '\t']))
+            .filter(|entry| !entry.is_empty());
         let mut keys: Vec<RingKey> = Vec::new();
         for (index, entry) in entries.enumerate() {
             let number = index + 1;
-            let (id, digits) = entry.split_once(':').filter(|(id, _)| is_id(id)).ok_or(KeyringError::Form { number })?;
+            let (id, digits) = entry
+                .split_once(':')
+                .filter(|(id, _)| is_id(id))
+                .ok_or(KeyringError::Form { number })?;
             let key = RingKey::derive(id, &*bytes_of(digits).ok_or(KeyringError::Form { number })?);
-            if keys.iter().any(|known| known.id == key.id || known.sealing == key.sealing) {
+            if keys
+                .iter()
+                .any(|known| known.id == key.id || known.sealing == key.sealing)
+            {
                 return Err(KeyringError::Repeated { number });
             }
             keys.push(key);
         }
-        if keys.is_empty() { Err(KeyringError::Empty) } else { Ok(Self { keys }) }
+        if keys.is_empty() {
+            Err(KeyringError::Empty)
+        } else {
+            Ok(Self { keys })
+        }
     }
 
     /// Reads a ring from a file that nobody else can read, or with `for_group` no more than its group.
@@ -114,12 +133,18 @@ impl Keyring {
     /// # Errors
     /// When the file cannot be read, is open to others, or does not hold a ring.
     pub fn read(path: &Path, for_group: bool) -> Result<Self, KeyringError> {
-        let failed = |source| KeyringError::File { path: path.to_owned(), source };
+        let failed = |source| KeyringError::File {
+            path: path.to_owned(),
+            source,
+        };
         let mut file = File::open(path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         let others = if for_group { 0o037 } else { 0o077 };
         if mode & others != 0 {
-            return Err(KeyringError::Open { path: path.to_owned(), mode });
+            return Err(KeyringError::Open {
+                path: path.to_owned(),
+                mode,
+            });
         }
         let mut text = Zeroizing::new(String::new());
         file.read_to_string(&mut text).map_err(failed)?;
@@ -146,7 +171,10 @@ impl Keyring {
     /// # Errors
     /// When `id` cannot be an entry's, or the file cannot be made.
     pub fn make(path: &Path, id: &str) -> Result<bool, KeyringError> {
-        make_file(path, &Self::new_entry(id)?).map_err(|source| KeyringError::File { path: path.to_owned(), source })
+        make_file(path, &Self::new_entry(id)?).map_err(|source| KeyringError::File {
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// A new entry, `id:key`.
@@ -155,7 +183,9 @@ impl Keyring {
     /// When `id` cannot be an entry's.
     pub fn new_entry(id: &str) -> Result<Zeroizing<String>, KeyringError> {
         if !is_id(id) {
-            return Err(KeyringError::Id { held: id.chars().take(2 * MAX_ID_CHARS).collect() });
+            return Err(KeyringError::Id {
+                held: id.chars().take(2 * MAX_ID_CHARS).collect(),
+            });
         }
         let mut random = Zeroizing::new([0_u8; 32]);
         rand::rng().fill_bytes(random.as_mut());
@@ -188,7 +218,9 @@ impl Keyring {
 /// Only the ids: a ring in a log must tell nothing.
 impl std::fmt::Debug for Keyring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.keys.iter().map(|key| &key.id)).finish()
+        f.debug_list()
+            .entries(self.keys.iter().map(|key| &key.id))
+            .finish()
     }
 }
 
@@ -197,10 +229,16 @@ impl RingKey {
         let source = Hkdf::<Sha256>::new(None, master);
         let derived = |purpose: &str| {
             let mut key = Zeroizing::new([0; 32]);
-            source.expand(purpose.as_bytes(), key.as_mut()).expect("HKDF-SHA256 gives up to 8,160 bytes, 32 are asked for");
+            source
+                .expand(purpose.as_bytes(), key.as_mut())
+                .expect("HKDF-SHA256 gives up to 8,160 bytes, 32 are asked for");
             key
         };
-        Self { id: id.to_owned(), sealing: derived("farescan/1/sealing"), fingerprints: derived("farescan/1/fingerprints") }
+        Self {
+            id: id.to_owned(),
+            sealing: derived("farescan/1/sealing"),
+            fingerprints: derived("farescan/1/fingerprints"),
+        }
     }
 }
 
@@ -223,13 +261,19 @@ fn bytes_of(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
 /// Writes a ring of one entry to `path`; `false`: another process was faster, or it was there before. The file appears whole or not at
 /// all: it is written and synced under a name of its own and then linked.
 fn make_file(path: &Path, entry: &str) -> io::Result<bool> {
-    const HEAD: &str =
-        "# Opens the keys that this database holds for its callers. Lost, they are lost: keep it with every backup.\n";
+    const HEAD: &str = "# Opens the keys that this database holds for its callers. Lost, they are lost: keep it with every backup.\n";
     let text = Zeroizing::new([HEAD, entry, "\n"].concat());
 
     let draft = path.with_extension(format!("{}.draft", uuid::Uuid::now_v7().simple()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let linked = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)?;
+    let linked = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(&draft, path));
     fs::remove_file(&draft)?;
     match linked {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -248,10 +292,20 @@ mod tests {
 
     #[test]
     fn the_first_entry_is_the_primary_in_a_file_as_in_a_variable() {
-        for text in [format!("# new\n b:{B}\n\n# old, still opens\na:{A}\n"), format!("b:{B},a:{A}"), format!("b:{B} a:{A}")] {
+        for text in [
+            format!("# new\n b:{B}\n\n# old, still opens\na:{A}\n"),
+            format!("b:{B},a:{A}"),
+            format!("b:{B} a:{A}"),
+        ] {
             let ring = Keyring::parse(&text).unwrap();
             assert_eq!(ring.primary().id, "b", "{text}");
-            assert_eq!(ring.keys().iter().map(|key| key.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+            assert_eq!(
+                ring.keys()
+                    .iter()
+                    .map(|key| key.id.as_str())
+                    .collect::<Vec<_>>(),
+                ["b", "a"]
+            );
             assert!(ring.key("a").is_some() && ring.key("c").is_none());
         }
     }
@@ -259,7 +313,10 @@ mod tests {
     #[test]
     fn what_is_not_a_ring_is_refused_without_showing_it() {
         for text in ["", "  \n", "# nothing"] {
-            assert!(matches!(Keyring::parse(text), Err(KeyringError::Empty)), "{text:?}");
+            assert!(
+                matches!(Keyring::parse(text), Err(KeyringError::Empty)),
+                "{text:?}"
+            );
         }
         let short = &A[1..];
         let long_id = "i".repeat(33);
@@ -276,7 +333,13 @@ mod tests {
             assert!(!format!("{refused} {refused:?}").contains(&A[4..16]));
         }
         for twice in [format!("a:{A},a:{B}"), format!("a:{A},b:{A}")] {
-            assert!(matches!(Keyring::parse(&twice), Err(KeyringError::Repeated { number: 2 })), "{twice}");
+            assert!(
+                matches!(
+                    Keyring::parse(&twice),
+                    Err(KeyringError::Repeated { number: 2 })
+                ),
+                "{twice}"
+            );
         }
     }
 
@@ -296,12 +359,28 @@ mod tests {
         let racing: Vec<_> = (0..8)
             .map(|_| {
                 let path = path.clone();
-                std::thread::spawn(move || Keyring::read_or_make(&path).unwrap().primary().sealing.clone())
+                std::thread::spawn(move || {
+                    Keyring::read_or_make(&path)
+                        .unwrap()
+                        .primary()
+                        .sealing
+                        .clone()
+                })
             })
             .collect();
-        let made: Vec<_> = racing.into_iter().map(|thread| thread.join().unwrap()).collect();
+        let made: Vec<_> = racing
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
         assert!(made.iter().all(|key| *key == made[0]));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "no draft is left"
+        );
     }
 }

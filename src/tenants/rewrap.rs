@@ -35,7 +35,10 @@ pub struct Rewrapped {
 /// # Errors
 /// When the database does not answer; what was moved until then stays moved.
 pub async fn rewrap(pool: &PgPool, ring: &Keyring) -> sqlx::Result<Rewrapped> {
-    let mut done = Rewrapped { primary: ring.primary().id.clone(), ..Rewrapped::default() };
+    let mut done = Rewrapped {
+        primary: ring.primary().id.clone(),
+        ..Rewrapped::default()
+    };
     let mut conn = pool.acquire().await?;
     let mut after = None;
     loop {
@@ -59,9 +62,18 @@ pub async fn rewrap(pool: &PgPool, ring: &Keyring) -> sqlx::Result<Rewrapped> {
 
 /// The same secret under the primary; the text says why it does not open.
 fn sealed_anew(ring: &Keyring, held: &HeldGrant) -> Result<SealedKey, String> {
-    let purpose = held.purpose.ok_or("this version does not know what they are for")?;
+    let purpose = held
+        .purpose
+        .ok_or("this version does not know what they are for")?;
     let (tenant, grant) = held.id;
-    let terms = GrantTerms { tenant, grant, purpose, expires_at: held.expires_at };
-    let secret = terms.open_secret(ring, &held.sealed).map_err(|error| error.to_string())?;
+    let terms = GrantTerms {
+        tenant,
+        grant,
+        purpose,
+        expires_at: held.expires_at,
+    };
+    let secret = terms
+        .open_secret(ring, &held.sealed)
+        .map_err(|error| error.to_string())?;
     Ok(terms.seal_secret(ring, &secret))
 }

@@ -63,7 +63,11 @@ impl Client {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
             .map_err(|error| ConfigFault::Client(error.without_url().to_string()))?;
-        Ok(Self { http, native, budget: config.search_timeout_seconds })
+        Ok(Self {
+            http,
+            native,
+            budget: config.search_timeout_seconds,
+        })
     }
 
     /// Which marketplace it is.
@@ -77,18 +81,40 @@ impl Client {
     /// `request_id` goes out as `x-request-id`, so that both logs can be laid side by side. `second_try` is awaited before a server
     /// error is sent once more (contract 17): what it must do first (take a place in a budget) it does, and `false` forbids the try.
     /// Never fails: what went wrong is an [`Outcome`] too.
-    pub async fn ask<F>(&self, search: &Search, key: &CallerKey, request_id: &str, second_try: impl FnOnce() -> F) -> Outcome
+    pub async fn ask<F>(
+        &self,
+        search: &Search,
+        key: &CallerKey,
+        request_id: &str,
+        second_try: impl FnOnce() -> F,
+    ) -> Outcome
     where
         F: Future<Output = bool>,
     {
-        let asked = Asked { endpoint: search.endpoint(), strict: search.is_strict(), row_cap: search.row_cap() };
-        let exchange = self.exchange(asked.endpoint, search.body(), key, request_id, second_try).await;
+        let asked = Asked {
+            endpoint: search.endpoint(),
+            strict: search.is_strict(),
+            row_cap: search.row_cap(),
+        };
+        let exchange = self
+            .exchange(asked.endpoint, search.body(), key, request_id, second_try)
+            .await;
         let (search_headers, plan_headers) = exchange.reply.as_ref().map_or_else(
             |_| (Vec::new(), Vec::new()),
-            |reply| (wire::search_headers(&reply.headers), quota::forwarded(&reply.headers)),
+            |reply| {
+                (
+                    wire::search_headers(&reply.headers),
+                    quota::forwarded(&reply.headers),
+                )
+            },
         );
         let finding = wire::find(asked, &exchange.reply);
-        measure::search(asked.endpoint.as_str(), finding.word(), exchange.latency, exchange.billed);
+        measure::search(
+            asked.endpoint.as_str(),
+            finding.word(),
+            exchange.latency,
+            exchange.billed,
+        );
         Outcome {
             finding,
             http_status: exchange.reply.as_ref().ok().map(|reply| reply.status),
@@ -102,8 +128,15 @@ impl Client {
 
     /// Asks whether `key` may use `api`, by an empty body that the engine refuses at once (contract 20).
     pub async fn probe(&self, api: Api, key: &CallerKey, request_id: &str) -> Probe {
-        let exchange = self.exchange(lightest(api), &Map::new(), key, request_id, || async { true }).await;
-        let plan_headers = exchange.reply.as_ref().map_or_else(|_| Vec::new(), |reply| quota::forwarded(&reply.headers));
+        let exchange = self
+            .exchange(lightest(api), &Map::new(), key, request_id, || async {
+                true
+            })
+            .await;
+        let plan_headers = exchange
+            .reply
+            .as_ref()
+            .map_or_else(|_| Vec::new(), |reply| quota::forwarded(&reply.headers));
         measure::billed_requests("verify", exchange.billed);
         Probe {
             verdict: probe::judge(&exchange.reply),
@@ -131,12 +164,18 @@ impl Client {
         let request = || self.request(endpoint, body, key, request_id);
         let mut reply = send(request(), key, deadline).await;
         let mut billed = billed_for(&reply);
-        if reply.as_ref().is_ok_and(wire::wants_second_try) && may_try_again(deadline, second_try).await {
+        if reply.as_ref().is_ok_and(wire::wants_second_try)
+            && may_try_again(deadline, second_try).await
+        {
             let second = send(request(), key, deadline).await;
             billed += billed_for(&second);
             reply = second;
         }
-        Exchange { reply, billed, latency: begin.elapsed() }
+        Exchange {
+            reply,
+            billed,
+            latency: begin.elapsed(),
+        }
     }
 
     fn request(
@@ -152,18 +191,27 @@ impl Client {
         if let Ok(id) = HeaderValue::from_str(request_id) {
             headers.insert(REQUEST_ID, id);
         }
-        headers.insert(self.native.host_header.clone(), self.native.host(endpoint.api()).clone());
+        headers.insert(
+            self.native.host_header.clone(),
+            self.native.host(endpoint.api()).clone(),
+        );
         // A key that no header can hold never gets past the gateway's check; without one the marketplace refuses.
         if let Ok(mut value) = HeaderValue::from_str(key.expose()) {
             value.set_sensitive(true);
             headers.insert(self.native.key_header.clone(), value);
         }
-        self.http.post(self.native.url(endpoint).clone()).headers(headers).json(body)
+        self.http
+            .post(self.native.url(endpoint).clone())
+            .headers(headers)
+            .json(body)
     }
 }
 
 /// Waits out the pause and asks for leave; no leave if the budget ends first.
-async fn may_try_again<F: Future<Output = bool>>(deadline: Instant, second_try: impl FnOnce() -> F) -> bool {
+async fn may_try_again<F: Future<Output = bool>>(
+    deadline: Instant,
+    second_try: impl FnOnce() -> F,
+) -> bool {
     let pause = Duration::from_millis(rand::random_range(PAUSE_MS));
     if Instant::now() + pause >= deadline {
         return false;
@@ -172,21 +220,36 @@ async fn may_try_again<F: Future<Output = bool>>(deadline: Instant, second_try: 
     timeout_at(deadline, second_try()).await.unwrap_or(false)
 }
 
-async fn send(request: reqwest::RequestBuilder, key: &CallerKey, deadline: Instant) -> Result<Reply, NoReply> {
+async fn send(
+    request: reqwest::RequestBuilder,
+    key: &CallerKey,
+    deadline: Instant,
+) -> Result<Reply, NoReply> {
     let response = match timeout_at(deadline, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(no_reply(error)),
         Err(_) => return Err(NoReply::Late),
     };
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let body = timeout_at(deadline, whole_body(response)).await.unwrap_or(Err(BodyFault::Late));
-    Ok(Reply { status, headers, body }.without(key))
+    let body = timeout_at(deadline, whole_body(response))
+        .await
+        .unwrap_or(Err(BodyFault::Late));
+    Ok(Reply {
+        status,
+        headers,
+        body,
+    }
+    .without(key))
 }
 
 fn no_reply(error: reqwest::Error) -> NoReply {
     let error = error.without_url();
     tracing::info!(error = %error, cause = error.source().map(tracing::field::display), "the marketplace gave no answer");
-    if error.is_connect() { NoReply::Unconnected } else { NoReply::Broken }
+    if error.is_connect() {
+        NoReply::Unconnected
+    } else {
+        NoReply::Broken
+    }
 }
 
 /// Reads chunk by chunk, so that what is over the bound is never held, whatever it decompresses to.
@@ -197,7 +260,9 @@ async fn whole_body(mut response: reqwest::Response) -> Result<Bytes, BodyFault>
             Err(_) => return Err(BodyFault::Late),
             Ok(Err(error)) => return Err(body_fault(&error)),
             Ok(Ok(None)) => return Ok(body.freeze()),
-            Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => return Err(BodyFault::TooLarge),
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
+                return Err(BodyFault::TooLarge);
+            }
             Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
         }
     }

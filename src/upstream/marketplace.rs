@@ -51,14 +51,32 @@ mod tests {
     use super::*;
 
     fn at(flights: &str, hotels: &str, host: Option<&str>) -> String {
-        Marketplace::at((&flights.parse().unwrap(), host), (&hotels.parse().unwrap(), None)).to_string()
+        Marketplace::at(
+            (&flights.parse().unwrap(), host),
+            (&hotels.parse().unwrap(), None),
+        )
+        .to_string()
     }
 
     #[test]
     fn two_spellings_of_one_address_are_one_marketplace() {
-        let plain = at("https://flights.example", "https://hotels.example/prefix", None);
-        assert_eq!(plain, "flights https://flights.example, hotels https://hotels.example/prefix");
-        assert_eq!(at("HTTPS://Flights.Example:443/", "https://hotels.example/prefix/", None), plain);
+        let plain = at(
+            "https://flights.example",
+            "https://hotels.example/prefix",
+            None,
+        );
+        assert_eq!(
+            plain,
+            "flights https://flights.example, hotels https://hotels.example/prefix"
+        );
+        assert_eq!(
+            at(
+                "HTTPS://Flights.Example:443/",
+                "https://hotels.example/prefix/",
+                None
+            ),
+            plain
+        );
     }
 
     #[test]
@@ -69,7 +87,11 @@ mod tests {
             at("https://a.example/v2", "https://a.example", None),
             at("http://a.example", "https://a.example", None),
             at("https://a.example", "https://b.example", None),
-            at("https://a.example", "https://a.example", Some("fares.example")),
+            at(
+                "https://a.example",
+                "https://a.example",
+                Some("fares.example"),
+            ),
         ];
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(different.len(), all.len(), "{all:?}");

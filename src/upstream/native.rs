@@ -127,7 +127,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let allowed = || format!("a number of seconds above 0 and up to {LONGEST_TIMEOUT_SECONDS}");
     let seconds: f64 = text.parse().map_err(|_| allowed())?;
     let usable = seconds > 0.0 && seconds <= LONGEST_TIMEOUT_SECONDS;
-    if usable { Ok(Duration::from_secs_f64(seconds)) } else { Err(allowed()) }
+    if usable {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(allowed())
+    }
 }
 
 /// The marketplace's own interface, checked.
@@ -149,25 +153,68 @@ pub(super) struct Native {
 impl Native {
     pub(super) fn new(config: &UpstreamConfig) -> Result<Self, ConfigFault> {
         let allow_http = config.upstream_allow_http;
-        let flights = engine("FARESCAN_FLIGHTS_URL", config.flights_url.as_ref(), allow_http)?;
-        let hotels = engine("FARESCAN_HOTELS_URL", config.hotels_url.as_ref(), allow_http)?;
+        let flights = engine(
+            "FARESCAN_FLIGHTS_URL",
+            config.flights_url.as_ref(),
+            allow_http,
+        )?;
+        let hotels = engine(
+            "FARESCAN_HOTELS_URL",
+            config.hotels_url.as_ref(),
+            allow_http,
+        )?;
         let marketplace = if config.is_sandbox {
             Marketplace::sandbox()
         } else {
-            Marketplace::at((flights, config.flights_host.as_deref()), (hotels, config.hotels_host.as_deref()))
+            Marketplace::at(
+                (flights, config.flights_host.as_deref()),
+                (hotels, config.hotels_host.as_deref()),
+            )
         };
         Ok(Self {
             marketplace,
             key_header: config.upstream_key_header.clone(),
             host_header: config.upstream_host_header.clone(),
-            flights_host: host("FARESCAN_FLIGHTS_HOST", config.flights_host.as_deref(), flights)?,
-            hotels_host: host("FARESCAN_HOTELS_HOST", config.hotels_host.as_deref(), hotels)?,
-            oneway: native(flights, "FARESCAN_FLIGHTS_ONEWAY_PATH", &config.flights_oneway_path)?,
-            roundtrip: native(flights, "FARESCAN_FLIGHTS_ROUNDTRIP_PATH", &config.flights_roundtrip_path)?,
-            search: native(hotels, "FARESCAN_HOTELS_SEARCH_PATH", &config.hotels_search_path)?,
-            by_name: native(hotels, "FARESCAN_HOTELS_BY_NAME_PATH", &config.hotels_by_name_path)?,
-            rooms: native(hotels, "FARESCAN_HOTELS_ROOMS_PATH", &config.hotels_rooms_path)?,
-            resolve: native(hotels, "FARESCAN_HOTELS_RESOLVE_PATH", &config.hotels_resolve_path)?,
+            flights_host: host(
+                "FARESCAN_FLIGHTS_HOST",
+                config.flights_host.as_deref(),
+                flights,
+            )?,
+            hotels_host: host(
+                "FARESCAN_HOTELS_HOST",
+                config.hotels_host.as_deref(),
+                hotels,
+            )?,
+            oneway: native(
+                flights,
+                "FARESCAN_FLIGHTS_ONEWAY_PATH",
+                &config.flights_oneway_path,
+            )?,
+            roundtrip: native(
+                flights,
+                "FARESCAN_FLIGHTS_ROUNDTRIP_PATH",
+                &config.flights_roundtrip_path,
+            )?,
+            search: native(
+                hotels,
+                "FARESCAN_HOTELS_SEARCH_PATH",
+                &config.hotels_search_path,
+            )?,
+            by_name: native(
+                hotels,
+                "FARESCAN_HOTELS_BY_NAME_PATH",
+                &config.hotels_by_name_path,
+            )?,
+            rooms: native(
+                hotels,
+                "FARESCAN_HOTELS_ROOMS_PATH",
+                &config.hotels_rooms_path,
+            )?,
+            resolve: native(
+                hotels,
+                "FARESCAN_HOTELS_RESOLVE_PATH",
+                &config.hotels_resolve_path,
+            )?,
         })
     }
 
@@ -192,9 +239,16 @@ impl Native {
     }
 }
 
-fn engine<'a>(variable: &'static str, url: Option<&'a Url>, allow_http: bool) -> Result<&'a Url, ConfigFault> {
+fn engine<'a>(
+    variable: &'static str,
+    url: Option<&'a Url>,
+    allow_http: bool,
+) -> Result<&'a Url, ConfigFault> {
     let url = url.ok_or(ConfigFault::Missing(variable))?;
-    let bare = url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let bare = url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
     let is_http = url.scheme() == "http";
     // The URL is not shown whole: a user name, password or query in it may be a secret.
     let held = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
@@ -208,7 +262,11 @@ fn engine<'a>(variable: &'static str, url: Option<&'a Url>, allow_http: bool) ->
     if is_http && !allow_http && !is_loopback(url) {
         let allowed = "an https URL, since each call carries a key; http only to this machine (127.0.0.1, [::1], localhost), or anywhere with \
                        FARESCAN_UPSTREAM_ALLOW_HTTP=true";
-        return Err(ConfigFault::Unusable { variable, held, allowed });
+        return Err(ConfigFault::Unusable {
+            variable,
+            held,
+            allowed,
+        });
     }
     Ok(url)
 }
@@ -224,18 +282,34 @@ fn native(engine: &Url, variable: &'static str, path: &str) -> Result<Url, Confi
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic()) && !path.contains(['?', '#']);
     if !path.starts_with('/') || !plain {
         let allowed = "a path that begins with / and has no white space, query or fragment";
-        return Err(ConfigFault::Unusable { variable, held: path.to_owned(), allowed });
+        return Err(ConfigFault::Unusable {
+            variable,
+            held: path.to_owned(),
+            allowed,
+        });
     }
     let mut url = engine.clone();
     url.set_path(&format!("{}{path}", engine.path().trim_end_matches('/')));
     Ok(url)
 }
 
-fn host(variable: &'static str, set: Option<&str>, engine: &Url) -> Result<HeaderValue, ConfigFault> {
+fn host(
+    variable: &'static str,
+    set: Option<&str>,
+    engine: &Url,
+) -> Result<HeaderValue, ConfigFault> {
     let host = set.or(engine.host_str()).unwrap_or_default();
     let usable = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic());
-    let unusable = || ConfigFault::Unusable { variable, held: host.to_owned(), allowed: "a host name" };
-    if usable { HeaderValue::from_str(host).map_err(|_| unusable()) } else { Err(unusable()) }
+    let unusable = || ConfigFault::Unusable {
+        variable,
+        held: host.to_owned(),
+        allowed: "a host name",
+    };
+    if usable {
+        HeaderValue::from_str(host).map_err(|_| unusable())
+    } else {
+        Err(unusable())
+    }
 }
 
 #[cfg(test)]
@@ -255,32 +329,64 @@ mod tests {
     }
 
     fn config() -> UpstreamConfig {
-        UpstreamConfig::at(url("https://flights.example"), url("https://hotels.example:8443/prefix/"))
+        UpstreamConfig::at(
+            url("https://flights.example"),
+            url("https://hotels.example:8443/prefix/"),
+        )
     }
 
     #[test]
     fn the_defaults_are_those_of_the_contract() {
-        let line =
-            ["farescan", "--flights-url", "https://flights.example", "--hotels-url", "https://hotels.example:8443/prefix/"];
+        let line = [
+            "farescan",
+            "--flights-url",
+            "https://flights.example",
+            "--hotels-url",
+            "https://hotels.example:8443/prefix/",
+        ];
         let parsed = Line::parse_from(line).upstream;
         assert_eq!(format!("{parsed:?}"), format!("{:?}", config()));
         assert_eq!(parsed.search_timeout_seconds, Duration::from_secs(180));
         let native = Native::new(&parsed).unwrap();
         let rows = [
-            (Endpoint::FlightsOneway, "https://flights.example/api/google_flights/oneway/v1"),
-            (Endpoint::FlightsRoundtrip, "https://flights.example/api/google_flights/roundtrip/v1"),
-            (Endpoint::HotelsSearch, "https://hotels.example:8443/prefix/search"),
-            (Endpoint::HotelsByName, "https://hotels.example:8443/prefix/hotel_by_name"),
-            (Endpoint::HotelsRooms, "https://hotels.example:8443/prefix/hotel"),
-            (Endpoint::HotelsResolve, "https://hotels.example:8443/prefix/resolve"),
+            (
+                Endpoint::FlightsOneway,
+                "https://flights.example/api/google_flights/oneway/v1",
+            ),
+            (
+                Endpoint::FlightsRoundtrip,
+                "https://flights.example/api/google_flights/roundtrip/v1",
+            ),
+            (
+                Endpoint::HotelsSearch,
+                "https://hotels.example:8443/prefix/search",
+            ),
+            (
+                Endpoint::HotelsByName,
+                "https://hotels.example:8443/prefix/hotel_by_name",
+            ),
+            (
+                Endpoint::HotelsRooms,
+                "https://hotels.example:8443/prefix/hotel",
+            ),
+            (
+                Endpoint::HotelsResolve,
+                "https://hotels.example:8443/prefix/resolve",
+            ),
         ];
         for (endpoint, expected) in rows {
             assert_eq!(native.url(endpoint).as_str(), expected);
         }
-        assert_eq!((native.key_header.as_str(), native.host_header.as_str()), ("x-marketplace-key", "x-marketplace-host"));
+        assert_eq!(
+            (native.key_header.as_str(), native.host_header.as_str()),
+            ("x-marketplace-key", "x-marketplace-host")
+        );
         assert_eq!(
             (native.host(Api::Flights), native.host(Api::Hotels)),
-            (&"flights.example".parse().unwrap(), &"hotels.example".parse().unwrap())
+            (
+                &"flights.example".parse().unwrap(),
+                &"hotels.example".parse().unwrap()
+            )
         );
     }
 
@@ -301,7 +407,8 @@ mod tests {
             if let Err(fault) = made {
                 let text = fault.to_string();
                 assert!(
-                    text.starts_with("FARESCAN_FLIGHTS_URL holds `http://") && text.contains("FARESCAN_UPSTREAM_ALLOW_HTTP"),
+                    text.starts_with("FARESCAN_FLIGHTS_URL holds `http://")
+                        && text.contains("FARESCAN_UPSTREAM_ALLOW_HTTP"),
                     "{text}"
                 );
             }
@@ -325,7 +432,10 @@ mod tests {
         let (mut no_flights, mut no_hotels) = (config(), config());
         no_flights.flights_url = None;
         no_hotels.hotels_url = None;
-        for (config, variable) in [(no_flights, "FARESCAN_FLIGHTS_URL"), (no_hotels, "FARESCAN_HOTELS_URL")] {
+        for (config, variable) in [
+            (no_flights, "FARESCAN_FLIGHTS_URL"),
+            (no_hotels, "FARESCAN_HOTELS_URL"),
+        ] {
             let fault = Native::new(&config).unwrap_err();
             assert_eq!(fault, ConfigFault::Missing(variable));
             assert!(fault.to_string().contains("--sandbox"), "{fault}");
@@ -334,14 +444,20 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_used_are_refused() {
-        for bad in
-            ["ftp://h.example", "https://user@h.example", "https://:pw@h.example", "https://h.example?q=1", "https://h.example#f"]
-        {
+        for bad in [
+            "ftp://h.example",
+            "https://user@h.example",
+            "https://:pw@h.example",
+            "https://h.example?q=1",
+            "https://h.example#f",
+        ] {
             let mut config = config();
             config.flights_url = Some(url(bad));
             let fault = Native::new(&config).unwrap_err().to_string();
             assert!(
-                fault.starts_with("FARESCAN_FLIGHTS_URL holds `") && !fault.contains("pw") && !fault.contains("user@"),
+                fault.starts_with("FARESCAN_FLIGHTS_URL holds `")
+                    && !fault.contains("pw")
+                    && !fault.contains("user@"),
                 "{fault}"
             );
         }
@@ -349,13 +465,19 @@ mod tests {
             let mut config = config();
             config.hotels_search_path = bad.into();
             let fault = Native::new(&config).unwrap_err().to_string();
-            assert!(fault.starts_with(&format!("FARESCAN_HOTELS_SEARCH_PATH holds `{bad}`")), "{fault}");
+            assert!(
+                fault.starts_with(&format!("FARESCAN_HOTELS_SEARCH_PATH holds `{bad}`")),
+                "{fault}"
+            );
         }
         for bad in ["", "two words", "höst"] {
             let mut config = config();
             config.hotels_host = Some(bad.into());
             let fault = Native::new(&config).unwrap_err().to_string();
-            assert!(fault.starts_with(&format!("FARESCAN_HOTELS_HOST holds `{bad}`")), "{fault}");
+            assert!(
+                fault.starts_with(&format!("FARESCAN_HOTELS_HOST holds `{bad}`")),
+                "{fault}"
+            );
         }
     }
 

@@ -52,9 +52,16 @@ pub(super) fn judge(reply: &Result<Reply, NoReply>) -> Result<VerifyReason, Inco
 mod tests {
     use super::*;
 
-    #[expect(clippy::unnecessary_wraps, reason = "an answer as the client hands it over")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "an answer as the client hands it over"
+    )]
     fn reply(status: u16) -> Result<Reply, NoReply> {
-        Ok(Reply { status, headers: reqwest::header::HeaderMap::new(), body: Ok(bytes::Bytes::new()) })
+        Ok(Reply {
+            status,
+            headers: reqwest::header::HeaderMap::new(),
+            body: Ok(bytes::Bytes::new()),
+        })
     }
 
     #[test]
@@ -75,7 +82,10 @@ mod tests {
         }
         assert_eq!(judge(&Err(NoReply::Late)), Err(Incomplete::Timeout));
         assert_eq!(judge(&Err(NoReply::Broken)), Err(Incomplete::Connection));
-        assert_eq!(judge(&Err(NoReply::Unconnected)), Err(Incomplete::Connection));
+        assert_eq!(
+            judge(&Err(NoReply::Unconnected)),
+            Err(Incomplete::Connection)
+        );
     }
 
     #[test]

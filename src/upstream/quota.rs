@@ -13,7 +13,9 @@ use crate::search::{PlanQuota, RateWindow};
 pub(super) fn forwarded(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut forwarded = Vec::new();
     for (name, value) in headers {
-        let Some(text) = value.to_str().ok().filter(|_| fits(name.as_str(), value)) else { continue };
+        let Some(text) = value.to_str().ok().filter(|_| fits(name.as_str(), value)) else {
+            continue;
+        };
         let outgoing = match name.as_str().strip_prefix("x-ratelimit-") {
             Some(rest) => format!("x-plan-{rest}"),
             None => name.as_str().to_owned(),
@@ -33,7 +35,11 @@ const PREFIX: &str = "x-plan-";
 pub(super) fn read(forwarded: &[(String, String)]) -> PlanQuota {
     let number = |name: &str| {
         let (_, value) = forwarded.iter().find(|(forwarded, _)| forwarded == name)?;
-        value.trim().parse::<i64>().ok().map(|number| u64::try_from(number).unwrap_or(0))
+        value
+            .trim()
+            .parse::<i64>()
+            .ok()
+            .map(|number| u64::try_from(number).unwrap_or(0))
     };
     PlanQuota {
         limit: number("x-plan-requests-limit"),
@@ -55,7 +61,12 @@ mod tests {
 
     fn headers(rows: &[(&'static str, &str)]) -> HeaderMap {
         rows.iter()
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap()))
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+                )
+            })
             .collect()
     }
 
@@ -64,20 +75,50 @@ mod tests {
     }
 
     fn pairs(rows: &[(&str, &str)]) -> Vec<(String, String)> {
-        rows.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        rows.iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn contract_1_which_headers_come_back() {
         type Headers<'a> = &'a [(&'static str, &'a str)];
         let rows: &[(Headers, Headers)] = &[
-            (&[("x-plan-requests-limit", "10")], &[("x-plan-requests-limit", "10")]),
-            (&[("x-plan-anything", "as it is")], &[("x-plan-anything", "as it is")]),
-            (&[("x-ratelimit-requests-remaining", "9")], &[("x-plan-requests-remaining", "9")]),
+            (
+                &[("x-plan-requests-limit", "10")],
+                &[("x-plan-requests-limit", "10")],
+            ),
+            (
+                &[("x-plan-anything", "as it is")],
+                &[("x-plan-anything", "as it is")],
+            ),
+            (
+                &[("x-ratelimit-requests-remaining", "9")],
+                &[("x-plan-requests-remaining", "9")],
+            ),
             (&[("x-ratelimit-limit", "150")], &[("x-plan-limit", "150")]),
-            (&[("x-ratelimit-limit", "1"), ("x-plan-limit", "2")], &[("x-plan-limit", "2")]),
-            (&[("x-plan-", "1"), ("x-ratelimit-", "1"), ("ratelimit-limit", "1"), ("x-rate-limit", "1")], &[]),
-            (&[("set-cookie", "a=b"), ("server", "s"), ("x-search-status", "ok"), ("x-planet", "earth")], &[]),
+            (
+                &[("x-ratelimit-limit", "1"), ("x-plan-limit", "2")],
+                &[("x-plan-limit", "2")],
+            ),
+            (
+                &[
+                    ("x-plan-", "1"),
+                    ("x-ratelimit-", "1"),
+                    ("ratelimit-limit", "1"),
+                    ("x-rate-limit", "1"),
+                ],
+                &[],
+            ),
+            (
+                &[
+                    ("set-cookie", "a=b"),
+                    ("server", "s"),
+                    ("x-search-status", "ok"),
+                    ("x-planet", "earth"),
+                ],
+                &[],
+            ),
             (&[("x-plan-limit", "\u{fc}")], &[]),
         ];
         for (came, goes) in rows {
@@ -95,16 +136,34 @@ mod tests {
             ("x-ratelimit-remaining", " 149 "),
             ("x-ratelimit-reset", "60"),
         ]);
-        let window = RateWindow { limit: 150, remaining: Some(149), reset_seconds: Some(60) };
-        let expected = PlanQuota { limit: Some(2500), remaining: Some(2400), reset_seconds: Some(86_400), window: Some(window) };
+        let window = RateWindow {
+            limit: 150,
+            remaining: Some(149),
+            reset_seconds: Some(60),
+        };
+        let expected = PlanQuota {
+            limit: Some(2500),
+            remaining: Some(2400),
+            reset_seconds: Some(86_400),
+            window: Some(window),
+        };
         assert_eq!(read(&all), expected);
     }
 
     #[test]
     fn what_is_not_a_number_is_not_known() {
         assert_eq!(read(&[]), PlanQuota::default());
-        assert_eq!(read(&pairs(&[("x-plan-requests-remaining", "many"), ("x-plan-remaining", "1")])), PlanQuota::default());
+        assert_eq!(
+            read(&pairs(&[
+                ("x-plan-requests-remaining", "many"),
+                ("x-plan-remaining", "1")
+            ])),
+            PlanQuota::default()
+        );
         let overdrawn = read(&pairs(&[("x-plan-requests-remaining", "-3")]));
-        assert!(overdrawn.is_used_up(), "beyond the quota there is nothing left: {overdrawn:?}");
+        assert!(
+            overdrawn.is_used_up(),
+            "beyond the quota there is nothing left: {overdrawn:?}"
+        );
     }
 }

@@ -57,7 +57,9 @@ impl Reply {
                 *value = HeaderValue::try_from(blotted).unwrap_or(HeaderValue::from_static(BLOT));
             }
         }
-        self.body = self.body.map(|body| blotted(&body, &forms).map_or(body, Bytes::from));
+        self.body = self
+            .body
+            .map(|body| blotted(&body, &forms).map_or(body, Bytes::from));
         self
     }
 
@@ -82,11 +84,18 @@ fn forms(key: &str) -> Vec<String> {
 
 /// The text without the key; `None`: it is not in it.
 fn blotted(text: &[u8], forms: &[String]) -> Option<String> {
-    if !forms.iter().any(|form| memmem::find(text, form.as_bytes()).is_some()) {
+    if !forms
+        .iter()
+        .any(|form| memmem::find(text, form.as_bytes()).is_some())
+    {
         return None;
     }
     let text = String::from_utf8_lossy(text).into_owned();
-    Some(forms.iter().fold(text, |text, form| text.replace(form, BLOT)))
+    Some(
+        forms
+            .iter()
+            .fold(text, |text, form| text.replace(form, BLOT)),
+    )
 }
 
 #[cfg(test)]
@@ -98,8 +107,14 @@ mod tests {
         let key = r#"a/"key\0123"#;
         let mut headers = HeaderMap::new();
         headers.insert("x-search-reason", HeaderValue::from_str(key).unwrap());
-        let body = serde_json::json!({"plain": key, "b": "other"}).to_string() + &format!("{key} a\\/\\\"key\\\\0123");
-        let reply = Reply { status: 200, headers, body: Ok(Bytes::from(body)) }.without(&CallerKey::new(key));
+        let body = serde_json::json!({"plain": key, "b": "other"}).to_string()
+            + &format!("{key} a\\/\\\"key\\\\0123");
+        let reply = Reply {
+            status: 200,
+            headers,
+            body: Ok(Bytes::from(body)),
+        }
+        .without(&CallerKey::new(key));
         assert_eq!(reply.header("x-search-reason"), Some("[key]"));
         assert_eq!(reply.text(), br#"{"plain":"[key]","b":"other"}[key] [key]"#);
     }
@@ -108,7 +123,12 @@ mod tests {
     fn what_holds_no_key_and_what_is_too_short_for_one_stays_as_it_is() {
         let body = Bytes::from_static(b"not utf-8: \xff, and a key");
         for key in ["another-key", "key"] {
-            let reply = Reply { status: 200, headers: HeaderMap::new(), body: Ok(body.clone()) }.without(&CallerKey::new(key));
+            let reply = Reply {
+                status: 200,
+                headers: HeaderMap::new(),
+                body: Ok(body.clone()),
+            }
+            .without(&CallerKey::new(key));
             assert_eq!(reply.text(), &body);
         }
     }

@@ -52,19 +52,30 @@ pub(super) fn find(asked: Asked, reply: &Result<Reply, NoReply>) -> Finding {
     let reply = match reply {
         Ok(reply) => reply,
         Err(NoReply::Late) => return Finding::Incomplete(Incomplete::Timeout),
-        Err(NoReply::Unconnected | NoReply::Broken) => return Finding::Incomplete(Incomplete::Connection),
+        Err(NoReply::Unconnected | NoReply::Broken) => {
+            return Finding::Incomplete(Incomplete::Connection);
+        }
     };
     let api = asked.endpoint.api();
     match reply.status {
         200..=299 => answer(asked, reply).map_or_else(Finding::Incomplete, Finding::Answer),
-        400 | 422 => Finding::Refused { message: said(reply, "the marketplace refused the request") },
-        401 => Finding::KeyRejected { message: said(reply, "the marketplace does not know this key") },
-        403 => Finding::NotSubscribed { api, message: said(reply, "the key has no subscription") },
-        404 if api == Api::Hotels && !is_from_proxy(&reply.headers) => {
-            Finding::Nothing { message: said(reply, "nothing was found") }
-        }
+        400 | 422 => Finding::Refused {
+            message: said(reply, "the marketplace refused the request"),
+        },
+        401 => Finding::KeyRejected {
+            message: said(reply, "the marketplace does not know this key"),
+        },
+        403 => Finding::NotSubscribed {
+            api,
+            message: said(reply, "the key has no subscription"),
+        },
+        404 if api == Api::Hotels && !is_from_proxy(&reply.headers) => Finding::Nothing {
+            message: said(reply, "nothing was found"),
+        },
         429 => Finding::RateLimited(rate_limit(reply)),
-        503 if let Some(reason) = search_incomplete(reply) => Finding::Incomplete(Incomplete::Stated { reason }),
+        503 if let Some(reason) = search_incomplete(reply) => {
+            Finding::Incomplete(Incomplete::Stated { reason })
+        }
         status => Finding::Incomplete(Incomplete::Status(status)),
     }
 }
@@ -74,17 +85,24 @@ pub(super) fn find(asked: Asked, reply: &Result<Reply, NoReply>) -> Finding {
 pub(super) fn wants_second_try(reply: &Reply) -> bool {
     match reply.status {
         500 | 502 | 504 => true,
-        503 => matches!(reply.body, Ok(_) | Err(BodyFault::TooLarge)) && search_incomplete(reply).is_none(),
+        503 => {
+            matches!(reply.body, Ok(_) | Err(BodyFault::TooLarge))
+                && search_incomplete(reply).is_none()
+        }
         _ => false,
     }
 }
 
 /// The upstream headers that begin with `x-search-`, in their order (contract 15). What is too large for a header of ours is left out.
 pub(super) fn search_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let search = headers.iter().filter(|(name, value)| name.as_str().starts_with("x-search-") && fits(name.as_str(), value));
+    let search = headers.iter().filter(|(name, value)| {
+        name.as_str().starts_with("x-search-") && fits(name.as_str(), value)
+    });
     search
         .take(MAX_HEADERS)
-        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+        .filter_map(|(name, value)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        })
         .collect()
 }
 
@@ -100,13 +118,24 @@ fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
         BodyFault::Late => Incomplete::Timeout,
     })?;
     let (body, results) = read(asked, bytes).ok_or(Incomplete::Unreadable)?;
-    let stated = reply.header("x-search-status").and_then(|status| SearchStatus::parse(status.trim()));
-    let reason = reply.header("x-search-reason").filter(|reason| !reason.trim().is_empty());
+    let stated = reply
+        .header("x-search-status")
+        .and_then(|status| SearchStatus::parse(status.trim()));
+    let reason = reply
+        .header("x-search-reason")
+        .filter(|reason| !reason.trim().is_empty());
     let reason = reason.map(|reason| reason.chars().take(MAX_MESSAGE).collect::<String>());
     if asked.strict && stated == Some(SearchStatus::Degraded) {
-        return Err(Incomplete::Stated { reason: reason.unwrap_or_else(|| UNSTATED.to_owned()) });
+        return Err(Incomplete::Stated {
+            reason: reason.unwrap_or_else(|| UNSTATED.to_owned()),
+        });
     }
-    Ok(Answer { body, results, stated, reason })
+    Ok(Answer {
+        body,
+        results,
+        stated,
+        reason,
+    })
 }
 
 /// The reason of a search that did not complete and did not say why.
@@ -119,8 +148,13 @@ fn read(asked: Asked, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let as_it_came = |results| Some((AnswerBody::checked(bytes.clone()), results));
     let within = |name: &str, cap: usize| match walk::field(text, name)? {
-        Kind::List { count, of_objects: true } if count <= cap => as_it_came(count),
-        Kind::List { of_objects: true, .. } => capped(asked, text),
+        Kind::List {
+            count,
+            of_objects: true,
+        } if count <= cap => as_it_came(count),
+        Kind::List {
+            of_objects: true, ..
+        } => capped(asked, text),
         _ => None,
     };
     match asked.endpoint {
@@ -163,7 +197,11 @@ fn capped(asked: Asked, text: &str) -> Option<(AnswerBody, usize)> {
 
 fn flights(body: &mut Value, cap: Option<usize>) -> Option<usize> {
     let count = rows(body, cap)?;
-    for itinerary in body.as_array_mut()?.iter_mut().filter_map(Value::as_object_mut) {
+    for itinerary in body
+        .as_array_mut()?
+        .iter_mut()
+        .filter_map(Value::as_object_mut)
+    {
         clean_verdict(itinerary);
     }
     Some(count)
@@ -191,7 +229,9 @@ fn rows(list: &mut Value, cap: Option<usize>) -> Option<usize> {
 /// The marketplace itself answered, not the engine: a 404 of that kind is a wrong path (contract 3).
 fn is_from_proxy(headers: &HeaderMap) -> bool {
     let proxy = |name: &str| name.starts_with("x-") && name.ends_with("-proxy-response");
-    headers.iter().any(|(name, value)| proxy(name.as_str()) && value.as_bytes().eq_ignore_ascii_case(b"true"))
+    headers
+        .iter()
+        .any(|(name, value)| proxy(name.as_str()) && value.as_bytes().eq_ignore_ascii_case(b"true"))
 }
 
 /// The reason of a body `{"error": {"type": "search_incomplete", …}}`; `None` for any other body.
@@ -201,8 +241,14 @@ fn search_incomplete(reply: &Reply) -> Option<String> {
     if error.get("type")?.as_str()? != "search_incomplete" {
         return None;
     }
-    let stated = error.get("reason").and_then(Value::as_str).or(reply.header("x-search-reason"));
-    let reason = stated.map(str::trim).filter(|reason| !reason.is_empty()).unwrap_or(UNSTATED);
+    let stated = error
+        .get("reason")
+        .and_then(Value::as_str)
+        .or(reply.header("x-search-reason"));
+    let reason = stated
+        .map(str::trim)
+        .filter(|reason| !reason.is_empty())
+        .unwrap_or(UNSTATED);
     Some(reason.chars().take(MAX_MESSAGE).collect())
 }
 
@@ -218,7 +264,12 @@ fn rate_limit(reply: &Reply) -> RateLimit {
 fn said(reply: &Reply, otherwise: &str) -> String {
     let body: Value = serde_json::from_slice(reply.text()).unwrap_or_default();
     let error = body.get("error");
-    let texts = [error.and_then(|error| error.get("message")), body.get("detail"), body.get("message"), error];
+    let texts = [
+        error.and_then(|error| error.get("message")),
+        body.get("detail"),
+        body.get("message"),
+        error,
+    ];
     let text = texts.into_iter().flatten().find_map(in_words);
     text.unwrap_or_else(|| otherwise.to_owned())
 }
@@ -227,7 +278,11 @@ fn said(reply: &Reply, otherwise: &str) -> String {
 fn in_words(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
-        Value::Array(faults) => faults.iter().filter_map(fault_in_words).collect::<Vec<_>>().join("; "),
+        Value::Array(faults) => faults
+            .iter()
+            .filter_map(fault_in_words)
+            .collect::<Vec<_>>()
+            .join("; "),
         _ => return None,
     };
     let safe = |c: char| if c.is_control() { ' ' } else { c };
@@ -236,10 +291,23 @@ fn in_words(value: &Value) -> Option<String> {
 
 fn fault_in_words(fault: &Value) -> Option<String> {
     let message = fault.get("msg")?.as_str()?;
-    let path = fault.get("loc").and_then(Value::as_array).into_iter().flatten();
-    let path: Vec<_> =
-        path.filter_map(|part| part.as_str().map(str::to_owned).or_else(|| part.as_u64().map(|n| n.to_string()))).collect();
-    Some(if path.is_empty() { message.to_owned() } else { format!("{}: {message}", path.join(".")) })
+    let path = fault
+        .get("loc")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let path: Vec<_> = path
+        .filter_map(|part| {
+            part.as_str()
+                .map(str::to_owned)
+                .or_else(|| part.as_u64().map(|n| n.to_string()))
+        })
+        .collect();
+    Some(if path.is_empty() {
+        message.to_owned()
+    } else {
+        format!("{}: {message}", path.join("."))
+    })
 }
 
 #[cfg(test)]

@@ -52,7 +52,10 @@ const SPECIAL_V6: [Ipv6Net; 4] = [
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|block| block.contains(&address)),
-        IpAddr::V6(address) => UNICAST_V6.contains(&address) && !SPECIAL_V6.iter().any(|block| block.contains(&address)),
+        IpAddr::V6(address) => {
+            UNICAST_V6.contains(&address)
+                && !SPECIAL_V6.iter().any(|block| block.contains(&address))
+        }
     }
 }
 

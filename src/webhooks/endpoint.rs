@@ -28,7 +28,12 @@ const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 ///
 /// # Errors
 /// When it has one already, or the database does not answer.
-pub async fn open(lock: &mut MonitorLock<'_>, ring: &Keyring, url: &str, now: Timestamp) -> Result<ShownSecret, WebhookError> {
+pub async fn open(
+    lock: &mut MonitorLock<'_>,
+    ring: &Keyring,
+    url: &str,
+    now: Timestamp,
+) -> Result<ShownSecret, WebhookError> {
     let secret = Secret::random();
     let grant = keep(lock, ring, &secret, now).await?;
     store::insert(lock, url, grant, now).await?;
@@ -72,11 +77,15 @@ pub async fn rotate_secret(
     now: Timestamp,
 ) -> Result<(ShownSecret, Timestamp), WebhookError> {
     let tenant = lock.tenant();
-    let named = store::lock_secrets(lock).await?.ok_or(WebhookError::NoEndpoint)?;
-    let held = open_secrets(lock.conn(), ring, tenant, &named, now).await.map_err(|error| match error {
-        crate::tenants::GrantError::Database(error) => error.into(),
-        error => WebhookError::Secret(error.to_string()),
-    })?;
+    let named = store::lock_secrets(lock)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
+    let held = open_secrets(lock.conn(), ring, tenant, &named, now)
+        .await
+        .map_err(|error| match error {
+            crate::tenants::GrantError::Database(error) => error.into(),
+            error => WebhookError::Secret(error.to_string()),
+        })?;
     if held.len() >= MOST_SECRETS {
         let message = "this webhook was given three new secrets within a day, and still signs with each of them; wait for the \
                        first of them to end";
@@ -84,13 +93,21 @@ pub async fn rotate_secret(
     }
     let old_until = db::kept_time(now.checked_add(OVERLAP).unwrap_or(NEVER));
     if let Some(old) = held.first() {
-        let terms = GrantTerms { tenant, grant: old.grant, purpose: Purpose::Webhook, expires_at: old_until };
+        let terms = GrantTerms {
+            tenant,
+            grant: old.grant,
+            purpose: Purpose::Webhook,
+            expires_at: old_until,
+        };
         replace_grant(lock.conn(), &terms, &terms.seal_secret(ring, &old.secret)).await?;
     }
     let secret = Secret::random();
     let mut kept = vec![keep(lock, ring, &secret, now).await?];
     kept.extend(held.iter().map(|held| held.grant));
-    let ended: Vec<_> = named.into_iter().filter(|grant| !kept.contains(grant)).collect();
+    let ended: Vec<_> = named
+        .into_iter()
+        .filter(|grant| !kept.contains(grant))
+        .collect();
     remove_grants(lock.conn(), tenant, &ended).await?;
     store::change_secrets(lock, &kept).await?;
     Ok((secret.shown(), old_until))
@@ -100,8 +117,15 @@ pub async fn rotate_secret(
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn show(conn: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<Webhook>> {
-    Ok(store::show(conn, tenant, &[monitor]).await?.pop().map(|(_, webhook)| webhook))
+pub async fn show(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    monitor: MonitorId,
+) -> sqlx::Result<Option<Webhook>> {
+    Ok(store::show(conn, tenant, &[monitor])
+        .await?
+        .pop()
+        .map(|(_, webhook)| webhook))
 }
 
 /// The webhooks of those monitors that have one.
@@ -113,15 +137,38 @@ pub async fn show_all(
     tenant: TenantId,
     monitors: &[MonitorId],
 ) -> sqlx::Result<HashMap<MonitorId, Webhook>> {
-    Ok(store::show(conn, tenant, monitors).await?.into_iter().collect())
+    Ok(store::show(conn, tenant, monitors)
+        .await?
+        .into_iter()
+        .collect())
 }
 
-async fn keep(lock: &mut MonitorLock<'_>, ring: &Keyring, secret: &Secret, now: Timestamp) -> sqlx::Result<GrantId> {
-    let terms = GrantTerms { tenant: lock.tenant(), grant: GrantId::new(), purpose: Purpose::Webhook, expires_at: NEVER };
-    insert_grant(lock.conn(), &terms, &terms.seal_secret(ring, secret.bytes()), now).await?;
+async fn keep(
+    lock: &mut MonitorLock<'_>,
+    ring: &Keyring,
+    secret: &Secret,
+    now: Timestamp,
+) -> sqlx::Result<GrantId> {
+    let terms = GrantTerms {
+        tenant: lock.tenant(),
+        grant: GrantId::new(),
+        purpose: Purpose::Webhook,
+        expires_at: NEVER,
+    };
+    insert_grant(
+        lock.conn(),
+        &terms,
+        &terms.seal_secret(ring, secret.bytes()),
+        now,
+    )
+    .await?;
     Ok(terms.grant)
 }
 
 fn found(found: bool) -> Result<(), WebhookError> {
-    if found { Ok(()) } else { Err(WebhookError::NoEndpoint) }
+    if found {
+        Ok(())
+    } else {
+        Err(WebhookError::NoEndpoint)
+    }
 }

@@ -45,7 +45,9 @@ impl Guard {
     /// As the operator has set it.
     #[must_use]
     pub fn new(config: &WebhookConfig) -> Self {
-        Self { allow_insecure: config.webhooks_allow_insecure }
+        Self {
+            allow_insecure: config.webhooks_allow_insecure,
+        }
     }
 
     /// The URL of a webhook, checked as far as it can be without looking up its name.
@@ -54,14 +56,21 @@ impl Guard {
     /// [`Refused::Url`] and [`Refused::Address`].
     pub fn check(self, url: &str) -> Result<Url, Refused> {
         let is_plain = url.len() <= MAX_URL && url.bytes().all(|byte| byte.is_ascii_graphic());
-        let url = Url::parse(url).ok().filter(|_| is_plain).ok_or(Refused::Url)?;
-        let is_bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+        let url = Url::parse(url)
+            .ok()
+            .filter(|_| is_plain)
+            .ok_or(Refused::Url)?;
+        let is_bare =
+            url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
         let is_allowed = match url.scheme() {
             "https" => url.port().is_none() || self.allow_insecure,
             "http" => self.allow_insecure,
             _ => false,
         };
-        let host = url.host_str().filter(|host| is_bare && is_allowed && !host.is_empty()).ok_or(Refused::Url)?;
+        let host = url
+            .host_str()
+            .filter(|host| is_bare && is_allowed && !host.is_empty())
+            .ok_or(Refused::Url)?;
         // Numbers of every form (0x7f.1, 2130706433) are an address already, in the usual form.
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
             Ok(address) if !self.admits(address) => Err(Refused::Address),
@@ -79,14 +88,17 @@ impl Guard {
         } else {
             "an https URL on port 443 of at most 2,000 characters, whose host is public; no user name, no fragment"
         };
-        self.check(url).map(drop).map_err(|_| Fault::secret(field, allowed))
+        self.check(url)
+            .map(drop)
+            .map_err(|_| Fault::secret(field, allowed))
     }
 
     /// Whether a connection may go there.
     #[must_use]
     pub fn admits(self, address: IpAddr) -> bool {
         // Not the whole of 127.0.0.0/8: what else listens there did not ask to be reached.
-        let is_loopback = address == IpAddr::V4(Ipv4Addr::LOCALHOST) || address == IpAddr::V6(Ipv6Addr::LOCALHOST);
+        let is_loopback = address == IpAddr::V4(Ipv4Addr::LOCALHOST)
+            || address == IpAddr::V6(Ipv6Addr::LOCALHOST);
         is_public(address) || self.allow_insecure && is_loopback
     }
 
@@ -99,7 +111,8 @@ impl Guard {
 /// The host of a webhook's URL as tries in flight are counted by it: however it is written, one host is one.
 pub(super) fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
-    url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase())
+    url.host_str()
+        .map(|host| host.trim_end_matches('.').to_ascii_lowercase())
 }
 
 /// Looks names up, and lets addresses through only if all of them are admitted.
@@ -113,7 +126,11 @@ impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
         let (guard, found) = (self.guard, self.names.resolve(name));
         Box::pin(async move {
-            let addresses: Vec<SocketAddr> = found.await.map_err(|_| Refused::Unresolved)?.take(MAX_ADDRESSES).collect();
+            let addresses: Vec<SocketAddr> = found
+                .await
+                .map_err(|_| Refused::Unresolved)?
+                .take(MAX_ADDRESSES)
+                .collect();
             // One word for both: whoever asks does not learn which names there are in the network of this service.
             if addresses.is_empty() || !addresses.iter().all(|address| guard.admits(address.ip())) {
                 return Err(Refused::Unresolved.into());
@@ -125,7 +142,9 @@ impl Resolve for Checked {
 
 impl fmt::Debug for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checked").field("guard", &self.guard).finish_non_exhaustive()
+        f.debug_struct("Checked")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
     }
 }
 
@@ -147,8 +166,12 @@ impl Resolve for SystemNames {
 mod tests {
     use super::*;
 
-    const STRICT: Guard = Guard { allow_insecure: false };
-    const OPEN: Guard = Guard { allow_insecure: true };
+    const STRICT: Guard = Guard {
+        allow_insecure: false,
+    };
+    const OPEN: Guard = Guard {
+        allow_insecure: true,
+    };
 
     #[test]
     fn https_on_443_at_a_name_or_a_public_address() {
@@ -187,7 +210,11 @@ mod tests {
             assert_eq!(STRICT.check(url).unwrap_err(), Refused::Url, "{url}");
         }
         assert!(OPEN.check("http://127.0.0.1:9/").is_ok() && OPEN.check("http://[::1]:9/").is_ok());
-        for url in ["ftp://hooks.example.com/", "http://me@hooks.example.com/", "http:///"] {
+        for url in [
+            "ftp://hooks.example.com/",
+            "http://me@hooks.example.com/",
+            "http:///",
+        ] {
             assert_eq!(OPEN.check(url).unwrap_err(), Refused::Url, "{url}");
         }
     }
@@ -217,10 +244,28 @@ mod tests {
             "１２７.0.0.1",
         ] {
             let refused = STRICT.check(&format!("https://{host}/")).unwrap_err();
-            assert_eq!(refused, if host.is_ascii() { Refused::Address } else { Refused::Url }, "{host}");
+            assert_eq!(
+                refused,
+                if host.is_ascii() {
+                    Refused::Address
+                } else {
+                    Refused::Url
+                },
+                "{host}"
+            );
         }
-        for host in ["127.0.0.2", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0.0.0.0"] {
-            assert_eq!(OPEN.check(&format!("http://{host}:80/")).unwrap_err(), Refused::Address, "{host}");
+        for host in [
+            "127.0.0.2",
+            "10.0.0.1",
+            "169.254.169.254",
+            "[::ffff:127.0.0.1]",
+            "0.0.0.0",
+        ] {
+            assert_eq!(
+                OPEN.check(&format!("http://{host}:80/")).unwrap_err(),
+                Refused::Address,
+                "{host}"
+            );
         }
     }
 
@@ -240,7 +285,15 @@ mod tests {
 
     #[test]
     fn the_fault_shows_nothing_of_the_url() {
-        let fault = STRICT.check_field("webhook_url", "http://hooks.example.com/?token=hunter2").unwrap_err().to_string();
-        assert!(fault.starts_with("`webhook_url` holds a value that is not shown; allowed: an https URL"), "{fault}");
+        let fault = STRICT
+            .check_field("webhook_url", "http://hooks.example.com/?token=hunter2")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            fault.starts_with(
+                "`webhook_url` holds a value that is not shown; allowed: an https URL"
+            ),
+            "{fault}"
+        );
     }
 }

@@ -83,11 +83,22 @@ async fn enqueue_with<T: Serialize>(
     now: Timestamp,
     most_tries: u16,
 ) -> Result<Option<DeliveryId>, WebhookError> {
-    let event = Event { event_type: event_type.to_owned(), timestamp: now, data };
+    let event = Event {
+        event_type: event_type.to_owned(),
+        timestamp: now,
+        data,
+    };
     let body = serde_json::to_string(&event).map_err(|error| sqlx::Error::Encode(error.into()))?;
     if body.len() > MAX_BODY {
         return Err(WebhookError::TooLarge(body.len()));
     }
-    let delivery = store::NewDelivery { id: DeliveryId::new(), event_type, body: &body, most_tries };
-    Ok(store::enqueue(lock, &delivery, now).await?.then_some(delivery.id))
+    let delivery = store::NewDelivery {
+        id: DeliveryId::new(),
+        event_type,
+        body: &body,
+        most_tries,
+    };
+    Ok(store::enqueue(lock, &delivery, now)
+        .await?
+        .then_some(delivery.id))
 }

@@ -16,13 +16,20 @@ const MOST_TRIES: i64 = 100;
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery) -> Result<Option<DeliveryPage>, PageError> {
+pub async fn deliveries(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &DeliveriesQuery,
+) -> Result<Option<DeliveryPage>, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
             let [id] = paging::read(DELIVERIES, cursor)?;
-            Some(id.parse::<DeliveryId>().map_err(|_| paging::refused(cursor))?)
+            Some(
+                id.parse::<DeliveryId>()
+                    .map_err(|_| paging::refused(cursor))?,
+            )
         }
     };
     if let Some(monitor) = query.monitor_id
@@ -31,7 +38,8 @@ pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery
         return Ok(None);
     }
     let mut data = store::deliveries(pool, tenant, query, before, one_more_than(limit)).await?;
-    let next_cursor = paging::cut(&mut data, limit).map(|last| paging::after(DELIVERIES, [last.id.to_string()]));
+    let next_cursor =
+        paging::cut(&mut data, limit).map(|last| paging::after(DELIVERIES, [last.id.to_string()]));
     Ok(Some(DeliveryPage { data, next_cursor }))
 }
 
@@ -39,15 +47,31 @@ pub async fn deliveries(pool: &PgPool, tenant: TenantId, query: &DeliveriesQuery
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn detail(pool: &PgPool, tenant: TenantId, id: DeliveryId) -> sqlx::Result<Option<DeliveryDetail>> {
+pub async fn detail(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: DeliveryId,
+) -> sqlx::Result<Option<DeliveryDetail>> {
     // They must not contradict each other.
     let mut moment = db::snapshot(pool.acquire().await?).await?;
-    let Some((delivery, payload)) = store::delivery(&mut moment, tenant, id).await? else { return Ok(None) };
+    let Some((delivery, payload)) = store::delivery(&mut moment, tenant, id).await? else {
+        return Ok(None);
+    };
     let tries = store::tries(&mut moment, tenant, id, MOST_TRIES).await?;
-    Ok(Some(DeliveryDetail { delivery, payload, tries }))
+    Ok(Some(DeliveryDetail {
+        delivery,
+        payload,
+        tries,
+    }))
 }
 
 /// One delivery, as the transaction on `conn` sees it.
-pub(super) async fn delivery(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> sqlx::Result<Option<Delivery>> {
-    Ok(store::delivery(conn, tenant, id).await?.map(|(delivery, _)| delivery))
+pub(super) async fn delivery(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: DeliveryId,
+) -> sqlx::Result<Option<Delivery>> {
+    Ok(store::delivery(conn, tenant, id)
+        .await?
+        .map(|(delivery, _)| delivery))
 }

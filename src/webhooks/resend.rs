@@ -17,8 +17,14 @@ pub const TEST_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 ///
 /// # Errors
 /// [`WebhookError::NoDelivery`].
-pub async fn monitor_of(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> Result<MonitorId, WebhookError> {
-    store::monitor_of(conn, tenant, id).await?.ok_or(WebhookError::NoDelivery)
+pub async fn monitor_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: DeliveryId,
+) -> Result<MonitorId, WebhookError> {
+    store::monitor_of(conn, tenant, id)
+        .await?
+        .ok_or(WebhookError::NoDelivery)
 }
 
 /// Has a delivery of this monitor tried again from the beginning, once the caller's transaction is committed: at once, and then as the schedule has it. It
@@ -26,9 +32,17 @@ pub async fn monitor_of(conn: &mut PgConnection, tenant: TenantId, id: DeliveryI
 ///
 /// # Errors
 /// [`WebhookError::NoDelivery`]; `InvalidState` while its webhook is switched off or is no more; `TooSoon` for a test.
-pub async fn resend(lock: &mut MonitorLock<'_>, id: DeliveryId, now: Timestamp) -> Result<Delivery, WebhookError> {
+pub async fn resend(
+    lock: &mut MonitorLock<'_>,
+    id: DeliveryId,
+    now: Timestamp,
+) -> Result<Delivery, WebhookError> {
     match store::switch(lock).await? {
-        None => return Err(WebhookError::InvalidState("the monitor of this delivery has no webhook any more".to_owned())),
+        None => {
+            return Err(WebhookError::InvalidState(
+                "the monitor of this delivery has no webhook any more".to_owned(),
+            ));
+        }
         Some(Switch::Off(reason)) => return Err(switched_off(lock.monitor(), reason)),
         Some(Switch::On) => {}
     }
@@ -38,7 +52,9 @@ pub async fn resend(lock: &mut MonitorLock<'_>, id: DeliveryId, now: Timestamp) 
     store::begin_again(lock, id).await?;
     store::arm(lock).await?;
     let tenant = lock.tenant();
-    read::delivery(lock.conn(), tenant, id).await?.ok_or(WebhookError::NoDelivery)
+    read::delivery(lock.conn(), tenant, id)
+        .await?
+        .ok_or(WebhookError::NoDelivery)
 }
 
 /// Sends a test event, in one try, once the caller's transaction is committed: the delivery tells how it went.
@@ -53,15 +69,26 @@ pub async fn test(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<Delivery
         Some(Switch::On) => {}
     }
     refuse_too_soon(lock, now).await?;
-    let data = MonitorTest { monitor_id: monitor, message: "This is a test. Nothing has happened.".to_owned() };
-    let id = enqueue_with(lock, TEST, &data, now, 1).await?.ok_or(WebhookError::NoEndpoint)?;
-    read::delivery(lock.conn(), tenant, id).await?.ok_or(WebhookError::NoDelivery)
+    let data = MonitorTest {
+        monitor_id: monitor,
+        message: "This is a test. Nothing has happened.".to_owned(),
+    };
+    let id = enqueue_with(lock, TEST, &data, now, 1)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
+    read::delivery(lock.conn(), tenant, id)
+        .await?
+        .ok_or(WebhookError::NoDelivery)
 }
 
 /// Tests of a monitor come at most once in [`TEST_INTERVAL`], also by a resend. The endpoint is locked.
 async fn refuse_too_soon(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), WebhookError> {
-    let Some(last) = store::last_test(lock).await? else { return Ok(()) };
-    let left = TEST_INTERVAL.saturating_sub(now.duration_since(last)).min(TEST_INTERVAL);
+    let Some(last) = store::last_test(lock).await? else {
+        return Ok(());
+    };
+    let left = TEST_INTERVAL
+        .saturating_sub(now.duration_since(last))
+        .min(TEST_INTERVAL);
     match std::time::Duration::try_from(left) {
         Ok(wait) if !wait.is_zero() => Err(WebhookError::TooSoon(wait)),
         _ => Ok(()),

@@ -65,7 +65,11 @@ impl Deps {
 /// database does not end it.
 pub async fn run(deps: Deps, stop: CancellationToken) {
     let deps = Arc::new(deps);
-    let (places, tries, wake) = (Arc::new(Semaphore::new(PLACES as usize)), TaskTracker::new(), Arc::new(Notify::new()));
+    let (places, tries, wake) = (
+        Arc::new(Semaphore::new(PLACES as usize)),
+        TaskTracker::new(),
+        Arc::new(Notify::new()),
+    );
     // Not cancelled from outside: what was just taken would lie until its lease has run out.
     let delivering = async {
         while !stop.is_cancelled() {
@@ -94,13 +98,25 @@ async fn look(
     wake: &Arc<Notify>,
     stop: &CancellationToken,
 ) -> Duration {
-    let Some(Ok(mut free)) = stop.run_until_cancelled(Arc::clone(places).acquire_owned()).await else { return LOOK };
+    let Some(Ok(mut free)) = stop
+        .run_until_cancelled(Arc::clone(places).acquire_owned())
+        .await
+    else {
+        return LOOK;
+    };
     while let Ok(one) = Arc::clone(places).try_acquire_owned() {
         free.merge(one);
     }
     let asked_for = free.num_permits();
     let slots = i32::try_from(asked_for).unwrap_or(1);
-    let taking = store::take(&deps.pool, Timestamp::now(), slots, OF_ONE_CALLER, OF_ONE_HOST, deps.whole_lease());
+    let taking = store::take(
+        &deps.pool,
+        Timestamp::now(),
+        slots,
+        OF_ONE_CALLER,
+        OF_ONE_HOST,
+        deps.whole_lease(),
+    );
     let (taken, wait) = match timeout(MOVE_TIMEOUT, taking).await {
         Ok(Ok(taken)) => taken,
         Ok(Err(error)) => {
@@ -123,7 +139,11 @@ async fn look(
             wake.notify_one();
         });
     }
-    if got == asked_for { Duration::ZERO } else { wait.unwrap_or(LOOK).clamp(SHORTEST_WAIT, LOOK) }
+    if got == asked_for {
+        Duration::ZERO
+    } else {
+        wait.unwrap_or(LOOK).clamp(SHORTEST_WAIT, LOOK)
+    }
 }
 
 async fn carry_out(deps: &Deps, taken: Taken, _place: OwnedSemaphorePermit) {
@@ -131,12 +151,23 @@ async fn carry_out(deps: &Deps, taken: Taken, _place: OwnedSemaphorePermit) {
     let now = Timestamp::now();
     let ended = match secrets(deps, &taken, now).await {
         Ok(secrets) => {
-            let message = Message { id: taken.delivery, url: &taken.url, body: &taken.body, secrets: &secrets };
+            let message = Message {
+                id: taken.delivery,
+                url: &taken.url,
+                body: &taken.body,
+                secrets: &secrets,
+            };
             deps.sender.send(&message, now).await
         }
         Err(()) => return,
     };
-    let fate = fate(ended.http_status, ended.retry_after, taken.failures, taken.most_tries, rand::random());
+    let fate = fate(
+        ended.http_status,
+        ended.retry_after,
+        taken.failures,
+        taken.most_tries,
+        rand::random(),
+    );
     measure::webhook_try(ended.error.map_or("delivered", TryError::as_str));
     tracing::info!(
         delivery = %taken.delivery, number = taken.number, status = ended.http_status, error = ended.error.map(TryError::as_str),
@@ -152,7 +183,10 @@ async fn secrets(deps: &Deps, taken: &Taken, now: Timestamp) -> Result<Vec<Secre
         open_secrets(&mut conn, &deps.ring, taken.tenant, &taken.secrets, now).await
     };
     match timeout(MOVE_TIMEOUT, opening).await {
-        Ok(Ok(held)) => Ok(held.into_iter().map(|held| Secret::of_bytes(held.secret)).collect()),
+        Ok(Ok(held)) => Ok(held
+            .into_iter()
+            .map(|held| Secret::of_bytes(held.secret))
+            .collect()),
         Ok(Err(GrantError::Database(error))) => {
             tracing::warn!(%error, "a delivery waits: the database does not answer");
             Err(())
@@ -166,16 +200,29 @@ async fn secrets(deps: &Deps, taken: &Taken, now: Timestamp) -> Result<Vec<Secre
 }
 
 /// Again while the database is away, until the lease has run out: then another process tries again.
-async fn record(deps: &Deps, taken: &Taken, ended: &Ended, fate: super::schedule::Fate, until: Instant) {
+async fn record(
+    deps: &Deps,
+    taken: &Taken,
+    ended: &Ended,
+    fate: super::schedule::Fate,
+    until: Instant,
+) {
     loop {
-        match timeout(MOVE_TIMEOUT, store::end(&deps.pool, taken, ended, fate, Timestamp::now())).await {
+        match timeout(
+            MOVE_TIMEOUT,
+            store::end(&deps.pool, taken, ended, fate, Timestamp::now()),
+        )
+        .await
+        {
             Ok(Ok(true)) => return,
             Ok(Ok(false)) => {
                 tracing::warn!(delivery = %taken.delivery, "the end of a try came too late, and is on record as evidence only");
                 return;
             }
             Ok(Err(error)) => tracing::warn!(%error, "the end of a try is not on record yet"),
-            Err(_) => tracing::warn!("the end of a try is not on record yet: the database does not answer"),
+            Err(_) => tracing::warn!(
+                "the end of a try is not on record yet: the database does not answer"
+            ),
         }
         if Instant::now() >= until {
             return;
@@ -186,7 +233,9 @@ async fn record(deps: &Deps, taken: &Taken, ended: &Ended, fate: super::schedule
 
 /// Wakes the deliverer when something is due, on a connection of its own.
 async fn listen(pool: &PgPool, wake: &Notify) {
-    let own = PgPoolOptions::new().max_connections(1).connect_lazy_with((*pool.connect_options()).clone());
+    let own = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_lazy_with((*pool.connect_options()).clone());
     loop {
         if let Err(error) = listen_once(&own, wake).await {
             tracing::debug!(%error, "not listening for deliveries");
@@ -211,7 +260,12 @@ async fn upkeep(pool: &PgPool) {
     loop {
         let removing = async {
             let now = DatabaseTime::read(pool).await?.now();
-            store::remove_ended(pool, now.checked_sub(KEPT).unwrap_or(Timestamp::MIN), UPKEEP_PASS).await
+            store::remove_ended(
+                pool,
+                now.checked_sub(KEPT).unwrap_or(Timestamp::MIN),
+                UPKEEP_PASS,
+            )
+            .await
         };
         match removing.await {
             Ok(removed) if removed == UPKEEP_PASS.unsigned_abs() => sleep(AWAY_PAUSE).await,

@@ -74,15 +74,28 @@ impl Fate {
 /// The fate of a delivery that had failed `failures` times of at most `most` before this try. `status` is what was answered, if anything
 /// was; `chance` is from 0 to 1.
 #[must_use]
-pub fn fate(status: Option<u16>, retry_after: Option<Duration>, failures: u16, most: u16, chance: f64) -> Fate {
+pub fn fate(
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+    failures: u16,
+    most: u16,
+    chance: f64,
+) -> Fate {
     match status {
         Some(200..=299) => return Fate::Delivered,
         Some(410) => return Fate::Gone,
         _ => {}
     }
-    let Some(delay) = DELAYS.get(usize::from(failures)).filter(|_| failures + 1 < most) else { return Fate::Spent };
+    let Some(delay) = DELAYS
+        .get(usize::from(failures))
+        .filter(|_| failures + 1 < most)
+    else {
+        return Fate::Spent;
+    };
     let least = delay.mul_f64(1.0 + JITTER * chance.clamp(0.0, 1.0));
-    Fate::Again { after: least.max(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER)) }
+    Fate::Again {
+        after: least.max(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER)),
+    }
 }
 
 /// What a `Retry-After` says: seconds, or a date. What is neither says nothing.
@@ -111,9 +124,20 @@ mod tests {
 
     #[test]
     fn the_promised_schedule() {
-        let after: Vec<_> = (0..8).map(|failures| seconds(Some(503), failures)).collect();
-        assert_eq!(after, ["5 s", "300 s", "1800 s", "7200 s", "18000 s", "36000 s", "36000 s", "spent"]);
-        assert_eq!(fate(None, None, 0, 1, 0.5), Fate::Spent, "a test has one try");
+        let after: Vec<_> = (0..8)
+            .map(|failures| seconds(Some(503), failures))
+            .collect();
+        assert_eq!(
+            after,
+            [
+                "5 s", "300 s", "1800 s", "7200 s", "18000 s", "36000 s", "36000 s", "spent"
+            ]
+        );
+        assert_eq!(
+            fate(None, None, 0, 1, 0.5),
+            Fate::Spent,
+            "a test has one try"
+        );
     }
 
     #[test]
@@ -131,8 +155,28 @@ mod tests {
 
     #[test]
     fn retry_after_makes_it_later_within_bounds_and_never_earlier() {
-        let after = |seconds| fate(Some(429), Some(Duration::from_secs(seconds)), 1, MOST_TRIES, 0.0).after().unwrap().as_secs();
-        assert_eq!([after(0), after(10), after(300), after(1_000), after(u64::MAX)], [300, 300, 300, 1_000, 36_000]);
+        let after = |seconds| {
+            fate(
+                Some(429),
+                Some(Duration::from_secs(seconds)),
+                1,
+                MOST_TRIES,
+                0.0,
+            )
+            .after()
+            .unwrap()
+            .as_secs()
+        };
+        assert_eq!(
+            [
+                after(0),
+                after(10),
+                after(300),
+                after(1_000),
+                after(u64::MAX)
+            ],
+            [300, 300, 300, 1_000, 36_000]
+        );
         let now = "2026-11-06T08:49:37Z".parse().unwrap();
         for (header, expected) in [
             ("120", Some(120)),
@@ -144,7 +188,11 @@ mod tests {
             ("", None),
             ("99999999999999999999999", None),
         ] {
-            assert_eq!(retry_after(header, now).map(|wait| wait.as_secs()), expected, "{header:?}");
+            assert_eq!(
+                retry_after(header, now).map(|wait| wait.as_secs()),
+                expected,
+                "{header:?}"
+            );
         }
     }
 

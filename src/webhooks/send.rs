@@ -91,7 +91,11 @@ impl Sender {
             .no_gzip()
             .no_zstd()
             .build()?;
-        Ok(Self { http, guard, time: TRY_TIME })
+        Ok(Self {
+            http,
+            guard,
+            time: TRY_TIME,
+        })
     }
 
     /// The same with another patience.
@@ -109,23 +113,43 @@ impl Sender {
     /// Tries once. Never fails: what went wrong is how it ended.
     pub async fn send(&self, message: &Message<'_>, now: Timestamp) -> Ended {
         let begun = Instant::now();
-        let ended =
-            |http_status, error| Ended { http_status, error, response: None, retry_after: None, latency: begun.elapsed() };
+        let ended = |http_status, error| Ended {
+            http_status,
+            error,
+            response: None,
+            retry_after: None,
+            latency: begun.elapsed(),
+        };
         // A setting may have been taken back since the URL was given.
-        let Ok(url) = self.guard.check(message.url) else { return ended(None, Some(TryError::AddressRefused)) };
-        let Some(headers) = headers(message, now) else { return ended(None, Some(TryError::SecretUnreadable)) };
-        let request = self.http.post(url).headers(headers).body(message.body.to_owned()).send();
+        let Ok(url) = self.guard.check(message.url) else {
+            return ended(None, Some(TryError::AddressRefused));
+        };
+        let Some(headers) = headers(message, now) else {
+            return ended(None, Some(TryError::SecretUnreadable));
+        };
+        let request = self
+            .http
+            .post(url)
+            .headers(headers)
+            .body(message.body.to_owned())
+            .send();
         let response = match timeout_at(begun + self.time, request).await {
             Err(_) => return ended(None, Some(TryError::Timeout)),
             Ok(Err(error)) => return ended(None, Some(what_failed(&error))),
             Ok(Ok(response)) => response,
         };
         let status = response.status();
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok());
         Ended {
             retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
             response: Some(evidence(response).await),
-            ..ended(Some(status.as_u16()), (!status.is_success()).then_some(TryError::HttpStatus))
+            ..ended(
+                Some(status.as_u16()),
+                (!status.is_success()).then_some(TryError::HttpStatus),
+            )
         }
     }
 }
@@ -135,7 +159,8 @@ fn headers(message: &Message<'_>, now: Timestamp) -> Option<HeaderMap> {
         return None;
     }
     let (id, timestamp) = (message.id.to_string(), now.as_second());
-    let mut signature = HeaderValue::try_from(sign::header(message.secrets, &id, timestamp, message.body)).ok()?;
+    let mut signature =
+        HeaderValue::try_from(sign::header(message.secrets, &id, timestamp, message.body)).ok()?;
     signature.set_sensitive(true);
     Some(HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -167,7 +192,9 @@ async fn evidence(mut response: reqwest::Response) -> String {
     let mut bytes = Vec::with_capacity(EVIDENCE_BYTES);
     let read = async {
         while bytes.len() < EVIDENCE_BYTES {
-            let Ok(Some(chunk)) = response.chunk().await else { break };
+            let Ok(Some(chunk)) = response.chunk().await else {
+                break;
+            };
             bytes.extend_from_slice(&chunk[..chunk.len().min(EVIDENCE_BYTES - bytes.len())]);
         }
     };
@@ -178,9 +205,13 @@ async fn evidence(mut response: reqwest::Response) -> String {
 
 fn safe_text(bytes: &[u8]) -> String {
     let is_hidden = |c: char| {
-        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
-    String::from_utf8_lossy(bytes).chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect()
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(|c| if is_hidden(c) { ' ' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
@@ -189,7 +220,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_shown_as_text_that_does_nothing() {
-        assert_eq!(safe_text(b"try\nlater\0\x1b[31m\xff"), "try later  [31m\u{fffd}");
+        assert_eq!(
+            safe_text(b"try\nlater\0\x1b[31m\xff"),
+            "try later  [31m\u{fffd}"
+        );
         assert_eq!(safe_text("übel \u{202e}gnirts".as_bytes()), "übel  gnirts");
     }
 }

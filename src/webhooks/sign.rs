@@ -46,7 +46,9 @@ impl Secret {
     #[must_use]
     pub fn shown(&self) -> ShownSecret {
         // As large as it gets, so that no half of it stays behind in memory that was given back.
-        let mut shown = Zeroizing::new(String::with_capacity(PREFIX.len() + self.0.len() * 4 / 3 + 4));
+        let mut shown = Zeroizing::new(String::with_capacity(
+            PREFIX.len() + self.0.len() * 4 / 3 + 4,
+        ));
         shown.push_str(PREFIX);
         STANDARD.encode_string(&*self.0, &mut shown);
         ShownSecret(shown)
@@ -55,7 +57,8 @@ impl Secret {
     /// The signature of one message at one time, in seconds.
     #[must_use]
     pub fn signature(&self, id: &str, timestamp: i64, body: &str) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.update(format!("{id}.{timestamp}.").as_bytes());
         mac.update(body.as_bytes());
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
@@ -71,7 +74,11 @@ impl fmt::Debug for Secret {
 /// The header: a signature with each secret, the newest first.
 #[must_use]
 pub fn header(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
-    secrets.iter().map(|secret| secret.signature(id, timestamp, body)).collect::<Vec<_>>().join(" ")
+    secrets
+        .iter()
+        .map(|secret| secret.signature(id, timestamp, body))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -79,23 +86,38 @@ mod tests {
     use super::*;
 
     fn secret(text: &str) -> Secret {
-        Secret(Zeroizing::new(STANDARD.decode(text.trim_start_matches(PREFIX)).unwrap()))
+        Secret(Zeroizing::new(
+            STANDARD.decode(text.trim_start_matches(PREFIX)).unwrap(),
+        ))
     }
 
     /// The vector that every library of the standard is tested with.
     #[test]
     fn the_standards_vector() {
         let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-        let signature = secret.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+        let signature = secret.signature(
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            r#"{"test": 2432232314}"#,
+        );
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-        assert_eq!(secret.shown().0.as_str(), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        assert_eq!(
+            secret.shown().0.as_str(),
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        );
     }
 
     #[test]
     fn a_secret_is_new_each_time_and_is_not_printed() {
         let (one, other) = (Secret::random(), Secret::random());
         assert_ne!(one.shown(), other.shown());
-        assert_eq!(STANDARD.decode(&one.shown().0[PREFIX.len()..]).unwrap().len(), SECRET_BYTES);
+        assert_eq!(
+            STANDARD
+                .decode(&one.shown().0[PREFIX.len()..])
+                .unwrap()
+                .len(),
+            SECRET_BYTES
+        );
         let shown = one.shown();
         assert!(!format!("{one:?} {shown:?}").contains(&shown.0[PREFIX.len()..]));
     }
@@ -104,7 +126,10 @@ mod tests {
     fn while_it_is_replaced_there_is_a_signature_with_each() {
         let secrets = [Secret::random(), Secret::random()];
         let signed = header(&secrets, "dlv_1", 12, "{}");
-        let expected: Vec<_> = secrets.iter().map(|secret| secret.signature("dlv_1", 12, "{}")).collect();
+        let expected: Vec<_> = secrets
+            .iter()
+            .map(|secret| secret.signature("dlv_1", 12, "{}"))
+            .collect();
         assert_eq!(signed.split(' ').collect::<Vec<_>>(), expected);
     }
 }

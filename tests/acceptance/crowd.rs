@@ -22,7 +22,9 @@ use crate::webhooks::post::{Names, address, deliver, guard};
 const GOOD: &str = "a-good-key";
 
 async fn bytes(house: &House) -> i64 {
-    house.count("select pg_database_size(current_database())").await
+    house
+        .count("select pg_database_size(current_database())")
+        .await
 }
 
 /// What the rows themselves take, whatever was allocated for them.
@@ -46,47 +48,99 @@ async fn four_hundred_made_up_keys_leave_little_and_then_nothing() {
     let answers: Vec<_> = stream::iter(0..400)
         .map(|number| {
             let (house, order) = (&house, &order);
-            async move { send(&house.app, &format!("made-up-{number}"), "POST", "/v1/scans", Some(order)).await }
+            async move {
+                send(
+                    &house.app,
+                    &format!("made-up-{number}"),
+                    "POST",
+                    "/v1/scans",
+                    Some(order),
+                )
+                .await
+            }
         })
         .buffer_unordered(16)
         .collect()
         .await;
     let took = began.elapsed();
     let taken = answers.iter().filter(|answer| answer.status == 202).count();
-    let later = answers.iter().filter(|answer| answer.status == 429 && !answer.header("retry-after").is_empty()).count();
-    while house.count("select count(*) from tenants where refused_at is null").await > 0 {
+    let later = answers
+        .iter()
+        .filter(|answer| answer.status == 429 && !answer.header("retry-after").is_empty())
+        .count();
+    while house
+        .count("select count(*) from tenants where refused_at is null")
+        .await
+        > 0
+    {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     worker.stop().await;
     let (after, rows_after) = (bytes(&house).await, rows(&house).await);
     let items = house.count("select count(*) from scan_items").await;
     let calls = house.app.upstream.count();
-    let removed = remove_left(house.db.pool(), 1_000, Timestamp::now() + SignedDuration::from_hours(25)).await.unwrap();
-    sqlx::query("vacuum full").execute(house.db.pool()).await.unwrap();
+    let removed = remove_left(
+        house.db.pool(),
+        1_000,
+        Timestamp::now() + SignedDuration::from_hours(25),
+    )
+    .await
+    .unwrap();
+    sqlx::query("vacuum full")
+        .execute(house.db.pool())
+        .await
+        .unwrap();
     let (swept, rows_swept) = (bytes(&house).await, rows(&house).await);
     println!(
         "400 made-up keys, 10,000 items each, in {took:.1?}: {taken} taken, {later} told to come later, {items} items stored, {calls} calls; \
          database {before} bytes before, {after} after, {swept} after the sweep; rows {rows_before}, {rows_after}, {rows_swept}"
     );
-    assert_eq!((taken + later, taken, removed), (400, usize::try_from(items).unwrap(), taken));
+    assert_eq!(
+        (taken + later, taken, removed),
+        (400, usize::try_from(items).unwrap(), taken)
+    );
     assert!(
-        (1..=100 * (usize::try_from(took.as_secs()).unwrap() / 60 + 2)).contains(&taken) && calls == taken,
+        (1..=100 * (usize::try_from(took.as_secs()).unwrap() / 60 + 2)).contains(&taken)
+            && calls == taken,
         "{taken} {calls}"
     );
-    assert!(rows_after - rows_before < 4_096 * i64::try_from(taken).unwrap(), "{rows_after}");
-    assert_eq!((rows_swept, house.count("select count(*) from tenants").await), (rows_before, 0));
+    assert!(
+        rows_after - rows_before < 4_096 * i64::try_from(taken).unwrap(),
+        "{rows_after}"
+    );
+    assert_eq!(
+        (
+            rows_swept,
+            house.count("select count(*) from tenants").await
+        ),
+        (rows_before, 0)
+    );
 }
 
 /// How long each of four things takes an accepted caller.
 async fn felt(house: &House, receiver: &Upstream, monitor: &str) -> [Duration; 4] {
     let began = Instant::now();
     let told = receiver.count();
-    let tested = send(&house.app, GOOD, "POST", &format!("/v1/monitors/{monitor}/test"), None).await;
+    let tested = send(
+        &house.app,
+        GOOD,
+        "POST",
+        &format!("/v1/monitors/{monitor}/test"),
+        None,
+    )
+    .await;
     assert_eq!(tested.status, 202, "{}", tested.text());
-    receiver.wait_for("the delivery comes", |calls| calls.len() > told).await;
+    receiver
+        .wait_for("the delivery comes", |calls| calls.len() > told)
+        .await;
     let delivery = began.elapsed();
     let began = Instant::now();
-    assert_eq!(send(&house.app, GOOD, "GET", "/v1/quota", None).await.status, 200);
+    assert_eq!(
+        send(&house.app, GOOD, "GET", "/v1/quota", None)
+            .await
+            .status,
+        200
+    );
     let quota = began.elapsed();
     let began = Instant::now();
     let id = house.order_as(GOOD, &fares(5)).await;
@@ -122,7 +176,11 @@ async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, 
         let listed = answers.3.json();
         if let Some(id) = listed["data"][0]["id"].as_str() {
             let streams = join_all((0..10).map(|_| ask(&house.app, key, id, None))).await;
-            taken += streams.iter().filter(|stream| stream.status() == 200).count().saturating_sub(5);
+            taken += streams
+                .iter()
+                .filter(|stream| stream.status() == 200)
+                .count()
+                .saturating_sub(5);
         }
     }
     (taken, refused)
@@ -131,18 +189,35 @@ async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_caller_beside_twelve_hostile_keys_is_served() {
     let names = Names::default();
-    let watch = WatchSettings { gap: Duration::from_millis(20), ..WatchSettings::default() };
-    let house = house_with(TestApp::builder().watch(watch).state(|app| app.with_guard(guard()))).await;
-    house.app.upstream.on_any().answer(|call| match call.key.as_str() {
-        GOOD => Reply::json(json!([fare(120, &call.body)])),
-        _ => Reply::status(401),
-    });
+    let watch = WatchSettings {
+        gap: Duration::from_millis(20),
+        ..WatchSettings::default()
+    };
+    let house = house_with(
+        TestApp::builder()
+            .watch(watch)
+            .state(|app| app.with_guard(guard())),
+    )
+    .await;
+    house
+        .app
+        .upstream
+        .on_any()
+        .answer(|call| match call.key.as_str() {
+            GOOD => Reply::json(json!([fare(120, &call.body)])),
+            _ => Reply::status(401),
+        });
     let receiver = Upstream::start().await;
     names.lead("receiver.example", &[&[address(&receiver)]]);
     let sender = Sender::with_names(guard(), std::sync::Arc::new(names)).unwrap();
     let delivering = deliver(house.db.pool(), sender);
     let worker = house.worker(8);
-    assert_eq!(send(&house.app, GOOD, "GET", "/v1/verify", None).await.status, 200);
+    assert_eq!(
+        send(&house.app, GOOD, "GET", "/v1/verify", None)
+            .await
+            .status,
+        200
+    );
     let mut own = monitor();
     own["webhook_url"] = json!("http://receiver.example/own");
     // A monitor is tested once a minute at most: one for each time.
@@ -171,12 +246,27 @@ async fn another_caller_beside_twelve_hostile_keys_is_served() {
     delivering.stop().await;
     worker.stop().await;
     let slowest = |which: usize| beside.iter().map(|felt| felt[which]).max().unwrap();
-    for (which, what) in ["delivery", "quota", "event stream", "scan of 5"].iter().enumerate() {
-        println!("{what}: {:.0?} alone, at most {:.0?} beside twelve hostile keys", alone[which], slowest(which));
+    for (which, what) in ["delivery", "quota", "event stream", "scan of 5"]
+        .iter()
+        .enumerate()
+    {
+        println!(
+            "{what}: {:.0?} alone, at most {:.0?} beside twelve hostile keys",
+            alone[which],
+            slowest(which)
+        );
     }
-    let (taken, refused) = counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (taken, refused) = counts
+        .iter()
+        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     println!("the hostile keys: {taken} requests taken, {refused} refused");
     assert_eq!(taken, 12, "one scan each and nothing else");
-    assert_eq!(house.count("select count(*) from scan_items").await, 12 + 6 * 5);
-    assert!(receiver.calls().iter().all(|call| call.path == "/own"), "nobody else makes the service call anywhere");
+    assert_eq!(
+        house.count("select count(*) from scan_items").await,
+        12 + 6 * 5
+    );
+    assert!(
+        receiver.calls().iter().all(|call| call.path == "/own"),
+        "nobody else makes the service call anywhere"
+    );
 }

@@ -15,14 +15,35 @@ const GOOD: &str = "a-good-key";
 #[tokio::test(flavor = "multi_thread")]
 async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
     let house = house().await;
-    house.app.upstream.on_any().answer(|call| match call.key.as_str() {
-        GOOD | "known-to-the-database" => Reply::json(json!([fare(120, &call.body)])),
-        _ => Reply::status(401),
-    });
-    let search = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
-    assert_eq!(send(&house.app, GOOD, "POST", "/v1/flights/oneway", Some(&search)).await.status, 200);
-    house.order_as("known-to-the-database", &crate::control::house::fares(1)).await;
-    sqlx::query("update tenants set accepted_at = now()").execute(house.db.pool()).await.unwrap();
+    house
+        .app
+        .upstream
+        .on_any()
+        .answer(|call| match call.key.as_str() {
+            GOOD | "known-to-the-database" => Reply::json(json!([fare(120, &call.body)])),
+            _ => Reply::status(401),
+        });
+    let search =
+        json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
+    assert_eq!(
+        send(
+            &house.app,
+            GOOD,
+            "POST",
+            "/v1/flights/oneway",
+            Some(&search)
+        )
+        .await
+        .status,
+        200
+    );
+    house
+        .order_as("known-to-the-database", &crate::control::house::fares(1))
+        .await;
+    sqlx::query("update tenants set accepted_at = now()")
+        .execute(house.db.pool())
+        .await
+        .unwrap();
 
     let began = Instant::now();
     let (app, search) = (&house.app, &search);
@@ -35,32 +56,79 @@ async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
     }))
     .await;
     let took = began.elapsed();
-    let relayed = house.app.upstream.calls().iter().filter(|call| call.key.starts_with("guess-")).count();
-    let held_back: Vec<_> = answers.iter().filter(|answer| answer.status == 429).collect();
-    println!("600 guessed keys in {took:.1?}: {relayed} relayed, {} held back", held_back.len());
+    let relayed = house
+        .app
+        .upstream
+        .calls()
+        .iter()
+        .filter(|call| call.key.starts_with("guess-"))
+        .count();
+    let held_back: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 429)
+        .collect();
+    println!(
+        "600 guessed keys in {took:.1?}: {relayed} relayed, {} held back",
+        held_back.len()
+    );
     let most = 200 + 20 * (usize::try_from(took.as_secs()).unwrap() + 1);
-    assert!(relayed <= most && held_back.len() == 600 - relayed, "{relayed} relayed, {} held back", held_back.len());
-    assert!(held_back.iter().all(|answer| answer.kind() == "429 too_many_requests" && !answer.header("retry-after").is_empty()));
+    assert!(
+        relayed <= most && held_back.len() == 600 - relayed,
+        "{relayed} relayed, {} held back",
+        held_back.len()
+    );
+    assert!(
+        held_back
+            .iter()
+            .all(|answer| answer.kind() == "429 too_many_requests"
+                && !answer.header("retry-after").is_empty())
+    );
     for key in [GOOD, "known-to-the-database"] {
-        assert_eq!(send(app, key, "POST", "/v1/flights/oneway", Some(search)).await.status, 200, "{key} is known as accepted");
+        assert_eq!(
+            send(app, key, "POST", "/v1/flights/oneway", Some(search))
+                .await
+                .status,
+            200,
+            "{key} is known as accepted"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_in_flight_are_bounded() {
-    let app = TestApp::builder().state(|app| app.with_searches(2)).start().await;
+    let app = TestApp::builder()
+        .state(|app| app.with_searches(2))
+        .start()
+        .await;
     let gate = Gate::closed();
     let held = gate.clone();
-    app.upstream.on_any().answer(move |call| Reply::json(json!([fare(120, &call.body)])).held_by(&held));
-    let search = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
-    let (first, second, third) = tokio::join!(app.post("/v1/flights/oneway", &search), app.get("/v1/verify"), async {
-        app.upstream.wait_for_in_flight(2).await;
-        let third = app.post("/v1/flights/oneway", &search).await;
-        gate.open();
-        third
-    });
-    assert_eq!((third.kind().as_str(), third.header("retry-after")), ("503 unavailable", "5"), "{}", third.text());
+    app.upstream
+        .on_any()
+        .answer(move |call| Reply::json(json!([fare(120, &call.body)])).held_by(&held));
+    let search =
+        json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
+    let (first, second, third) = tokio::join!(
+        app.post("/v1/flights/oneway", &search),
+        app.get("/v1/verify"),
+        async {
+            app.upstream.wait_for_in_flight(2).await;
+            let third = app.post("/v1/flights/oneway", &search).await;
+            gate.open();
+            third
+        }
+    );
+    assert_eq!(
+        (third.kind().as_str(), third.header("retry-after")),
+        ("503 unavailable", "5"),
+        "{}",
+        third.text()
+    );
     assert_eq!((first.status, second.status), (200, 200));
-    let after = tokio::time::timeout(Duration::from_secs(30), app.post("/v1/flights/oneway", &search)).await.unwrap();
+    let after = tokio::time::timeout(
+        Duration::from_secs(30),
+        app.post("/v1/flights/oneway", &search),
+    )
+    .await
+    .unwrap();
     assert_eq!(after.status, 200);
 }

@@ -25,7 +25,11 @@ async fn house_with(service: TestAppBuilder) -> House {
 
 async fn send(app: &TestApp, key: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
     let request = app.request(method, path).header("x-api-key", key);
-    app.send(body.iter().fold(request, |request, body| request.json(body))).await
+    app.send(
+        body.iter()
+            .fold(request, |request, body| request.json(body)),
+    )
+    .await
 }
 
 /// A monitor that tells a webhook.

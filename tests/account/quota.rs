@@ -15,8 +15,16 @@ async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() 
         "plan_requests_limit": null, "plan_requests_remaining": null, "plan_resets_at": null, "plan_seen_at": null, "paused": null,
         "bounds": {"plan": null, "requests_per_minute": null, "max_in_flight": null, "keep_in_reserve": 0}
     });
-    assert_eq!(house.get("/v1/quota").await, json!({"flights": new_lane, "hotels": new_lane}), "as a submit would make them");
-    assert_eq!(house.count("select count(*) from tenants").await, 0, "asking makes nothing");
+    assert_eq!(
+        house.get("/v1/quota").await,
+        json!({"flights": new_lane, "hotels": new_lane}),
+        "as a submit would make them"
+    );
+    assert_eq!(
+        house.count("select count(*) from tenants").await,
+        0,
+        "asking makes nothing"
+    );
 
     let gate = Gate::closed();
     let told = |reply: Reply| {
@@ -25,31 +33,77 @@ async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() 
             .header("x-ratelimit-requests-remaining", "2412")
             .header("x-ratelimit-requests-reset", "86400")
     };
-    house.app.upstream.on_any().reply(told(Reply::json(json!([fare(120, &json!({}))]))).held_by(&gate));
+    house
+        .app
+        .upstream
+        .on_any()
+        .reply(told(Reply::json(json!([fare(120, &json!({}))]))).held_by(&gate));
     let worker = house.worker(3);
     let id = house.order(&fares(5)).await;
     house.app.upstream.wait_for_in_flight(3).await;
     let busy = house.get("/v1/quota").await;
-    assert_eq!((&busy["flights"]["in_flight"], &busy["hotels"]), (&json!(3), &new_lane));
-    assert_eq!(busy["flights"]["plan_seen_at"], json!(null), "nothing was answered yet");
+    assert_eq!(
+        (&busy["flights"]["in_flight"], &busy["hotels"]),
+        (&json!(3), &new_lane)
+    );
+    assert_eq!(
+        busy["flights"]["plan_seen_at"],
+        json!(null),
+        "nothing was answered yet"
+    );
     gate.open();
     house.ended(&id).await;
     worker.stop().await;
     let rested = house.get("/v1/quota").await["flights"].clone();
-    assert_eq!((&rested["in_flight"], &rested["plan_requests_limit"]), (&json!(0), &json!(2500)));
-    assert_eq!((&rested["plan_requests_remaining"], &rested["paused"]), (&json!(2412), &json!(null)));
-    let time = |name: &str| rested[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-    assert_eq!(time("plan_resets_at").duration_since(time("plan_seen_at")).as_hours(), 24);
-    let stranger = house.app.request("GET", "/v1/quota").header("x-api-key", "another-key-0123456789");
+    assert_eq!(
+        (&rested["in_flight"], &rested["plan_requests_limit"]),
+        (&json!(0), &json!(2500))
+    );
+    assert_eq!(
+        (&rested["plan_requests_remaining"], &rested["paused"]),
+        (&json!(2412), &json!(null))
+    );
+    let time = |name: &str| {
+        rested[name]
+            .as_str()
+            .unwrap()
+            .parse::<jiff::Timestamp>()
+            .unwrap()
+    };
+    assert_eq!(
+        time("plan_resets_at")
+            .duration_since(time("plan_seen_at"))
+            .as_hours(),
+        24
+    );
+    let stranger = house
+        .app
+        .request("GET", "/v1/quota")
+        .header("x-api-key", "another-key-0123456789");
     assert_eq!(house.app.send(stranger).await.json()["flights"], new_lane);
-    assert_eq!(house.app.send(house.app.request("GET", "/v1/quota")).await.kind(), "401 missing_api_key");
+    assert_eq!(
+        house
+            .app
+            .send(house.app.request("GET", "/v1/quota"))
+            .await
+            .kind(),
+        "401 missing_api_key"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_has_its_reason_and_its_end_where_it_has_one() {
     for (reply, reason, ends) in [
-        (Reply::status(429).header("retry-after", "3600"), "rate_limited", true),
-        (Reply::status(429).header("x-ratelimit-requests-remaining", "0"), "quota_exhausted", false),
+        (
+            Reply::status(429).header("retry-after", "3600"),
+            "rate_limited",
+            true,
+        ),
+        (
+            Reply::status(429).header("x-ratelimit-requests-remaining", "0"),
+            "quota_exhausted",
+            false,
+        ),
         (Reply::status(401), "key_rejected", false),
         (Reply::status(403), "not_subscribed", false),
     ] {
@@ -57,12 +111,27 @@ async fn a_pause_has_its_reason_and_its_end_where_it_has_one() {
         house.app.upstream.on_any().reply(reply);
         let worker = house.worker(1);
         let id = house.order(&fares(3)).await;
-        house.scan_when(&id, "its lane is paused", |scan| scan["status_reason"] == reason).await;
+        house
+            .scan_when(&id, "its lane is paused", |scan| {
+                scan["status_reason"] == reason
+            })
+            .await;
         house.still(&id).await;
         let paused = house.get("/v1/quota").await["flights"]["paused"].clone();
-        assert_eq!((&paused["reason"], paused["until"].is_string()), (&json!(reason), ends), "{paused}");
+        assert_eq!(
+            (&paused["reason"], paused["until"].is_string()),
+            (&json!(reason), ends),
+            "{paused}"
+        );
         worker.stop().await;
-        let seen = house.app.request("GET", "/v1/quota").header("x-api-key", KEY);
-        assert_eq!(house.app.send(seen).await.json()["hotels"]["paused"], json!(null), "the other lane goes on");
+        let seen = house
+            .app
+            .request("GET", "/v1/quota")
+            .header("x-api-key", KEY);
+        assert_eq!(
+            house.app.send(seen).await.json()["hotels"]["paused"],
+            json!(null),
+            "the other lane goes on"
+        );
     }
 }

@@ -16,7 +16,12 @@ async fn usage(house: &House, query: &str) -> Value {
 
 /// The billed requests of each row.
 fn rows(usage: &Value) -> BTreeMap<String, u64> {
-    let row = |row: &Value| (row["key"].as_str().unwrap_or("none").to_owned(), row["requests"].as_u64().unwrap());
+    let row = |row: &Value| {
+        (
+            row["key"].as_str().unwrap_or("none").to_owned(),
+            row["requests"].as_u64().unwrap(),
+        )
+    };
     usage["data"].as_array().unwrap().iter().map(row).collect()
 }
 
@@ -29,7 +34,10 @@ fn stays() -> Value {
 fn capricious(house: &House) {
     let mut asked = HashMap::<String, usize>::new();
     house.app.upstream.on_any().answer(move |call| {
-        let date = call.body["departure_date"].as_str().or(call.body["checkin_date"].as_str()).unwrap();
+        let date = call.body["departure_date"]
+            .as_str()
+            .or(call.body["checkin_date"].as_str())
+            .unwrap();
         let first = asked.insert(format!("{}{date}", call.path), 1).is_none();
         match date {
             "2030-01-03" => Reply::status(422).with_json(json!({"detail": "no such airport"})),
@@ -49,7 +57,11 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
     let worker = house.worker(6);
     house.warm().await;
     capricious(&house);
-    let ids = [house.order(&fares(9)).await, house.order(&from("ZZZ", fares(4))).await, house.order(&stays()).await];
+    let ids = [
+        house.order(&fares(9)).await,
+        house.order(&from("ZZZ", fares(4))).await,
+        house.order(&stays()).await,
+    ];
     for id in &ids {
         house.ended(id).await;
     }
@@ -61,32 +73,57 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
     assert_eq!(all["totals"]["requests"], json!(calls.len()));
     assert_eq!(all["totals"]["attempts"], json!(1 + 9 + 4 + 6));
     let status = &all["totals"]["search_status"];
-    assert_eq!(*status, json!({"ok": 15, "empty": 0, "partial": 0, "degraded": 2, "none": 3}), "422 thrice, blocked twice");
+    assert_eq!(
+        *status,
+        json!({"ok": 15, "empty": 0, "partial": 0, "degraded": 2, "none": 3}),
+        "422 thrice, blocked twice"
+    );
     assert_eq!(rows(&all).values().sum::<u64>(), calls.len() as u64);
     let by_endpoint = rows(&usage(&house, "group=endpoint").await);
     assert_eq!(
         by_endpoint,
-        BTreeMap::from([("flights/oneway".to_owned(), of("oneway")), ("hotels/by-name".to_owned(), of("hotel_by_name"))])
+        BTreeMap::from([
+            ("flights/oneway".to_owned(), of("oneway")),
+            ("hotels/by-name".to_owned(), of("hotel_by_name"))
+        ])
     );
     let by_scan = rows(&usage(&house, "group=scan").await);
     let from_airport = |airport: &str| house.calls(airport) as u64;
     assert_eq!(by_scan.len(), 4, "the first one that warmed the lane too");
     assert_eq!(
         ids.each_ref().map(|id| by_scan[id]),
-        [from_airport("TLV"), from_airport("ZZZ"), of("hotel_by_name")],
+        [
+            from_airport("TLV"),
+            from_airport("ZZZ"),
+            of("hotel_by_name")
+        ],
         "scan by scan"
     );
 
     let days = rows(&all);
     for (deleted, id) in ids[..2].iter().enumerate() {
-        assert_eq!(house.delete(&format!("/v1/scans/{id}?history=true")).await.status, 204);
-        assert_eq!(usage(&house, "").await["totals"], all["totals"], "{deleted}: what was billed stays billed");
+        assert_eq!(
+            house
+                .delete(&format!("/v1/scans/{id}?history=true"))
+                .await
+                .status,
+            204
+        );
+        assert_eq!(
+            usage(&house, "").await["totals"],
+            all["totals"],
+            "{deleted}: what was billed stays billed"
+        );
     }
     assert_eq!(rows(&usage(&house, "").await), days);
     assert_eq!(rows(&usage(&house, "group=endpoint").await), by_endpoint);
     let left = usage(&house, "group=scan").await;
     assert_eq!(left["totals"], all["totals"]);
-    assert_eq!(rows(&left)["none"], from_airport("TLV") + from_airport("ZZZ"), "the deleted ones together");
+    assert_eq!(
+        rows(&left)["none"],
+        from_airport("TLV") + from_airport("ZZZ"),
+        "the deleted ones together"
+    );
     assert_eq!(left["data"][2]["key"], json!(null), "and last");
     assert_eq!(rows(&left).len(), 3);
 }
@@ -95,24 +132,64 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
 async fn days_are_utc_from_the_first_to_the_last_and_scans_come_in_pages() {
     let office = Office::open().await;
     let mut ids = Vec::new();
-    for time in ["2026-10-31T23:59:59.999Z", "2026-11-01T00:00:00Z", "2026-11-02T23:59:59Z", "2026-11-03T00:00:00Z"] {
+    for time in [
+        "2026-10-31T23:59:59.999Z",
+        "2026-11-01T00:00:00Z",
+        "2026-11-02T23:59:59Z",
+        "2026-11-03T00:00:00Z",
+    ] {
         let id = office.done(&fares(2), |_| Comes::Ok(9)).await;
-        let moved = format!("update attempts set started_at = '{time}' where started_at > now() - interval '1 day'");
-        sqlx::query(AssertSqlSafe(moved)).execute(office.db.pool()).await.unwrap();
+        let moved = format!(
+            "update attempts set started_at = '{time}' where started_at > now() - interval '1 day'"
+        );
+        sqlx::query(AssertSqlSafe(moved))
+            .execute(office.db.pool())
+            .await
+            .unwrap();
         ids.push(id);
     }
-    let days = office.get("/v1/usage?since=2026-11-01&until=2026-11-02").await;
-    assert_eq!(rows(&days), BTreeMap::from([("2026-11-01".into(), 2), ("2026-11-02".into(), 2)]));
-    assert_eq!((&days["totals"]["attempts"], &days["next_cursor"]), (&json!(4), &json!(null)));
+    let days = office
+        .get("/v1/usage?since=2026-11-01&until=2026-11-02")
+        .await;
+    assert_eq!(
+        rows(&days),
+        BTreeMap::from([("2026-11-01".into(), 2), ("2026-11-02".into(), 2)])
+    );
+    assert_eq!(
+        (&days["totals"]["attempts"], &days["next_cursor"]),
+        (&json!(4), &json!(null))
+    );
 
-    let first = office.app.get("/v1/usage?since=2026-10-01&until=2026-11-30&group=scan&limit=3").await;
+    let first = office
+        .app
+        .get("/v1/usage?since=2026-10-01&until=2026-11-30&group=scan&limit=3")
+        .await;
     let page = first.json();
-    let keys = |page: &Value| page["data"].as_array().unwrap().iter().map(|row| row["key"].clone()).collect::<Vec<_>>();
-    assert_eq!(keys(&page), [json!(ids[3]), json!(ids[2]), json!(ids[1])], "newest first");
+    let keys = |page: &Value| {
+        page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["key"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        keys(&page),
+        [json!(ids[3]), json!(ids[2]), json!(ids[1])],
+        "newest first"
+    );
     assert_eq!(page["totals"]["requests"], json!(8), "of the whole range");
-    let next = first.header("link").split(['<', '>']).nth(1).unwrap().to_owned();
+    let next = first
+        .header("link")
+        .split(['<', '>'])
+        .nth(1)
+        .unwrap()
+        .to_owned();
     let rest = office.get(&next).await;
-    assert_eq!((keys(&rest), &rest["next_cursor"], &rest["totals"]), (vec![json!(ids[0])], &json!(null), &page["totals"]));
+    assert_eq!(
+        (keys(&rest), &rest["next_cursor"], &rest["totals"]),
+        (vec![json!(ids[0])], &json!(null), &page["totals"])
+    );
 }
 
 #[tokio::test]
@@ -120,23 +197,48 @@ async fn a_query_that_cannot_be_is_told_why_and_a_stranger_has_spent_nothing() {
     let office = Office::open().await;
     office.done(&fares(1), |_| Comes::Ok(9)).await;
     for (query, says) in [
-        ("since=2026-11-02&until=2026-11-01", "`until` holds \"2026-11-01\"; allowed: a date on or after `since`"),
-        ("since=2999-01-01", "`since` holds \"2999-01-01\"; allowed: a date up to "),
+        (
+            "since=2026-11-02&until=2026-11-01",
+            "`until` holds \"2026-11-01\"; allowed: a date on or after `since`",
+        ),
+        (
+            "since=2999-01-01",
+            "`since` holds \"2999-01-01\"; allowed: a date up to ",
+        ),
         (
             "since=2025-01-01&until=2026-11-01",
             "`until` holds \"2026-11-01\"; allowed: a date up to 2026-02-04: a range has at most 400 days",
         ),
-        ("since=2020-01-01", "`until` is missing; allowed: a date up to 2021-02-03"),
-        ("group=week", "`group` holds \"week\"; allowed: one of `day`, `endpoint`, `scan`"),
-        ("limit=5", "`limit` holds 5; allowed: no value unless `group` is `scan` or `monitor`"),
+        (
+            "since=2020-01-01",
+            "`until` is missing; allowed: a date up to 2021-02-03",
+        ),
+        (
+            "group=week",
+            "`group` holds \"week\"; allowed: one of `day`, `endpoint`, `scan`",
+        ),
+        (
+            "limit=5",
+            "`limit` holds 5; allowed: no value unless `group` is `scan` or `monitor`",
+        ),
         ("group=scan&cursor=6974", "`cursor` holds"),
         ("scince=2020-01-01", "did you mean `since`?"),
     ] {
         let answer = office.app.get(&format!("/v1/usage?{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
-        assert!(answer.message().contains(says), "{query}: {}", answer.message());
+        assert!(
+            answer.message().contains(says),
+            "{query}: {}",
+            answer.message()
+        );
     }
-    let stranger = office.get_as("another-key-0123456789", "/v1/usage?since=2026-11-01&until=2026-11-30").await.json();
+    let stranger = office
+        .get_as(
+            "another-key-0123456789",
+            "/v1/usage?since=2026-11-01&until=2026-11-30",
+        )
+        .await
+        .json();
     let nothing = json!({"ok": 0, "empty": 0, "partial": 0, "degraded": 0, "none": 0});
     assert_eq!(
         stranger,
@@ -165,15 +267,27 @@ async fn a_month_of_a_large_ledger_is_read_by_its_index() {
     ] {
         sqlx::query(sql).execute(&mut *conn).await.unwrap();
     }
-    let tenant: String = sqlx::query_scalar("select tenant_id::text from tenants").fetch_one(&mut *conn).await.unwrap();
+    let tenant: String = sqlx::query_scalar("select tenant_id::text from tenants")
+        .fetch_one(&mut *conn)
+        .await
+        .unwrap();
     for group in ["day", "endpoint", "scan_id"] {
-        let sql =
-            format!("explain select {group}, sum(requests) from usage_rows('{tenant}', '2026-03-01Z', '2026-04-01Z') group by 1");
-        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut *conn).await.unwrap();
+        let sql = format!(
+            "explain select {group}, sum(requests) from usage_rows('{tenant}', '2026-03-01Z', '2026-04-01Z') group by 1"
+        );
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql))
+            .fetch_all(&mut *conn)
+            .await
+            .unwrap();
         let plan = plan.join("\n");
-        assert!(plan.contains("attempts_by_time") && !plan.contains("Seq Scan on attempts"), "{group}: {plan}");
+        assert!(
+            plan.contains("attempts_by_time") && !plan.contains("Seq Scan on attempts"),
+            "{group}: {plan}"
+        );
     }
-    let answered = office.get("/v1/usage?since=2026-03-01&until=2026-03-31").await;
+    let answered = office
+        .get("/v1/usage?since=2026-03-01&until=2026-03-31")
+        .await;
     assert_eq!(answered["data"].as_array().unwrap().len(), 31);
     let counted: i64 = sqlx::query_scalar(
         "select count(*) from attempts a join tenants t on t.tenant_id = a.tenant_id

@@ -9,7 +9,12 @@ use super::{Watch, fares, monitor};
 const OTHER: &str = "another-key-0123456789";
 
 fn ids(page: &Value) -> Vec<String> {
-    page["data"].as_array().unwrap().iter().map(|alert| alert["id"].as_str().unwrap().to_owned()).collect()
+    page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|alert| alert["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -17,11 +22,16 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
     let watch = Watch::open().await;
     let rules = json!([{"type": "price_below", "amount": 500, "scope": "cell", "rearm_percent": 0}, {"type": "verdict"}]);
     watch.market(|asked| {
-        let day: u64 = asked["departure_date"].as_str().unwrap()[8..].parse().unwrap();
+        let day: u64 = asked["departure_date"].as_str().unwrap()[8..]
+            .parse()
+            .unwrap();
         fares(&[200 + day], asked)
     });
     watch.warm().await;
-    let (one, two) = (watch.monitor(&monitor(5, &rules)).await, watch.monitor(&monitor(1, &rules)).await);
+    let (one, two) = (
+        watch.monitor(&monitor(5, &rules)).await,
+        watch.monitor(&monitor(1, &rules)).await,
+    );
     // The runs of both come together, twice.
     let first = watch.run(&one).await;
     watch.run(&one).await;
@@ -29,20 +39,53 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
 
     let all = get("/v1/alerts").await;
     let all = all["data"].as_array().unwrap();
-    let times: Vec<_> = all.iter().map(|alert| super::time(&alert["fired_at"])).collect();
+    let times: Vec<_> = all
+        .iter()
+        .map(|alert| super::time(&alert["fired_at"]))
+        .collect();
     assert!(times.is_sorted_by(|one, other| one >= other), "{times:?}");
     // Six, two, and the date that came in on the second day.
-    assert_eq!((all.len(), all[0]["type"].clone()), (9, json!("price_below")));
-    assert_eq!(get(&format!("/v1/alerts?monitor_id={two}")).await["data"].as_array().unwrap().len(), 2);
-    assert_eq!(get("/v1/alerts?type=verdict").await["data"].as_array().unwrap().len(), 2);
-    assert_eq!(get(&format!("/v1/monitors/{one}/alerts?type=verdict")).await["data"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (all.len(), all[0]["type"].clone()),
+        (9, json!("price_below"))
+    );
+    assert_eq!(
+        get(&format!("/v1/alerts?monitor_id={two}")).await["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(
+        get("/v1/alerts?type=verdict").await["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(
+        get(&format!("/v1/monitors/{one}/alerts?type=verdict")).await["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     let judged = first["judged"]["at"].as_str().unwrap();
-    let (before, since) = (get(&format!("/v1/alerts?until={judged}")).await, get(&format!("/v1/alerts?since={judged}")).await);
+    let (before, since) = (
+        get(&format!("/v1/alerts?until={judged}")).await,
+        get(&format!("/v1/alerts?since={judged}")).await,
+    );
     assert_eq!((ids(&before).len(), ids(&since).len()), (0, 9));
     // Of one run the whole scan first, then the strongest.
-    let of_run: Vec<_> = get(&format!("/v1/monitors/{one}/alerts")).await["data"].as_array().unwrap()[1..].to_vec();
+    let of_run: Vec<_> = get(&format!("/v1/monitors/{one}/alerts")).await["data"]
+        .as_array()
+        .unwrap()[1..]
+        .to_vec();
     assert_eq!(of_run[0]["type"], "verdict");
-    let prices: Vec<_> = of_run[1..].iter().map(|alert| alert["price"].as_u64().unwrap()).collect();
+    let prices: Vec<_> = of_run[1..]
+        .iter()
+        .map(|alert| alert["price"].as_u64().unwrap())
+        .collect();
     assert!(prices.is_sorted(), "{prices:?}");
 
     let mut seen = Vec::new();
@@ -50,23 +93,50 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
     while let Some(path) = next {
         let page = get(&path).await;
         seen.extend(ids(&page));
-        next = page["next_cursor"].as_str().map(|cursor| format!("/v1/alerts?limit=2&type=price_below&cursor={cursor}"));
+        next = page["next_cursor"]
+            .as_str()
+            .map(|cursor| format!("/v1/alerts?limit=2&type=price_below&cursor={cursor}"));
     }
     let whole = ids(&get("/v1/alerts?type=price_below").await);
     assert_eq!(seen, whole);
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 7);
 
-    let answer = watch.office.ask("GET", "/v1/alerts?type=nonsense&since=yesterday&limit=0&monitor_id=scn_1", None).await;
+    let answer = watch
+        .office
+        .ask(
+            "GET",
+            "/v1/alerts?type=nonsense&since=yesterday&limit=0&monitor_id=scn_1",
+            None,
+        )
+        .await;
     assert_eq!(answer.kind(), "400 invalid_request");
-    for field in ["`type` holds", "`since` holds", "`limit` holds", "`monitor_id` holds"] {
+    for field in [
+        "`type` holds",
+        "`since` holds",
+        "`limit` holds",
+        "`monitor_id` holds",
+    ] {
         assert!(answer.message().contains(field), "{}", answer.message());
     }
-    for path in ["/v1/alerts".to_owned(), format!("/v1/monitors/{one}/alerts")] {
-        let answer =
-            watch.office.ask("GET", &format!("{path}?since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"), None).await;
+    for path in [
+        "/v1/alerts".to_owned(),
+        format!("/v1/monitors/{one}/alerts"),
+    ] {
+        let answer = watch
+            .office
+            .ask(
+                "GET",
+                &format!("{path}?since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"),
+                None,
+            )
+            .await;
         assert_eq!(answer.kind(), "400 invalid_request", "{path}");
         let words = "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-01-01T00:00:00Z, where the range ends";
-        assert!(answer.message().starts_with(words), "{path}: {}", answer.message());
+        assert!(
+            answer.message().starts_with(words),
+            "{path}: {}",
+            answer.message()
+        );
     }
     watch.close().await;
 }
@@ -74,17 +144,52 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_callers_alerts_are_as_if_they_never_were() {
     let watch = Watch::open().await;
-    let id = watch.monitor(&monitor(1, &json!([{"type": "price_below", "amount": 500}]))).await;
+    let id = watch
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "price_below", "amount": 500}]),
+        ))
+        .await;
     watch.market(|asked| fares(&[200], asked));
     watch.run(&id).await;
-    let alert = watch.alerts(&id).await[0]["id"].as_str().unwrap().to_owned();
+    let alert = watch.alerts(&id).await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     // Before he is known, and after.
     for _ in 0..2 {
-        assert_eq!(watch.office.get_as(OTHER, "/v1/alerts").await.json()["data"], json!([]));
-        assert_eq!(watch.office.get_as(OTHER, &format!("/v1/alerts?monitor_id={id}")).await.kind(), "404 not_found");
-        assert_eq!(watch.office.get_as(OTHER, &format!("/v1/alerts/{alert}")).await.kind(), "404 not_found");
-        assert_eq!(watch.office.get_as(OTHER, &format!("/v1/monitors/{id}/alerts")).await.kind(), "404 not_found");
-        watch.office.post_as(OTHER, "/v1/monitors", &monitor(1, &json!([]))).await;
+        assert_eq!(
+            watch.office.get_as(OTHER, "/v1/alerts").await.json()["data"],
+            json!([])
+        );
+        assert_eq!(
+            watch
+                .office
+                .get_as(OTHER, &format!("/v1/alerts?monitor_id={id}"))
+                .await
+                .kind(),
+            "404 not_found"
+        );
+        assert_eq!(
+            watch
+                .office
+                .get_as(OTHER, &format!("/v1/alerts/{alert}"))
+                .await
+                .kind(),
+            "404 not_found"
+        );
+        assert_eq!(
+            watch
+                .office
+                .get_as(OTHER, &format!("/v1/monitors/{id}/alerts"))
+                .await
+                .kind(),
+            "404 not_found"
+        );
+        watch
+            .office
+            .post_as(OTHER, "/v1/monitors", &monitor(1, &json!([])))
+            .await;
     }
     watch.close().await;
 }

@@ -42,7 +42,10 @@ impl Watch {
             pool: office.db.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&office.app.upstream.config()).unwrap(),
-            config: WorkerConfig { lease_seconds: 2, ..WorkerConfig::default() },
+            config: WorkerConfig {
+                lease_seconds: 2,
+                ..WorkerConfig::default()
+            },
         });
         Self { office, worker }
     }
@@ -54,7 +57,11 @@ impl Watch {
     /// What searches are answered from now on.
     pub fn market(&self, answer: impl FnMut(&Value) -> Reply + Send + 'static) {
         let mut answer = answer;
-        self.office.app.upstream.on(Endpoint::FlightsOneway).answer(move |call| answer(&call.body));
+        self.office
+            .app
+            .upstream
+            .on(Endpoint::FlightsOneway)
+            .answer(move |call| answer(&call.body));
     }
 
     /// The monitor's next slot comes, its scan runs and is judged. Gives the slot as it stands then.
@@ -63,13 +70,26 @@ impl Watch {
         self.office.tick(slot).await;
         self.all_ended().await;
         self.office.tick(slot + MOMENT).await;
-        self.office.slots(id).await.into_iter().find(|row| row["slot"] == json!(slot)).unwrap()
+        self.office
+            .slots(id)
+            .await
+            .into_iter()
+            .find(|row| row["slot"] == json!(slot))
+            .unwrap()
     }
 
     pub async fn all_ended(&self) {
         let end = tokio::time::Instant::now() + PATIENCE;
-        while self.office.count("select count(*) from scans where finished_at is null").await > 0 {
-            assert!(tokio::time::Instant::now() < end, "waited in vain until the scans have ended");
+        while self
+            .office
+            .count("select count(*) from scans where finished_at is null")
+            .await
+            > 0
+        {
+            assert!(
+                tokio::time::Instant::now() < end,
+                "waited in vain until the scans have ended"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -85,17 +105,36 @@ impl Watch {
         let id = self.office.watch(body).await;
         let pool = self.office.db.pool();
         let tenant = post::tenant(pool, KEY).await;
-        post::open_for(&ring(), pool, tenant, id.parse().unwrap(), "http://hooks.test/").await;
+        post::open_for(
+            &ring(),
+            pool,
+            tenant,
+            id.parse().unwrap(),
+            "http://hooks.test/",
+        )
+        .await;
         id
     }
 
     /// What the monitor's webhook is to be told, newest first. Nobody delivers here.
     pub async fn told(&self, id: &str) -> Vec<Value> {
-        let page = self.office.get(&format!("/v1/deliveries?monitor_id={id}&limit=500")).await;
+        let page = self
+            .office
+            .get(&format!("/v1/deliveries?monitor_id={id}&limit=500"))
+            .await;
         let mut told = Vec::new();
         for delivery in page["data"].as_array().unwrap() {
-            assert_eq!((&delivery["event_type"], &delivery["status"]), (&json!("monitor.alerts"), &json!("pending")));
-            let shown = self.office.get(&format!("/v1/deliveries/{}", delivery["id"].as_str().unwrap())).await;
+            assert_eq!(
+                (&delivery["event_type"], &delivery["status"]),
+                (&json!("monitor.alerts"), &json!("pending"))
+            );
+            let shown = self
+                .office
+                .get(&format!(
+                    "/v1/deliveries/{}",
+                    delivery["id"].as_str().unwrap()
+                ))
+                .await;
             told.push(shown["payload"].clone());
         }
         told
@@ -103,13 +142,21 @@ impl Watch {
 
     /// Changes a monitor.
     pub async fn change(&self, id: &str, patch: &Value) {
-        let answer = self.office.ask("PATCH", &format!("/v1/monitors/{id}"), Some(patch)).await;
+        let answer = self
+            .office
+            .ask("PATCH", &format!("/v1/monitors/{id}"), Some(patch))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
     /// A monitor's alerts, newest first.
     pub async fn alerts(&self, id: &str) -> Vec<Value> {
-        self.office.get(&format!("/v1/monitors/{id}/alerts?limit=500")).await["data"].as_array().unwrap().clone()
+        self.office
+            .get(&format!("/v1/monitors/{id}/alerts?limit=500"))
+            .await["data"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 }
 

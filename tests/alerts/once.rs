@@ -9,7 +9,12 @@ use crate::monitors::{tick, ticker};
 #[tokio::test(flavor = "multi_thread")]
 async fn what_dies_before_its_commit_has_judged_nothing() {
     let watch = Watch::open().await;
-    let id = watch.monitor(&monitor(1, &json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]))).await;
+    let id = watch
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]),
+        ))
+        .await;
     watch.market(|asked| fares(&[150], asked));
     let slot = watch.office.next_slot(&id).await;
     watch.office.tick(slot).await;
@@ -17,13 +22,18 @@ async fn what_dies_before_its_commit_has_judged_nothing() {
     let dies = "create function dies() returns trigger language plpgsql as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
                 create constraint trigger dies after update of judged_at on monitor_slots deferrable initially deferred
                 for each row execute function dies();";
-    sqlx::raw_sql(dies).execute(watch.office.db.pool()).await.unwrap();
+    sqlx::raw_sql(dies)
+        .execute(watch.office.db.pool())
+        .await
+        .unwrap();
     let written = "select (select count(*) from alerts) + (select count(*) from rule_states)
                           + (select count(*) from deliveries) + (select count(*) from monitor_slots where judged_at is not null)";
     for _ in 0..3 {
         // The session that died may hold the run for a moment still: then there is nothing to do.
         let pass = loop {
-            let pass = tick(&ticker(watch.office.db.pool()), slot + MOMENT).await.unwrap();
+            let pass = tick(&ticker(watch.office.db.pool()), slot + MOMENT)
+                .await
+                .unwrap();
             if pass.judged + pass.failed > 0 {
                 break pass;
             }
@@ -31,10 +41,16 @@ async fn what_dies_before_its_commit_has_judged_nothing() {
         assert_eq!((pass.judged, pass.failed), (0, 1));
         assert_eq!(watch.office.count(written).await, 0);
     }
-    sqlx::raw_sql("drop trigger dies on monitor_slots").execute(watch.office.db.pool()).await.unwrap();
+    sqlx::raw_sql("drop trigger dies on monitor_slots")
+        .execute(watch.office.db.pool())
+        .await
+        .unwrap();
     assert_eq!(watch.office.tick(slot + MOMENT).await.judged, 1);
     assert_eq!(watch.office.tick(slot + MOMENT).await.judged, 0);
-    assert_eq!((watch.alerts(&id).await.len(), watch.told(&id).await.len()), (1, 1));
+    assert_eq!(
+        (watch.alerts(&id).await.len(), watch.told(&id).await.len()),
+        (1, 1)
+    );
     assert_eq!(watch.office.slots(&id).await[0]["judged"]["fired"], 1);
     watch.close().await;
 }
@@ -52,7 +68,9 @@ async fn four_processes_at_one_run_judge_it_once() {
         watch.all_ended().await;
         let before = watch.alerts(&id).await.len();
         let tickers = [(); 4].map(|()| ticker(watch.office.db.pool()));
-        let passes = futures::future::join_all(tickers.iter().map(|ticker| tick(ticker, slot + MOMENT))).await;
+        let passes =
+            futures::future::join_all(tickers.iter().map(|ticker| tick(ticker, slot + MOMENT)))
+                .await;
         let judged: usize = passes.into_iter().map(|pass| pass.unwrap().judged).sum();
         assert_eq!(judged, 1);
         assert_eq!(watch.alerts(&id).await.len() - before, fires);

@@ -16,30 +16,47 @@ fn answer(seen: &'static str) -> impl FnMut(&Value) -> Reply + Send + 'static {
 
 /// Runs a path, prints it, and holds it to its rows: what is seen, whether it fires, whether the rule is armed after it.
 async fn path(watch: &Watch, id: &str, rows: &[(&'static str, bool)]) {
-    println!("\n{:>4}  {:<9}  {:<5}  {:>6}  armed before/after", "run", "seen", "fires", "alerts");
+    println!(
+        "\n{:>4}  {:<9}  {:<5}  {:>6}  armed before/after",
+        "run", "seen", "fires", "alerts"
+    );
     let mut expected = 0;
     for (number, (seen, fires)) in rows.iter().enumerate() {
         watch.market(answer(seen));
         let slot = watch.run(id).await;
         expected += usize::from(*fires);
         let alerts = watch.alerts(id).await;
-        let armed = alerts
-            .first()
-            .filter(|_| *fires)
-            .map(|alert| format!("{} {}", alert["state_before"]["armed"], alert["state_after"]["armed"]));
+        let armed = alerts.first().filter(|_| *fires).map(|alert| {
+            format!(
+                "{} {}",
+                alert["state_before"]["armed"], alert["state_after"]["armed"]
+            )
+        });
         println!(
             "{:>4}  {seen:<9}  {:<5}  {:>6}  {}",
             number + 1,
-            if slot["judged"]["fired"] == 1 { "FIRES" } else { "no" },
+            if slot["judged"]["fired"] == 1 {
+                "FIRES"
+            } else {
+                "no"
+            },
             alerts.len(),
             armed.unwrap_or_default()
         );
-        assert_eq!(slot["judged"]["fired"], u64::from(*fires), "run {}: {seen}", number + 1);
+        assert_eq!(
+            slot["judged"]["fired"],
+            u64::from(*fires),
+            "run {}: {seen}",
+            number + 1
+        );
         assert_eq!(alerts.len(), expected);
         let told = watch.told(id).await;
         assert_eq!(told.len(), expected, "one delivery a run that fired");
         if *fires {
-            assert_eq!((&alerts[0]["price"], &alerts[0]["slot"]), (&json!(seen.parse::<u64>().unwrap()), &slot["slot"]));
+            assert_eq!(
+                (&alerts[0]["price"], &alerts[0]["slot"]),
+                (&json!(seen.parse::<u64>().unwrap()), &slot["slot"])
+            );
             assert_eq!(told[0]["type"], "monitor.alerts");
             assert_eq!(told[0]["data"]["alerts"], json!([alerts[0]]));
         }
@@ -81,37 +98,86 @@ async fn an_alert_tells_what_was_seen() {
     ]);
     let id = watch.monitor(&monitor(4, &rules)).await;
     let slot = watch.office.next_slot(&id).await;
-    let first = slot.in_tz("Europe/London").unwrap().date().saturating_add(jiff::Span::new().days(30));
-    let dates: Vec<_> = (0..5).map(|day| first.saturating_add(jiff::Span::new().days(day)).to_string()).collect();
+    let first = slot
+        .in_tz("Europe/London")
+        .unwrap()
+        .date()
+        .saturating_add(jiff::Span::new().days(30));
+    let dates: Vec<_> = (0..5)
+        .map(|day| {
+            first
+                .saturating_add(jiff::Span::new().days(day))
+                .to_string()
+        })
+        .collect();
     watch.market(|asked| fares(&[250], asked));
     let judged = watch.run(&id).await["judged"].clone();
-    assert_eq!((&judged["fired"], &judged["not_comparable"]), (&json!(1), &json!(0)), "the verdict is low on the first run");
+    assert_eq!(
+        (&judged["fired"], &judged["not_comparable"]),
+        (&json!(1), &json!(0)),
+        "the verdict is low on the first run"
+    );
 
     // A day later: the first date has passed out of the scan, and one has come in.
     let seen = dates.clone();
-    watch.market(move |asked| match seen.iter().position(|date| asked["departure_date"] == json!(date)) {
-        Some(1) => Reply::json(json!([])),
-        Some(2) => Reply::search_incomplete("blocked_page"),
-        Some(3) => fares(&[190, 185], asked),
-        _ => fares(&[240], asked),
+    watch.market(move |asked| {
+        match seen
+            .iter()
+            .position(|date| asked["departure_date"] == json!(date))
+        {
+            Some(1) => Reply::json(json!([])),
+            Some(2) => Reply::search_incomplete("blocked_page"),
+            Some(3) => fares(&[190, 185], asked),
+            _ => fares(&[240], asked),
+        }
     });
     let slot = watch.run(&id).await;
     let alerts = watch.alerts(&id).await;
-    let told: Vec<_> =
-        alerts.iter().map(|alert| (alert["type"].as_str().unwrap(), alert["cell"]["departure_date"].clone())).collect();
+    let told: Vec<_> = alerts
+        .iter()
+        .map(|alert| {
+            (
+                alert["type"].as_str().unwrap(),
+                alert["cell"]["departure_date"].clone(),
+            )
+        })
+        .collect();
     let date = |place: usize| json!(dates[place]);
     assert_eq!(
         told,
-        [("new_low", date(3)), ("price_below", date(3)), ("sold_out", date(1)), ("verdict", date(0))],
+        [
+            ("new_low", date(3)),
+            ("price_below", date(3)),
+            ("sold_out", date(1)),
+            ("verdict", date(0))
+        ],
         "the whole scan before its cells"
     );
     let told = watch.told(&id).await;
-    assert_eq!((told.len(), &told[0]["data"]["fired"], &told[0]["data"]["truncated"]), (2, &json!(3), &json!(false)));
-    assert_eq!(told[0]["data"]["alerts"], json!(alerts[..3]), "all that fired in one run, in one delivery");
-    let alert = &alerts[1];
-    let item = watch.office.get(&format!("/v1/items/{}", alert["item_id"].as_str().unwrap())).await;
     assert_eq!(
-        (&item["search"]["departure_date"], &item["best_price"], &item["scan_id"]),
+        (
+            told.len(),
+            &told[0]["data"]["fired"],
+            &told[0]["data"]["truncated"]
+        ),
+        (2, &json!(3), &json!(false))
+    );
+    assert_eq!(
+        told[0]["data"]["alerts"],
+        json!(alerts[..3]),
+        "all that fired in one run, in one delivery"
+    );
+    let alert = &alerts[1];
+    let item = watch
+        .office
+        .get(&format!("/v1/items/{}", alert["item_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(
+        (
+            &item["search"]["departure_date"],
+            &item["best_price"],
+            &item["scan_id"]
+        ),
         (&date(3), &json!(185), &alert["scan_id"])
     );
     for (field, value) in [
@@ -130,18 +196,37 @@ async fn an_alert_tells_what_was_seen() {
         ("price_insights_high", json!(320)),
         ("verdict", json!("low")),
         ("buy_link", json!("https://flights.example/?tfs=x&curr=USD")),
-        ("searched", json!({"searches": 4, "answered": 3, "partial": 0, "degraded": 1, "share": 0.75})),
+        (
+            "searched",
+            json!({"searches": 4, "answered": 3, "partial": 0, "degraded": 1, "share": 0.75}),
+        ),
         ("state_before", json!({"armed": true})),
-        ("state_after", json!({"armed": false, "last_fired": {"price": 185, "at": item["observed_at"]}})),
+        (
+            "state_after",
+            json!({"armed": false, "last_fired": {"price": 185, "at": item["observed_at"]}}),
+        ),
         ("fired_at", slot["judged"]["at"].clone()),
     ] {
         assert_eq!(alert[field], value, "{field}: {alert:#}");
     }
-    assert_eq!((&alert["before"]["price"], &alerts[0]["reference"]["price"]), (&json!(250), &json!(250)));
-    assert!(super::time(&alert["before"]["at"]) < super::time(&alert["observed_at"]));
-    assert_eq!(watch.office.get(&format!("/v1/alerts/{}", alert["id"].as_str().unwrap())).await, *alert);
     assert_eq!(
-        (&alerts[2]["price"], &alerts[2]["item_id"], &alerts[2]["before"]["price"]),
+        (&alert["before"]["price"], &alerts[0]["reference"]["price"]),
+        (&json!(250), &json!(250))
+    );
+    assert!(super::time(&alert["before"]["at"]) < super::time(&alert["observed_at"]));
+    assert_eq!(
+        watch
+            .office
+            .get(&format!("/v1/alerts/{}", alert["id"].as_str().unwrap()))
+            .await,
+        *alert
+    );
+    assert_eq!(
+        (
+            &alerts[2]["price"],
+            &alerts[2]["item_id"],
+            &alerts[2]["before"]["price"]
+        ),
         (&Value::Null, &Value::Null, &json!(250))
     );
     watch.close().await;
@@ -151,23 +236,50 @@ async fn an_alert_tells_what_was_seen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_that_fail_are_told_as_stale() {
     let watch = Watch::open().await;
-    let id = watch.monitor(&monitor(1, &json!([{"type": "stale", "runs": 2}, {"type": "price_below", "amount": 100}]))).await;
+    let id = watch
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "stale", "runs": 2}, {"type": "price_below", "amount": 100}]),
+        ))
+        .await;
     watch.run(&id).await;
     let stop = "update lanes set paused_until = 'infinity', pause_reason = 'key_rejected'";
-    sqlx::raw_sql(stop).execute(watch.office.db.pool()).await.unwrap();
-    let fired = [watch.run(&id).await, watch.run(&id).await, watch.run(&id).await].map(|slot| slot["judged"]["fired"].clone());
+    sqlx::raw_sql(stop)
+        .execute(watch.office.db.pool())
+        .await
+        .unwrap();
+    let fired = [
+        watch.run(&id).await,
+        watch.run(&id).await,
+        watch.run(&id).await,
+    ]
+    .map(|slot| slot["judged"]["fired"].clone());
     assert_eq!(fired, [json!(0), json!(1), json!(0)]);
     let alert = &watch.alerts(&id).await[0];
-    assert_eq!((&alert["type"], &alert["scan_id"], &alert["searched"]), (&json!("stale"), &Value::Null, &Value::Null));
+    assert_eq!(
+        (&alert["type"], &alert["scan_id"], &alert["searched"]),
+        (&json!("stale"), &Value::Null, &Value::Null)
+    );
     assert_eq!(watch.told(&id).await.len(), 1);
-    assert_eq!((&alert["threshold"], &alert["state_after"]), (&json!(2), &json!({"armed": false, "runs_without_answer": 2})));
+    assert_eq!(
+        (&alert["threshold"], &alert["state_after"]),
+        (
+            &json!(2),
+            &json!({"armed": false, "runs_without_answer": 2})
+        )
+    );
     watch.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_currency_is_on_record_and_told_to_nobody() {
     let watch = Watch::open().await;
-    let id = watch.monitor(&monitor(1, &json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]))).await;
+    let id = watch
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]),
+        ))
+        .await;
     watch.market(|asked| fares(&[250], asked));
     watch.run(&id).await;
     watch.market(|asked| {
@@ -176,12 +288,25 @@ async fn another_currency_is_on_record_and_told_to_nobody() {
         Reply::json(json!([fare]))
     });
     let judged = &watch.run(&id).await["judged"];
-    assert_eq!((&judged["fired"], &judged["alerts"], &judged["not_comparable"]), (&json!(0), &json!(0), &json!(2)));
+    assert_eq!(
+        (
+            &judged["fired"],
+            &judged["alerts"],
+            &judged["not_comparable"]
+        ),
+        (&json!(0), &json!(0), &json!(2))
+    );
     watch.market(|asked| fares(&[190], asked));
     let alerts = {
         watch.run(&id).await;
         watch.alerts(&id).await
     };
-    assert_eq!(alerts.iter().map(|alert| &alert["before"]["price"]).collect::<Vec<_>>(), [&json!(250), &json!(250)]);
+    assert_eq!(
+        alerts
+            .iter()
+            .map(|alert| &alert["before"]["price"])
+            .collect::<Vec<_>>(),
+        [&json!(250), &json!(250)]
+    );
     watch.close().await;
 }

@@ -13,7 +13,10 @@ async fn a_rule_whose_states_cannot_be_read_begins_anew() {
     watch.market(|asked| fares(&[150], asked));
     assert_eq!(watch.run(&id).await["judged"]["fired"], 1);
     let pool = watch.office.db.pool();
-    sqlx::raw_sql("update rule_states set states = 'not packed'::bytea").execute(pool).await.unwrap();
+    sqlx::raw_sql("update rule_states set states = 'not packed'::bytea")
+        .execute(pool)
+        .await
+        .unwrap();
     let slot = watch.run(&id).await;
     assert_eq!(
         (&slot["judged"]["fired"], &slot["outcome"]),
@@ -21,9 +24,15 @@ async fn a_rule_whose_states_cannot_be_read_begins_anew() {
         "below 200, as if for the first time: {slot}"
     );
     let reason = slot["reason"].as_str().unwrap_or_default();
-    assert!(reason.contains("`alerts[0]` began anew") && reason.contains("`alerts[1]` began anew"), "{reason}");
+    assert!(
+        reason.contains("`alerts[0]` began anew") && reason.contains("`alerts[1]` began anew"),
+        "{reason}"
+    );
     let slot = watch.run(&id).await;
-    assert_eq!((&slot["judged"]["fired"], &slot["reason"]), (&json!(0), &json!(null)));
+    assert_eq!(
+        (&slot["judged"]["fired"], &slot["reason"]),
+        (&json!(0), &json!(null))
+    );
     watch.close().await;
 }
 
@@ -33,10 +42,21 @@ async fn rules_that_cannot_be_read_are_told_and_hold_nobody_up() {
     let watch = Watch::open().await;
     watch.market(|asked| fares(&[150], asked));
     watch.warm().await;
-    let poisoned = watch.monitor(&monitor(1, &json!([{"type": "price_below", "amount": 200}]))).await;
-    let id = watch.monitor(&monitor(1, &json!([{"type": "price_below", "amount": 200}]))).await;
+    let poisoned = watch
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "price_below", "amount": 200}]),
+        ))
+        .await;
+    let id = watch
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "price_below", "amount": 200}]),
+        ))
+        .await;
     let pool = watch.office.db.pool();
-    let unknown = "update monitors set rules = '[{\"type\": \"of another version\"}]' where monitor_id = $1";
+    let unknown =
+        "update monitors set rules = '[{\"type\": \"of another version\"}]' where monitor_id = $1";
     let uuid = poisoned.parse::<farescan::ids::MonitorId>().unwrap().uuid();
     sqlx::query(unknown).bind(uuid).execute(pool).await.unwrap();
     let slot = watch.office.next_slot(&id).await;
@@ -44,14 +64,23 @@ async fn rules_that_cannot_be_read_are_told_and_hold_nobody_up() {
     let first = watch.office.tick(slot).await;
     watch.all_ended().await;
     let second = watch.office.tick(slot + super::MOMENT).await;
-    assert_eq!((first.judged + second.judged, first.failed + second.failed), (2, 0));
+    assert_eq!(
+        (first.judged + second.judged, first.failed + second.failed),
+        (2, 0)
+    );
     assert_eq!(watch.alerts(&id).await.len(), 1);
-    let reason: String = sqlx::query_scalar("select reason from monitor_slots where monitor_id = $1 and judged_at is not null")
-        .bind(uuid)
-        .fetch_one(pool)
-        .await
-        .unwrap();
+    let reason: String = sqlx::query_scalar(
+        "select reason from monitor_slots where monitor_id = $1 and judged_at is not null",
+    )
+    .bind(uuid)
+    .fetch_one(pool)
+    .await
+    .unwrap();
     assert!(reason.starts_with("its rules were not judged"), "{reason}");
-    assert_eq!(watch.office.tick(slot + super::MOMENT).await.judged, 0, "once");
+    assert_eq!(
+        watch.office.tick(slot + super::MOMENT).await.judged,
+        0,
+        "once"
+    );
     watch.close().await;
 }

@@ -13,7 +13,10 @@ use crate::scans::office::Office;
 #[cfg(target_os = "linux")]
 fn memory_kb(what: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(what)?.strip_prefix(':'))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -21,11 +24,17 @@ fn memory_kb(what: &str) -> u64 {
 async fn judged(office: &Office, now: Timestamp) -> usize {
     let wait = "set idle_in_transaction_session_timeout = 0";
     let pool = PgPoolOptions::new()
-        .after_connect(move |conn, _| Box::pin(async move { sqlx::query(wait).execute(conn).await.map(drop) }))
+        .after_connect(move |conn, _| {
+            Box::pin(async move { sqlx::query(wait).execute(conn).await.map(drop) })
+        })
         .connect_with(office.db.connect_options())
         .await
         .unwrap();
-    let judged = crate::monitors::ticker(&pool).judge_ended(|| now).await.unwrap().judged;
+    let judged = crate::monitors::ticker(&pool)
+        .judge_ended(|| now)
+        .await
+        .unwrap()
+        .judged;
     pool.close().await;
     judged
 }
@@ -38,7 +47,15 @@ async fn twenty_rules_over_cells_with_long_keys_are_judged_in_bounds() {
     const CELLS: u64 = 3_000;
     const MOST_KB: u64 = 70_000;
     let list = |number: u8| {
-        (0..80_u8).map(|n| format!("{}{}", char::from(b'A' + number % 26), (number / 26 + n) % 10)).collect::<Vec<_>>()
+        (0..80_u8)
+            .map(|n| {
+                format!(
+                    "{}{}",
+                    char::from(b'A' + number % 26),
+                    (number / 26 + n) % 10
+                )
+            })
+            .collect::<Vec<_>>()
     };
     let lists: Vec<_> = (0..100).map(list).collect();
     let office = Office::open().await;
@@ -52,12 +69,19 @@ async fn twenty_rules_over_cells_with_long_keys_are_judged_in_bounds() {
         office.tick(slot).await;
         end_all(&office, CELLS, 1.0).await;
         // What was freed stays with the process: only the first run begins with nothing of it.
-        let (before, begin) = (*before.get_or_insert_with(|| memory_kb("VmRSS")), Instant::now());
+        let (before, begin) = (
+            *before.get_or_insert_with(|| memory_kb("VmRSS")),
+            Instant::now(),
+        );
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         assert_eq!(judged(&office, slot + MOMENT).await, 1);
         let (kilobytes, took) = (memory_kb("VmHWM").saturating_sub(before), begin.elapsed());
-        let bytes = office.count("select max(octet_length(states))::bigint from rule_states").await;
-        println!("{CELLS} cells, 20 rules, run {round}: {kilobytes} KB, {took:.1?}; states of a rule: {bytes} bytes");
+        let bytes = office
+            .count("select max(octet_length(states))::bigint from rule_states")
+            .await;
+        println!(
+            "{CELLS} cells, 20 rules, run {round}: {kilobytes} KB, {took:.1?}; states of a rule: {bytes} bytes"
+        );
         assert!(kilobytes < MOST_KB, "run {round} took {kilobytes} KB");
         assert_eq!(office.slots(&id).await[0]["reason"], Value::Null);
     }
@@ -68,10 +92,17 @@ async fn end_all(office: &Office, searches: u64, factor: f64) {
     let ended = "update scan_items set state = 'done', search_status = 'ok', results = 1, calls = 1, observed_at = now(),
                         best_price = (100 + position % 100) * $1, currency = 'USD'
                  where state <> 'done'";
-    let ended = sqlx::query(ended).bind(factor).execute(office.db.pool()).await.unwrap();
+    let ended = sqlx::query(ended)
+        .bind(factor)
+        .execute(office.db.pool())
+        .await
+        .unwrap();
     assert_eq!(ended.rows_affected(), searches);
     let ended = "update scans set status = 'completed', ok = total, finished_at = now() where finished_at is null";
-    sqlx::raw_sql(ended).execute(office.db.pool()).await.unwrap();
+    sqlx::raw_sql(ended)
+        .execute(office.db.pool())
+        .await
+        .unwrap();
 }
 
 /// Ten thousand cells before eight rules: judged in a few statements, without their bodies.
@@ -87,10 +118,21 @@ async fn ten_thousand_cells_are_judged_by_eight_rules() {
             ]
         })
         .collect();
-    let airports: Vec<_> = (0..100_u8).map(|n| format!("{}{}A", char::from(b'A' + n / 26), char::from(b'A' + n % 26))).collect();
+    let airports: Vec<_> = (0..100_u8)
+        .map(|n| {
+            format!(
+                "{}{}A",
+                char::from(b'A' + n / 26),
+                char::from(b'A' + n % 26)
+            )
+        })
+        .collect();
     let mut body = super::monitor(100, &json!(rules));
     body["scan"]["sweep"]["to_airport"] = json!(airports);
-    body["scan"]["request"].as_object_mut().unwrap().remove("to_airport");
+    body["scan"]["request"]
+        .as_object_mut()
+        .unwrap()
+        .remove("to_airport");
     let id = office.watch(&body).await;
     for (number, factor) in [1.0, 0.5].into_iter().enumerate() {
         let slot = office.next_slot(&id).await;
@@ -100,8 +142,13 @@ async fn ten_thousand_cells_are_judged_by_eight_rules() {
         assert_eq!(judged(&office, slot + MOMENT).await, 1);
         let took = begin.elapsed();
         let judged = office.slots(&id).await[0]["judged"].clone();
-        let bytes = office.count("select sum(octet_length(states))::bigint from rule_states").await;
-        println!("run {}: 10,000 cells, 8 rules: {took:.2?}, {judged}, states {bytes} bytes", number + 1);
+        let bytes = office
+            .count("select sum(octet_length(states))::bigint from rule_states")
+            .await;
+        println!(
+            "run {}: 10,000 cells, 8 rules: {took:.2?}, {judged}, states {bytes} bytes",
+            number + 1
+        );
         assert_eq!(judged["alerts"], 1_000, "as many as are kept");
         assert!(judged["fired"].as_u64().unwrap() > 10_000, "{judged}");
     }

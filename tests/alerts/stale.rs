@@ -16,8 +16,14 @@ struct Slow {
 impl Slow {
     async fn begin() -> Self {
         let office = Office::open().await;
-        let id = office.watch(&super::monitor(30, &json!([{"type": "stale", "runs": 3}]))).await;
-        let mut slow = Self { office, id, answered: 0 };
+        let id = office
+            .watch(&super::monitor(30, &json!([{"type": "stale", "runs": 3}])))
+            .await;
+        let mut slow = Self {
+            office,
+            id,
+            answered: 0,
+        };
         assert_eq!(slow.slot().await, ("ran".to_owned(), None));
         slow
     }
@@ -35,7 +41,10 @@ impl Slow {
 
     async fn last(&self) -> (String, Option<u64>) {
         let slots = self.office.slots(&self.id).await;
-        (slots[0]["outcome"].as_str().unwrap().to_owned(), slots[0]["judged"]["fired"].as_u64())
+        (
+            slots[0]["outcome"].as_str().unwrap().to_owned(),
+            slots[0]["judged"]["fired"].as_u64(),
+        )
     }
 
     /// The next search of the run comes to this, an hour before the next slot.
@@ -46,8 +55,18 @@ impl Slow {
                     best_price = case when $1 = 'ok' then 200 end, currency = case when $1 = 'ok' then 'USD' end
              where position = $3",
         );
-        let ended = ended.bind(search_status).bind(before.to_string()).bind(self.answered);
-        assert_eq!(ended.execute(self.office.db.pool()).await.unwrap().rows_affected(), 1);
+        let ended = ended
+            .bind(search_status)
+            .bind(before.to_string())
+            .bind(self.answered);
+        assert_eq!(
+            ended
+                .execute(self.office.db.pool())
+                .await
+                .unwrap()
+                .rows_affected(),
+            1
+        );
         self.answered += 1;
     }
 
@@ -55,14 +74,26 @@ impl Slow {
     async fn ends(&self) {
         let before = self.next().await - SignedDuration::from_hours(1);
         let pool = self.office.db.pool();
-        sqlx::raw_sql("update scan_items set state = 'cancelled' where state <> 'done'").execute(pool).await.unwrap();
+        sqlx::raw_sql("update scan_items set state = 'cancelled' where state <> 'done'")
+            .execute(pool)
+            .await
+            .unwrap();
         let ended = "update scans set status = 'completed', ok = total, finished_at = $1::timestamptz where finished_at is null";
-        sqlx::query(ended).bind(before.to_string()).execute(pool).await.unwrap();
+        sqlx::query(ended)
+            .bind(before.to_string())
+            .execute(pool)
+            .await
+            .unwrap();
         self.office.tick(before + MOMENT).await;
     }
 
     async fn alerts(&self) -> Vec<Value> {
-        self.office.get(&format!("/v1/monitors/{}/alerts", self.id)).await["data"].as_array().unwrap().clone()
+        self.office
+            .get(&format!("/v1/monitors/{}/alerts", self.id))
+            .await["data"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 }
 
@@ -93,7 +124,10 @@ async fn a_run_that_hangs_without_an_answer_is_stale() {
     assert_eq!(slow.slot().await, overlap(1));
     assert_eq!(slow.slot().await, overlap(0));
     let alerts = slow.alerts().await;
-    assert_eq!((alerts.len(), &alerts[0]["type"], &alerts[0]["threshold"]), (1, &json!("stale"), &json!(3)));
+    assert_eq!(
+        (alerts.len(), &alerts[0]["type"], &alerts[0]["threshold"]),
+        (1, &json!("stale"), &json!(3))
+    );
     assert_eq!(alerts[0]["state_after"]["runs_without_answer"], 3);
 }
 
@@ -123,15 +157,31 @@ async fn a_run_that_stops_being_answered_is_stale() {
 #[tokio::test]
 async fn a_slot_counts_from_the_slot_of_the_schedule_before_it() {
     let office = Office::open().await;
-    let id = office.watch(&super::monitor(30, &json!([{"type": "stale", "runs": 1}]))).await;
-    let mut slow = Slow { office, id, answered: 0 };
+    let id = office
+        .watch(&super::monitor(30, &json!([{"type": "stale", "runs": 1}])))
+        .await;
+    let mut slow = Slow {
+        office,
+        id,
+        answered: 0,
+    };
     assert_eq!(slow.slot().await, ("ran".to_owned(), None));
     slow.answers("ok").await;
     slow.ends().await;
     let hour_before = slow.next().await - SignedDuration::from_hours(1);
-    assert_eq!(slow.office.ask("POST", &format!("/v1/monitors/{}/run", slow.id), None).await.status, 202);
+    assert_eq!(
+        slow.office
+            .ask("POST", &format!("/v1/monitors/{}/run", slow.id), None)
+            .await
+            .status,
+        202
+    );
     let move_it = "update monitor_slots set slot = $1::timestamptz where kind = 'manual'";
-    sqlx::query(move_it).bind((hour_before + MOMENT).to_string()).execute(slow.office.db.pool()).await.unwrap();
+    sqlx::query(move_it)
+        .bind((hour_before + MOMENT).to_string())
+        .execute(slow.office.db.pool())
+        .await
+        .unwrap();
     assert_eq!(slow.slot().await, overlap(0));
     // A day without an answer is one.
     assert_eq!(slow.slot().await, overlap(1));

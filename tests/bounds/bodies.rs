@@ -27,29 +27,74 @@ fn repeated(begin: &str, part: &str, end: &str) -> String {
 /// Bodies that take much more in memory than as text, and what is said of each.
 fn shapes() -> Vec<(&'static str, String, &'static str)> {
     const BEGIN: &str = r#"{"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "departure_date": "2030-01-01"}, "#;
-    let of_sweep =
-        |part: &str, last: &str| repeated(&format!("{BEGIN}\"sweep\": {{\"to_airport\": ["), part, &format!("{last}]}}}}"));
+    let of_sweep = |part: &str, last: &str| {
+        repeated(
+            &format!("{BEGIN}\"sweep\": {{\"to_airport\": ["),
+            part,
+            &format!("{last}]}}}}"),
+        )
+    };
     let lists = |count: usize| format!("[{}\"AA\"]", "\"AA\",".repeat(count - 1));
-    let most_lists =
-        format!("{BEGIN}\"sweep\": {{\"airline_codes\": [{}], \"to_airport\": [\"LHR\"]}}}}", vec![lists(13); 1_420].join(","));
-    let dates = "\"sweep\": {\"departure_date\": {\"from\": \"2030-01-01\", \"to\": \"2057-05-18\"}}";
+    let most_lists = format!(
+        "{BEGIN}\"sweep\": {{\"airline_codes\": [{}], \"to_airport\": [\"LHR\"]}}}}",
+        vec![lists(13); 1_420].join(",")
+    );
+    let dates =
+        "\"sweep\": {\"departure_date\": {\"from\": \"2030-01-01\", \"to\": \"2057-05-18\"}}";
     let route = "{\"endpoint\": \"flights/oneway\", \"request\": {\"from_airport\": \"TLV\", \"to_airport\": \"LHR\"";
     vec![
-        ("a list of numbers", of_sweep("1,", "1"), "`sweep.to_airport` holds more than 16384 values"),
-        ("a list of codes", of_sweep("\"LHR\",", "\"LHR\""), "`sweep.to_airport` holds more than 16384 values"),
-        ("lists of one", of_sweep("[1],", "1"), "`body` holds more than 20000 values"),
-        ("lists of lists", of_sweep("[[[[[[[[1]]]]]]]],", "1"), "`body` holds more than 20000 values"),
-        ("objects", of_sweep("{\"a\":1},", "1"), "`body` holds more than 20000 values"),
-        ("many fields", repeated("{", "\"a\":1,", "\"b\":1}"), "`body` holds more than 20000 values"),
+        (
+            "a list of numbers",
+            of_sweep("1,", "1"),
+            "`sweep.to_airport` holds more than 16384 values",
+        ),
+        (
+            "a list of codes",
+            of_sweep("\"LHR\",", "\"LHR\""),
+            "`sweep.to_airport` holds more than 16384 values",
+        ),
+        (
+            "lists of one",
+            of_sweep("[1],", "1"),
+            "`body` holds more than 20000 values",
+        ),
+        (
+            "lists of lists",
+            of_sweep("[[[[[[[[1]]]]]]]],", "1"),
+            "`body` holds more than 20000 values",
+        ),
+        (
+            "objects",
+            of_sweep("{\"a\":1},", "1"),
+            "`body` holds more than 20000 values",
+        ),
+        (
+            "many fields",
+            repeated("{", "\"a\":1,", "\"b\":1}"),
+            "`body` holds more than 20000 values",
+        ),
         (
             "many names",
-            format!("{{{}\"b\":1}}", (0..90_000).map(|n| format!("\"a{n}\":1,")).collect::<String>()),
+            format!(
+                "{{{}\"b\":1}}",
+                (0..90_000)
+                    .map(|n| format!("\"a{n}\":1,"))
+                    .collect::<String>()
+            ),
             "`body` holds more than 1000 values",
         ),
         ("deep", repeated("", "[", ""), "nested at most 64 deep"),
-        ("a long label", repeated(&format!("{BEGIN}\"label\": \""), "x", "\"}"), "`label` holds"),
+        (
+            "a long label",
+            repeated(&format!("{BEGIN}\"label\": \""), "x", "\"}"),
+            "`label` holds",
+        ),
         ("a long name", repeated("{\"", "x", "\":1}"), "holds 1"),
-        ("escapes", repeated(&format!("{BEGIN}\"label\": \""), "\\u0001", "\"}"), "`label` holds"),
+        (
+            "escapes",
+            repeated(&format!("{BEGIN}\"label\": \""), "\\u0001", "\"}"),
+            "`label` holds",
+        ),
         ("as many as are read", most_lists, "`sweep.airline_codes"),
         (
             "long lists in many items",
@@ -62,7 +107,10 @@ fn shapes() -> Vec<(&'static str, String, &'static str)> {
 
 async fn send(url: &str, key: &str, body: &str) -> (u16, String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let request = client.post(format!("{url}/v1/scans/preview")).header("x-api-key", key).body(body.to_owned());
+    let request = client
+        .post(format!("{url}/v1/scans/preview"))
+        .header("x-api-key", key)
+        .body(body.to_owned());
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();
     assert!(!matches!(status, 429 | 503) || response.headers().contains_key("retry-after"));
@@ -85,8 +133,14 @@ async fn no_body_costs_much_memory_before_it_is_refused() {
         let (status, answer) = send(&url, "a-first-callers-key", &body).await;
         let took = begun.elapsed();
         let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);
-        println!("{name}: {} bytes, {status} in {took:.1?}, {grown} kB more", body.len());
-        assert!(expected.is_empty() || answer.contains(expected), "{name}: {answer}");
+        println!(
+            "{name}: {} bytes, {status} in {took:.1?}, {grown} kB more",
+            body.len()
+        );
+        assert!(
+            expected.is_empty() || answer.contains(expected),
+            "{name}: {answer}"
+        );
         if !expected.is_empty() {
             assert_eq!(status, 400, "{name}: {answer}");
             worst = worst.max(grown);
@@ -106,17 +160,29 @@ async fn thirty_large_bodies_at_once_leave_the_service_well() {
     let done = Arc::new(AtomicBool::new(false));
     let health = tokio::spawn(watch_health(url.clone(), Arc::clone(&done)));
     for (name, body, _) in shapes() {
-        let keys: Vec<_> = (0..AT_ONCE).map(|number| format!("made-up-key-number-{number}")).collect();
+        let keys: Vec<_> = (0..AT_ONCE)
+            .map(|number| format!("made-up-key-number-{number}"))
+            .collect();
         let answers = join_all(keys.iter().map(|key| send(&url, key, &body))).await;
-        let served = answers.iter().filter(|(status, _)| matches!(status, 200 | 400)).count();
+        let served = answers
+            .iter()
+            .filter(|(status, _)| matches!(status, 200 | 400))
+            .count();
         let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);
         println!("{AT_ONCE} at once, {name}: {served} answered, {grown} kB more until now");
-        assert!(answers.iter().all(|(status, _)| matches!(status, 200 | 400 | 429 | 503)), "{name}: {answers:?}");
+        assert!(
+            answers
+                .iter()
+                .all(|(status, _)| matches!(status, 200 | 400 | 429 | 503)),
+            "{name}: {answers:?}"
+        );
     }
     done.store(true, Ordering::Relaxed);
     let (asked, slowest) = health.await.unwrap();
     let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);
-    println!("/healthz: asked {asked} times meanwhile, the slowest took {slowest:.1?}; {grown} kB more in all");
+    println!(
+        "/healthz: asked {asked} times meanwhile, the slowest took {slowest:.1?}; {grown} kB more in all"
+    );
     assert!(grown < ALL_KB, "{grown} kB");
 }
 
@@ -126,7 +192,15 @@ async fn watch_health(url: String, done: Arc<AtomicBool>) -> (u32, Duration) {
     let (mut asked, mut slowest) = (0, Duration::ZERO);
     while !done.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        assert_eq!(client.get(format!("{url}/healthz")).send().await.unwrap().status(), 200);
+        assert_eq!(
+            client
+                .get(format!("{url}/healthz"))
+                .send()
+                .await
+                .unwrap()
+                .status(),
+            200
+        );
         slowest = slowest.max(begun.elapsed());
         asked += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -23,10 +23,16 @@ const SMALL: usize = 3;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
     let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    stage
+        .upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let service = Serve::start(&stage, 16);
     let url = service.url().await;
-    let (blocked, other) = (Caller::new(&url, "the-blocked-callers-key"), Caller::new(&url, KEY));
+    let (blocked, other) = (
+        Caller::new(&url, "the-blocked-callers-key"),
+        Caller::new(&url, KEY),
+    );
     let id = blocked.order(&fares(1)).await;
     blocked.ended(&id).await;
     other.ended(&other.order(&fares(1)).await).await;
@@ -34,20 +40,38 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
     let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
     let locked = "select from lanes where tenant_id = (select tenant_id from scans where scan_id = $1) for update";
     let scan = uuid::Uuid::parse_str(id.trim_start_matches("scn_")).unwrap();
-    sqlx::query(locked).bind(scan).execute(&mut *lock).await.unwrap();
+    sqlx::query(locked)
+        .bind(scan)
+        .execute(&mut *lock)
+        .await
+        .unwrap();
 
-    let (stop, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (stop, refused) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU32::new(0)),
+    );
     let waiting: Vec<_> = (0..WAITING)
         .map(|_| {
-            let (blocked, path, stop, refused) =
-                (blocked.clone(), format!("/v1/scans/{id}/retry"), Arc::clone(&stop), Arc::clone(&refused));
+            let (blocked, path, stop, refused) = (
+                blocked.clone(),
+                format!("/v1/scans/{id}/retry"),
+                Arc::clone(&stop),
+                Arc::clone(&refused),
+            );
             tokio::spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
-                    let answer = blocked.post(&path, &json!({"search_status": ["degraded"]})).await;
+                    let answer = blocked
+                        .post(&path, &json!({"search_status": ["degraded"]}))
+                        .await;
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
-                    assert!(matches!(answer.status, 429 | 503), "{}: {}", answer.status, answer.body);
+                    assert!(
+                        matches!(answer.status, 429 | 503),
+                        "{}: {}",
+                        answer.status,
+                        answer.body
+                    );
                     assert!(answer.retry_after.is_some());
                     refused.fetch_add(1, Ordering::Relaxed);
                 }
@@ -79,17 +103,27 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
         p99(times)
     );
     assert_eq!(failed, 0, "another caller reads");
-    assert_eq!(ended["items"]["ok"], json!(ITEMS), "another caller's items are searched");
+    assert_eq!(
+        ended["items"]["ok"],
+        json!(ITEMS),
+        "another caller's items are searched"
+    );
 }
 
 /// 25 clients of one caller order 10,000 items each and cancel them, again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_items_end_beside_a_caller_who_orders_and_cancels() {
     let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    stage
+        .upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let service = Serve::start(&stage, 16);
     let url = service.url().await;
-    let (greedy, other) = (Caller::new(&url, "the-greedy-callers-key"), Caller::new(&url, KEY));
+    let (greedy, other) = (
+        Caller::new(&url, "the-greedy-callers-key"),
+        Caller::new(&url, KEY),
+    );
     for caller in [&greedy, &other] {
         caller.ended(&caller.order(&fares(1)).await).await;
     }
@@ -97,29 +131,50 @@ async fn five_items_end_beside_a_caller_who_orders_and_cancels() {
     for _ in 0..SMALL {
         alone.push(five_items(&other).await);
     }
-    let (stop, cancelled) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (stop, cancelled) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU32::new(0)),
+    );
     let clients: Vec<_> = (0..WAITING)
         .map(|_| {
-            let (greedy, stop, cancelled) = (greedy.clone(), Arc::clone(&stop), Arc::clone(&cancelled));
+            let (greedy, stop, cancelled) =
+                (greedy.clone(), Arc::clone(&stop), Arc::clone(&cancelled));
             tokio::spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
                     let ordered = greedy.post("/v1/scans", &fares(10_000)).await;
-                    assert!(matches!(ordered.status, 202 | 429 | 503), "{}: {}", ordered.status, ordered.body);
-                    let Some(id) = ordered.body["id"].as_str() else { continue };
-                    while greedy.post(&format!("/v1/scans/{id}/cancel"), &json!({})).await.status != 200 {}
+                    assert!(
+                        matches!(ordered.status, 202 | 429 | 503),
+                        "{}: {}",
+                        ordered.status,
+                        ordered.body
+                    );
+                    let Some(id) = ordered.body["id"].as_str() else {
+                        continue;
+                    };
+                    while greedy
+                        .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
+                        .await
+                        .status
+                        != 200
+                    {}
                     cancelled.fetch_add(1, Ordering::Relaxed);
                 }
             })
         })
         .collect();
-    crate::support::db::until("a scan was cancelled", || cancelled.load(Ordering::Relaxed) > 0).await;
+    crate::support::db::until("a scan was cancelled", || {
+        cancelled.load(Ordering::Relaxed) > 0
+    })
+    .await;
     let mut beside = Vec::new();
     for _ in 0..SMALL {
         beside.push(five_items(&other).await);
     }
     stop.store(true, Ordering::Relaxed);
     let rounds = cancelled.load(Ordering::Relaxed);
-    println!("five items alone: {alone:.2?}; beside 25 clients who order and cancel 10,000 ({rounds} times): {beside:.2?}");
+    println!(
+        "five items alone: {alone:.2?}; beside 25 clients who order and cancel 10,000 ({rounds} times): {beside:.2?}"
+    );
     for client in clients {
         client.abort();
     }

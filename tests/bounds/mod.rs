@@ -28,20 +28,35 @@ pub struct Timed {
 impl Caller {
     pub fn new(url: &str, key: &str) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { url: url.to_owned(), key: key.to_owned(), http }
+        Self {
+            url: url.to_owned(),
+            key: key.to_owned(),
+            http,
+        }
     }
 
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Timed {
         let begun = Instant::now();
-        let mut request = self.http.request(method, format!("{}{path}", self.url)).header("x-api-key", &self.key);
+        let mut request = self
+            .http
+            .request(method, format!("{}{path}", self.url))
+            .header("x-api-key", &self.key);
         if let Some(body) = body {
             request = request.json(body);
         }
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
-        let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+        let retry_after = response
+            .headers()
+            .get("retry-after")
+            .map(|value| value.to_str().unwrap().to_owned());
         let text = response.text().await.unwrap();
-        Timed { status, retry_after, body: serde_json::from_str(&text).unwrap_or_default(), took: begun.elapsed() }
+        Timed {
+            status,
+            retry_after,
+            body: serde_json::from_str(&text).unwrap_or_default(),
+            took: begun.elapsed(),
+        }
     }
 
     pub async fn get(&self, path: &str) -> Timed {
@@ -73,7 +88,10 @@ impl Caller {
     }
 
     pub async fn ended(&self, id: &str) -> Value {
-        self.scan_when(id, "the scan has ended", |scan| scan["finished_at"].is_string()).await
+        self.scan_when(id, "the scan has ended", |scan| {
+            scan["finished_at"].is_string()
+        })
+        .await
     }
 }
 

@@ -26,12 +26,22 @@ const LARGE_ANSWERS_KB: u64 = 100_000;
 
 async fn tenant(stage: &Stage, key: &str) -> TenantId {
     let mut conn = stage.pool().acquire().await.unwrap();
-    store::find_or_make(&mut conn, &stage.ring, &CallerKey::new(key), Timestamp::now()).await.unwrap()
+    store::find_or_make(
+        &mut conn,
+        &stage.ring,
+        &CallerKey::new(key),
+        Timestamp::now(),
+    )
+    .await
+    .unwrap()
 }
 
 async fn seeded(stage: &Stage) -> [ScanId; 2] {
     let tenant = tenant(stage, KEY).await;
-    [seed::scan(stage.pool(), tenant, ITEMS).await, seed::scan(stage.pool(), tenant, ITEMS).await]
+    [
+        seed::scan(stage.pool(), tenant, ITEMS).await,
+        seed::scan(stage.pool(), tenant, ITEMS).await,
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,7 +51,10 @@ async fn sixty_compares_of_one_caller_leave_anothers_reads_alone() {
     tenant(&stage, "another-callers-key").await;
     let service = Serve::gateway(&stage);
     let url = service.url().await;
-    let (greedy, other) = (Caller::new(&url, KEY), Caller::new(&url, "another-callers-key"));
+    let (greedy, other) = (
+        Caller::new(&url, KEY),
+        Caller::new(&url, "another-callers-key"),
+    );
     let path = format!("/v1/scans/{before}/compare/{after}");
     let mut compares: FuturesUnordered<_> = (0..HEAVY)
         .map(|_| {
@@ -58,7 +71,12 @@ async fn sixty_compares_of_one_caller_leave_anothers_reads_alone() {
         reads.push((read.status, read.took));
         while let Some(Some(one)) = futures::FutureExt::now_or_never(compares.next()) {
             let one = one.unwrap();
-            assert!(matches!(one.status, 200 | 429 | 503), "{}: {}", one.status, one.body);
+            assert!(
+                matches!(one.status, 200 | 429 | 503),
+                "{}: {}",
+                one.status,
+                one.body
+            );
             assert!(one.status == 200 || one.retry_after.is_some());
             answered += 1;
             served += usize::from(one.status == 200);
@@ -87,8 +105,14 @@ async fn sixty_exports_of_one_caller_take_bounded_memory() {
     let before = memory_kb(service.pid(), "VmRSS");
     let answers = join_all((0..HEAVY).map(|_| async {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let request = http.get(format!("{url}/v1/scans/{scan}/items")).header("x-api-key", KEY);
-        let response = request.header("accept", "application/vnd.apache.parquet").send().await.unwrap();
+        let request = http
+            .get(format!("{url}/v1/scans/{scan}/items"))
+            .header("x-api-key", KEY);
+        let response = request
+            .header("accept", "application/vnd.apache.parquet")
+            .send()
+            .await
+            .unwrap();
         let status = response.status().as_u16();
         (status, response.bytes().await.unwrap().len())
     }))
@@ -96,7 +120,12 @@ async fn sixty_exports_of_one_caller_take_bounded_memory() {
     let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);
     let served = answers.iter().filter(|(status, _)| *status == 200).count();
     println!("{HEAVY} exports at once: {served} answered 200, {grown} kB more");
-    assert!(answers.iter().all(|(status, _)| matches!(status, 200 | 429 | 503)), "{answers:?}");
+    assert!(
+        answers
+            .iter()
+            .all(|(status, _)| matches!(status, 200 | 429 | 503)),
+        "{answers:?}"
+    );
     assert!(served > 0 && grown < EXPORTS_KB, "{grown} kB");
 }
 
@@ -125,7 +154,9 @@ async fn a_page_of_large_answers_is_shorter_and_none_is_left_out() {
             positions.push(item["position"].as_i64().unwrap());
         }
         pages += 1;
-        let Some(cursor) = page.body["next_cursor"].as_str() else { break };
+        let Some(cursor) = page.body["next_cursor"].as_str() else {
+            break;
+        };
         next = format!("{path}&cursor={cursor}");
     }
     let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);

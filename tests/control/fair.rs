@@ -9,7 +9,10 @@ use crate::support::upstream::fare;
 /// 10,000 searches: a hundred dates to a hundred places.
 fn ten_thousand() -> Value {
     let mut order = fares(100);
-    order["request"].as_object_mut().unwrap().remove("to_airport");
+    order["request"]
+        .as_object_mut()
+        .unwrap()
+        .remove("to_airport");
     order["sweep"]["to_airport"] = (0..100).map(airport).collect();
     order
 }
@@ -18,7 +21,11 @@ fn ten_thousand() -> Value {
 /// they were claimed; with more, the order of calls that begin together is chance. `FARESCAN_SOAK=1`: four places.
 async fn places_of_the_five(key: &str) -> Vec<usize> {
     let house = House::open().await;
-    let places = if std::env::var_os("FARESCAN_SOAK").is_some() { 4 } else { 1 };
+    let places = if std::env::var_os("FARESCAN_SOAK").is_some() {
+        4
+    } else {
+        1
+    };
     let worker = house.worker(places);
     house.warm().await;
     let gate = Gate::closed();
@@ -26,22 +33,48 @@ async fn places_of_the_five(key: &str) -> Vec<usize> {
     house.app.upstream.on_any().answer(move |call| {
         count += 1;
         let reply = Reply::json(json!([fare(9, &call.body)]));
-        if count > 8 { reply.held_by(&held) } else { reply }
+        if count > 8 {
+            reply.held_by(&held)
+        } else {
+            reply
+        }
     });
     let big = house.order(&ten_thousand()).await;
     // One call has warmed the key, eight went through, the next are held: all places are taken.
-    house.app.upstream.wait_for("all places are taken", |calls| calls.len() == 9 + usize::from(places)).await;
+    house
+        .app
+        .upstream
+        .wait_for("all places are taken", |calls| {
+            calls.len() == 9 + usize::from(places)
+        })
+        .await;
     let small = house.order_as(key, &from("FIV", fares(5))).await;
     let before = house.app.upstream.count();
     gate.open();
-    let all_five =
-        |calls: &[crate::support::upstream::Call]| calls.iter().filter(|call| call.body["from_airport"] == "FIV").count() == 5;
-    house.app.upstream.wait_for("the five were asked", all_five).await;
+    let all_five = |calls: &[crate::support::upstream::Call]| {
+        calls
+            .iter()
+            .filter(|call| call.body["from_airport"] == "FIV")
+            .count()
+            == 5
+    };
+    house
+        .app
+        .upstream
+        .wait_for("the five were asked", all_five)
+        .await;
     let calls = house.app.upstream.calls();
     house.say(&big, "cancel", &json!({})).await;
     worker.stop().await;
     println!("{}", house.books().await);
-    assert_eq!(calls.iter().filter(|call| call.body["from_airport"] == "FIV").count(), 5, "{small}");
+    assert_eq!(
+        calls
+            .iter()
+            .filter(|call| call.body["from_airport"] == "FIV")
+            .count(),
+        5,
+        "{small}"
+    );
     calls[before..]
         .iter()
         .enumerate()

@@ -28,7 +28,10 @@ pub fn fares(dates: usize) -> Value {
 /// A fare scan with more fields of the order.
 pub fn order(dates: usize, more: &Value) -> Value {
     let mut order = fares(dates);
-    order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    order
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     order
 }
 
@@ -63,7 +66,9 @@ impl House {
 
     /// The marketplace's ledger and the database agree on this, and no call was lost. To be called when nothing is in flight.
     pub async fn books(&self) -> Books {
-        Books::between(&self.app.upstream, self.db.pool()).await.complete()
+        Books::between(&self.app.upstream, self.db.pool())
+            .await
+            .complete()
     }
 
     /// With a service that differs from the usual one.
@@ -79,7 +84,11 @@ impl House {
             pool: self.db.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&self.app.upstream.config()).unwrap(),
-            config: WorkerConfig { worker_concurrency: concurrency, lease_seconds: LEASE_SECONDS, ..WorkerConfig::default() },
+            config: WorkerConfig {
+                worker_concurrency: concurrency,
+                lease_seconds: LEASE_SECONDS,
+                ..WorkerConfig::default()
+            },
         })
     }
 
@@ -89,7 +98,15 @@ impl House {
     }
 
     pub async fn order_as(&self, key: &str, body: &Value) -> String {
-        let answer = self.app.send(self.app.request("POST", "/v1/scans").header("x-api-key", key).json(body)).await;
+        let answer = self
+            .app
+            .send(
+                self.app
+                    .request("POST", "/v1/scans")
+                    .header("x-api-key", key)
+                    .json(body),
+            )
+            .await;
         assert_eq!(answer.status, 202, "{}", answer.text());
         answer.json()["id"].as_str().unwrap().to_owned()
     }
@@ -103,12 +120,18 @@ impl House {
     /// A word over a scan that is taken.
     pub async fn say(&self, id: &str, word: &str, body: &Value) -> Value {
         let answer = self.app.post(&format!("/v1/scans/{id}/{word}"), body).await;
-        assert!(matches!(answer.status, 200 | 202), "{word}: {}", answer.text());
+        assert!(
+            matches!(answer.status, 200 | 202),
+            "{word}: {}",
+            answer.text()
+        );
         answer.json()
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
-        self.app.send(self.app.request("DELETE", path).header("x-api-key", KEY)).await
+        self.app
+            .send(self.app.request("DELETE", path).header("x-api-key", KEY))
+            .await
     }
 
     pub async fn get(&self, path: &str) -> Value {
@@ -123,7 +146,10 @@ impl House {
 
     /// The items of a scan.
     pub async fn items(&self, id: &str) -> Vec<Value> {
-        self.get(&format!("/v1/scans/{id}/items?limit=500")).await["data"].as_array().unwrap().clone()
+        self.get(&format!("/v1/scans/{id}/items?limit=500")).await["data"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// The scan once it is so.
@@ -134,25 +160,42 @@ impl House {
             if so(&seen) {
                 return seen;
             }
-            assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#}");
+            assert!(
+                tokio::time::Instant::now() < end,
+                "waited in vain until {what}: {seen:#}"
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     pub async fn ended(&self, id: &str) -> Value {
-        self.scan_when(id, "the scan has ended", |scan| scan["finished_at"].is_string()).await
+        self.scan_when(id, "the scan has ended", |scan| {
+            scan["finished_at"].is_string()
+        })
+        .await
     }
 
     /// The scan once none of its calls is in flight.
     pub async fn still(&self, id: &str) -> Value {
-        self.scan_when(id, "no call is in flight", |scan| scan["items"]["running"] == 0).await
+        self.scan_when(id, "no call is in flight", |scan| {
+            scan["items"]["running"] == 0
+        })
+        .await
     }
 
     /// How often each date was asked from an airport, by the marketplace's ledger.
     pub fn asked(&self, airport: &str) -> BTreeMap<String, usize> {
         let mut asked = BTreeMap::new();
-        for call in self.app.upstream.calls().iter().filter(|call| call.body["from_airport"] == airport) {
-            *asked.entry(call.body["departure_date"].as_str().unwrap().to_owned()).or_default() += 1;
+        for call in self
+            .app
+            .upstream
+            .calls()
+            .iter()
+            .filter(|call| call.body["from_airport"] == airport)
+        {
+            *asked
+                .entry(call.body["departure_date"].as_str().unwrap().to_owned())
+                .or_default() += 1;
         }
         asked
     }
@@ -163,13 +206,20 @@ impl House {
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(self.db.pool()).await.unwrap()
+        sqlx::query_scalar(sql)
+            .fetch_one(self.db.pool())
+            .await
+            .unwrap()
     }
 }
 
 /// Every item is counted once, by what became of it.
 pub fn adds_up(scan: &Value) {
     let items = scan["items"].as_object().unwrap();
-    let parts: u64 = items.iter().filter(|(name, _)| *name != "total").map(|(_, count)| count.as_u64().unwrap()).sum();
+    let parts: u64 = items
+        .iter()
+        .filter(|(name, _)| *name != "total")
+        .map(|(_, count)| count.as_u64().unwrap())
+        .sum();
     assert_eq!(json!(parts), items["total"], "{scan:#}");
 }

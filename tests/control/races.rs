@@ -13,18 +13,36 @@ async fn talk(house: &House, ids: &[String], words: &[&str], seed: u64) {
         let word = words[usize::try_from(dice.below(words.len() as u64)).unwrap()];
         let answer = match word {
             "delete" => house.delete(&format!("/v1/scans/{id}?history=true")).await,
-            "retry" => house.app.post(&format!("/v1/scans/{id}/retry"), &json!({"search_status": ["degraded", "partial"]})).await,
-            word => house.app.post(&format!("/v1/scans/{id}/{word}"), &json!({})).await,
+            "retry" => {
+                house
+                    .app
+                    .post(
+                        &format!("/v1/scans/{id}/retry"),
+                        &json!({"search_status": ["degraded", "partial"]}),
+                    )
+                    .await
+            }
+            word => {
+                house
+                    .app
+                    .post(&format!("/v1/scans/{id}/{word}"), &json!({}))
+                    .await
+            }
         };
         let kind = answer.kind();
         let expected = ["200", "202", "204", "404 not_found", "409 invalid_state"];
-        assert!(expected.contains(&kind.as_str()), "{word}: {}", answer.text());
+        assert!(
+            expected.contains(&kind.as_str()),
+            "{word}: {}",
+            answer.text()
+        );
     }
 }
 
 /// Twenty at once.
 async fn crowd(house: &House, ids: &[String], words: &[&str], seed: u64) {
-    futures::future::join_all((0..20).map(|caller| talk(house, ids, words, seed * 100 + caller))).await;
+    futures::future::join_all((0..20).map(|caller| talk(house, ids, words, seed * 100 + caller)))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,18 +51,36 @@ async fn pauses_resumes_and_retries_at_once_lose_nothing_and_repeat_nothing() {
     let worker = house.worker(12);
     house.warm().await;
     let id = house.order(&fares(120)).await;
-    crowd(&house, std::slice::from_ref(&id), &["pause", "resume", "retry", "pause", "resume"], 1).await;
+    crowd(
+        &house,
+        std::slice::from_ref(&id),
+        &["pause", "resume", "retry", "pause", "resume"],
+        1,
+    )
+    .await;
     house.say(&id, "resume", &json!({})).await;
     let ended = house.ended(&id).await;
     worker.stop().await;
     adds_up(&ended);
     assert_eq!(
-        (&ended["status"], &ended["items"]["ok"], &ended["requests"]["spent"]),
+        (
+            &ended["status"],
+            &ended["items"]["ok"],
+            &ended["requests"]["spent"]
+        ),
         (&json!("completed"), &json!(120), &json!(120))
     );
     let asked = house.asked("TLV");
-    assert!(asked.len() == 120 && asked.values().all(|times| *times == 1), "{asked:?}");
-    assert_eq!(house.count("select count(*) from attempts where ended_at is null").await, 0);
+    assert!(
+        asked.len() == 120 && asked.values().all(|times| *times == 1),
+        "{asked:?}"
+    );
+    assert_eq!(
+        house
+            .count("select count(*) from attempts where ended_at is null")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +92,9 @@ async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
     for number in 0..8 {
         ids.push(house.order(&from(&airport(number), fares(60))).await);
     }
-    let words = ["pause", "resume", "resume", "retry", "cancel", "delete", "delete"];
+    let words = [
+        "pause", "resume", "resume", "retry", "cancel", "delete", "delete",
+    ];
     crowd(&house, &ids, &words, 2).await;
     crowd(&house, &ids, &words, 3).await;
     // One is deleted whatever the crowd came to, so that what a deletion leaves behind is always looked at.
@@ -64,7 +102,10 @@ async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
     if house.app.get(&first).await.status != 404 {
         house.app.post(&format!("{first}/cancel"), &json!({})).await;
         house.ended(&ids[0]).await;
-        assert_eq!(house.delete(&format!("{first}?history=true")).await.status, 204);
+        assert_eq!(
+            house.delete(&format!("{first}?history=true")).await.status,
+            204
+        );
     }
     let mut gone = 0;
     for (number, id) in ids.iter().enumerate() {
@@ -83,7 +124,11 @@ async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
         let asked = house.asked(&airport(number));
         assert!(asked.values().all(|times| *times == 1), "{asked:?}");
         assert_eq!(ended["requests"]["spent"], json!(asked.len()));
-        assert_eq!(ended["items"]["ok"], json!(asked.len()), "every call that was paid for is kept");
+        assert_eq!(
+            ended["items"]["ok"],
+            json!(asked.len()),
+            "every call that was paid for is kept"
+        );
     }
     for worker in workers {
         worker.stop().await;
@@ -105,12 +150,29 @@ async fn one_resume_sent_twenty_times_with_one_key_is_done_once() {
     let id = house.order(&fares(5)).await;
     house.say(&id, "pause", &json!({})).await;
     let send = || async {
-        let request = house.app.request("POST", &format!("/v1/scans/{id}/resume")).header("x-api-key", KEY);
-        house.app.send(request.header("idempotency-key", "one").json(&json!({"max_requests": 6}))).await
+        let request = house
+            .app
+            .request("POST", &format!("/v1/scans/{id}/resume"))
+            .header("x-api-key", KEY);
+        house
+            .app
+            .send(
+                request
+                    .header("idempotency-key", "one")
+                    .json(&json!({"max_requests": 6})),
+            )
+            .await
     };
     let answers = futures::future::join_all((0..20).map(|_| send())).await;
-    let first: Vec<_> = answers.iter().filter(|answer| answer.header("idempotent-replayed").is_empty()).collect();
+    let first: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.header("idempotent-replayed").is_empty())
+        .collect();
     assert_eq!(first.len(), 1);
     let body: Value = first[0].json();
-    assert!(answers.iter().all(|answer| answer.status == 200 && answer.json() == body));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.status == 200 && answer.json() == body)
+    );
 }

@@ -19,7 +19,11 @@ use owner::Owner;
 const NOBODY: u32 = 65534;
 
 fn options(home: &Path) -> ServerOptions {
-    ServerOptions { home: home.to_owned(), pg_bin: None, durability: Durability::Full }
+    ServerOptions {
+        home: home.to_owned(),
+        pg_bin: None,
+        durability: Durability::Full,
+    }
 }
 
 fn start(home: &Path) -> Server {
@@ -40,7 +44,11 @@ fn pid_file(home: &Path) -> PathBuf {
 
 async fn show(server: &Server, setting: &str) -> String {
     let mut connection = connect(&server.connect_options().database("postgres")).await;
-    let value = sqlx::query_scalar("select current_setting($1)").bind(setting).fetch_one(&mut connection).await.unwrap();
+    let value = sqlx::query_scalar("select current_setting($1)")
+        .bind(setting)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
     value
 }
@@ -58,9 +66,19 @@ async fn an_empty_folder_becomes_a_private_durable_server() {
     assert_eq!(server.origin(), Origin::Created);
     assert_eq!(show(&server, "listen_addresses").await, "", "no port");
     assert_eq!(show(&server, "fsync").await, "on");
-    assert!(show(&server, "max_connections").await.parse::<u32>().unwrap() >= 100);
+    assert!(
+        show(&server, "max_connections")
+            .await
+            .parse::<u32>()
+            .unwrap()
+            >= 100
+    );
     for folder in ["postgres", "postgres/data", "postgres/run"] {
-        assert_eq!(fs::metadata(place.path().join(folder)).unwrap().mode() & 0o777, 0o700, "{folder}");
+        assert_eq!(
+            fs::metadata(place.path().join(folder)).unwrap().mode() & 0o777,
+            0o700,
+            "{folder}"
+        );
     }
     assert!(!place.path().join("postgres/data.new").exists());
 }
@@ -71,11 +89,17 @@ async fn the_last_user_stops_it_and_the_data_stay() {
     let first = start(place.path());
     run(&first, "create table kept (id int)").await;
     let second = start(place.path());
-    assert_eq!((second.origin(), second.pid()), (Origin::Adopted, first.pid()));
+    assert_eq!(
+        (second.origin(), second.pid()),
+        (Origin::Adopted, first.pid())
+    );
     drop(first);
     run(&second, "insert into kept values (1)").await;
     drop(second);
-    assert!(!pid_file(place.path()).exists(), "stopped, with its pid file removed");
+    assert!(
+        !pid_file(place.path()).exists(),
+        "stopped, with its pid file removed"
+    );
     let third = start(place.path());
     assert_eq!(third.origin(), Origin::Started);
     run(&third, "insert into kept values (2)").await;
@@ -89,7 +113,10 @@ async fn a_server_left_by_a_killed_process_is_adopted_and_then_stopped() {
     assert_eq!(left.origin, "Created");
     owner.kill();
     let server = start(place.path());
-    assert_eq!((server.origin(), server.pid()), (Origin::Adopted, left.postmaster));
+    assert_eq!(
+        (server.origin(), server.pid()),
+        (Origin::Adopted, left.postmaster)
+    );
     run(&server, "select 1").await;
     drop(server);
     assert!(!pid_file(place.path()).exists());
@@ -110,7 +137,11 @@ async fn after_kill_9_of_both_committed_data_are_back() {
     let server = start(place.path());
     assert_eq!(server.origin(), Origin::Started);
     assert_ne!(server.pid(), killed);
-    run(&server, "do $$ begin assert (select id = 7 from kept); end $$").await;
+    run(
+        &server,
+        "do $$ begin assert (select id = 7 from kept); end $$",
+    )
+    .await;
     assert!(work.await.unwrap().is_err(), "the old session is cut");
     drop(beside);
     run(&server, "select 1").await;
@@ -121,9 +152,19 @@ async fn five_processes_race_for_an_empty_folder_and_one_makes_it() {
     let place = reachable_folder();
     let mut owners: Vec<Owner> = (0..5).map(|_| Owner::spawn(place.path())).collect();
     let reports: Vec<_> = owners.iter_mut().map(Owner::report).collect();
-    let count = |origin: &str| reports.iter().filter(|report| report.origin == origin).count();
+    let count = |origin: &str| {
+        reports
+            .iter()
+            .filter(|report| report.origin == origin)
+            .count()
+    };
     assert_eq!((count("Created"), count("Adopted")), (1, 4), "{reports:?}");
-    assert!(reports.iter().all(|report| report.postmaster == reports[0].postmaster), "{reports:?}");
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.postmaster == reports[0].postmaster),
+        "{reports:?}"
+    );
     for owner in &mut owners {
         assert!(pid_file(place.path()).exists(), "it runs while it is used");
         owner.close();
@@ -135,10 +176,17 @@ async fn five_processes_race_for_an_empty_folder_and_one_makes_it() {
 async fn the_server_never_runs_as_root() {
     let place = reachable_folder();
     let server = start(place.path());
-    let user = fs::metadata(place.path().join("postgres/data")).unwrap().uid();
+    let user = fs::metadata(place.path().join("postgres/data"))
+        .unwrap()
+        .uid();
     assert_ne!(user, 0);
     if Path::new("/proc/self/stat").exists() {
-        assert_eq!(fs::metadata(format!("/proc/{}", server.pid())).unwrap().uid(), user);
+        assert_eq!(
+            fs::metadata(format!("/proc/{}", server.pid()))
+                .unwrap()
+                .uid(),
+            user
+        );
     }
     if !geteuid().is_root() {
         assert_eq!(user, geteuid().as_raw());
@@ -152,18 +200,29 @@ async fn only_the_operators_user_gets_in_and_only_by_the_socket() {
     let server = start(place.path());
     let mut connection = connect(&server.connect_options().database("postgres")).await;
     let rules = "select type || ' ' || auth_method from pg_hba_file_rules order by line_number";
-    let rules: Vec<String> = sqlx::query_scalar(rules).fetch_all(&mut connection).await.unwrap();
-    assert_eq!(rules, ["local peer", "local reject", "host reject", "host reject"]);
+    let rules: Vec<String> = sqlx::query_scalar(rules)
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(
+        rules,
+        ["local peer", "local reject", "host reject", "host reject"]
+    );
     connection.close().await.unwrap();
     if !geteuid().is_root() {
         return; // the server's user is the operator's then
     }
-    let owner = fs::metadata(place.path().join("postgres/data")).unwrap().uid();
+    let owner = fs::metadata(place.path().join("postgres/data"))
+        .unwrap()
+        .uid();
     let program = place.path().join("owner");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let said = owner::connect_as(owner, &program, server.socket_dir());
     println!("{said}");
-    assert!(said.contains("Peer authentication failed for user \"farescan\""), "{said}");
+    assert!(
+        said.contains("Peer authentication failed for user \"farescan\""),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -180,8 +239,16 @@ async fn a_plain_user_runs_a_server_of_their_own() {
     let mut owner = Owner::spawn_as(NOBODY, &program, &home.join("deep/data"));
     let report = owner.report();
     assert_eq!(report.origin, "Created");
-    assert_eq!(fs::metadata(format!("/proc/{}", report.postmaster)).unwrap().uid(), NOBODY);
-    assert_eq!(fs::metadata(home.join("deep/data")).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(format!("/proc/{}", report.postmaster))
+            .unwrap()
+            .uid(),
+        NOBODY
+    );
+    assert_eq!(
+        fs::metadata(home.join("deep/data")).unwrap().mode() & 0o777,
+        0o700
+    );
     owner.close();
     assert!(!pid_file(&home.join("deep/data")).exists());
 }
@@ -191,8 +258,15 @@ async fn a_path_too_long_for_a_socket_gets_a_short_one() {
     let place = reachable_folder();
     let home = place.path().join("long, long".repeat(12));
     let server = start(&home);
-    assert!(server.socket_dir().starts_with("/tmp"), "{:?}", server.socket_dir());
-    assert_eq!(fs::metadata(server.socket_dir()).unwrap().mode() & 0o777, 0o700);
+    assert!(
+        server.socket_dir().starts_with("/tmp"),
+        "{:?}",
+        server.socket_dir()
+    );
+    assert_eq!(
+        fs::metadata(server.socket_dir()).unwrap().mode() & 0o777,
+        0o700
+    );
     run(&server, "select 1").await;
     let socket_dir = server.socket_dir().to_owned();
     drop(server);
@@ -205,7 +279,11 @@ async fn a_pid_file_that_names_another_program_does_not_block() {
     drop(start(place.path()));
     let data = place.path().join("postgres/data");
     // As after a restarted container, where the old process id is another program's: here our own.
-    fs::write(pid_file(place.path()), format!("{}\n{}\n1\n5432\n", std::process::id(), data.display())).unwrap();
+    fs::write(
+        pid_file(place.path()),
+        format!("{}\n{}\n1\n5432\n", std::process::id(), data.display()),
+    )
+    .unwrap();
     assert_eq!(start(place.path()).origin(), Origin::Started);
 }
 
@@ -216,9 +294,15 @@ async fn data_of_another_version_are_left_alone() {
     let version = place.path().join("postgres/data/PG_VERSION");
     fs::write(&version, "9\n").unwrap();
     let error = refused(&options(place.path()));
-    assert!(matches!(error, EmbeddedError::WrongVersion { made_by: 9, .. }), "{error:?}");
+    assert!(
+        matches!(error, EmbeddedError::WrongVersion { made_by: 9, .. }),
+        "{error:?}"
+    );
     let text = error.to_string();
-    assert!(text.contains("postgres/data belongs to PostgreSQL 9, but only "), "{text}");
+    assert!(
+        text.contains("postgres/data belongs to PostgreSQL 9, but only "),
+        "{text}"
+    );
     assert!(text.contains("FARESCAN_PG_BIN"), "{text}");
     assert_eq!(fs::read_to_string(version).unwrap(), "9\n");
 }
@@ -228,11 +312,25 @@ fn without_programs_the_message_says_how_to_install_them() {
     let place = reachable_folder();
     let empty = place.path().join("bin");
     fs::create_dir(&empty).unwrap();
-    let error = refused(&ServerOptions { pg_bin: Some(empty.clone()), ..options(&place.path().join("home")) });
-    let EmbeddedError::NoBinaries { looked, install, .. } = &error else { panic!("{error:?}") };
+    let error = refused(&ServerOptions {
+        pg_bin: Some(empty.clone()),
+        ..options(&place.path().join("home"))
+    });
+    let EmbeddedError::NoBinaries {
+        looked, install, ..
+    } = &error
+    else {
+        panic!("{error:?}")
+    };
     assert_eq!(looked, empty.to_str().unwrap());
-    assert!(install.contains("install") || install.contains("add") || install.contains("pacman"), "{install}");
-    assert!(error.to_string().contains(&format!("`{install}`")), "{error}");
+    assert!(
+        install.contains("install") || install.contains("add") || install.contains("pacman"),
+        "{install}"
+    );
+    assert!(
+        error.to_string().contains(&format!("`{install}`")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -243,9 +341,16 @@ fn a_server_that_cannot_start_shows_its_log_and_leaves_no_lock() {
     let whole = fs::read(&control).unwrap();
     fs::write(&control, vec![0; whole.len()]).unwrap();
     let text = refused(&options(place.path())).to_string();
-    assert!(text.contains("postgres.log ends with:") && text.contains("FATAL"), "{text}");
+    assert!(
+        text.contains("postgres.log ends with:") && text.contains("FATAL"),
+        "{text}"
+    );
     fs::write(&control, whole).unwrap();
-    assert_eq!(start(place.path()).origin(), Origin::Started, "the lock was given back");
+    assert_eq!(
+        start(place.path()).origin(),
+        Origin::Started,
+        "the lock was given back"
+    );
 }
 
 #[test]
@@ -256,7 +361,10 @@ fn a_folder_out_of_the_servers_reach_is_named() {
     let closed = reachable_folder();
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let error = refused(&options(&closed.path().join("data")));
-    assert!(matches!(&error, EmbeddedError::OutOfReach { folder, .. } if folder == closed.path()), "{error}");
+    assert!(
+        matches!(&error, EmbeddedError::OutOfReach { folder, .. } if folder == closed.path()),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -264,13 +372,19 @@ async fn a_folder_of_somebody_else_is_refused() {
     let place = reachable_folder();
     fs::create_dir(place.path().join("postgres")).unwrap();
     let error = refused(&options(place.path()));
-    assert!(matches!(error, EmbeddedError::NotOurs(_)), "open to all: {error}");
+    assert!(
+        matches!(error, EmbeddedError::NotOurs(_)),
+        "open to all: {error}"
+    );
 }
 
 #[tokio::test]
 async fn processes_that_open_and_migrate_at_once_find_one_database() {
     let place = reachable_folder();
-    let config = DatabaseConfig { data_dir: Some(place.path().to_owned()), ..DatabaseConfig::default() };
+    let config = DatabaseConfig {
+        data_dir: Some(place.path().to_owned()),
+        ..DatabaseConfig::default()
+    };
     let (one, two) = tokio::join!(Database::open(&config), Database::open(&config));
     let (one, two) = (one.unwrap(), two.unwrap());
     assert!(one.is_embedded());
@@ -278,8 +392,10 @@ async fn processes_that_open_and_migrate_at_once_find_one_database() {
     let (first, second) = tokio::join!(db::migrate(one.pool()), db::migrate(two.pool()));
     first.unwrap();
     second.unwrap();
-    let applied: i64 =
-        sqlx::query_scalar("select count(*) from _sqlx_migrations where success").fetch_one(two.pool()).await.unwrap();
+    let applied: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations where success")
+        .fetch_one(two.pool())
+        .await
+        .unwrap();
     assert!(applied > 0);
     one.close().await;
     assert!(pid_file(place.path()).exists());
@@ -297,7 +413,11 @@ async fn a_session_carries_its_limits() {
         ("jit", "off"),
         ("application_name", "farescan"),
     ] {
-        let value: String = sqlx::query_scalar("select current_setting($1)").bind(setting).fetch_one(db.pool()).await.unwrap();
+        let value: String = sqlx::query_scalar("select current_setting($1)")
+            .bind(setting)
+            .fetch_one(db.pool())
+            .await
+            .unwrap();
         assert_eq!(value, expected, "{setting}");
     }
 }
@@ -306,31 +426,55 @@ async fn a_session_carries_its_limits() {
 async fn every_test_has_a_migrated_database_of_its_own_that_goes_with_it() {
     let (one, two) = tokio::join!(TestDb::new(), TestDb::new());
     assert_ne!(one.url(), two.url());
-    sqlx::query("create table mine (id int)").execute(one.pool()).await.unwrap();
-    let found: Option<String> = sqlx::query_scalar("select to_regclass('mine')::text").fetch_one(two.pool()).await.unwrap();
+    sqlx::query("create table mine (id int)")
+        .execute(one.pool())
+        .await
+        .unwrap();
+    let found: Option<String> = sqlx::query_scalar("select to_regclass('mine')::text")
+        .fetch_one(two.pool())
+        .await
+        .unwrap();
     assert_eq!(found, None);
-    let migrated: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations").fetch_one(two.pool()).await.unwrap();
+    let migrated: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations")
+        .fetch_one(two.pool())
+        .await
+        .unwrap();
     assert!(migrated > 0);
     let gone = one.config();
     drop(one);
-    let error = sqlx::query("select 1").execute(Database::open(&gone).await.unwrap().pool()).await.unwrap_err();
-    assert_eq!(error.as_database_error().unwrap().code().as_deref(), Some("3D000"));
+    let error = sqlx::query("select 1")
+        .execute(Database::open(&gone).await.unwrap().pool())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.as_database_error().unwrap().code().as_deref(),
+        Some("3D000")
+    );
 }
 
 #[tokio::test]
 async fn a_pool_survives_the_crash_of_its_server() {
     let mut server = PrivatePg::start().await;
-    let config = DatabaseConfig { url: Some(server.url().into()), ..DatabaseConfig::default() };
+    let config = DatabaseConfig {
+        url: Some(server.url().into()),
+        ..DatabaseConfig::default()
+    };
     let database = Database::open(&config).await.unwrap();
     assert!(!database.is_embedded());
     db::migrate(database.pool()).await.unwrap();
     server.stop_immediate().await;
     assert!(
-        sqlx::query("select 1").execute(database.pool()).await.is_err(),
+        sqlx::query("select 1")
+            .execute(database.pool())
+            .await
+            .is_err(),
         "a request is told, and does not wait for the server"
     );
     let url = server.url();
     server.restart().await;
     assert_eq!(server.url(), url);
-    sqlx::query("select 1").execute(database.pool()).await.unwrap();
+    sqlx::query("select 1")
+        .execute(database.pool())
+        .await
+        .unwrap();
 }

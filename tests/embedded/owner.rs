@@ -17,8 +17,14 @@ const MARK: &str = "owner: ";
 #[test]
 #[ignore = "not a test by itself: the process that other tests start and kill"]
 fn owner_process() {
-    let Some(home) = std::env::var_os(FOLDER) else { return };
-    let options = ServerOptions { home: home.into(), pg_bin: None, durability: Durability::Full };
+    let Some(home) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let options = ServerOptions {
+        home: home.into(),
+        pg_bin: None,
+        durability: Durability::Full,
+    };
     let server = Server::start(&options).unwrap();
     // A line of its own: the test runner leaves its line about this test unfinished.
     println!("\n{MARK}{:?} {}", server.origin(), server.pid());
@@ -55,7 +61,12 @@ impl Owner {
 
     fn spawn_by(mut command: Command, home: &Path) -> Self {
         let mut child = command
-            .args(["--exact", "embedded::owner::owner_process", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "embedded::owner::owner_process",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(FOLDER, home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -63,19 +74,33 @@ impl Owner {
             .unwrap();
         let stdin = child.stdin.take();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdin, lines }
+        Self {
+            child,
+            stdin,
+            lines,
+        }
     }
 
     /// Waits until its server runs.
     pub fn report(&mut self) -> Report {
         let mut line = String::new();
         while self.lines.read_line(&mut line).unwrap() > 0 {
-            if let Some((origin, postmaster)) = line.trim().strip_prefix(MARK).and_then(|rest| rest.split_once(' ')) {
-                return Report { origin: origin.to_owned(), postmaster: postmaster.parse().unwrap() };
+            if let Some((origin, postmaster)) = line
+                .trim()
+                .strip_prefix(MARK)
+                .and_then(|rest| rest.split_once(' '))
+            {
+                return Report {
+                    origin: origin.to_owned(),
+                    postmaster: postmaster.parse().unwrap(),
+                };
             }
             line.clear();
         }
-        panic!("the owner ended before its server ran: {:?}", self.child.wait());
+        panic!(
+            "the owner ended before its server ran: {:?}",
+            self.child.wait()
+        );
     }
 
     /// kill -9.
@@ -105,18 +130,41 @@ const SOCKET: &str = "FARESCAN_TEST_SOCKET";
 #[tokio::test]
 #[ignore = "not a test by itself: the process that another test starts as another user"]
 async fn connecting_process() {
-    let Some(folder) = std::env::var_os(SOCKET) else { return };
-    let options = PgConnectOptions::new_without_pgpass().socket(folder).username("farescan").database("postgres");
-    let said =
-        options.ssl_mode(PgSslMode::Disable).connect().await.map_or_else(|error| error.to_string(), |_| "it is in".to_owned());
+    let Some(folder) = std::env::var_os(SOCKET) else {
+        return;
+    };
+    let options = PgConnectOptions::new_without_pgpass()
+        .socket(folder)
+        .username("farescan")
+        .database("postgres");
+    let said = options
+        .ssl_mode(PgSslMode::Disable)
+        .connect()
+        .await
+        .map_or_else(|error| error.to_string(), |_| "it is in".to_owned());
     println!("\n{MARK}{said}");
 }
 
 /// What a server says to another user of this system. `program`: this test binary at a place that the user can reach.
 pub fn connect_as(user: u32, program: &Path, socket_dir: &Path) -> String {
     let mut command = Command::new(program);
-    command.uid(user).gid(user).current_dir("/").env(SOCKET, socket_dir);
-    let output = command.args(["--exact", "embedded::owner::connecting_process", "--ignored", "--nocapture"]).output().unwrap();
+    command
+        .uid(user)
+        .gid(user)
+        .current_dir("/")
+        .env(SOCKET, socket_dir);
+    let output = command
+        .args([
+            "--exact",
+            "embedded::owner::connecting_process",
+            "--ignored",
+            "--nocapture",
+        ])
+        .output()
+        .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().find_map(|line| line.strip_prefix(MARK)).unwrap_or_else(|| panic!("it said nothing: {text}")).to_owned()
+    text.lines()
+        .find_map(|line| line.strip_prefix(MARK))
+        .unwrap_or_else(|| panic!("it said nothing: {text}"))
+        .to_owned()
 }

@@ -33,7 +33,10 @@ impl Drop for Service {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
         self.child.wait().ok();
         if std::thread::panicking() {
-            eprintln!("its log:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+            eprintln!(
+                "its log:\n{}",
+                fs::read_to_string(&self.log).unwrap_or_default()
+            );
         }
     }
 }
@@ -41,11 +44,19 @@ impl Drop for Service {
 impl Place {
     /// `None`: not a Debian package, whose layout is what is copied.
     fn new() -> Option<Self> {
-        let mut installed: Vec<_> = fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path()).collect();
+        let mut installed: Vec<_> = fs::read_dir("/usr/lib/postgresql")
+            .ok()?
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
         installed.sort();
         let installed = installed.pop()?;
         let major = installed.file_name()?.to_str()?.to_owned();
-        let place = Self { folder: reachable_folder(), installed, major };
+        let place = Self {
+            folder: reachable_folder(),
+            installed,
+            major,
+        };
         place.install("before");
         Some(place)
     }
@@ -67,18 +78,26 @@ impl Place {
     /// A copy that finds its libraries and its share from where its program lies; the programs are from now on its.
     fn install(&self, name: &str) {
         let package = self.path().join(name);
-        let (programs, libraries) = (package.join("lib/postgresql").join(&self.major), package.join("share/postgresql"));
+        let (programs, libraries) = (
+            package.join("lib/postgresql").join(&self.major),
+            package.join("share/postgresql"),
+        );
         for folder in ["bin", "lib"] {
             fs::create_dir_all(programs.join(folder)).unwrap();
             for entry in fs::read_dir(self.installed.join(folder)).unwrap().flatten() {
-                let is_wanted = folder == "lib" || matches!(entry.file_name().to_str(), Some("postgres" | "initdb"));
+                let is_wanted = folder == "lib"
+                    || matches!(entry.file_name().to_str(), Some("postgres" | "initdb"));
                 if is_wanted && entry.path().is_file() {
                     fs::copy(entry.path(), programs.join(folder).join(entry.file_name())).unwrap();
                 }
             }
         }
         fs::create_dir_all(&libraries).unwrap();
-        symlink(Path::new("/usr/share/postgresql").join(&self.major), libraries.join(&self.major)).unwrap();
+        symlink(
+            Path::new("/usr/share/postgresql").join(&self.major),
+            libraries.join(&self.major),
+        )
+        .unwrap();
         let draft = self.path().join("programs.new");
         symlink(programs.join("bin"), &draft).unwrap();
         fs::rename(draft, self.programs()).unwrap();
@@ -93,7 +112,14 @@ impl Place {
     fn start(&self, name: &str) -> Service {
         let log = self.path().join(format!("{name}.log"));
         let child = Command::new(env!("CARGO_BIN_EXE_farescan"))
-            .args(["serve", "--sandbox", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--sandbox",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ])
             .env_remove("DATABASE_URL")
             .env("FARESCAN_DATA_DIR", self.path().join("data"))
             .env("FARESCAN_PG_BIN", self.programs())
@@ -118,8 +144,14 @@ impl Service {
     async fn says(&self, message: &str) -> Value {
         for _ in 0..9_000 {
             let log = fs::read_to_string(&self.log).unwrap();
-            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            if let Some(line) = lines.into_iter().find(|line| line["message"].as_str().is_some_and(|it| it.contains(message))) {
+            let lines = log
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            if let Some(line) = lines.into_iter().find(|line| {
+                line["message"]
+                    .as_str()
+                    .is_some_and(|it| it.contains(message))
+            }) {
                 return line;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -128,8 +160,15 @@ impl Service {
     }
 
     async fn ready(&self) -> (u16, String) {
-        let admin = self.says("listening").await["admin"].as_str().unwrap().to_owned();
-        let answer = client().get(format!("http://{admin}/readyz")).send().await.unwrap();
+        let admin = self.says("listening").await["admin"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let answer = client()
+            .get(format!("http://{admin}/readyz"))
+            .send()
+            .await
+            .unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
@@ -146,18 +185,31 @@ impl Service {
 
     /// Orders a scan of one date; its status, and the scan once it has ended or the refusal.
     async fn scan(&self) -> (u16, Value) {
-        let url = format!("http://{}", self.says("listening").await["address"].as_str().unwrap());
-        let date = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(40));
+        let url = format!(
+            "http://{}",
+            self.says("listening").await["address"].as_str().unwrap()
+        );
+        let date = jiff::Timestamp::now()
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .date()
+            .saturating_add(jiff::Span::new().days(40));
         let order = json!({
             "endpoint": "flights/oneway",
             "request": {"from_airport": "TLV", "to_airport": "LHR"},
             "sweep": {"departure_date": [date.to_string()]},
         });
-        let order = client().post(format!("{url}/v1/scans")).header("x-api-key", "sandbox-unlimited").json(&order);
+        let order = client()
+            .post(format!("{url}/v1/scans"))
+            .header("x-api-key", "sandbox-unlimited")
+            .json(&order);
         let answer = order.send().await.unwrap();
         let (status, scan): (_, Value) = (answer.status().as_u16(), answer.json().await.unwrap());
-        let Some(id) = scan["id"].as_str() else { return (status, scan) };
-        let end = client().get(format!("{url}/v1/scans/{id}?wait=30")).header("x-api-key", "sandbox-unlimited");
+        let Some(id) = scan["id"].as_str() else {
+            return (status, scan);
+        };
+        let end = client()
+            .get(format!("{url}/v1/scans/{id}?wait=30"))
+            .header("x-api-key", "sandbox-unlimited");
         (status, end.send().await.unwrap().json().await.unwrap())
     }
 }
@@ -180,7 +232,9 @@ async fn a_package_upgrade_is_noticed_and_mended_by_one_restart() {
     let (status, why) = service.ready().await;
     println!("/readyz: {status} {why}");
     assert!(
-        status == 503 && why.contains("$libdir/plpgsql") && why.contains("replaced or removed while it ran"),
+        status == 503
+            && why.contains("$libdir/plpgsql")
+            && why.contains("replaced or removed while it ran"),
         "{status} {why}"
     );
     service.says("the embedded Postgres was restarted").await;
@@ -188,7 +242,11 @@ async fn a_package_upgrade_is_noticed_and_mended_by_one_restart() {
     assert_ne!(place.postmaster(), before);
     let (status, scan) = service.scan().await;
     println!("a scan after the restart: {status} {}", scan["status"]);
-    assert_eq!((status, &scan["status"]), (202, &json!("completed")), "{scan}");
+    assert_eq!(
+        (status, &scan["status"]),
+        (202, &json!("completed")),
+        "{scan}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +257,9 @@ async fn a_server_that_another_process_uses_is_not_restarted() {
     let mut other = Owner::spawn(&place.home());
     let before = other.report().postmaster;
     place.upgrade();
-    service.says("as soon as every process that uses it agrees").await;
+    service
+        .says("as soon as every process that uses it agrees")
+        .await;
     let (status, why) = service.ready().await;
     assert!(status == 503 && why.contains(DAMAGED), "{status} {why}");
     assert_eq!(place.postmaster(), before);
@@ -221,8 +281,12 @@ async fn processes_that_agree_restart_their_server_once() {
         service.says("new database sessions work again").await;
         service.is_ready().await;
     }
-    let restarts =
-        services.iter().map(|service| fs::read_to_string(&service.log).unwrap().matches("Postgres was restarted").count());
+    let restarts = services.iter().map(|service| {
+        fs::read_to_string(&service.log)
+            .unwrap()
+            .matches("Postgres was restarted")
+            .count()
+    });
     assert_eq!(restarts.sum::<usize>(), 1);
 }
 
@@ -238,7 +302,11 @@ async fn a_server_older_than_its_files_is_restarted() {
     fs::rename(&program, &real).unwrap();
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'postgres (PostgreSQL) MAJOR.99' && exit\nexec \"$0.real\" \"$@\"\n";
     fs::write(&program, script.replace("MAJOR", &place.major)).unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let told = service.says("is older than its files").await;
     assert_eq!(told["installed"], format!("{}.99", place.major));
     service.says("the embedded Postgres was restarted").await;

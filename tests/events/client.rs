@@ -15,7 +15,10 @@ use crate::support::app::{KEY, TestApp, TestAppBuilder};
 
 /// A service that looks again soon, so that tests need not wait for it.
 pub fn quick() -> TestAppBuilder {
-    TestApp::builder().watch(WatchSettings { gap: Duration::from_millis(20), ..WatchSettings::default() })
+    TestApp::builder().watch(WatchSettings {
+        gap: Duration::from_millis(20),
+        ..WatchSettings::default()
+    })
 }
 
 /// One event as it came.
@@ -47,7 +50,9 @@ pub struct Events(Pin<Box<dyn Stream<Item = Event> + Send>>);
 
 /// Asks for the events of a scan, after one of them.
 pub async fn ask(app: &TestApp, key: &str, id: &str, after: Option<u64>) -> reqwest::Response {
-    let request = app.request("GET", &format!("/v1/scans/{id}/events")).header("x-api-key", key);
+    let request = app
+        .request("GET", &format!("/v1/scans/{id}/events"))
+        .header("x-api-key", key);
     let request = match after {
         Some(after) => request.header("last-event-id", after.to_string()),
         None => request,
@@ -63,19 +68,27 @@ impl Events {
 
     pub fn of(response: reqwest::Response) -> Self {
         assert_eq!(response.status(), 200);
-        for (name, value) in [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")] {
+        for (name, value) in [
+            ("content-type", "text/event-stream"),
+            ("cache-control", "no-store"),
+            ("x-accel-buffering", "no"),
+        ] {
             assert_eq!(response.headers()[name], value, "{name}");
         }
         let chunks = stream::try_unfold(response, async |mut response| {
             let chunk = response.chunk().await?;
             Ok::<_, reqwest::Error>(chunk.map(|chunk| (chunk, response)))
         });
-        Self(Box::pin(SseStream::from_bytes_stream(Box::pin(chunks)).map(|sse| Event::of(sse.unwrap()))))
+        Self(Box::pin(
+            SseStream::from_bytes_stream(Box::pin(chunks)).map(|sse| Event::of(sse.unwrap())),
+        ))
     }
 
     /// The next event; `None`: the stream has ended.
     pub async fn next(&mut self) -> Option<Event> {
-        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("waited in vain for an event")
+        tokio::time::timeout(PATIENCE, self.0.next())
+            .await
+            .expect("waited in vain for an event")
     }
 
     /// Events up to the first that is so.
@@ -92,7 +105,10 @@ impl Events {
 
     /// Up to the scan in this status.
     pub async fn until_scan(&mut self, status: &str) -> Vec<Event> {
-        self.until(status, |event| event.kind == "scan" && event.data["status"] == status).await
+        self.until(status, |event| {
+            event.kind == "scan" && event.data["status"] == status
+        })
+        .await
     }
 
     /// Events to the end of the stream.
@@ -108,15 +124,25 @@ impl Events {
 /// The events of one piece of a stream.
 pub async fn parsed(text: Bytes) -> Vec<Event> {
     let piece = stream::iter([Ok::<_, std::io::Error>(text)]);
-    SseStream::from_bytes_stream(piece).map(|sse| Event::of(sse.unwrap())).collect().await
+    SseStream::from_bytes_stream(piece)
+        .map(|sse| Event::of(sse.unwrap()))
+        .collect()
+        .await
 }
 
 /// What a client knows that keeps the last it heard of each item.
 pub fn mirror(events: &[Event]) -> BTreeMap<String, Value> {
-    events.iter().filter(|event| event.kind == "item").map(|event| (event.item(), event.data.clone())).collect()
+    events
+        .iter()
+        .filter(|event| event.kind == "item")
+        .map(|event| (event.item(), event.data.clone()))
+        .collect()
 }
 
 /// Items by id.
 pub fn by_id(items: &[Value]) -> BTreeMap<String, Value> {
-    items.iter().map(|item| (item["id"].as_str().unwrap().to_owned(), item.clone())).collect()
+    items
+        .iter()
+        .map(|item| (item["id"].as_str().unwrap().to_owned(), item.clone()))
+        .collect()
 }

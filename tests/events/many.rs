@@ -32,7 +32,14 @@ const ITEMS: usize = 100;
 /// A thousand connections have two thousand ends in this process.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit }).unwrap();
+    setrlimit(
+        Resource::Nofile,
+        rustix::process::Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    )
+    .unwrap();
 }
 
 /// Statements that the server ran for sessions that have it log them, as its own log says.
@@ -48,18 +55,38 @@ fn statements(server: &PrivatePg) -> Vec<String> {
 async fn a_thousand_clients_cost_one_query_a_second() {
     allow_many_files();
     let server = PrivatePg::start().await;
-    let config = DatabaseConfig { url: Some(server.url().into()), ..DatabaseConfig::default() };
+    let config = DatabaseConfig {
+        url: Some(server.url().into()),
+        ..DatabaseConfig::default()
+    };
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
     crate::support::db::accept_at_once(database.pool()).await;
-    let logged = database.connect_options().clone().options([("log_statement", "all")]);
-    let pool =
-        PgPoolOptions::new().max_connections(10).acquire_timeout(Duration::from_secs(60)).connect_lazy_with(logged.clone());
+    let logged = database
+        .connect_options()
+        .clone()
+        .options([("log_statement", "all")]);
+    let pool = PgPoolOptions::new()
+        .max_connections(10)
+        .acquire_timeout(Duration::from_secs(60))
+        .connect_lazy_with(logged.clone());
     // Comments come by time alone, and here every byte of all streams is compared.
-    let settings = WatchSettings { comments: Duration::from_secs(3_600), ..WatchSettings::default() };
-    let app = TestApp::builder().watch(settings).orders(pool, logged).start().await;
-    app.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(200)));
-    let id = app.post("/v1/scans", &fares(ITEMS)).await.json()["id"].as_str().unwrap().to_owned();
+    let settings = WatchSettings {
+        comments: Duration::from_secs(3_600),
+        ..WatchSettings::default()
+    };
+    let app = TestApp::builder()
+        .watch(settings)
+        .orders(pool, logged)
+        .start()
+        .await;
+    app.upstream.on_any().answer(|call| {
+        Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(200))
+    });
+    let id = app.post("/v1/scans", &fares(ITEMS)).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
 
     let here = watch::Sender::new(0);
     let streams = join_all((0..CLIENTS).map(async |_| {
@@ -72,7 +99,12 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         text
     }));
     let path = format!("/v1/scans/{id}?wait=60");
-    let look_ups = |server: &PrivatePg| statements(server).iter().filter(|line| line.contains("tenant_keys")).count();
+    let look_ups = |server: &PrivatePg| {
+        statements(server)
+            .iter()
+            .filter(|line| line.contains("tenant_keys"))
+            .count()
+    };
     let of_the_order = look_ups(&server);
     let asked_again = AtomicUsize::new(0);
     let waits = join_all((0..CLIENTS).map(async |_| {
@@ -86,7 +118,10 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         }
     }));
     let measured = async {
-        here.subscribe().wait_for(|count| *count == CLIENTS).await.unwrap();
+        here.subscribe()
+            .wait_for(|count| *count == CLIENTS)
+            .await
+            .unwrap();
         // Each request finds out who calls; after that it costs nothing by itself.
         while look_ups(&server) < of_the_order + 2 * CLIENTS {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -96,49 +131,118 @@ async fn a_thousand_clients_cost_one_query_a_second() {
             pool: database.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&app.upstream.config()).unwrap(),
-            config: WorkerConfig { worker_concurrency: 4, lease_seconds: 30, ..WorkerConfig::default() },
+            config: WorkerConfig {
+                worker_concurrency: 4,
+                lease_seconds: 30,
+                ..WorkerConfig::default()
+            },
         });
         (worker, before, began)
     };
     let ((seen, waited), (worker, before, began)) = join(join(streams, waits), measured).await;
-    let (seconds, queries) = (began.elapsed().as_secs_f64(), statements(&server).len() - before);
+    let (seconds, queries) = (
+        began.elapsed().as_secs_f64(),
+        statements(&server).len() - before,
+    );
     worker.stop().await;
 
-    println!("{CLIENTS} streams and {CLIENTS} waits over {seconds:.1} s of a scan: {queries} queries, {:.2} a second", {
-        #[expect(clippy::cast_precision_loss, reason = "some dozens")]
-        let queries = queries as f64;
-        queries / seconds
-    });
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
+    println!(
+        "{CLIENTS} streams and {CLIENTS} waits over {seconds:.1} s of a scan: {queries} queries, {:.2} a second",
+        {
+            #[expect(clippy::cast_precision_loss, reason = "some dozens")]
+            let queries = queries as f64;
+            queries / seconds
+        }
+    );
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "some seconds"
+    )]
     let most = seconds as usize + 2 + asked_again.into_inner();
-    assert!((1..=most).contains(&queries), "{queries} in {seconds} s: {:#?}", &statements(&server)[before..]);
-    let items = app.get(&format!("/v1/scans/{id}/items?limit=500")).await.json();
-    let (items, scan) = (by_id(items["data"].as_array().unwrap()), app.get(&format!("/v1/scans/{id}")).await.json());
+    assert!(
+        (1..=most).contains(&queries),
+        "{queries} in {seconds} s: {:#?}",
+        &statements(&server)[before..]
+    );
+    let items = app
+        .get(&format!("/v1/scans/{id}/items?limit=500"))
+        .await
+        .json();
+    let (items, scan) = (
+        by_id(items["data"].as_array().unwrap()),
+        app.get(&format!("/v1/scans/{id}")).await.json(),
+    );
     let first = parsed(seen[0].clone().into()).await;
-    assert_eq!((first[0].data["status"].as_str(), &first.last().unwrap().data), (Some("queued"), &scan));
-    assert_eq!((items.len(), mirror(&first)), (ITEMS, items), "every item as it ended");
-    assert!(seen.iter().all(|text| *text == seen[0]), "every client is sent every event");
+    assert_eq!(
+        (
+            first[0].data["status"].as_str(),
+            &first.last().unwrap().data
+        ),
+        (Some("queued"), &scan)
+    );
+    assert_eq!(
+        (items.len(), mirror(&first)),
+        (ITEMS, items),
+        "every item as it ended"
+    );
+    assert!(
+        seen.iter().all(|text| *text == seen[0]),
+        "every client is sent every event"
+    );
     assert!(waited.iter().all(|answer| *answer == scan));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_and_a_process_have_so_many_and_no_more() {
-    let settings = WatchSettings { clients: 3, clients_of_one: 2, ..WatchSettings::default() };
+    let settings = WatchSettings {
+        clients: 3,
+        clients_of_one: 2,
+        ..WatchSettings::default()
+    };
     let office = Office::with(TestApp::builder().watch(settings)).await;
     let id = office.order(&fares(1)).await;
     let other = "another-key-0123456789";
-    let theirs = office.post_as(other, "/v1/scans", &fares(1)).await.json()["id"].as_str().unwrap().to_owned();
+    let theirs = office.post_as(other, "/v1/scans", &fares(1)).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let first = Events::open(&office.app, &id, None).await;
     let _second = Events::open(&office.app, &id, None).await;
     let refused = office.app.get(&format!("/v1/scans/{id}/events")).await;
-    assert_eq!((refused.kind().as_str(), refused.header("retry-after")), ("429 too_many_requests", "5"));
-    assert!(refused.message().starts_with("2 requests of this caller watch scans"), "{}", refused.message());
-    assert_eq!(office.app.get(&format!("/v1/scans/{id}?wait=1")).await.kind(), "429 too_many_requests");
-    assert_eq!(office.app.get(&format!("/v1/scans/{id}")).await.status, 200, "who does not wait is not refused");
+    assert_eq!(
+        (refused.kind().as_str(), refused.header("retry-after")),
+        ("429 too_many_requests", "5")
+    );
+    assert!(
+        refused
+            .message()
+            .starts_with("2 requests of this caller watch scans"),
+        "{}",
+        refused.message()
+    );
+    assert_eq!(
+        office
+            .app
+            .get(&format!("/v1/scans/{id}?wait=1"))
+            .await
+            .kind(),
+        "429 too_many_requests"
+    );
+    assert_eq!(
+        office.app.get(&format!("/v1/scans/{id}")).await.status,
+        200,
+        "who does not wait is not refused"
+    );
 
     let _third = Events::of(ask(&office.app, other, &theirs, None).await);
-    let full = office.get_as(other, &format!("/v1/scans/{theirs}/events")).await;
-    assert_eq!((full.kind().as_str(), full.header("retry-after")), ("503 unavailable", "5"));
+    let full = office
+        .get_as(other, &format!("/v1/scans/{theirs}/events"))
+        .await;
+    assert_eq!(
+        (full.kind().as_str(), full.header("retry-after")),
+        ("503 unavailable", "5")
+    );
     // A client that goes leaves its place.
     drop(first);
     while ask(&office.app, KEY, &id, None).await.status() != 200 {
@@ -147,7 +251,9 @@ async fn a_caller_and_a_process_have_so_many_and_no_more() {
 }
 
 async fn taken(follower: &mut Follower, events: &mut Vec<Event>) -> bool {
-    let Some(text) = follower.next().await else { return false };
+    let Some(text) = follower.next().await else {
+        return false;
+    };
     events.extend(parsed(text).await);
     true
 }
@@ -157,17 +263,34 @@ async fn taken(follower: &mut Follower, events: &mut Vec<Event>) -> bool {
 async fn a_client_that_falls_behind_reads_for_itself() {
     let office = Office::open().await;
     let id = office.order(&fares(12)).await;
-    let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans").fetch_one(office.db.pool()).await.unwrap();
+    let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
+        .fetch_one(office.db.pool())
+        .await
+        .unwrap();
     let (tenant, scan) = (TenantId::from(tenant), id.parse().unwrap());
-    let settings = WatchSettings { gap: Duration::from_millis(5), kept: Duration::ZERO, ..WatchSettings::default() };
+    let settings = WatchSettings {
+        gap: Duration::from_millis(5),
+        kept: Duration::ZERO,
+        ..WatchSettings::default()
+    };
     let stop = CancellationToken::new();
-    let watch = Watch::start(office.db.pool().clone(), office.db.connect_options(), settings, &stop);
+    let watch = Watch::start(
+        office.db.pool().clone(),
+        office.db.connect_options(),
+        settings,
+        &stop,
+    );
     let mut slow = watch.follow(tenant, scan, None).await.unwrap().unwrap();
     let mut swift = watch.follow(tenant, scan, None).await.unwrap().unwrap();
     let (mut late, mut soon) = (Vec::new(), Vec::new());
     // Both begin with the scan as it is before anything happens.
     assert!(taken(&mut slow, &mut late).await && taken(&mut swift, &mut soon).await);
-    let in_state = |soon: &[Event], state: &str| mirror(soon).values().filter(|item| item["state"] == state).count();
+    let in_state = |soon: &[Event], state: &str| {
+        mirror(soon)
+            .values()
+            .filter(|item| item["state"] == state)
+            .count()
+    };
     let claims = office.claim().await;
     for claimed in &claims {
         office.begin(claimed).await;
@@ -184,9 +307,17 @@ async fn a_client_that_falls_behind_reads_for_itself() {
         }
     }
     while taken(&mut slow, &mut late).await {}
-    let items: Vec<Value> = office.get(&format!("/v1/scans/{id}/items")).await["data"].as_array().unwrap().clone();
+    let items: Vec<Value> = office.get(&format!("/v1/scans/{id}/items")).await["data"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert_eq!(mirror(&late), by_id(&items));
     assert_eq!(mirror(&soon), by_id(&items));
     assert_eq!(late.last().unwrap().data, office.scan(&id).await);
-    assert!(late.len() < soon.len(), "what changed twice meanwhile is told once: {} and {}", late.len(), soon.len());
+    assert!(
+        late.len() < soon.len(),
+        "what changed twice meanwhile is told once: {} and {}",
+        late.len(),
+        soon.len()
+    );
 }

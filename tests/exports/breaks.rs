@@ -24,7 +24,9 @@ const MANY: i32 = 2_500;
 
 async fn tenant(pool: &PgPool) -> TenantId {
     let mut conn = pool.acquire().await.unwrap();
-    store::find_or_make(&mut conn, &ring(), &CallerKey::new(KEY), Timestamp::now()).await.unwrap()
+    store::find_or_make(&mut conn, &ring(), &CallerKey::new(KEY), Timestamp::now())
+        .await
+        .unwrap()
 }
 
 fn query(pairs: &[(&str, &str)]) -> ItemsQuery {
@@ -34,7 +36,12 @@ fn query(pairs: &[(&str, &str)]) -> ItemsQuery {
 /// The head of an export has been read, its body has not.
 async fn begun(app: &TestApp, scan: ScanId, form: &str) -> reqwest::Response {
     let request = app.request("GET", &format!("/v1/scans/{scan}/items?expand=answer"));
-    let response = request.header("x-api-key", KEY).header("accept", form).send().await.unwrap();
+    let response = request
+        .header("x-api-key", KEY)
+        .header("accept", form)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(response.status(), 200);
     response
 }
@@ -44,7 +51,10 @@ async fn an_item_whose_price_comes_meanwhile_is_told_once() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 800).await;
-    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("sort", "price")])).await.unwrap().unwrap();
+    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("sort", "price")]))
+        .await
+        .unwrap()
+        .unwrap();
     let mut items = Box::pin(items);
     let first: Vec<_> = items.by_ref().take(250).try_collect().await.unwrap();
     assert!(first.iter().all(|item| item.best_price.is_some()));
@@ -52,7 +62,11 @@ async fn an_item_whose_price_comes_meanwhile_is_told_once() {
     let change = "update scan_items set best_price = case when best_price is null then 1 when best_price < 300 then null else best_price end";
     sqlx::query(change).execute(db.pool()).await.unwrap();
     let rest: Vec<_> = items.try_collect().await.unwrap();
-    let mut positions: Vec<_> = first.iter().chain(&rest).map(|item| item.position).collect();
+    let mut positions: Vec<_> = first
+        .iter()
+        .chain(&rest)
+        .map(|item| item.position)
+        .collect();
     positions.sort_unstable();
     assert_eq!(positions, (0..800).collect::<Vec<_>>());
 }
@@ -62,11 +76,20 @@ async fn an_item_that_no_longer_fits_is_left_out() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 600).await;
-    sqlx::query("update scan_items set state = 'pending'").execute(db.pool()).await.unwrap();
-    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("state", "pending")])).await.unwrap().unwrap();
+    sqlx::query("update scan_items set state = 'pending'")
+        .execute(db.pool())
+        .await
+        .unwrap();
+    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("state", "pending")]))
+        .await
+        .unwrap()
+        .unwrap();
     let mut items = Box::pin(items);
     items.try_next().await.unwrap().unwrap();
-    sqlx::query("update scan_items set state = 'done' where position between 260 and 590").execute(db.pool()).await.unwrap();
+    sqlx::query("update scan_items set state = 'done' where position between 260 and 590")
+        .execute(db.pool())
+        .await
+        .unwrap();
     let rest: Vec<_> = items.try_collect().await.unwrap();
     assert!(rest.iter().all(|item| item.state == ItemState::Pending));
     assert_eq!(rest.len(), 600 - 1 - 331);
@@ -80,13 +103,24 @@ async fn large_answers_come_a_few_at_a_time() {
     let scan = seed::scan(db.pool(), tenant, 7).await;
     let mut state = 1_u64;
     let mut noise = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         format!("{state:016x}")
     };
-    let answers: Vec<_> = (0..7).map(|_| json!((0..90_000).map(|_| noise()).collect::<String>())).collect();
+    let answers: Vec<_> = (0..7)
+        .map(|_| json!((0..90_000).map(|_| noise()).collect::<String>()))
+        .collect();
     seed::answer(db.pool(), scan, &answers).await;
-    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("expand", "answer")])).await.unwrap().unwrap();
-    let told: Vec<Value> = items.map_ok(|item| item.answer.unwrap().read().unwrap()).try_collect().await.unwrap();
+    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("expand", "answer")]))
+        .await
+        .unwrap()
+        .unwrap();
+    let told: Vec<Value> = items
+        .map_ok(|item| item.answer.unwrap().read().unwrap())
+        .try_collect()
+        .await
+        .unwrap();
     assert!(told == answers, "each with its own answer, in their order");
 }
 
@@ -95,10 +129,16 @@ async fn a_scan_that_is_deleted_meanwhile_breaks_its_export_off() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 600).await;
-    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[])).await.unwrap().unwrap();
+    let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[]))
+        .await
+        .unwrap()
+        .unwrap();
     let mut items = Box::pin(items);
     items.try_next().await.unwrap().unwrap();
-    sqlx::query("delete from scans").execute(db.pool()).await.unwrap();
+    sqlx::query("delete from scans")
+        .execute(db.pool())
+        .await
+        .unwrap();
     let rest: Vec<_> = items.collect().await;
     assert_eq!(rest.len(), 250, "the rest of the page, and the error");
     assert!(matches!(rest.last(), Some(Err(PageError::Gone))));
@@ -107,10 +147,16 @@ async fn a_scan_that_is_deleted_meanwhile_breaks_its_export_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_away_breaks_the_body_off() {
     let mut server = PrivatePg::start().await;
-    let config = DatabaseConfig { url: Some(server.url().into()), ..DatabaseConfig::default() };
+    let config = DatabaseConfig {
+        url: Some(server.url().into()),
+        ..DatabaseConfig::default()
+    };
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
-    let app = TestApp::builder().orders(database.pool().clone(), database.connect_options().clone()).start().await;
+    let app = TestApp::builder()
+        .orders(database.pool().clone(), database.connect_options().clone())
+        .start()
+        .await;
     let scan = seed::scan(database.pool(), tenant(database.pool()).await, MANY).await;
     seed::answer(database.pool(), scan, &seed::answers()).await;
     for form in ["application/x-ndjson", "text/csv"] {
@@ -125,8 +171,15 @@ async fn a_database_that_goes_away_breaks_the_body_off() {
             }
         };
         assert!(end.is_err(), "{form}: {bytes} bytes look complete");
-        let before = app.request("GET", &format!("/v1/scans/{scan}/items")).header("x-api-key", KEY).header("accept", form);
-        assert_eq!(app.send(before).await.kind(), "503 unavailable", "before the head is sent an error has its status");
+        let before = app
+            .request("GET", &format!("/v1/scans/{scan}/items"))
+            .header("x-api-key", KEY)
+            .header("accept", form);
+        assert_eq!(
+            app.send(before).await.kind(),
+            "503 unavailable",
+            "before the head is sent an error has its status"
+        );
         server.restart().await;
     }
 }
@@ -138,8 +191,15 @@ async fn clients_that_do_not_read_hold_no_connection() {
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, MANY).await;
     seed::answer(db.pool(), scan, &seed::answers()).await;
-    let pool = PgPoolOptions::new().max_connections(1).connect_with(db.connect_options()).await.unwrap();
-    let app = TestApp::builder().orders(pool, db.connect_options()).start().await;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_with(db.connect_options())
+        .await
+        .unwrap();
+    let app = TestApp::builder()
+        .orders(pool, db.connect_options())
+        .start()
+        .await;
     let mut stalled = Vec::new();
     for _ in 0..2 {
         stalled.push(begun(&app, scan, "application/x-ndjson").await);
@@ -149,6 +209,10 @@ async fn clients_that_do_not_read_hold_no_connection() {
     }
     // Side by side: who waits for too long is let go.
     for body in join_all(stalled.into_iter().map(reqwest::Response::text)).await {
-        assert_eq!(body.unwrap().lines().count(), usize::try_from(MANY).unwrap(), "it goes on when it is read on");
+        assert_eq!(
+            body.unwrap().lines().count(),
+            usize::try_from(MANY).unwrap(),
+            "it goes on when it is read on"
+        );
     }
 }

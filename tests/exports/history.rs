@@ -7,18 +7,27 @@ use crate::support::app::{Answer, KEY};
 
 const FARES: &str = "/v1/history/flights?from_airport=TLV&to_airport=LHR";
 const RATES: &str = "/v1/history/hotels?hotel_name=Grand+Hotel";
-const LATEST_FARES: &str =
-    "/v1/history/flights/latest?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-12-31";
+const LATEST_FARES: &str = "/v1/history/flights/latest?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-12-31";
 const LATEST_RATES: &str = "/v1/history/hotels/latest?hotel_name=Grand+Hotel&checkin_from=2030-01-01&checkin_to=2030-12-31";
 
 async fn as_form(archive: &Archive, key: &str, form: &str, path: &str) -> Answer {
-    archive.app.send(archive.app.request("GET", path).header("x-api-key", key).header("accept", form)).await
+    archive
+        .app
+        .send(
+            archive
+                .app
+                .request("GET", path)
+                .header("x-api-key", key)
+                .header("accept", form),
+        )
+        .await
 }
 
 /// More than two pages of each list, many seen at the same time.
 async fn full() -> Archive {
     let archive = Archive::open().await;
-    let day = |number: i64| jiff::civil::date(2030, 1, 1).saturating_add(jiff::Span::new().days(number));
+    let day =
+        |number: i64| jiff::civil::date(2030, 1, 1).saturating_add(jiff::Span::new().days(number));
     let fares = (0..1_100).map(|number| {
         let currency = ["USD", "EUR", "GBP", "ILS"][usize::try_from(number % 4).unwrap()];
         let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day(number / 4).to_string(), "currency": currency});
@@ -48,8 +57,16 @@ async fn paged(archive: &Archive, path: &str) -> Vec<Value> {
     }
     loop {
         let page = archive.app.get(&next).await.json();
-        rows.extend(page["data"].as_array().unwrap_or_else(|| panic!("{page}")).iter().cloned());
-        let Some(cursor) = page["next_cursor"].as_str() else { return rows };
+        rows.extend(
+            page["data"]
+                .as_array()
+                .unwrap_or_else(|| panic!("{page}"))
+                .iter()
+                .cloned(),
+        );
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            return rows;
+        };
         next = format!("{path}&limit=400&cursor={cursor}");
     }
 }
@@ -73,21 +90,55 @@ async fn a_file_has_the_rows_of_all_pages_in_their_order() {
         (LATEST_RATES.to_owned(), 1_100),
         (format!("{LATEST_RATES}&checkout_date=2030-01-02"), 3),
     ] {
-        let rows: Vec<_> = paged(&archive, &path).await.into_iter().map(ageless).collect();
+        let rows: Vec<_> = paged(&archive, &path)
+            .await
+            .into_iter()
+            .map(ageless)
+            .collect();
         assert_eq!(rows.len(), count, "{path}");
-        let lines = as_form(&archive, KEY, "application/x-ndjson", &path).await.text();
-        let lines: Vec<_> = lines.lines().map(|line| ageless(serde_json::from_str(line).unwrap()).to_string()).collect();
-        assert_eq!(lines, rows.iter().map(Value::to_string).collect::<Vec<_>>(), "{path}");
+        let lines = as_form(&archive, KEY, "application/x-ndjson", &path)
+            .await
+            .text();
+        let lines: Vec<_> = lines
+            .lines()
+            .map(|line| ageless(serde_json::from_str(line).unwrap()).to_string())
+            .collect();
+        assert_eq!(
+            lines,
+            rows.iter().map(Value::to_string).collect::<Vec<_>>(),
+            "{path}"
+        );
 
         let csv = as_form(&archive, KEY, "text/csv", &path).await.text();
         let mut reader = csv::Reader::from_reader(csv.as_bytes());
         let names = reader.headers().unwrap().clone();
-        let of = |row: &csv::StringRecord, name: &str| row[names.iter().position(|column| column == name).unwrap()].to_owned();
-        let told: Vec<_> = reader.records().map(Result::unwrap).map(|row| (of(&row, "item_id"), of(&row, "price"))).collect();
-        let text = |value: &Value| {
-            value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned)
+        let of = |row: &csv::StringRecord, name: &str| {
+            row[names.iter().position(|column| column == name).unwrap()].to_owned()
         };
-        assert_eq!(told, rows.iter().map(|row| (text(&row["item_id"]), text(&row["price"]))).collect::<Vec<_>>(), "{path}");
+        let told: Vec<_> = reader
+            .records()
+            .map(Result::unwrap)
+            .map(|row| (of(&row, "item_id"), of(&row, "price")))
+            .collect();
+        let text = |value: &Value| {
+            value.as_str().map_or_else(
+                || {
+                    if value.is_null() {
+                        String::new()
+                    } else {
+                        value.to_string()
+                    }
+                },
+                str::to_owned,
+            )
+        };
+        assert_eq!(
+            told,
+            rows.iter()
+                .map(|row| (text(&row["item_id"]), text(&row["price"])))
+                .collect::<Vec<_>>(),
+            "{path}"
+        );
     }
 }
 
@@ -139,14 +190,33 @@ async fn files_have_names_and_columns() {
         for key in [KEY, "another-key-0123456789"] {
             let answer = as_form(&archive, key, "text/csv", path).await;
             assert_eq!(answer.text(), format!("{columns}\r\n"), "{path}");
-            assert_eq!(answer.header("content-disposition"), format!("attachment; filename=\"{file}\""));
-            assert_eq!((answer.header("vary"), answer.header("cache-control")), ("accept", "no-store"));
+            assert_eq!(
+                answer.header("content-disposition"),
+                format!("attachment; filename=\"{file}\"")
+            );
+            assert_eq!(
+                (answer.header("vary"), answer.header("cache-control")),
+                ("accept", "no-store")
+            );
         }
-        assert_eq!(as_form(&archive, KEY, "application/x-ndjson", path).await.text(), "");
-        assert_eq!(as_form(&archive, KEY, "text/html", path).await.kind(), "406 invalid_request", "{path}");
+        assert_eq!(
+            as_form(&archive, KEY, "application/x-ndjson", path)
+                .await
+                .text(),
+            ""
+        );
+        assert_eq!(
+            as_form(&archive, KEY, "text/html", path).await.kind(),
+            "406 invalid_request",
+            "{path}"
+        );
         let paged = as_form(&archive, KEY, "text/csv", &format!("{path}&limit=5")).await;
         assert_eq!(paged.kind(), "400 invalid_request", "{path}");
-        assert!(paged.message().starts_with("`limit`"), "{}", paged.message());
+        assert!(
+            paged.message().starts_with("`limit`"),
+            "{}",
+            paged.message()
+        );
     }
 }
 
@@ -154,7 +224,13 @@ async fn files_have_names_and_columns() {
 async fn another_caller_sees_nothing_of_it() {
     let archive = full().await;
     for path in [FARES, RATES, LATEST_FARES, LATEST_RATES] {
-        let theirs = as_form(&archive, "another-key-0123456789", "application/x-ndjson", path).await;
+        let theirs = as_form(
+            &archive,
+            "another-key-0123456789",
+            "application/x-ndjson",
+            path,
+        )
+        .await;
         assert_eq!((theirs.status, theirs.text().as_str()), (200, ""), "{path}");
     }
 }

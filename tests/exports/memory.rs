@@ -24,7 +24,10 @@ const MOST_KB: u64 = 40_000;
 /// Kilobytes of a process: `VmRSS`, or the highest there was of it, `VmHWM`.
 pub fn memory_kb(pid: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(what)?.strip_prefix(':'))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -35,13 +38,19 @@ pub fn forget_highest(pid: u32) {
 
 /// Reads an answer to its end, pausing after each so many bytes; its lines and bytes. HTTP/1.0, so the body is all that follows the head,
 /// and a small window, so that the service meets the client's pace.
-async fn read(address: SocketAddr, path: &str, accept: &str, pause: Option<Duration>) -> (usize, usize) {
+async fn read(
+    address: SocketAddr,
+    path: &str,
+    accept: &str,
+    pause: Option<Duration>,
+) -> (usize, usize) {
     let socket = TcpSocket::new_v4().unwrap();
     if pause.is_some() {
         socket.set_recv_buffer_size(16 * 1024).unwrap();
     }
     let mut stream = socket.connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.0\r\nhost: h\r\nx-api-key: {KEY}\r\naccept: {accept}\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.0\r\nhost: h\r\nx-api-key: {KEY}\r\naccept: {accept}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut buffer = vec![0; 64 * 1024];
     let (mut lines, mut bytes, mut head) = (0, 0, Vec::new());
@@ -61,14 +70,24 @@ async fn read(address: SocketAddr, path: &str, accept: &str, pause: Option<Durat
     }
     let head = String::from_utf8_lossy(&head);
     let (head, _) = head.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"),
+        "{head}"
+    );
     // Of a file that is no text there are none.
     (lines.saturating_sub(head.lines().count() + 1), bytes)
 }
 
 async fn seeded(stage: &Stage) -> ScanId {
     let mut conn = stage.pool().acquire().await.unwrap();
-    let tenant = store::find_or_make(&mut conn, &stage.ring, &CallerKey::new(KEY), Timestamp::now()).await.unwrap();
+    let tenant = store::find_or_make(
+        &mut conn,
+        &stage.ring,
+        &CallerKey::new(KEY),
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     let scan = seed::scan(stage.pool(), tenant, ITEMS).await;
     seed::answer(stage.pool(), scan, &seed::answers()).await;
     scan
@@ -80,7 +99,13 @@ async fn stays_small(accept: &str, query: &str, pause: Option<Duration>) {
     let scan = seeded(&stage).await;
     let path = format!("/v1/scans/{scan}/items");
     let (service, address) = Serve::listening(&stage).await;
-    read(address, &format!("{path}?limit=1&expand=answer"), "application/json", None).await;
+    read(
+        address,
+        &format!("{path}?limit=1&expand=answer"),
+        "application/json",
+        None,
+    )
+    .await;
     forget_highest(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let begun = std::time::Instant::now();
@@ -93,7 +118,10 @@ async fn stays_small(accept: &str, query: &str, pause: Option<Duration>) {
         begun.elapsed()
     );
     service.kill();
-    assert_eq!(lines, usize::try_from(ITEMS).unwrap() + usize::from(accept == "text/csv"));
+    assert_eq!(
+        lines,
+        usize::try_from(ITEMS).unwrap() + usize::from(accept == "text/csv")
+    );
     assert!(grown < MOST_KB, "{grown} kB");
 }
 
@@ -116,7 +144,12 @@ async fn ten_thousand_answers_as_csv_take_less_than_40_mb() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_answers_read_slowly_take_less_than_40_mb() {
-    stays_small("application/x-ndjson", "?expand=answer", Some(Duration::from_millis(2))).await;
+    stays_small(
+        "application/x-ndjson",
+        "?expand=answer",
+        Some(Duration::from_millis(2)),
+    )
+    .await;
 }
 
 /// Observations of one route; `script/bench history` does the same with a million.
@@ -127,11 +160,24 @@ const HISTORY_KB: u64 = 100_000;
 async fn history_stays_small(accept: &str) {
     let stage = Stage::new().await;
     let mut conn = stage.pool().acquire().await.unwrap();
-    let tenant = store::find_or_make(&mut conn, &stage.ring, &CallerKey::new(KEY), Timestamp::now()).await.unwrap();
+    let tenant = store::find_or_make(
+        &mut conn,
+        &stage.ring,
+        &CallerKey::new(KEY),
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     crate::history::seed::routes(stage.pool(), tenant, 1, OBSERVATIONS / 400, 400).await;
     let (service, address) = Serve::listening(&stage).await;
     let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";
-    read(address, &format!("{path}&limit=500"), "application/json", None).await;
+    read(
+        address,
+        &format!("{path}&limit=500"),
+        "application/json",
+        None,
+    )
+    .await;
     forget_highest(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let begun = std::time::Instant::now();
@@ -144,7 +190,10 @@ async fn history_stays_small(accept: &str) {
     );
     service.kill();
     if accept != "application/vnd.apache.parquet" {
-        assert_eq!(lines, usize::try_from(OBSERVATIONS).unwrap() + usize::from(accept == "text/csv"));
+        assert_eq!(
+            lines,
+            usize::try_from(OBSERVATIONS).unwrap() + usize::from(accept == "text/csv")
+        );
     }
     assert!(bytes > 1_000_000 && grown < HISTORY_KB, "{grown} kB");
 }

@@ -14,7 +14,11 @@ const FARES: &str = "/v1/history/flights?from_airport=TLV&to_airport=LHR";
 
 /// A value as JSON has it.
 fn told(field: &Field) -> Value {
-    let date = |days: i32| jiff::civil::date(1970, 1, 1).saturating_add(jiff::Span::new().days(days)).to_string();
+    let date = |days: i32| {
+        jiff::civil::date(1970, 1, 1)
+            .saturating_add(jiff::Span::new().days(days))
+            .to_string()
+    };
     match field {
         Field::Null => Value::Null,
         Field::Bool(truth) => (*truth).into(),
@@ -22,7 +26,10 @@ fn told(field: &Field) -> Value {
         Field::Double(number) => (*number).into(),
         Field::Str(text) => text.as_str().into(),
         Field::Date(days) => date(*days).into(),
-        Field::TimestampMicros(time) => jiff::Timestamp::from_microsecond(*time).unwrap().to_string().into(),
+        Field::TimestampMicros(time) => jiff::Timestamp::from_microsecond(*time)
+            .unwrap()
+            .to_string()
+            .into(),
         Field::Bytes(bytes) => String::from_utf8(bytes.data().to_vec()).unwrap().into(),
         other => panic!("no column has such a value: {other:?}"),
     }
@@ -31,7 +38,13 @@ fn told(field: &Field) -> Value {
 fn rows(file: Bytes) -> Vec<Value> {
     let reader = SerializedFileReader::new(file).unwrap();
     let rows = RowIter::from_file_into(Box::new(reader)).map(Result::unwrap);
-    rows.map(|row| row.get_column_iter().map(|(name, field)| (name.clone(), told(field))).collect::<Map<_, _>>().into()).collect()
+    rows.map(|row| {
+        row.get_column_iter()
+            .map(|(name, field)| (name.clone(), told(field)))
+            .collect::<Map<_, _>>()
+            .into()
+    })
+    .collect()
 }
 
 /// A row of NDJSON as its columns: objects are JSON text, numbers one and the same whether whole or not.
@@ -41,19 +54,43 @@ fn flat(row: &Value) -> Value {
         Value::Number(number) => json!(number.as_f64()),
         other => other.clone(),
     };
-    row.as_object().unwrap().iter().map(|(name, value)| (name.clone(), flat(value))).collect::<Map<_, _>>().into()
+    row.as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (name.clone(), flat(value)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 async fn file(archive: &Archive, key: &str, path: &str, form: &str) -> crate::support::app::Answer {
-    archive.app.send(archive.app.request("GET", path).header("x-api-key", key).header("accept", form)).await
+    archive
+        .app
+        .send(
+            archive
+                .app
+                .request("GET", path)
+                .header("x-api-key", key)
+                .header("accept", form),
+        )
+        .await
 }
 
 /// Every list, with every kind of value and gap in it.
 #[tokio::test]
 async fn a_file_has_the_rows_and_the_types_of_its_list() {
     let archive = Archive::open().await;
-    let day = |number: i64| jiff::civil::date(2030, 1, 1).saturating_add(jiff::Span::new().days(number)).to_string();
-    let fares = (0..700).map(|number| archive.fare(&day(number / 4), -number, (number % 7 != 0).then_some(number + 1)));
+    let day = |number: i64| {
+        jiff::civil::date(2030, 1, 1)
+            .saturating_add(jiff::Span::new().days(number))
+            .to_string()
+    };
+    let fares = (0..700).map(|number| {
+        archive.fare(
+            &day(number / 4),
+            -number,
+            (number % 7 != 0).then_some(number + 1),
+        )
+    });
     let rates = (0..50).map(|number| {
         let mut body = json!({"hotel_name": "=Żółw \"Grand\"", "checkin_date": day(number), "checkout_date": day(number + 2)});
         if number % 2 == 0 {
@@ -91,10 +128,25 @@ async fn a_file_has_the_rows_and_the_types_of_its_list() {
         assert_eq!(told, lines, "{path}");
         assert!(count == 0 || told.len() == count, "{path}: {} rows", told.len());
     }
-    let reader = SerializedFileReader::new(Bytes::from(file(&archive, KEY, FARES, PARQUET).await.bytes)).unwrap();
-    let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
-    let types: Vec<_> =
-        columns.map(|column| format!("{} {} {:?}", column.name(), column.physical_type(), column.logical_type_ref())).collect();
+    let reader =
+        SerializedFileReader::new(Bytes::from(file(&archive, KEY, FARES, PARQUET).await.bytes))
+            .unwrap();
+    let columns = reader
+        .metadata()
+        .file_metadata()
+        .schema_descr()
+        .columns()
+        .iter();
+    let types: Vec<_> = columns
+        .map(|column| {
+            format!(
+                "{} {} {:?}",
+                column.name(),
+                column.physical_type(),
+                column.logical_type_ref()
+            )
+        })
+        .collect();
     insta::assert_snapshot!(types.join("\n"));
 }
 
@@ -102,18 +154,32 @@ async fn a_file_has_the_rows_and_the_types_of_its_list() {
 #[tokio::test]
 async fn groups_are_closed_as_they_fill_and_a_file_without_rows_is_one() {
     let archive = Archive::open().await;
-    archive.keep(&[archive.fare("2030-01-01", 0, Some(1))]).await;
+    archive
+        .keep(&[archive.fare("2030-01-01", 0, Some(1))])
+        .await;
     crate::history::seed::routes(archive.db.pool(), archive.tenant, 1, 125, 200).await;
     let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";
     let answer = file(&archive, KEY, path, PARQUET).await;
     let reader = SerializedFileReader::new(Bytes::from(answer.bytes)).unwrap();
-    let groups: Vec<_> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+    let groups: Vec<_> = reader
+        .metadata()
+        .row_groups()
+        .iter()
+        .map(|group| group.num_rows())
+        .collect();
     assert_eq!(groups, [10_000, 10_000, 5_000]);
     let nothing = file(&archive, "another-key-0123456789", path, PARQUET).await;
     let reader = SerializedFileReader::new(Bytes::from(nothing.bytes)).unwrap();
     let metadata = reader.metadata().file_metadata();
-    assert_eq!((metadata.num_rows(), metadata.schema_descr().num_columns()), (0, 17));
+    assert_eq!(
+        (metadata.num_rows(), metadata.schema_descr().num_columns()),
+        (0, 17)
+    );
     let paged = file(&archive, KEY, &format!("{path}&limit=5"), PARQUET).await;
     assert_eq!(paged.kind(), "400 invalid_request");
-    assert!(paged.message().starts_with("`limit`"), "{}", paged.message());
+    assert!(
+        paged.message().starts_with("`limit`"),
+        "{}",
+        paged.message()
+    );
 }

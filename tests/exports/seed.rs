@@ -13,7 +13,13 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
                                   requests_spent, created_at, started_at, finished_at)
                values ($1, $2, 'flights/oneway', 'flights', '{}', '{}', 'interactive', 1, '1 minute', 'completed', $3, $3, $3, now(), now(),
                        now())";
-    sqlx::query(row).bind(tenant.uuid()).bind(scan.uuid()).bind(items).execute(pool).await.unwrap();
+    sqlx::query(row)
+        .bind(tenant.uuid())
+        .bind(scan.uuid())
+        .bind(items)
+        .execute(pool)
+        .await
+        .unwrap();
     let rows = "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, state, turn, attempt, calls, search_status, reason,
                                         requests_spent, results, best_price, currency, observed_at, latency_ms)
                 select $1, gen_random_uuid(), $2, 'flights', n,
@@ -24,21 +30,40 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
                        case n % 10 when 1 then 'blocked_page' end, 1, case n % 10 when 0 then 0 when 1 then null else 12 end,
                        case when n % 10 > 1 then 100 + (n * 7919) % 997 + 0.25 end, case when n % 10 > 1 then 'USD' end, now(), 1610
                 from generate_series(0, $3 - 1) n";
-    sqlx::query(rows).bind(tenant.uuid()).bind(scan.uuid()).bind(items).execute(pool).await.unwrap();
+    sqlx::query(rows)
+        .bind(tenant.uuid())
+        .bind(scan.uuid())
+        .bind(items)
+        .execute(pool)
+        .await
+        .unwrap();
     scan
 }
 
 /// Stores one of these answers for each item of a scan, in turn.
 pub async fn answer(pool: &PgPool, scan: ScanId, answers: &[Value]) {
-    let packed: Vec<_> = answers.iter().map(|answer| zstd::encode_all(answer.to_string().as_bytes(), 3).unwrap()).collect();
+    let packed: Vec<_> = answers
+        .iter()
+        .map(|answer| zstd::encode_all(answer.to_string().as_bytes(), 3).unwrap())
+        .collect();
     let rows = "insert into answers (tenant_id, item_id, number, observed_at, body)
                 select tenant_id, item_id, 1, observed_at, ($2::bytea[])[1 + position % cardinality($2)] from scan_items where scan_id = $1";
-    sqlx::query(rows).bind(scan.uuid()).bind(packed).execute(pool).await.unwrap();
+    sqlx::query(rows)
+        .bind(scan.uuid())
+        .bind(packed)
+        .execute(pool)
+        .await
+        .unwrap();
 }
 
 /// Answers of about 6 KB, as the marketplace gives them.
 pub fn answers() -> Vec<Value> {
-    let search = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
-    let rows = |start: u64| (0..12).map(|n| fare(start * 31 + n * 17 + 90, &search)).collect::<Vec<_>>();
+    let search =
+        json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
+    let rows = |start: u64| {
+        (0..12)
+            .map(|n| fare(start * 31 + n * 17 + 90, &search))
+            .collect::<Vec<_>>()
+    };
     (0..20).map(|start| json!(rows(start))).collect()
 }

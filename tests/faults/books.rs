@@ -27,7 +27,16 @@ pub struct Books {
 
 impl fmt::Display for Books {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, attempts, lost, lost_unsent, answers, observations, scans, items } = self;
+        let Self {
+            requests,
+            attempts,
+            lost,
+            lost_unsent,
+            answers,
+            observations,
+            scans,
+            items,
+        } = self;
         write!(
             f,
             "ledger: {requests} requests; database: {attempts} attempts ({lost} lost, {lost_unsent} of them unsent), {answers} answers, \
@@ -85,8 +94,15 @@ impl Deleted {
     pub async fn of(pool: &PgPool, scan: ScanId) -> Option<Vec<Self>> {
         let calls = "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false)
                      from attempts where scan_id = $1";
-        let calls: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(calls).bind(scan.uuid()).fetch_all(pool).await.unwrap();
-        calls.iter().all(|(_, _, ended, _)| *ended).then(|| calls.into_iter().map(Self).collect())
+        let calls: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(calls)
+            .bind(scan.uuid())
+            .fetch_all(pool)
+            .await
+            .unwrap();
+        calls
+            .iter()
+            .all(|(_, _, ended, _)| *ended)
+            .then(|| calls.into_iter().map(Self).collect())
     }
 }
 
@@ -106,8 +122,18 @@ impl Books {
         Self::by_rules(&stage.upstream, stage.pool(), &NOWHERE[1..], deleted).await
     }
 
-    async fn by_rules(upstream: &Upstream, pool: &PgPool, nowhere: &[(&str, &'static str)], deleted: &[Deleted]) -> Self {
-        let count = async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap();
+    async fn by_rules(
+        upstream: &Upstream,
+        pool: &PgPool,
+        nowhere: &[(&str, &'static str)],
+        deleted: &[Deleted],
+    ) -> Self {
+        let count = async |sql: &'static str| {
+            sqlx::query_scalar::<_, i64>(sql)
+                .fetch_one(pool)
+                .await
+                .unwrap()
+        };
         for (what, sql) in nowhere {
             assert_eq!(count(sql).await, 0, "{what}");
         }
@@ -123,10 +149,16 @@ impl Books {
         for call in &calls {
             // A search that came to a gateway has a request id of its own.
             if call.header("x-request-id").starts_with("att_") {
-                *sent.entry(call.header("x-request-id").to_owned()).or_default() += 1;
+                *sent
+                    .entry(call.header("x-request-id").to_owned())
+                    .or_default() += 1;
             }
         }
-        let mut books = Self { requests: sent.values().sum(), attempts: attempts.len(), ..Self::default() };
+        let mut books = Self {
+            requests: sent.values().sum(),
+            attempts: attempts.len(),
+            ..Self::default()
+        };
         for (attempt, spent, ended, lost) in attempts {
             let name = AttemptId::from(attempt).to_string();
             let requests = sent.remove(&name).unwrap_or_default();
@@ -135,9 +167,15 @@ impl Books {
             if lost {
                 books.lost += 1;
                 books.lost_unsent += usize::from(requests == 0);
-                assert!(requests <= spent, "{name}, lost: {requests} requests were sent and {spent} are on record");
+                assert!(
+                    requests <= spent,
+                    "{name}, lost: {requests} requests were sent and {spent} are on record"
+                );
             } else {
-                assert_eq!(requests, spent, "{name}: requests that were sent, and those on record");
+                assert_eq!(
+                    requests, spent,
+                    "{name}: requests that were sent, and those on record"
+                );
             }
         }
         assert!(sent.is_empty(), "sent without being on record: {sent:?}");

@@ -43,7 +43,9 @@ async fn a_full_disk_fills_the_spool_and_stops_new_calls_and_all_goes_on_with_ro
 
     // Bodies that no compression helps: the spool's one MiB has room for some 120.
     stage.upstream.on_any().answer(|call| {
-        let filler: String = (0..8_000).map(|_| char::from(rand::rng().random_range(b' '..b'~'))).collect();
+        let filler: String = (0..8_000)
+            .map(|_| char::from(rand::rng().random_range(b' '..b'~')))
+            .collect();
         let mut row = fare(120, &call.body);
         row["filler"] = json!(filler);
         Reply::json(json!([row])).delay(Duration::from_millis(20))
@@ -52,12 +54,28 @@ async fn a_full_disk_fills_the_spool_and_stops_new_calls_and_all_goes_on_with_ro
     let items = 300;
     let scan = stage.submit(items, &json!({})).await;
     service.says("the spool has no room left").await;
-    stage.upstream.wait_for("nothing is in flight", |calls| calls.iter().all(|call| call.ended)).await;
+    stage
+        .upstream
+        .wait_for("nothing is in flight", |calls| {
+            calls.iter().all(|call| call.ended)
+        })
+        .await;
     let calls = stage.upstream.count();
-    assert!(calls < 200, "{calls} calls were made without a place for their answers");
-    let bytes: u64 = spooled::files(&stage, "spool").iter().map(|path| path.metadata().unwrap().len()).sum();
+    assert!(
+        calls < 200,
+        "{calls} calls were made without a place for their answers"
+    );
+    let bytes: u64 = spooled::files(&stage, "spool")
+        .iter()
+        .map(|path| path.metadata().unwrap().len())
+        .sum();
     assert!(bytes <= 1024 * 1024, "{bytes}");
-    assert_eq!(stage.count("select count(*) from attempts where ended_at is not null").await, 0);
+    assert_eq!(
+        stage
+            .count("select count(*) from attempts where ended_at is not null")
+            .await,
+        0
+    );
 
     server.stop_fast().await;
     std::fs::remove_file(&file).unwrap();
@@ -65,7 +83,10 @@ async fn a_full_disk_fills_the_spool_and_stops_new_calls_and_all_goes_on_with_ro
     server.give(&file);
     server.restart().await;
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.status, i64::from(seen.items.ok)), (ScanStatus::Completed, items));
+    assert_eq!(
+        (seen.status, i64::from(seen.items.ok)),
+        (ScanStatus::Completed, items)
+    );
     println!("{}", Books::compare(&stage).await.complete());
     service.kill();
 }

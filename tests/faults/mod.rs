@@ -26,7 +26,10 @@ pub fn is_soak() -> bool {
 
 /// Random moments from a seed that is printed; `FARESCAN_SEED` repeats them.
 pub fn seed() -> u64 {
-    let seed = std::env::var("FARESCAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random::<u64>);
+    let seed = std::env::var("FARESCAN_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(rand::random::<u64>);
     println!("FARESCAN_SEED={seed}");
     seed
 }

@@ -39,13 +39,28 @@ impl Serve {
 
     /// The same with more settings.
     pub fn with(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
-        Self::spawn(stage, &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], concurrency, settings)
+        Self::spawn(
+            stage,
+            &[
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+            concurrency,
+            settings,
+        )
     }
 
     /// A service that is asked over HTTP; with the address of its API.
     pub async fn listening(stage: &Stage) -> (Self, SocketAddr) {
         let service = Self::start(stage, 1);
-        let address = service.says("listening").await["address"].as_str().unwrap().parse().unwrap();
+        let address = service.says("listening").await["address"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
         (service, address)
     }
 
@@ -56,22 +71,49 @@ impl Serve {
 
     /// The same with more settings.
     pub fn gateway_with(stage: &Stage, settings: &[(&str, &str)]) -> Self {
-        let command = ["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let command = [
+            "serve",
+            "--no-worker",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ];
         Self::spawn(stage, &command, 1, settings)
     }
 
     /// A service that starts a sandbox of its own and asks that.
     pub fn sandbox(stage: &Stage) -> Self {
-        Self::spawn(stage, &["serve", "--sandbox", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], 10, &[])
+        Self::spawn(
+            stage,
+            &[
+                "serve",
+                "--sandbox",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+            10,
+            &[],
+        )
     }
 
     /// A worker without an API.
     pub fn worker(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
-        Self::spawn(stage, &["worker", "--admin-listen", "127.0.0.1:0"], concurrency, settings)
+        Self::spawn(
+            stage,
+            &["worker", "--admin-listen", "127.0.0.1:0"],
+            concurrency,
+            settings,
+        )
     }
 
     fn spawn(stage: &Stage, command: &[&str], concurrency: u16, settings: &[(&str, &str)]) -> Self {
-        let log = stage.spool.path().join(format!("{}.log", uuid::Uuid::now_v7().simple()));
+        let log = stage
+            .spool
+            .path()
+            .join(format!("{}.log", uuid::Uuid::now_v7().simple()));
         let child = Command::new(env!("CARGO_BIN_EXE_farescan"))
             .args(command)
             .env("DATABASE_URL", stage.db.url())
@@ -124,7 +166,12 @@ impl Serve {
     pub async fn starts(&self) -> bool {
         for _ in 0..6_000 {
             let log = std::fs::read_to_string(&self.log).unwrap();
-            match (log.contains("\"listening\""), log.lines().last().is_some_and(|line| line.starts_with("farescan: "))) {
+            match (
+                log.contains("\"listening\""),
+                log.lines()
+                    .last()
+                    .is_some_and(|line| line.starts_with("farescan: ")),
+            ) {
                 (false, false) => tokio::time::sleep(Duration::from_millis(10)).await,
                 (listening, _) => return listening,
             }
@@ -145,8 +192,14 @@ impl Serve {
         let end = tokio::time::Instant::now() + PATIENCE;
         while tokio::time::Instant::now() < end {
             let log = std::fs::read_to_string(&self.log).unwrap();
-            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            if let Some(line) = lines.into_iter().find(|line| line["message"].as_str().is_some_and(|it| it.contains(message))) {
+            let lines = log
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            if let Some(line) = lines.into_iter().find(|line| {
+                line["message"]
+                    .as_str()
+                    .is_some_and(|it| it.contains(message))
+            }) {
                 return line;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -156,7 +209,10 @@ impl Serve {
 
     /// Where its API listens, once it does.
     pub async fn url(&self) -> String {
-        format!("http://{}", self.says("listening").await["address"].as_str().unwrap())
+        format!(
+            "http://{}",
+            self.says("listening").await["address"].as_str().unwrap()
+        )
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
@@ -167,21 +223,36 @@ impl Serve {
     /// The most memory that it has ever held, in bytes.
     pub fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 }
 
 /// One request with the stage's key; an error when the service is gone.
-pub async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> reqwest::Result<Answer> {
+pub async fn post(
+    url: &str,
+    path: &str,
+    body: &Value,
+    headers: &[(&str, &str)],
+) -> reqwest::Result<Answer> {
     let client = reqwest::Client::builder().no_proxy().build()?;
-    let mut request = client.post(format!("{url}{path}")).header("x-api-key", KEY).json(body);
+    let mut request = client
+        .post(format!("{url}{path}"))
+        .header("x-api-key", KEY)
+        .json(body);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Ok(Answer { status, headers, body: response.json().await? })
+    Ok(Answer {
+        status,
+        headers,
+        body: response.json().await?,
+    })
 }
 
 impl Drop for Serve {
@@ -192,7 +263,10 @@ impl Drop for Serve {
         if std::thread::panicking() {
             let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
-            eprintln!("the last words of the process:\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+            eprintln!(
+                "the last words of the process:\n{}",
+                lines[lines.len().saturating_sub(40)..].join("\n")
+            );
         }
     }
 }

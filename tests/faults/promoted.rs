@@ -26,7 +26,10 @@ async fn promote(server: &mut PrivatePg, stage: &Stage) {
     server.restart().await;
     // A connection of before is broken, which its pool finds out when it is asked.
     for _ in 0..600 {
-        if let Ok(true) = sqlx::query_scalar("select pg_promote()").fetch_one(stage.pool()).await {
+        if let Ok(true) = sqlx::query_scalar("select pg_promote()")
+            .fetch_one(stage.pool())
+            .await
+        {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -64,12 +67,23 @@ async fn after_a_promotion_it_stores_what_it_holds_before_it_claims() {
     promote(&mut server, &stage).await;
     forget_calls(&stage).await;
     first.open();
-    stage.scan_when(scan, "the first answer is stored", |scan| scan.items.ok == 1).await;
+    stage
+        .scan_when(scan, "the first answer is stored", |scan| {
+            scan.items.ok == 1
+        })
+        .await;
     service.says("a standby was promoted").await;
     others.open();
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.items.ok, seen.requests.spent), (u32::from(CALLS), u32::from(CALLS)));
-    assert_eq!(stage.upstream.count(), usize::from(CALLS), "none is called again");
+    assert_eq!(
+        (seen.items.ok, seen.requests.spent),
+        (u32::from(CALLS), u32::from(CALLS))
+    );
+    assert_eq!(
+        stage.upstream.count(),
+        usize::from(CALLS),
+        "none is called again"
+    );
     service.kill();
     println!("{}", Books::compare(&stage).await.complete());
 }
@@ -79,7 +93,10 @@ async fn a_new_process_stores_what_a_dead_one_spooled_before_it_claims() {
     let mut server = PrivatePg::start().await;
     let stage = Stage::on(&server.url()).await;
     let gate = Gate::closed();
-    stage.upstream.on_any().reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
     let service = Serve::worker(&stage, CALLS, &[]);
     let scan = stage.submit(CALLS.into(), &json!({})).await;
     stage.upstream.wait_for_in_flight(CALLS.into()).await;
@@ -91,8 +108,15 @@ async fn a_new_process_stores_what_a_dead_one_spooled_before_it_claims() {
     forget_calls(&stage).await;
     let heir = Serve::worker(&stage, CALLS, &[]);
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.items.ok, seen.requests.spent), (u32::from(CALLS), u32::from(CALLS)));
-    assert_eq!(stage.upstream.count(), usize::from(CALLS), "none is called again");
+    assert_eq!(
+        (seen.items.ok, seen.requests.spent),
+        (u32::from(CALLS), u32::from(CALLS))
+    );
+    assert_eq!(
+        stage.upstream.count(),
+        usize::from(CALLS),
+        "none is called again"
+    );
     heir.kill();
     println!("{}", Books::compare(&stage).await.complete());
 }
@@ -101,16 +125,32 @@ async fn a_new_process_stores_what_a_dead_one_spooled_before_it_claims() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_takes_no_writes_is_not_used_again() {
     let db = TestDb::new().await;
-    let config = DatabaseConfig { max_connections: 2, ..db.config() };
+    let config = DatabaseConfig {
+        max_connections: 2,
+        ..db.config()
+    };
     let database = Database::open(&config).await.unwrap();
     let pool = database.pool();
-    sqlx::query("set default_transaction_read_only = on").execute(pool).await.unwrap();
+    sqlx::query("set default_transaction_read_only = on")
+        .execute(pool)
+        .await
+        .unwrap();
     while pool.num_idle() == 0 {
         tokio::task::yield_now().await; // It is on its way back.
     }
-    let write = async || sqlx::query("insert into workers (lease_until) values (now())").execute(pool).await;
+    let write = async || {
+        sqlx::query("insert into workers (lease_until) values (now())")
+            .execute(pool)
+            .await
+    };
     let refused = write().await.unwrap_err();
-    assert_eq!(refused.as_database_error().and_then(|error| error.code()).as_deref(), Some("25006"));
+    assert_eq!(
+        refused
+            .as_database_error()
+            .and_then(|error| error.code())
+            .as_deref(),
+        Some("25006")
+    );
     assert!(is_away(&refused), "it may be well soon");
     write().await.unwrap();
 }
@@ -118,10 +158,17 @@ async fn a_connection_that_takes_no_writes_is_not_used_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_version_has_dropped_is_not_refused_for_good() {
     let db = TestDb::new().await;
-    for sql in ["select no_such_function()", "select no_such_column from scans", "select from no_such_table"] {
+    for sql in [
+        "select no_such_function()",
+        "select no_such_column from scans",
+        "select from no_such_table",
+    ] {
         let error = sqlx::query(sql).execute(db.pool()).await.unwrap_err();
         assert!(is_away(&error), "{error}");
     }
-    let wrong = sqlx::query("select 1 / 0").execute(db.pool()).await.unwrap_err();
+    let wrong = sqlx::query("select 1 / 0")
+        .execute(db.pool())
+        .await
+        .unwrap_err();
     assert!(!is_away(&wrong), "{wrong}");
 }

@@ -112,7 +112,10 @@ impl Soak {
             30..45 => {
                 self.note("stop and go on");
                 self.fleet[victim].signal(Signal::STOP);
-                sleep(Duration::from_millis(self.dice.random_range(100..1_500 * LEASE_SECONDS))).await;
+                sleep(Duration::from_millis(
+                    self.dice.random_range(100..1_500 * LEASE_SECONDS),
+                ))
+                .await;
                 self.fleet[victim].signal(Signal::CONT);
             }
             45..60 => {
@@ -166,11 +169,18 @@ impl Soak {
             process.signal(Signal::TERM);
             assert!(process.ended().await.success());
         }
-        let done: Vec<_> = self.done.iter().map(|(what, times)| format!("{times} × {what}")).collect();
+        let done: Vec<_> = self
+            .done
+            .iter()
+            .map(|(what, times)| format!("{times} × {what}"))
+            .collect();
         let lost = "select count(*) from scan_items i join scans s using (tenant_id, scan_id)
                     where s.status = 'completed' and (i.state <> 'done' or i.search_status not in ('ok', 'empty'))";
         assert_eq!(self.stage.count(lost).await, 0);
-        (Books::compare(&self.stage).await, format!("{} scans; {}", self.submitted, done.join(", ")))
+        (
+            Books::compare(&self.stage).await,
+            format!("{} scans; {}", self.submitted, done.join(", ")),
+        )
     }
 }
 
@@ -179,7 +189,9 @@ async fn for_half_an_hour_of_everything_at_random_nothing_is_lost_and_nothing_as
     if !super::is_soak() {
         return println!("set FARESCAN_SOAK=1 for the long run");
     }
-    let minutes = std::env::var("FARESCAN_SOAK_MINUTES").ok().map_or(30, |minutes| minutes.parse().unwrap());
+    let minutes = std::env::var("FARESCAN_SOAK_MINUTES")
+        .ok()
+        .map_or(30, |minutes| minutes.parse().unwrap());
     let mut soak = Soak::begin(super::seed()).await;
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     while Instant::now() < end {

@@ -33,7 +33,9 @@ fn records(path: &Path) -> usize {
     let (mut rest, mut count) = (bytes.get(16..).unwrap_or_default(), 0);
     while let Some((head, behind)) = rest.split_first_chunk::<12>() {
         let length = u32::from_le_bytes(*head.first_chunk().unwrap()) as usize;
-        let Some(next) = behind.get(length..) else { break };
+        let Some(next) = behind.get(length..) else {
+            break;
+        };
         (rest, count) = (next, count + 1);
     }
     count

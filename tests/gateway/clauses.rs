@@ -27,9 +27,14 @@ async fn contract_1_quota_headers_on_every_answer_that_came_from_upstream() {
         app.upstream.on_any().reply(reply);
         for (endpoint, _, body) in bodies() {
             let answer = app.post(&format!("/v1/{endpoint}"), &body).await;
-            let plan = ["x-plan-requests-limit", "x-plan-remaining", "x-plan-own"].map(|name| answer.header(name));
+            let plan = ["x-plan-requests-limit", "x-plan-remaining", "x-plan-own"]
+                .map(|name| answer.header(name));
             assert_eq!(plan, ["2500", "24", "kept as it is"], "{endpoint} {status}");
-            assert!(!["x-other", "server", "x-ratelimit-remaining"].iter().any(|name| answer.headers.contains_key(*name)));
+            assert!(
+                !["x-other", "server", "x-ratelimit-remaining"]
+                    .iter()
+                    .any(|name| answer.headers.contains_key(*name))
+            );
         }
     }
 }
@@ -66,7 +71,11 @@ async fn contract_2_nothing_of_the_callers_is_passed_through() {
     assert_eq!(call.header("x-marketplace-host"), "127.0.0.1");
     assert_eq!(call.header("x-request-id"), answer.header("x-request-id"));
     assert_ne!(call.header("x-request-id"), "the-callers-own");
-    assert_eq!(call.body, body(Endpoint::FlightsOneway), "no defaults are added");
+    assert_eq!(
+        call.body,
+        body(Endpoint::FlightsOneway),
+        "no defaults are added"
+    );
     assert_eq!(call.path, "/api/google_flights/oneway/v1", "no query");
 }
 
@@ -82,10 +91,19 @@ async fn contract_2_names_hosts_and_paths_are_settings() {
         .start()
         .await;
     app.upstream.on_any().reply(Reply::json(json!([])));
-    assert_eq!(app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await.status, 200);
+    assert_eq!(
+        app.post(ONEWAY, &body(Endpoint::FlightsOneway))
+            .await
+            .status,
+        200
+    );
     let call = app.upstream.calls().remove(0);
     assert_eq!(
-        (call.path.as_str(), call.header("x-rapidapi-key"), call.header("x-rapidapi-host")),
+        (
+            call.path.as_str(),
+            call.header("x-rapidapi-key"),
+            call.header("x-rapidapi-host")
+        ),
         ("/v9/oneway", KEY, "fares.example")
     );
 }
@@ -99,18 +117,43 @@ async fn contract_14_rows_and_fields_are_kept_within_the_caps() {
         row["a_new_field"] = json!({"kept": true});
         Reply::json(Value::Array(vec![row; 15]))
     });
-    for (fields, rows) in [(json!({}), 10), (json!({"limit": 3}), 3), (json!({"limit": 40}), 15)] {
-        let answer = app.post(ONEWAY, &with(Endpoint::FlightsOneway, fields)).await;
+    for (fields, rows) in [
+        (json!({}), 10),
+        (json!({"limit": 3}), 3),
+        (json!({"limit": 40}), 15),
+    ] {
+        let answer = app
+            .post(ONEWAY, &with(Endpoint::FlightsOneway, fields))
+            .await;
         let list = answer.json();
-        assert_eq!((list.as_array().unwrap().len(), answer.header("x-search-results")), (rows, rows.to_string().as_str()));
         assert_eq!(
-            (&list[0]["a_new_field"], &list[0]["price_range_in_relation_to_other_periods"]),
+            (
+                list.as_array().unwrap().len(),
+                answer.header("x-search-results")
+            ),
+            (rows, rows.to_string().as_str())
+        );
+        assert_eq!(
+            (
+                &list[0]["a_new_field"],
+                &list[0]["price_range_in_relation_to_other_periods"]
+            ),
             (&json!({"kept": true}), &Value::Null)
         );
     }
-    app.upstream.on(Endpoint::HotelsSearch).reply(Reply::json(json!({"properties": vec![json!({"name": "H"}); 60], "kept": 1})));
-    let answer = app.post("/v1/hotels/search", &body(Endpoint::HotelsSearch)).await;
-    assert_eq!((answer.json()["properties"].as_array().unwrap().len(), answer.header("x-search-results")), (50, "50"));
+    app.upstream.on(Endpoint::HotelsSearch).reply(Reply::json(
+        json!({"properties": vec![json!({"name": "H"}); 60], "kept": 1}),
+    ));
+    let answer = app
+        .post("/v1/hotels/search", &body(Endpoint::HotelsSearch))
+        .await;
+    assert_eq!(
+        (
+            answer.json()["properties"].as_array().unwrap().len(),
+            answer.header("x-search-results")
+        ),
+        (50, "50")
+    );
     assert_eq!(answer.json()["kept"], 1);
 }
 
@@ -121,16 +164,40 @@ async fn contract_15_search_headers() {
     let lenient = body(Endpoint::FlightsOneway);
     let stated = |status: &str| Reply::json(json!([])).header("x-search-status", status);
     let rows = [
-        ("upstream's own word stands", stated("partial"), &lenient, "partial"),
-        ("even when a strict array is empty", stated("partial"), &strict, "partial"),
+        (
+            "upstream's own word stands",
+            stated("partial"),
+            &lenient,
+            "partial",
+        ),
+        (
+            "even when a strict array is empty",
+            stated("partial"),
+            &strict,
+            "partial",
+        ),
         ("none is made up", Reply::json(json!([])), &lenient, ""),
         ("nor for rows", Reply::json(json!([{}])), &strict, ""),
-        ("strict and empty is certain", Reply::json(json!([])), &strict, "empty"),
-        ("no answer is degraded", Reply::text("?"), &lenient, "degraded"),
+        (
+            "strict and empty is certain",
+            Reply::json(json!([])),
+            &strict,
+            "empty",
+        ),
+        (
+            "no answer is degraded",
+            Reply::text("?"),
+            &lenient,
+            "degraded",
+        ),
     ];
     for (what, reply, body, status) in rows {
         app.upstream.on_any().reply(reply);
-        assert_eq!(app.post(ONEWAY, body).await.header("x-search-status"), status, "{what}");
+        assert_eq!(
+            app.post(ONEWAY, body).await.header("x-search-status"),
+            status,
+            "{what}"
+        );
     }
     let reply = Reply::json(json!([{}, {}]))
         .header("X-Search-Results", "99")
@@ -139,9 +206,17 @@ async fn contract_15_search_headers() {
         .header("x-search-fallback", "used");
     app.upstream.on_any().replies([Reply::status(502), reply]);
     let answer = app.post(ONEWAY, &lenient).await;
-    let names =
-        ["x-search-results", "x-search-attempts", "x-search-unreadable-pages", "x-search-fallback", "x-upstream-requests"];
-    assert_eq!(names.map(|name| answer.header(name)), ["2", "3", "1", "used", "2"]);
+    let names = [
+        "x-search-results",
+        "x-search-attempts",
+        "x-search-unreadable-pages",
+        "x-search-fallback",
+        "x-upstream-requests",
+    ];
+    assert_eq!(
+        names.map(|name| answer.header(name)),
+        ["2", "3", "1", "used", "2"]
+    );
     assert_eq!(answer.headers.get_all("x-search-results").iter().count(), 1);
     assert_eq!(answer.header("cache-control"), "no-store");
 }
@@ -161,7 +236,11 @@ async fn contract_17_a_server_error_is_sent_once_more_after_a_pause() {
                 }
             });
             let answer = app.post(&format!("/v1/{endpoint}"), &body).await;
-            assert_eq!((answer.status, answer.header("x-upstream-requests")), (200, "2"), "{endpoint} {status}");
+            assert_eq!(
+                (answer.status, answer.header("x-upstream-requests")),
+                (200, "2"),
+                "{endpoint} {status}"
+            );
             let calls = app.upstream.calls().split_off(before);
             assert_eq!((calls.len(), &calls[0].body), (2, &calls[1].body));
             let pause = calls[1].at - calls[0].at;
@@ -172,17 +251,35 @@ async fn contract_17_a_server_error_is_sent_once_more_after_a_pause() {
 
 #[tokio::test]
 async fn contract_18_one_budget_for_both_tries() {
-    let app = TestApp::builder().budget(Duration::from_secs(3)).start().await;
-    app.upstream.on_any().replies([Reply::status(503).delay(Duration::from_millis(200)), Reply::hang()]);
+    let app = TestApp::builder()
+        .budget(Duration::from_secs(3))
+        .start()
+        .await;
+    app.upstream.on_any().replies([
+        Reply::status(503).delay(Duration::from_millis(200)),
+        Reply::hang(),
+    ]);
     let begin = Instant::now();
     let answer = app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await;
     let took = begin.elapsed();
-    assert_eq!((answer.header("x-search-reason"), answer.header("x-upstream-requests")), ("upstream_timeout", "2"));
+    assert_eq!(
+        (
+            answer.header("x-search-reason"),
+            answer.header("x-upstream-requests")
+        ),
+        ("upstream_timeout", "2")
+    );
     assert!(took >= Duration::from_secs(3), "{took:?}");
     // A first try that leaves no time for the pause is the answer. On a machine that is busy it may come after the budget's end: then again.
-    app.upstream.on_any().reply(Reply::status(503).delay(Duration::from_millis(2_950)));
+    app.upstream
+        .on_any()
+        .reply(Reply::status(503).delay(Duration::from_millis(2_950)));
     let mut reasons = Vec::new();
-    while reasons.len() < 20 && reasons.last().is_none_or(|reason| reason != "upstream_status") {
+    while reasons.len() < 20
+        && reasons
+            .last()
+            .is_none_or(|reason| reason != "upstream_status")
+    {
         let answer = app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await;
         assert_eq!(answer.header("x-upstream-requests"), "1");
         reasons.push(answer.header("x-search-reason").to_owned());
@@ -198,35 +295,67 @@ async fn many_callers_at_once_each_get_their_own_answer() {
     app.upstream
         .on(Endpoint::FlightsOneway)
         .when(|call| call.key != KEY)
-        .answer(move |call| Reply::json(json!([{"of": call.key.replace("caller", "answer")}])).held_by(&held));
+        .answer(move |call| {
+            Reply::json(json!([{"of": call.key.replace("caller", "answer")}])).held_by(&held)
+        });
     let callers: Vec<_> = (0..20)
         .map(|caller| {
             let app = std::sync::Arc::clone(&app);
-            let request =
-                app.request("POST", ONEWAY).header("x-api-key", format!("caller-{caller}")).json(&body(Endpoint::FlightsOneway));
+            let request = app
+                .request("POST", ONEWAY)
+                .header("x-api-key", format!("caller-{caller}"))
+                .json(&body(Endpoint::FlightsOneway));
             tokio::spawn(async move { app.send(request).await })
         })
         .collect();
     app.upstream.wait_for_in_flight(20).await;
-    assert_eq!(app.post(ONEWAY, &body(Endpoint::FlightsOneway)).await.status, 200, "another caller does not wait for them");
+    assert_eq!(
+        app.post(ONEWAY, &body(Endpoint::FlightsOneway))
+            .await
+            .status,
+        200,
+        "another caller does not wait for them"
+    );
     assert_eq!(app.upstream.in_flight(), 20);
     gate.open();
     for (caller, answer) in callers.into_iter().enumerate() {
-        assert_eq!(answer.await.unwrap().json(), json!([{"of": format!("answer-{caller}")}]));
+        assert_eq!(
+            answer.await.unwrap().json(),
+            json!([{"of": format!("answer-{caller}")}])
+        );
     }
 }
 
 #[tokio::test]
 async fn the_gateway_works_while_the_database_is_down() {
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let pool = sqlx::postgres::PgPoolOptions::new().acquire_timeout(Duration::from_secs(1));
-    let pool = pool.connect_lazy(&format!("postgres://nobody@{nobody}/nowhere")).unwrap();
+    let pool = pool
+        .connect_lazy(&format!("postgres://nobody@{nobody}/nowhere"))
+        .unwrap();
     let app = TestApp::builder().pool(pool).start().await;
     for (endpoint, _, body) in bodies() {
-        assert_eq!(app.post(&format!("/v1/{endpoint}"), &body).await.status, 200, "{endpoint}");
+        assert_eq!(
+            app.post(&format!("/v1/{endpoint}"), &body).await.status,
+            200,
+            "{endpoint}"
+        );
     }
     assert_eq!(app.get("/v1/verify").await.status, 200);
-    assert_eq!((app.get("/healthz").await.status, app.admin("/healthz").await.status), (200, 200));
+    assert_eq!(
+        (
+            app.get("/healthz").await.status,
+            app.admin("/healthz").await.status
+        ),
+        (200, 200)
+    );
     let ready = app.admin("/readyz").await;
-    assert_eq!((ready.kind().as_str(), ready.header("retry-after")), ("503 unavailable", "5"));
+    assert_eq!(
+        (ready.kind().as_str(), ready.header("retry-after")),
+        ("503 unavailable", "5")
+    );
 }

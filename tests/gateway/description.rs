@@ -17,13 +17,25 @@ async fn plain(app: &TestApp, method: &str, path: &str) -> Answer {
 /// Every path of the description with its methods, in capitals.
 fn described(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = description["paths"].as_object().unwrap();
-    let methods = |item: &Value| item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
-    paths.iter().map(|(path, item)| (path.clone(), methods(item))).collect()
+    let methods = |item: &Value| {
+        item.as_object()
+            .unwrap()
+            .keys()
+            .map(|method| method.to_uppercase())
+            .collect()
+    };
+    paths
+        .iter()
+        .map(|(path, item)| (path.clone(), methods(item)))
+        .collect()
 }
 
 /// A path with something in each of its parameters.
 fn filled(path: &str) -> String {
-    path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
+    path.split('/')
+        .map(|part| if part.starts_with('{') { "x" } else { part })
+        .collect::<Vec<_>>()
+        .join("/")
 }
 
 /// What takes no body refuses one: somebody who sends a field expects something of it, and these calls spend money or destroy secrets.
@@ -32,29 +44,61 @@ async fn what_takes_no_body_refuses_one() {
     let app = TestApp::start().await;
     let description = plain(&app, "GET", "/openapi.json").await.json();
     let paths = description["paths"].as_object().unwrap();
-    let bare: Vec<_> =
-        paths.iter().filter(|(_, item)| item["post"].is_object() && item["post"]["requestBody"].is_null()).collect();
-    assert_eq!(bare.len(), 9, "run, pause, resume, test, rotate and enable of a monitor, pause and cancel of a scan, resend");
+    let bare: Vec<_> = paths
+        .iter()
+        .filter(|(_, item)| item["post"].is_object() && item["post"]["requestBody"].is_null())
+        .collect();
+    assert_eq!(
+        bare.len(),
+        9,
+        "run, pause, resume, test, rotate and enable of a monitor, pause and cancel of a scan, resend"
+    );
     for (path, item) in bare {
         let responses = &item["post"]["responses"];
-        assert!(responses["400"].is_object() && responses["413"].is_object(), "{path}: {responses}");
+        assert!(
+            responses["400"].is_object() && responses["413"].is_object(),
+            "{path}: {responses}"
+        );
         let ask = async |body: &str| {
-            let request = app.request("POST", &filled(path)).header("x-api-key", KEY).body(body.to_owned());
+            let request = app
+                .request("POST", &filled(path))
+                .header("x-api-key", KEY)
+                .body(body.to_owned());
             app.send(request).await
         };
         for nothing in ["", "{}", " {} ", r#"{"x": null}"#] {
-            assert_eq!(ask(nothing).await.kind(), "503 key_custody_disabled", "{path} {nothing:?}: this service takes no orders");
+            assert_eq!(
+                ask(nothing).await.kind(),
+                "503 key_custody_disabled",
+                "{path} {nothing:?}: this service takes no orders"
+            );
         }
         for (body, told) in [
-            (r#"{"x": 1, "y": 2}"#, "`x` holds 1; allowed: no field here. `y` holds 2; allowed: no field here"),
-            ("garbage", "`body` holds garbage; allowed: a JSON object (expected value at line 1 column 1)"),
+            (
+                r#"{"x": 1, "y": 2}"#,
+                "`x` holds 1; allowed: no field here. `y` holds 2; allowed: no field here",
+            ),
+            (
+                "garbage",
+                "`body` holds garbage; allowed: a JSON object (expected value at line 1 column 1)",
+            ),
             ("[]", "`body` holds []; allowed: a JSON object"),
         ] {
             let refused = ask(body).await;
-            assert_eq!((refused.kind(), refused.message()), ("400 invalid_request".to_owned(), told.to_owned()), "{path} {body}");
+            assert_eq!(
+                (refused.kind(), refused.message()),
+                ("400 invalid_request".to_owned(), told.to_owned()),
+                "{path} {body}"
+            );
         }
-        let keyless = app.send(app.request("POST", &filled(path)).body("garbage")).await;
-        assert_eq!(keyless.kind(), "401 missing_api_key", "{path}: who calls is asked first");
+        let keyless = app
+            .send(app.request("POST", &filled(path)).body("garbage"))
+            .await;
+        assert_eq!(
+            keyless.kind(),
+            "401 missing_api_key",
+            "{path}: who calls is asked first"
+        );
     }
 }
 
@@ -63,8 +107,13 @@ fn served(app: &TestApp) -> BTreeSet<String> {
     let state = AppState::new(Client::new(&app.upstream.config()).unwrap(), None);
     let debug = format!("{:?}", router(state));
     let (routes, _fallbacks) = debug.split_once("fallback_router").unwrap();
-    let paths = routes.split("RouteId(").filter_map(|part| part.split_once("): \"")?.1.split('"').next());
-    paths.filter(|path| path.starts_with('/')).map(str::to_owned).collect()
+    let paths = routes
+        .split("RouteId(")
+        .filter_map(|part| part.split_once("): \"")?.1.split('"').next());
+    paths
+        .filter(|path| path.starts_with('/'))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[tokio::test]
@@ -73,31 +122,66 @@ async fn contract_21_version_and_no_key() {
     let description = plain(&app, "GET", "/openapi.json").await.json();
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1."));
     assert_eq!(description["info"]["version"], "1.1.0");
-    for path in ["/healthz", "/docs/", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"] {
+    for path in [
+        "/healthz",
+        "/docs/",
+        "/docs/swagger-ui-bundle.js",
+        "/docs/swagger-ui.css",
+    ] {
         assert_eq!(plain(&app, "GET", path).await.status, 200, "{path}");
     }
-    assert_eq!(plain(&app, "GET", "/docs").await.header("location"), "/docs/");
+    assert_eq!(
+        plain(&app, "GET", "/docs").await.header("location"),
+        "/docs/"
+    );
     let front = plain(&app, "GET", "/").await;
-    assert_eq!((front.status, front.header("location")), (303, "/docs"), "who opens the address is shown what is here");
-    assert_eq!(plain(&app, "POST", "/").await.kind(), "405 method_not_allowed");
+    assert_eq!(
+        (front.status, front.header("location")),
+        (303, "/docs"),
+        "who opens the address is shown what is here"
+    );
+    assert_eq!(
+        plain(&app, "POST", "/").await.kind(),
+        "405 method_not_allowed"
+    );
 }
 
 #[tokio::test]
 async fn contract_21_every_described_route_is_served_and_takes_no_other_method() {
     let app = TestApp::start().await;
     let described = described(&plain(&app, "GET", "/openapi.json").await.json());
-    let specified =
-        ["verify", "flights/oneway", "flights/roundtrip", "hotels/search", "hotels/by-name", "hotels/rooms", "hotels/resolve"];
-    assert!(specified.iter().all(|path| described.contains_key(&format!("/v1/{path}"))), "{described:?}");
+    let specified = [
+        "verify",
+        "flights/oneway",
+        "flights/roundtrip",
+        "hotels/search",
+        "hotels/by-name",
+        "hotels/rooms",
+        "hotels/resolve",
+    ];
+    assert!(
+        specified
+            .iter()
+            .all(|path| described.contains_key(&format!("/v1/{path}"))),
+        "{described:?}"
+    );
     for (path, methods) in &described {
         for method in METHODS {
             let answer = plain(&app, method, &filled(path)).await;
             if methods.contains(method) {
-                assert!(!matches!(answer.status, 404 | 405), "{method} {path}: {}", answer.status);
+                assert!(
+                    !matches!(answer.status, 404 | 405),
+                    "{method} {path}: {}",
+                    answer.status
+                );
             } else {
                 assert_eq!(answer.kind(), "405 method_not_allowed", "{method} {path}");
-                let allowed: BTreeSet<_> =
-                    answer.header("allow").split(',').filter(|method| *method != "HEAD").map(str::to_owned).collect();
+                let allowed: BTreeSet<_> = answer
+                    .header("allow")
+                    .split(',')
+                    .filter(|method| *method != "HEAD")
+                    .map(str::to_owned)
+                    .collect();
                 assert_eq!(&allowed, methods, "{path}");
             }
         }
@@ -109,9 +193,14 @@ async fn contract_21_every_served_route_is_described() {
     let app = TestApp::start().await;
     let described = described(&plain(&app, "GET", "/openapi.json").await.json());
     let served = served(&app);
-    assert!(described.keys().all(|path| served.contains(path)), "the router shows its paths otherwise now: {served:?}");
-    let undescribed: Vec<_> =
-        served.iter().filter(|path| !path.starts_with("/docs") && *path != "/" && !described.contains_key(*path)).collect();
+    assert!(
+        described.keys().all(|path| served.contains(path)),
+        "the router shows its paths otherwise now: {served:?}"
+    );
+    let undescribed: Vec<_> = served
+        .iter()
+        .filter(|path| !path.starts_with("/docs") && *path != "/" && !described.contains_key(*path))
+        .collect();
     assert!(undescribed.is_empty(), "{undescribed:?}");
 }
 
@@ -122,9 +211,19 @@ async fn contract_21_every_operation_is_complete() {
     let mut ids = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            assert!(operation["summary"].is_string() && operation["tags"][0].is_string(), "{method} {path}");
-            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{path}: its operationId is another's");
-            let errors = operation["responses"].as_object().unwrap().iter().filter(|(status, _)| status.as_str() >= "400");
+            assert!(
+                operation["summary"].is_string() && operation["tags"][0].is_string(),
+                "{method} {path}"
+            );
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
+                "{path}: its operationId is another's"
+            );
+            let errors = operation["responses"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(status, _)| status.as_str() >= "400");
             for (status, error) in errors {
                 let schema = &error["content"]["application/json"]["schema"]["$ref"];
                 assert_eq!(schema, "#/components/schemas/ErrorBody", "{path} {status}");
@@ -141,9 +240,14 @@ async fn contract_21_answers_name_their_headers() {
     let headers = |method: &str, path: &str, status: &str| -> BTreeSet<String> {
         let answer = &description["paths"][path][method]["responses"][status];
         assert!(answer.is_object(), "{method} {path} {status}");
-        answer["headers"].as_object().map(|headers| headers.keys().cloned().collect()).unwrap_or_default()
+        answer["headers"]
+            .as_object()
+            .map(|headers| headers.keys().cloned().collect())
+            .unwrap_or_default()
     };
-    let all = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let all = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    };
     let plan = [
         "X-Plan-Requests-Limit",
         "X-Plan-Requests-Remaining",
@@ -154,31 +258,77 @@ async fn contract_21_answers_name_their_headers() {
         "X-Upstream-Requests",
         "X-Request-Id",
     ];
-    let search: Vec<_> =
-        plan.into_iter().chain(["X-Search-Status", "X-Search-Reason", "X-Search-Results", "Preference-Applied"]).collect();
+    let search: Vec<_> = plan
+        .into_iter()
+        .chain([
+            "X-Search-Status",
+            "X-Search-Reason",
+            "X-Search-Results",
+            "Preference-Applied",
+        ])
+        .collect();
     let with = |name| search.iter().copied().chain([name]).collect::<Vec<_>>();
     let answered = with("Idempotent-Replayed");
     assert_eq!(headers("post", "/v1/flights/oneway", "200"), all(&answered));
-    let aliased: Vec<_> = answered.iter().copied().chain(["X-Field-Aliased"]).collect();
-    assert_eq!(headers("post", "/v1/flights/roundtrip", "200"), all(&aliased));
-    for (method, path, status) in
-        [("post", "/v1/scans", "202"), ("post", "/v1/monitors", "201"), ("post", "/v1/deliveries/{id}/resend", "202")]
-    {
-        assert_eq!(headers(method, path, status), all(&["X-Request-Id", "Location", "Idempotent-Replayed"]), "{path}");
+    let aliased: Vec<_> = answered
+        .iter()
+        .copied()
+        .chain(["X-Field-Aliased"])
+        .collect();
+    assert_eq!(
+        headers("post", "/v1/flights/roundtrip", "200"),
+        all(&aliased)
+    );
+    for (method, path, status) in [
+        ("post", "/v1/scans", "202"),
+        ("post", "/v1/monitors", "201"),
+        ("post", "/v1/deliveries/{id}/resend", "202"),
+    ] {
+        assert_eq!(
+            headers(method, path, status),
+            all(&["X-Request-Id", "Location", "Idempotent-Replayed"]),
+            "{path}"
+        );
     }
-    assert_eq!(headers("post", "/v1/hotels/rooms", "429"), all(&with("Retry-After")));
-    assert_eq!(headers("post", "/v1/flights/oneway", "413"), all(&["X-Request-Id"]));
+    assert_eq!(
+        headers("post", "/v1/hotels/rooms", "429"),
+        all(&with("Retry-After"))
+    );
+    assert_eq!(
+        headers("post", "/v1/flights/oneway", "413"),
+        all(&["X-Request-Id"])
+    );
     assert_eq!(
         headers("post", "/v1/flights/oneway", "202"),
-        all(&["X-Request-Id", "Location", "Preference-Applied", "Idempotent-Replayed"])
+        all(&[
+            "X-Request-Id",
+            "Location",
+            "Preference-Applied",
+            "Idempotent-Replayed"
+        ])
     );
     assert_eq!(headers("get", "/v1/verify", "200"), all(&plan));
-    assert_eq!(headers("get", "/v1/scans", "200"), all(&["X-Request-Id", "Link"]));
-    assert_eq!(headers("get", "/v1/scans", "429"), all(&["X-Request-Id", "Retry-After"]));
-    assert_eq!(headers("get", "/v1/scans", "503"), all(&["X-Request-Id", "Retry-After"]));
+    assert_eq!(
+        headers("get", "/v1/scans", "200"),
+        all(&["X-Request-Id", "Link"])
+    );
+    assert_eq!(
+        headers("get", "/v1/scans", "429"),
+        all(&["X-Request-Id", "Retry-After"])
+    );
+    assert_eq!(
+        headers("get", "/v1/scans", "503"),
+        all(&["X-Request-Id", "Retry-After"])
+    );
     let defined = description["components"]["headers"].as_object().unwrap();
     assert!(defined.values().all(|header| header["description"].is_string() && header["schema"]["type"].is_string()));
-    assert_eq!(description["paths"]["/healthz"]["get"]["responses"]["200"]["headers"].as_object().unwrap().len(), 1);
+    assert_eq!(
+        description["paths"]["/healthz"]["get"]["responses"]["200"]["headers"]
+            .as_object()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 /// What receivers get is described beside what is served.
@@ -187,16 +337,39 @@ async fn webhooks_are_described_with_their_signature() {
     let app = TestApp::start().await;
     let description = plain(&app, "GET", "/openapi.json").await.json();
     let sent = description["webhooks"].as_object().unwrap();
-    assert_eq!(sent.keys().collect::<Vec<_>>(), ["monitor.alerts", "monitor.test"]);
+    assert_eq!(
+        sent.keys().collect::<Vec<_>>(),
+        ["monitor.alerts", "monitor.test"]
+    );
     for (event, item) in sent {
         let headers = item["post"]["parameters"].as_array().unwrap();
-        let told: Vec<_> = headers.iter().map(|header| (header["in"].as_str(), header["name"].as_str().unwrap())).collect();
+        let told: Vec<_> = headers
+            .iter()
+            .map(|header| (header["in"].as_str(), header["name"].as_str().unwrap()))
+            .collect();
         let header = Some("header");
-        assert_eq!(told, [(header, "webhook-id"), (header, "webhook-timestamp"), (header, "webhook-signature")], "{event}");
-        let body = item["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
+        assert_eq!(
+            told,
+            [
+                (header, "webhook-id"),
+                (header, "webhook-timestamp"),
+                (header, "webhook-signature")
+            ],
+            "{event}"
+        );
+        let body = item["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            .as_str()
+            .unwrap();
         let schema = &description["components"]["schemas"][body.rsplit('/').next().unwrap()];
-        assert_eq!(schema["required"], serde_json::json!(["type", "timestamp", "data"]), "{event}");
-        assert_eq!(schema["properties"]["type"]["enum"], serde_json::json!([event]));
+        assert_eq!(
+            schema["required"],
+            serde_json::json!(["type", "timestamp", "data"]),
+            "{event}"
+        );
+        assert_eq!(
+            schema["properties"]["type"]["enum"],
+            serde_json::json!([event])
+        );
     }
 }
 
@@ -221,10 +394,16 @@ async fn contract_21_the_page_asks_no_other_host() {
     let page = plain(&app, "GET", "/docs/").await.text();
     for attribute in ["src=\"", "href=\""] {
         for found in page.split(attribute).skip(1) {
-            assert!(!found.starts_with("http") && !found.starts_with("//"), "{}", &found[..found.len().min(80)]);
+            assert!(
+                !found.starts_with("http") && !found.starts_with("//"),
+                "{}",
+                &found[..found.len().min(80)]
+            );
         }
     }
-    let start = plain(&app, "GET", "/docs/swagger-initializer.js").await.text();
+    let start = plain(&app, "GET", "/docs/swagger-initializer.js")
+        .await
+        .text();
     assert!(start.contains("\"validatorUrl\": \"none\""), "{start}");
     assert!(start.contains("/openapi.json"), "{start}");
 }

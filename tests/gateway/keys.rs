@@ -13,7 +13,9 @@ use farescan::contract::Endpoint;
 type Carrier<'a> = (&'a [(&'a str, &'a str)], &'a str);
 
 async fn ask(app: &TestApp, (headers, query): Carrier<'_>) -> Answer {
-    let mut request = app.request("POST", &format!("/v1/flights/oneway{query}")).json(&body(Endpoint::FlightsOneway));
+    let mut request = app
+        .request("POST", &format!("/v1/flights/oneway{query}"))
+        .json(&body(Endpoint::FlightsOneway));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -25,7 +27,10 @@ async fn source(app: &TestApp, (headers, query): Carrier<'_>) -> String {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    app.send(request).await.json()["key_source"].as_str().unwrap_or_default().to_owned()
+    app.send(request).await.json()["key_source"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -34,7 +39,10 @@ async fn contract_11_eight_carriers_are_equivalent() {
     let rows: &[(Carrier, &str)] = &[
         ((&[("x-api-key", "k1")], ""), "x-api-key"),
         ((&[("x-marketplace-key", "k1")], ""), "x-marketplace-key"),
-        ((&[("x-marketplace-token", "k1")], ""), "x-marketplace-token"),
+        (
+            (&[("x-marketplace-token", "k1")], ""),
+            "x-marketplace-token",
+        ),
         ((&[("authorization", "Bearer k1")], ""), "authorization"),
         ((&[("authorization", "apikey k1")], ""), "authorization"),
         ((&[("authorization", "TOKEN k1")], ""), "authorization"),
@@ -54,16 +62,28 @@ async fn contract_11_eight_carriers_are_equivalent() {
 async fn contract_11_headers_outrank_the_query_and_each_other() {
     let app = TestApp::start().await;
     let query = "?key=q4&marketplace_key=q3&apikey=q2&api_key=q1";
-    let headers =
-        [("authorization", "Bearer h4"), ("x-marketplace-token", "h3"), ("x-marketplace-key", "h2"), ("x-api-key", "h1")];
+    let headers = [
+        ("authorization", "Bearer h4"),
+        ("x-marketplace-token", "h3"),
+        ("x-marketplace-key", "h2"),
+        ("x-api-key", "h1"),
+    ];
     let expected = [("q1", 0), ("h4", 1), ("h3", 2), ("h2", 3), ("h1", 4)];
     for (key, count) in expected {
         assert_eq!(ask(&app, (&headers[..count], query)).await.status, 200);
         assert_eq!(app.upstream.calls().last().unwrap().key, key);
     }
-    let blank = [("x-api-key", " "), ("x-marketplace-key", ""), ("authorization", "Bearer ")];
+    let blank = [
+        ("x-api-key", " "),
+        ("x-marketplace-key", ""),
+        ("authorization", "Bearer "),
+    ];
     assert_eq!(ask(&app, (&blank, "?api_key=&apikey=q2")).await.status, 200);
-    assert_eq!(app.upstream.calls().last().unwrap().key, "q2", "blank counts as absent");
+    assert_eq!(
+        app.upstream.calls().last().unwrap().key,
+        "q2",
+        "blank counts as absent"
+    );
 }
 
 #[tokio::test]
@@ -72,17 +92,57 @@ async fn contract_12_keys_that_cannot_be_one_never_reach_upstream() {
     let long = "k".repeat(513);
     let rows: &[(Carrier, &str, &str)] = &[
         ((&[], ""), "missing_api_key", "x-api-key"),
-        ((&[("x-api-key", "")], "?key=%20"), "missing_api_key", "x-api-key"),
-        ((&[("x-api-key", "two words")], "?api_key=good"), "invalid_api_key", "malformed"),
-        ((&[("x-marketplace-key", &long)], ""), "invalid_api_key", "malformed"),
-        ((&[("x-marketplace-token", "schl\u{fc}ssel")], ""), "invalid_api_key", "malformed"),
-        ((&[("authorization", "Basic dXNlcg==")], "?api_key=good"), "invalid_api_key", "Bearer"),
-        ((&[("authorization", "naked-key")], ""), "invalid_api_key", "Bearer"),
+        (
+            (&[("x-api-key", "")], "?key=%20"),
+            "missing_api_key",
+            "x-api-key",
+        ),
+        (
+            (&[("x-api-key", "two words")], "?api_key=good"),
+            "invalid_api_key",
+            "malformed",
+        ),
+        (
+            (&[("x-marketplace-key", &long)], ""),
+            "invalid_api_key",
+            "malformed",
+        ),
+        (
+            (&[("x-marketplace-token", "schl\u{fc}ssel")], ""),
+            "invalid_api_key",
+            "malformed",
+        ),
+        (
+            (&[("authorization", "Basic dXNlcg==")], "?api_key=good"),
+            "invalid_api_key",
+            "Bearer",
+        ),
+        (
+            (&[("authorization", "naked-key")], ""),
+            "invalid_api_key",
+            "Bearer",
+        ),
         ((&[], "?api_key=a%0Ab"), "invalid_api_key", "malformed"),
-        ((&[("x-api-key", "YOUR_API_KEY")], ""), "invalid_api_key", "`YOUR_API_KEY` is a placeholder"),
-        ((&[("x-api-key", "your-api-key")], ""), "invalid_api_key", "`your-api-key` is a placeholder"),
-        ((&[("authorization", "Bearer <API_KEY>")], ""), "invalid_api_key", "`<API_KEY>` is a placeholder"),
-        ((&[], "?key=API_KEY"), "invalid_api_key", "`API_KEY` is a placeholder"),
+        (
+            (&[("x-api-key", "YOUR_API_KEY")], ""),
+            "invalid_api_key",
+            "`YOUR_API_KEY` is a placeholder",
+        ),
+        (
+            (&[("x-api-key", "your-api-key")], ""),
+            "invalid_api_key",
+            "`your-api-key` is a placeholder",
+        ),
+        (
+            (&[("authorization", "Bearer <API_KEY>")], ""),
+            "invalid_api_key",
+            "`<API_KEY>` is a placeholder",
+        ),
+        (
+            (&[], "?key=API_KEY"),
+            "invalid_api_key",
+            "`API_KEY` is a placeholder",
+        ),
     ];
     for (carrier, error, says) in rows {
         for answer in [ask(&app, *carrier).await, verify(&app, *carrier).await] {
@@ -148,19 +208,35 @@ async fn contract_13_no_log_line_holds_a_key() {
         &[("authorization", "Basic canary-8f3a")],
     ];
     let carriers = headers.into_iter().map(|headers| (headers, "")).chain(
-        ["?api_key=canary-8f3a", "?apikey=canary-8f3a", "?marketplace_key=canary-8f3a", "?key=canary-8f3a&a=b"]
-            .map(|query| (&[][..], query)),
+        [
+            "?api_key=canary-8f3a",
+            "?apikey=canary-8f3a",
+            "?marketplace_key=canary-8f3a",
+            "?key=canary-8f3a&a=b",
+        ]
+        .map(|query| (&[][..], query)),
     );
     for carrier in carriers {
-        for reply in [Reply::json(json!([])), Reply::status(401), Reply::status(500), Reply::reset()] {
+        for reply in [
+            Reply::json(json!([])),
+            Reply::status(401),
+            Reply::status(500),
+            Reply::reset(),
+        ] {
             app.upstream.on_any().reply(reply);
             ask(&app, carrier).await;
             verify(&app, carrier).await;
         }
     }
     let text = logs.text();
-    assert!(text.contains("/v1/flights/oneway") && text.contains("TRACE"), "logs were taken");
-    let leaks: Vec<_> = text.lines().filter(|line| line.contains("canary")).collect();
+    assert!(
+        text.contains("/v1/flights/oneway") && text.contains("TRACE"),
+        "logs were taken"
+    );
+    let leaks: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("canary"))
+        .collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
@@ -181,7 +257,9 @@ async fn contract_13_no_answer_shows_a_key() {
     ];
     for status in [200, 400, 401, 403, 404, 422, 500] {
         let echo = json!({"message": format!("the key {canary} is not welcome")});
-        app.upstream.on_any().reply(Reply::status(status).with_json(echo));
+        app.upstream
+            .on_any()
+            .reply(Reply::status(status).with_json(echo));
         for carrier in carriers {
             for answer in [ask(&app, carrier).await, verify(&app, carrier).await] {
                 let shown = format!("{} {:?}", answer.text(), answer.headers);
@@ -190,7 +268,15 @@ async fn contract_13_no_answer_shows_a_key() {
         }
     }
     for path in ["/v1/nothing", "/v1/flights/oneway", "/healthz", "/docs"] {
-        let answer = app.send(app.request("GET", &format!("{path}?api_key={canary}")).header("x-api-key", canary)).await;
-        assert!(!format!("{} {:?}", answer.text(), answer.headers).contains(canary), "{path}");
+        let answer = app
+            .send(
+                app.request("GET", &format!("{path}?api_key={canary}"))
+                    .header("x-api-key", canary),
+            )
+            .await;
+        assert!(
+            !format!("{} {:?}", answer.text(), answer.headers).contains(canary),
+            "{path}"
+        );
     }
 }

@@ -12,12 +12,28 @@ use farescan::contract::Endpoint;
 /// An answer in one line: status and body or error type, search status and reason, results, the error's `reason`.
 fn line(answer: &Answer) -> String {
     let failed = answer.status >= 400;
-    let said = if failed { answer.json()["error"]["reason"].as_str().map(|reason| format!("says {reason}")) } else { None };
-    let named =
-        |name: &str, word: &str| Some(format!("{word}{}", answer.header(name))).filter(|_| !answer.header(name).is_empty());
-    let first = if failed { answer.kind() } else { format!("{} {}", answer.status, answer.text()) };
-    let parts =
-        [Some(first), named("x-search-status", ""), named("x-search-reason", ""), named("x-search-results", "results "), said];
+    let said = if failed {
+        answer.json()["error"]["reason"]
+            .as_str()
+            .map(|reason| format!("says {reason}"))
+    } else {
+        None
+    };
+    let named = |name: &str, word: &str| {
+        Some(format!("{word}{}", answer.header(name))).filter(|_| !answer.header(name).is_empty())
+    };
+    let first = if failed {
+        answer.kind()
+    } else {
+        format!("{} {}", answer.status, answer.text())
+    };
+    let parts = [
+        Some(first),
+        named("x-search-status", ""),
+        named("x-search-reason", ""),
+        named("x-search-results", "results "),
+        said,
+    ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }
 
@@ -27,9 +43,11 @@ async fn columns(app: &TestApp, reply: Reply) -> [Answer; 3] {
     let mut strict = body(Endpoint::FlightsRoundtrip);
     strict["strict"] = json!(true);
     [
-        app.post("/v1/flights/oneway", &body(Endpoint::FlightsOneway)).await,
+        app.post("/v1/flights/oneway", &body(Endpoint::FlightsOneway))
+            .await,
         app.post("/v1/flights/roundtrip", &strict).await,
-        app.post("/v1/hotels/rooms", &body(Endpoint::HotelsRooms)).await,
+        app.post("/v1/hotels/rooms", &body(Endpoint::HotelsRooms))
+            .await,
     ]
 }
 
@@ -43,15 +61,29 @@ async fn row(app: &TestApp, reply: Reply, expected: [&str; 3]) {
 async fn incomplete(app: &TestApp, reply: Reply, reason: &str, hotels: &str) {
     let flights = format!("200 [] | degraded | {reason} | results 0");
     let strict = format!("503 search_incomplete | degraded | {reason} | says {reason}");
-    row(app, reply, [&flights, &strict, &format!("{hotels} | degraded | {reason}")]).await;
+    row(
+        app,
+        reply,
+        [
+            &flights,
+            &strict,
+            &format!("{hotels} | degraded | {reason}"),
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn no_answer_in_the_budget() {
-    let app = TestApp::builder().budget(Duration::from_millis(300)).start().await;
-    for reply in
-        [Reply::hang(), Reply::json(json!([{}])).stalled_body(), Reply::json(json!([{}])).drip(Duration::from_millis(200))]
-    {
+    let app = TestApp::builder()
+        .budget(Duration::from_millis(300))
+        .start()
+        .await;
+    for reply in [
+        Reply::hang(),
+        Reply::json(json!([{}])).stalled_body(),
+        Reply::json(json!([{}])).drip(Duration::from_millis(200)),
+    ] {
         incomplete(&app, reply, "upstream_timeout", "504 upstream_timeout").await;
     }
 }
@@ -61,7 +93,13 @@ async fn server_errors_twice_keep_their_status_for_hotels() {
     let app = TestApp::start().await;
     for status in [500, 502, 503, 504] {
         let hotels = format!("{status} upstream_error");
-        incomplete(&app, Reply::status(status).with_json(json!({"message": "no"})), "upstream_status", &hotels).await;
+        incomplete(
+            &app,
+            Reply::status(status).with_json(json!({"message": "no"})),
+            "upstream_status",
+            &hotels,
+        )
+        .await;
     }
 }
 
@@ -69,18 +107,44 @@ async fn server_errors_twice_keep_their_status_for_hotels() {
 async fn any_other_status() {
     let app = TestApp::start().await;
     for status in [301, 402, 405, 409, 410, 418] {
-        incomplete(&app, Reply::status(status).header("location", "/x"), "upstream_status", "502 upstream_error").await;
+        incomplete(
+            &app,
+            Reply::status(status).header("location", "/x"),
+            "upstream_status",
+            "502 upstream_error",
+        )
+        .await;
     }
-    incomplete(&app, Reply::status(501), "upstream_status", "501 upstream_error").await;
+    incomplete(
+        &app,
+        Reply::status(501),
+        "upstream_status",
+        "501 upstream_error",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn no_connection_or_a_broken_one() {
     let app = TestApp::start().await;
-    for reply in [Reply::reset(), Reply::noise(), Reply::json(json!([{}])).half_body()] {
-        incomplete(&app, reply, "upstream_connection", "502 upstream_unreachable").await;
+    for reply in [
+        Reply::reset(),
+        Reply::noise(),
+        Reply::json(json!([{}])).half_body(),
+    ] {
+        incomplete(
+            &app,
+            reply,
+            "upstream_connection",
+            "502 upstream_unreachable",
+        )
+        .await;
     }
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let url: reqwest::Url = format!("http://{nobody}").parse().unwrap();
     let app = TestApp::builder()
         .config(move |config| {
@@ -89,16 +153,34 @@ async fn no_connection_or_a_broken_one() {
         })
         .start()
         .await;
-    incomplete(&app, Reply::status(200), "upstream_connection", "502 upstream_unreachable").await;
-    let answer = app.post("/v1/flights/oneway", &body(Endpoint::FlightsOneway)).await;
-    assert_eq!(answer.header("x-upstream-requests"), "0", "nothing was sent");
+    incomplete(
+        &app,
+        Reply::status(200),
+        "upstream_connection",
+        "502 upstream_unreachable",
+    )
+    .await;
+    let answer = app
+        .post("/v1/flights/oneway", &body(Endpoint::FlightsOneway))
+        .await;
+    assert_eq!(
+        answer.header("x-upstream-requests"),
+        "0",
+        "nothing was sent"
+    );
 }
 
 #[tokio::test]
 async fn answers_that_cannot_be_read() {
     let app = TestApp::start().await;
     let deep = format!("[{{\"a\": {}{}}}]", "[".repeat(80), "]".repeat(80));
-    let wrong_everywhere = [json!("text"), json!(7), json!(null), json!([1, 2]), json!([[]])];
+    let wrong_everywhere = [
+        json!("text"),
+        json!(7),
+        json!(null),
+        json!([1, 2]),
+        json!([[]]),
+    ];
     let replies = wrong_everywhere.into_iter().map(Reply::json).chain([
         Reply::text("<html>"),
         Reply::text(""),
@@ -111,18 +193,35 @@ async fn answers_that_cannot_be_read() {
     ]);
     for reply in replies {
         // What its headers claim does not count: the body is what was answered.
-        let claimed = reply.header("x-search-status", "ok").header("x-search-results", "7");
-        incomplete(&app, claimed, "unreadable_response", "502 upstream_invalid_response").await;
+        let claimed = reply
+            .header("x-search-status", "ok")
+            .header("x-search-results", "7");
+        incomplete(
+            &app,
+            claimed,
+            "unreadable_response",
+            "502 upstream_invalid_response",
+        )
+        .await;
     }
     let flights = [
         "200 [] | degraded | unreadable_response | results 0",
         "503 search_incomplete | degraded | unreadable_response | says unreadable_response",
     ];
-    row(&app, Reply::json(json!({"rooms": []})), [flights[0], flights[1], r#"200 {"rooms":[]} | results 0"#]).await;
+    row(
+        &app,
+        Reply::json(json!({"rooms": []})),
+        [flights[0], flights[1], r#"200 {"rooms":[]} | results 0"#],
+    )
+    .await;
     row(
         &app,
         Reply::json(json!([])),
-        ["200 [] | results 0", "200 [] | empty | results 0", "502 upstream_invalid_response | degraded | unreadable_response"],
+        [
+            "200 [] | results 0",
+            "200 [] | empty | results 0",
+            "502 upstream_invalid_response | degraded | unreadable_response",
+        ],
     )
     .await;
 }
@@ -131,11 +230,24 @@ async fn answers_that_cannot_be_read() {
 async fn keys_and_subscriptions() {
     let app = TestApp::start().await;
     let said = |text: &str| json!({ "message": text });
-    row(&app, Reply::status(401).with_json(said("Invalid API key")), ["401 invalid_api_key"; 3]).await;
-    let answers = columns(&app, Reply::status(403).with_json(said("You are not subscribed to this API."))).await;
+    row(
+        &app,
+        Reply::status(401).with_json(said("Invalid API key")),
+        ["401 invalid_api_key"; 3],
+    )
+    .await;
+    let answers = columns(
+        &app,
+        Reply::status(403).with_json(said("You are not subscribed to this API.")),
+    )
+    .await;
     for (answer, api) in answers.iter().zip(["flights", "flights", "hotels"]) {
         assert_eq!(line(answer), "403 not_subscribed");
-        assert!(answer.message().contains(&format!("the {api} API")), "{}", answer.message());
+        assert!(
+            answer.message().contains(&format!("the {api} API")),
+            "{}",
+            answer.message()
+        );
     }
 }
 
@@ -143,9 +255,18 @@ async fn keys_and_subscriptions() {
 async fn requests_that_upstream_refuses() {
     let app = TestApp::start().await;
     for status in [400, 422] {
-        for answer in columns(&app, Reply::status(status).with_json(json!({"detail": "no flights on that route"}))).await {
+        for answer in columns(
+            &app,
+            Reply::status(status).with_json(json!({"detail": "no flights on that route"})),
+        )
+        .await
+        {
             assert_eq!(line(&answer), "400 invalid_request");
-            assert!(answer.message().contains("no flights on that route"), "{}", answer.message());
+            assert!(
+                answer.message().contains("no flights on that route"),
+                "{}",
+                answer.message()
+            );
         }
     }
 }
@@ -158,10 +279,29 @@ async fn not_found_is_an_answer_only_from_the_hotels_engine() {
         "200 [] | degraded | upstream_status | results 0",
         "503 search_incomplete | degraded | upstream_status | says upstream_status",
     ];
-    row(&app, engine.clone(), [flights[0], flights[1], "404 not_found"]).await;
-    assert_eq!(app.post("/v1/hotels/rooms", &body(Endpoint::HotelsRooms)).await.message(), "Hotel not found");
+    row(
+        &app,
+        engine.clone(),
+        [flights[0], flights[1], "404 not_found"],
+    )
+    .await;
+    assert_eq!(
+        app.post("/v1/hotels/rooms", &body(Endpoint::HotelsRooms))
+            .await
+            .message(),
+        "Hotel not found"
+    );
     let proxy = engine.header("X-RapidAPI-Proxy-Response", "true");
-    row(&app, proxy, [flights[0], flights[1], "502 upstream_error | degraded | upstream_status"]).await;
+    row(
+        &app,
+        proxy,
+        [
+            flights[0],
+            flights[1],
+            "502 upstream_error | degraded | upstream_status",
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -177,9 +317,21 @@ async fn contract_17_429_is_passed_on_unchanged() {
         .header("keep-alive", "timeout=5");
     for answer in columns(&app, reply).await {
         assert_eq!((answer.status, answer.text().as_str()), (429, raw));
-        assert_eq!(answer.header("content-type"), "application/json; charset=utf-8");
-        assert_eq!((answer.header("retry-after"), answer.header("x-plan-requests-remaining")), ("37", "0"));
-        assert!(!answer.headers.contains_key("set-cookie") && !answer.headers.contains_key("keep-alive"));
+        assert_eq!(
+            answer.header("content-type"),
+            "application/json; charset=utf-8"
+        );
+        assert_eq!(
+            (
+                answer.header("retry-after"),
+                answer.header("x-plan-requests-remaining")
+            ),
+            ("37", "0")
+        );
+        assert!(
+            !answer.headers.contains_key("set-cookie")
+                && !answer.headers.contains_key("keep-alive")
+        );
         assert_eq!(answer.header("x-upstream-requests"), "1");
     }
     assert_eq!(app.upstream.count(), 3, "never sent again");
@@ -190,12 +342,47 @@ async fn contract_16_a_degraded_flight_search() {
     let app = TestApp::start().await;
     let strict = "503 search_incomplete | degraded | blocked_page | says blocked_page";
     let flights = "200 [] | degraded | blocked_page | results 0";
-    row(&app, Reply::search_incomplete("blocked_page"), [flights, strict, "503 upstream_error | degraded | blocked_page"]).await;
-    let said = |body: Value| Reply::json(body).header("x-search-status", "degraded").header("x-search-reason", "blocked_page");
-    row(&app, said(json!([])), [flights, strict, "502 upstream_invalid_response | degraded | unreadable_response"]).await;
+    row(
+        &app,
+        Reply::search_incomplete("blocked_page"),
+        [
+            flights,
+            strict,
+            "503 upstream_error | degraded | blocked_page",
+        ],
+    )
+    .await;
+    let said = |body: Value| {
+        Reply::json(body)
+            .header("x-search-status", "degraded")
+            .header("x-search-reason", "blocked_page")
+    };
+    row(
+        &app,
+        said(json!([])),
+        [
+            flights,
+            strict,
+            "502 upstream_invalid_response | degraded | unreadable_response",
+        ],
+    )
+    .await;
     let before = app.upstream.count();
-    row(&app, Reply::search_incomplete("blocked_page"), [flights, strict, "503 upstream_error | degraded | blocked_page"]).await;
-    assert_eq!(app.upstream.count(), before + 3, "search_incomplete is an answer and not sent again");
+    row(
+        &app,
+        Reply::search_incomplete("blocked_page"),
+        [
+            flights,
+            strict,
+            "503 upstream_error | degraded | blocked_page",
+        ],
+    )
+    .await;
+    assert_eq!(
+        app.upstream.count(),
+        before + 3,
+        "search_incomplete is an answer and not sent again"
+    );
 }
 
 #[tokio::test]
@@ -207,28 +394,58 @@ async fn contract_19_what_nothing_is_for_each_hotel_endpoint() {
     });
     let missing = || Reply::status(404).with_json(json!({"detail": "nothing here"}));
     let rows = [
-        (Endpoint::HotelsSearch, Reply::json(json!({"properties": []})), Err("404 not_found")),
+        (
+            Endpoint::HotelsSearch,
+            Reply::json(json!({"properties": []})),
+            Err("404 not_found"),
+        ),
         (Endpoint::HotelsSearch, missing(), Err("404 not_found")),
         (Endpoint::HotelsByName, missing(), Ok(none.clone())),
-        (Endpoint::HotelsByName, Reply::json(json!({"available": false, "name": null})), Ok(none)),
-        (Endpoint::HotelsRooms, Reply::json(json!({"rooms": []})), Ok(json!({"rooms": []}))),
+        (
+            Endpoint::HotelsByName,
+            Reply::json(json!({"available": false, "name": null})),
+            Ok(none),
+        ),
+        (
+            Endpoint::HotelsRooms,
+            Reply::json(json!({"rooms": []})),
+            Ok(json!({"rooms": []})),
+        ),
         (Endpoint::HotelsRooms, missing(), Err("404 not_found")),
-        (Endpoint::HotelsResolve, Reply::json(json!({"hotel_booking_id": null})), Err("404 not_found")),
+        (
+            Endpoint::HotelsResolve,
+            Reply::json(json!({"hotel_booking_id": null})),
+            Err("404 not_found"),
+        ),
         (Endpoint::HotelsResolve, missing(), Err("404 not_found")),
     ];
     for (endpoint, reply, expected) in rows {
         app.upstream.on(endpoint).reply(reply.clone());
         let answer = app.post(&format!("/v1/{endpoint}"), &body(endpoint)).await;
         match expected {
-            Ok(body) => assert_eq!((answer.status, answer.json()), (200, body), "{endpoint} {reply:?}"),
+            Ok(body) => assert_eq!(
+                (answer.status, answer.json()),
+                (200, body),
+                "{endpoint} {reply:?}"
+            ),
             Err(kind) => assert_eq!(answer.kind(), kind, "{endpoint} {reply:?}"),
         }
     }
     let sold_out = json!({"available": false, "name": "Hotel One", "price": 5, "price_string": "$5", "nights": 2});
-    app.upstream.on(Endpoint::HotelsByName).reply(Reply::json(sold_out));
-    let answer = app.post("/v1/hotels/by-name", &body(Endpoint::HotelsByName)).await.json();
+    app.upstream
+        .on(Endpoint::HotelsByName)
+        .reply(Reply::json(sold_out));
+    let answer = app
+        .post("/v1/hotels/by-name", &body(Endpoint::HotelsByName))
+        .await
+        .json();
     assert_eq!(
-        (&answer["name"], &answer["nights"], &answer["price"], &answer["price_string"]),
+        (
+            &answer["name"],
+            &answer["nights"],
+            &answer["price"],
+            &answer["price_string"]
+        ),
         (&json!("Hotel One"), &json!(2), &Value::Null, &Value::Null)
     );
 }

@@ -27,9 +27,13 @@ impl Raw {
 
     /// As [`crate::support::app::Answer::kind`].
     fn kind(&self) -> String {
-        let json: Value = serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"));
+        let json: Value =
+            serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"));
         let error = &json["error"];
-        assert!(error["message"].is_string() && self.header("content-type") == "application/json", "{self:?}");
+        assert!(
+            error["message"].is_string() && self.header("content-type") == "application/json",
+            "{self:?}"
+        );
         assert!(!self.header("x-request-id").is_empty(), "{self:?}");
         format!("{} {}", self.status, error["type"].as_str().unwrap())
     }
@@ -46,11 +50,26 @@ async fn send(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Raw {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8(answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no answer: {answer:?}"));
     let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers = lines.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Raw { status, headers: headers.collect(), body: body.to_owned() }
+    let status = lines
+        .next()
+        .unwrap()
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    let headers = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Raw {
+        status,
+        headers: headers.collect(),
+        body: body.to_owned(),
+    }
 }
 
 fn get(path: &str) -> String {
@@ -62,7 +81,10 @@ async fn every_error_has_the_error_form_whatever_the_path() {
     let app = TestApp::start().await;
     let long = "x".repeat(70_000);
     let rows = [
-        (get("/v1/verify?api=flights&api=flights"), "400 invalid_request"),
+        (
+            get("/v1/verify?api=flights&api=flights"),
+            "400 invalid_request",
+        ),
         (get("/v1/verify?api=%FF"), "400 invalid_request"),
         (get("/v1/scans/%FF"), "404 not_found"),
         (get("/v1/scans/%C3%28/items"), "404 not_found"),
@@ -75,19 +97,48 @@ async fn every_error_has_the_error_form_whatever_the_path() {
         (get("/v1/../v1/scans"), "404 not_found"),
         (get("/v1/scans/"), "404 not_found"),
         (get("*").replace("GET", "OPTIONS"), "404 not_found"),
-        (get("/v1/scans").replace("GET", "BREW"), "405 method_not_allowed"),
+        (
+            get("/v1/scans").replace("GET", "BREW"),
+            "405 method_not_allowed",
+        ),
         (get(&format!("/{long}")), "414 invalid_request"),
         (get(&format!("/v1/scans?x={long}")), "414 invalid_request"),
-        (get("/").replace("connection", &format!("x-long: {}\r\nconnection", long.repeat(4))), "431 invalid_request"),
-        (get("/").replace("connection", &format!("{}connection", "x: y\r\n".repeat(101))), "431 invalid_request"),
+        (
+            get("/").replace(
+                "connection",
+                &format!("x-long: {}\r\nconnection", long.repeat(4)),
+            ),
+            "431 invalid_request",
+        ),
+        (
+            get("/").replace(
+                "connection",
+                &format!("{}connection", "x: y\r\n".repeat(101)),
+            ),
+            "431 invalid_request",
+        ),
         ("NONSENSE\r\n\r\n".to_owned(), "400 invalid_request"),
-        ("GET / HTTP/3.0\r\nhost: h\r\n\r\n".to_owned(), "400 invalid_request"),
-        ("GET / HTTP/1.1\r\nhost : h\r\n\r\n".to_owned(), "400 invalid_request"),
-        (get("/").replace("connection", "content-length: 1x\r\nconnection"), "400 invalid_request"),
+        (
+            "GET / HTTP/3.0\r\nhost: h\r\n\r\n".to_owned(),
+            "400 invalid_request",
+        ),
+        (
+            "GET / HTTP/1.1\r\nhost : h\r\n\r\n".to_owned(),
+            "400 invalid_request",
+        ),
+        (
+            get("/").replace("connection", "content-length: 1x\r\nconnection"),
+            "400 invalid_request",
+        ),
     ];
     for (request, kind) in rows {
         let answer = send(address(app.url()), &request).await;
-        assert_eq!(answer.kind(), kind, "{}", &request[..request.len().min(100)]);
+        assert_eq!(
+            answer.kind(),
+            kind,
+            "{}",
+            &request[..request.len().min(100)]
+        );
     }
 }
 
@@ -101,14 +152,20 @@ async fn a_401_says_how_to_authenticate() {
         get("/v1/scans").replace(KEY, "YOUR_API_KEY"),
     ] {
         let answer = send(address(app.url()), &request).await;
-        assert_eq!((answer.status, answer.header("www-authenticate")), (401, "Bearer"), "{request}");
+        assert_eq!(
+            (answer.status, answer.header("www-authenticate")),
+            (401, "Bearer"),
+            "{request}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_request_names_its_host_exactly_once() {
     let app = TestApp::start().await;
-    let request = |version: &str, hosts: &str| format!("GET /healthz HTTP/{version}\r\n{hosts}connection: close\r\n\r\n");
+    let request = |version: &str, hosts: &str| {
+        format!("GET /healthz HTTP/{version}\r\n{hosts}connection: close\r\n\r\n")
+    };
     for address in [address(app.url()), address(app.admin_url())] {
         for (version, hosts, fine) in [
             ("1.1", "host: h\r\n", true),
@@ -138,21 +195,41 @@ async fn a_request_names_its_host_exactly_once() {
 async fn a_body_of_the_marketplace_cannot_act_in_a_browser() {
     let app = TestApp::start().await;
     let page = "<script>alert(document.domain)</script>";
-    let html = Reply::status(429).body(page).header("content-type", "text/html");
+    let html = Reply::status(429)
+        .body(page)
+        .header("content-type", "text/html");
     app.upstream.on(Endpoint::FlightsOneway).reply(html);
     let body = serde_json::json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
     let answer = app.post("/v1/flights/oneway", &body).await;
-    assert_eq!((answer.status, answer.text().as_str()), (429, page), "unchanged");
-    assert_eq!(answer.header("content-security-policy"), "default-src 'none'; frame-ancestors 'none'; sandbox");
+    assert_eq!(
+        (answer.status, answer.text().as_str()),
+        (429, page),
+        "unchanged"
+    );
+    assert_eq!(
+        answer.header("content-security-policy"),
+        "default-src 'none'; frame-ancestors 'none'; sandbox"
+    );
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
 }
 
 #[tokio::test]
 async fn every_answer_has_the_headers_that_browsers_heed() {
     let app = TestApp::start().await;
-    app.upstream.on_any().answer(|call| Reply::json(serde_json::json!([fare(120, &call.body)])));
-    let public =
-        ["/", "/docs", "/docs/", "/docs/swagger-ui-bundle.js", "/openapi.json", "/healthz", "/v1/verify", "/v1/scans", "/none"];
+    app.upstream
+        .on_any()
+        .answer(|call| Reply::json(serde_json::json!([fare(120, &call.body)])));
+    let public = [
+        "/",
+        "/docs",
+        "/docs/",
+        "/docs/swagger-ui-bundle.js",
+        "/openapi.json",
+        "/healthz",
+        "/v1/verify",
+        "/v1/scans",
+        "/none",
+    ];
     let mut answers = Vec::new();
     for path in public {
         answers.push((path, app.get(path).await));
@@ -161,11 +238,26 @@ async fn every_answer_has_the_headers_that_browsers_heed() {
         answers.push((path, app.admin(path).await));
     }
     for (path, answer) in answers {
-        let told = ["x-content-type-options", "referrer-policy", "x-frame-options"].map(|name| answer.header(name));
+        let told = [
+            "x-content-type-options",
+            "referrer-policy",
+            "x-frame-options",
+        ]
+        .map(|name| answer.header(name));
         assert_eq!(told, ["nosniff", "no-referrer", "DENY"], "{path}");
         let policy = answer.header("content-security-policy");
-        assert!(policy.starts_with("default-src 'none'; ") && policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
-        assert_eq!(policy.contains("script-src 'self'"), path.starts_with("/docs/"), "{path}: {policy}");
-        assert!(!policy.contains("unsafe-eval") && !policy.contains("script-src 'self' 'unsafe"), "{path}: {policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; ") && policy.contains("frame-ancestors 'none'"),
+            "{path}: {policy}"
+        );
+        assert_eq!(
+            policy.contains("script-src 'self'"),
+            path.starts_with("/docs/"),
+            "{path}: {policy}"
+        );
+        assert!(
+            !policy.contains("unsafe-eval") && !policy.contains("script-src 'self' 'unsafe"),
+            "{path}: {policy}"
+        );
     }
 }

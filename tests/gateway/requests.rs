@@ -19,19 +19,40 @@ async fn contract_4_body_then_key_then_validation_then_upstream() {
     let no_key = |body: Value| app.request("POST", ROUNDTRIP).json(&body);
     for (request, kind) in [
         (no_key(invalid.clone()), "401 missing_api_key"),
-        (no_key(valid.clone()).header("x-api-key", "a b"), "401 invalid_api_key"),
-        (no_key(invalid).header("x-api-key", KEY), "400 invalid_request"),
+        (
+            no_key(valid.clone()).header("x-api-key", "a b"),
+            "401 invalid_api_key",
+        ),
+        (
+            no_key(invalid).header("x-api-key", KEY),
+            "400 invalid_request",
+        ),
     ] {
         let answer = app.send(request).await;
-        assert_eq!((answer.kind().as_str(), answer.header("x-field-aliased")), (kind, aliased));
+        assert_eq!(
+            (answer.kind().as_str(), answer.header("x-field-aliased")),
+            (kind, aliased)
+        );
     }
     assert_eq!(app.upstream.count(), 0);
     for status in [200, 401, 403, 429, 500] {
-        app.upstream.on_any().reply(Reply::status(status).body("[]"));
-        assert_eq!(app.post(ROUNDTRIP, &valid).await.header("x-field-aliased"), aliased, "{status}");
+        app.upstream
+            .on_any()
+            .reply(Reply::status(status).body("[]"));
+        assert_eq!(
+            app.post(ROUNDTRIP, &valid).await.header("x-field-aliased"),
+            aliased,
+            "{status}"
+        );
     }
     let unreadable = app.send(app.request("POST", ROUNDTRIP).body("{")).await;
-    assert_eq!((unreadable.kind().as_str(), unreadable.header("x-field-aliased")), ("401 missing_api_key", ""));
+    assert_eq!(
+        (
+            unreadable.kind().as_str(),
+            unreadable.header("x-field-aliased")
+        ),
+        ("401 missing_api_key", "")
+    );
 }
 
 #[tokio::test]
@@ -61,9 +82,19 @@ async fn contract_5_alias() {
         (json!({"max_stops": null}), "", json!({})),
     ];
     for (given, header, forwarded) in rows {
-        let answer = app.post(ROUNDTRIP, &with(Endpoint::FlightsRoundtrip, given.clone())).await;
-        assert_eq!((answer.status, answer.header("x-field-aliased")), (200, header), "{given}");
-        assert_eq!(app.upstream.calls().last().unwrap().body, with(Endpoint::FlightsRoundtrip, forwarded), "{given}");
+        let answer = app
+            .post(ROUNDTRIP, &with(Endpoint::FlightsRoundtrip, given.clone()))
+            .await;
+        assert_eq!(
+            (answer.status, answer.header("x-field-aliased")),
+            (200, header),
+            "{given}"
+        );
+        assert_eq!(
+            app.upstream.calls().last().unwrap().body,
+            with(Endpoint::FlightsRoundtrip, forwarded),
+            "{given}"
+        );
     }
     let native = with(Endpoint::FlightsOneway, json!({"max_stops": 0}));
     let answer = app.post(ONEWAY, &native).await;
@@ -79,29 +110,84 @@ async fn contract_6_to_9_a_request_that_cannot_be_valid_spends_nothing() {
         (
             Endpoint::FlightsOneway,
             json!({"from_airport": "TLVV", "departure_date": "2027-02-30"}),
-            ["`from_airport` holds \"TLVV\"", "`departure_date` holds \"2027-02-30\""],
+            [
+                "`from_airport` holds \"TLVV\"",
+                "`departure_date` holds \"2027-02-30\"",
+            ],
         ),
         (
             Endpoint::FlightsOneway,
             json!({"arrival_time_min": 3}),
-            ["`arrival_time_min`", "did you mean `departure_arrival_time_min`?"],
+            [
+                "`arrival_time_min`",
+                "did you mean `departure_arrival_time_min`?",
+            ],
         ),
-        (Endpoint::FlightsOneway, json!({"limit": "10", "seat_type": 2}), ["`limit` holds \"10\"", "`seat_type` holds 2"]),
-        (Endpoint::FlightsOneway, json!({"to_airport": null}), ["`to_airport` is missing", "allowed"]),
-        (Endpoint::FlightsOneway, json!({"passengers": [1, 5]}), ["`passengers[1]` holds 5", "allowed"]),
-        (Endpoint::FlightsRoundtrip, json!({"return_date": "2027-01-13"}), ["`return_date`", "2027-01-14"]),
-        (Endpoint::HotelsSearch, json!({"location": "Rome"}), ["`location`", "`destination`, `checkin_date`, `checkout_date`"]),
-        (Endpoint::HotelsSearch, json!({"filters": ["spa"]}), ["`filters[0]` holds \"spa\"", "`free_cancellation`"]),
-        (Endpoint::HotelsSearch, json!({"checkout_date": "2027-03-01"}), ["`checkout_date`", "2027-03-01"]),
-        (Endpoint::HotelsByName, json!({"adults": 0}), ["`adults` holds 0", "allowed"]),
-        (Endpoint::HotelsRooms, json!({"hotel_booking_id": "../etc/passwd"}), ["`hotel_booking_id`", "allowed"]),
-        (Endpoint::HotelsResolve, json!({"hotel_name": ""}), ["`hotel_name`", "allowed"]),
+        (
+            Endpoint::FlightsOneway,
+            json!({"limit": "10", "seat_type": 2}),
+            ["`limit` holds \"10\"", "`seat_type` holds 2"],
+        ),
+        (
+            Endpoint::FlightsOneway,
+            json!({"to_airport": null}),
+            ["`to_airport` is missing", "allowed"],
+        ),
+        (
+            Endpoint::FlightsOneway,
+            json!({"passengers": [1, 5]}),
+            ["`passengers[1]` holds 5", "allowed"],
+        ),
+        (
+            Endpoint::FlightsRoundtrip,
+            json!({"return_date": "2027-01-13"}),
+            ["`return_date`", "2027-01-14"],
+        ),
+        (
+            Endpoint::HotelsSearch,
+            json!({"location": "Rome"}),
+            [
+                "`location`",
+                "`destination`, `checkin_date`, `checkout_date`",
+            ],
+        ),
+        (
+            Endpoint::HotelsSearch,
+            json!({"filters": ["spa"]}),
+            ["`filters[0]` holds \"spa\"", "`free_cancellation`"],
+        ),
+        (
+            Endpoint::HotelsSearch,
+            json!({"checkout_date": "2027-03-01"}),
+            ["`checkout_date`", "2027-03-01"],
+        ),
+        (
+            Endpoint::HotelsByName,
+            json!({"adults": 0}),
+            ["`adults` holds 0", "allowed"],
+        ),
+        (
+            Endpoint::HotelsRooms,
+            json!({"hotel_booking_id": "../etc/passwd"}),
+            ["`hotel_booking_id`", "allowed"],
+        ),
+        (
+            Endpoint::HotelsResolve,
+            json!({"hotel_name": ""}),
+            ["`hotel_name`", "allowed"],
+        ),
     ];
     for (endpoint, fields, says) in rows {
-        let answer = app.post(&format!("/v1/{endpoint}"), &with(endpoint, fields.clone())).await;
+        let answer = app
+            .post(&format!("/v1/{endpoint}"), &with(endpoint, fields.clone()))
+            .await;
         assert_eq!(answer.kind(), "400 invalid_request", "{fields}");
         for part in says {
-            assert!(answer.message().contains(part), "{part}: {}", answer.message());
+            assert!(
+                answer.message().contains(part),
+                "{part}: {}",
+                answer.message()
+            );
         }
     }
     assert_eq!(app.upstream.count(), 0);
@@ -121,19 +207,32 @@ async fn contract_8_what_is_forwarded_in_which_spelling() {
             json!({"departure_time_min": 22, "departure_time_max": 5}),
             json!({"departure_time_min": 22, "departure_time_max": 5}),
         ),
-        (Endpoint::FlightsOneway, json!({"departure_date": "2020-01-01"}), json!({"departure_date": "2020-01-01"})),
+        (
+            Endpoint::FlightsOneway,
+            json!({"departure_date": "2020-01-01"}),
+            json!({"departure_date": "2020-01-01"}),
+        ),
         // An integer, as JSON Schema has it.
         (
             Endpoint::FlightsOneway,
             json!({"limit": 20.0, "seat_type": 3.0, "passengers": [1.0, 2]}),
             json!({"limit": 20, "seat_type": 3, "passengers": [1, 2]}),
         ),
-        (Endpoint::HotelsSearch, json!({"proxy_country": "De", "children": null}), json!({"proxy_country": "De"})),
+        (
+            Endpoint::HotelsSearch,
+            json!({"proxy_country": "De", "children": null}),
+            json!({"proxy_country": "De"}),
+        ),
     ];
     for (endpoint, given, forwarded) in rows {
-        let answer = app.post(&format!("/v1/{endpoint}"), &with(endpoint, given)).await;
+        let answer = app
+            .post(&format!("/v1/{endpoint}"), &with(endpoint, given))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(app.upstream.calls().last().unwrap().body, with(endpoint, forwarded));
+        assert_eq!(
+            app.upstream.calls().last().unwrap().body,
+            with(endpoint, forwarded)
+        );
     }
 }
 
@@ -171,9 +270,20 @@ async fn the_24_filters_of_the_specification() {
     let all = with(Endpoint::HotelsSearch, json!({"filters": FILTERS}));
     assert_eq!(app.post("/v1/hotels/search", &all).await.status, 200);
     assert_eq!(app.upstream.calls()[0].body, all);
-    let answer = app.post("/v1/hotels/search", &with(Endpoint::HotelsSearch, json!({"filters": ["Sauna"]}))).await;
-    let listed: Vec<_> =
-        answer.message().split("one of ").nth(1).unwrap().split(", ").map(|word| word.trim_matches('`').to_owned()).collect();
+    let answer = app
+        .post(
+            "/v1/hotels/search",
+            &with(Endpoint::HotelsSearch, json!({"filters": ["Sauna"]})),
+        )
+        .await;
+    let listed: Vec<_> = answer
+        .message()
+        .split("one of ")
+        .nth(1)
+        .unwrap()
+        .split(", ")
+        .map(|word| word.trim_matches('`').to_owned())
+        .collect();
     assert_eq!(listed, FILTERS);
 }
 
@@ -187,22 +297,37 @@ async fn contract_10_bodies() {
     let object = body(Endpoint::FlightsOneway).to_string();
     let rows = [
         (padded(64 * 1024), "application/json", "200"),
-        (padded(64 * 1024 + 1), "application/json", "413 payload_too_large"),
+        (
+            padded(64 * 1024 + 1),
+            "application/json",
+            "413 payload_too_large",
+        ),
         (object.clone(), "text/plain", "200"),
         (object, "", "200"),
         ("[]".into(), "application/json", "400 invalid_request"),
         ("not json".into(), "application/json", "400 invalid_request"),
         (String::new(), "application/json", "400 invalid_request"),
         ("{} {}".into(), "application/json", "400 invalid_request"),
-        (format!("{{\"a\": {}{}}}", "[".repeat(64), "]".repeat(64)), "application/json", "400 invalid_request"),
+        (
+            format!("{{\"a\": {}{}}}", "[".repeat(64), "]".repeat(64)),
+            "application/json",
+            "400 invalid_request",
+        ),
     ];
     for (body, content_type, kind) in rows {
         let start: String = body.chars().take(20).collect();
-        let mut request = app.request("POST", ONEWAY).header("x-api-key", KEY).body(body);
+        let mut request = app
+            .request("POST", ONEWAY)
+            .header("x-api-key", KEY)
+            .body(body);
         if !content_type.is_empty() {
             request = request.header("content-type", content_type);
         }
-        assert_eq!(app.send(request).await.kind(), kind, "{start} {content_type}");
+        assert_eq!(
+            app.send(request).await.kind(),
+            kind,
+            "{start} {content_type}"
+        );
     }
 }
 
@@ -215,18 +340,39 @@ async fn contract_10_paths_methods_and_request_ids() {
         ("POST", "/", "405 method_not_allowed", "GET,HEAD"),
         ("POST", "/v1/flights/oneway/", "404 not_found", ""),
         ("GET", ONEWAY, "405 method_not_allowed", "POST"),
-        ("DELETE", "/v1/hotels/search", "405 method_not_allowed", "POST"),
+        (
+            "DELETE",
+            "/v1/hotels/search",
+            "405 method_not_allowed",
+            "POST",
+        ),
         ("POST", "/v1/verify", "405 method_not_allowed", "GET,HEAD"),
         ("PUT", "/healthz", "405 method_not_allowed", "GET,HEAD"),
     ];
     let mut ids = std::collections::HashSet::new();
     for (method, path, kind, allow) in rows {
-        let answer = app.send(app.request(method, path).header("x-api-key", KEY)).await;
-        assert_eq!((answer.kind().as_str(), answer.header("allow")), (kind, allow), "{method} {path}");
-        assert!(ids.insert(answer.header("x-request-id").to_owned()), "each request has its own id");
+        let answer = app
+            .send(app.request(method, path).header("x-api-key", KEY))
+            .await;
+        assert_eq!(
+            (answer.kind().as_str(), answer.header("allow")),
+            (kind, allow),
+            "{method} {path}"
+        );
+        assert!(
+            ids.insert(answer.header("x-request-id").to_owned()),
+            "each request has its own id"
+        );
     }
     for (endpoint, _, body) in bodies() {
-        assert!(ids.insert(app.post(&format!("/v1/{endpoint}"), &body).await.header("x-request-id").to_owned()));
+        assert!(
+            ids.insert(
+                app.post(&format!("/v1/{endpoint}"), &body)
+                    .await
+                    .header("x-request-id")
+                    .to_owned()
+            )
+        );
     }
     assert!(!ids.contains(""));
 }

@@ -25,14 +25,31 @@ impl Archive {
         let app = TestApp::builder().database(&db).start().await;
         let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
         let mut tx = farescan::db::begin(db.pool()).await.unwrap();
-        let tenant = store::find_or_make(&mut tx, &ring(), &CallerKey::new(KEY), now).await.unwrap();
+        let tenant = store::find_or_make(&mut tx, &ring(), &CallerKey::new(KEY), now)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
-        Self { db, app, tenant, now }
+        Self {
+            db,
+            app,
+            tenant,
+            now,
+        }
     }
 
-    pub fn seen(&self, endpoint: &str, body: Value, minutes: i64, price: Option<i64>) -> Observation {
-        let Value::Object(body) = body else { panic!("an object") };
-        let request = Request::check(Endpoint::parse(endpoint).unwrap(), &body).unwrap().request;
+    pub fn seen(
+        &self,
+        endpoint: &str,
+        body: Value,
+        minutes: i64,
+        price: Option<i64>,
+    ) -> Observation {
+        let Value::Object(body) = body else {
+            panic!("an object")
+        };
+        let request = Request::check(Endpoint::parse(endpoint).unwrap(), &body)
+            .unwrap()
+            .request;
         Observation {
             tenant: self.tenant,
             item: ItemId::new(),
@@ -47,13 +64,22 @@ impl Archive {
                 verdict: Some(Verdict::Low),
             }),
             results: price.map(|_| 12),
-            status: if price.is_some() { SearchStatus::Ok } else { SearchStatus::Degraded },
+            status: if price.is_some() {
+                SearchStatus::Ok
+            } else {
+                SearchStatus::Degraded
+            },
             reason: price.is_none().then(|| "blocked_page".to_owned()),
         }
     }
 
     pub fn fare(&self, day: &str, minutes: i64, price: Option<i64>) -> Observation {
-        self.seen("flights/oneway", json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day}), minutes, price)
+        self.seen(
+            "flights/oneway",
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day}),
+            minutes,
+            price,
+        )
     }
 
     pub async fn keep(&self, observations: &[Observation]) {
@@ -63,14 +89,20 @@ impl Archive {
     }
 
     pub async fn latest(&self) -> Vec<(String, String)> {
-        let rows = sqlx::query_as("select first_date::text, price::text from latest_prices order by 1, 2");
+        let rows =
+            sqlx::query_as("select first_date::text, price::text from latest_prices order by 1, 2");
         rows.fetch_all(self.db.pool()).await.unwrap()
     }
 
     pub async fn column(&self, path: &str, field: &str) -> Vec<Value> {
         let answer = self.app.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.json()["data"].as_array().unwrap().iter().map(|row| row[field].clone()).collect()
+        answer.json()["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[field].clone())
+            .collect()
     }
 }
 

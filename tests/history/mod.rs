@@ -22,37 +22,78 @@ fn pair(day: &str, price: &str) -> (String, String) {
 #[tokio::test]
 async fn a_batch_stored_twice_is_stored_once() {
     let archive = Archive::open().await;
-    let batch = [archive.fare("2030-01-01", 0, Some(200)), archive.fare("2030-01-02", 0, None)];
+    let batch = [
+        archive.fare("2030-01-01", 0, Some(200)),
+        archive.fare("2030-01-02", 0, None),
+    ];
     archive.keep(&batch).await;
     archive.keep(&batch).await;
     archive.keep(&[]).await;
-    let rows: (i64, i64) = sqlx::query_as("select (select count(*) from observations), (select count(*) from series)")
-        .fetch_one(archive.db.pool())
-        .await
-        .unwrap();
+    let rows: (i64, i64) =
+        sqlx::query_as("select (select count(*) from observations), (select count(*) from series)")
+            .fetch_one(archive.db.pool())
+            .await
+            .unwrap();
     assert_eq!(rows, (2, 1));
 }
 
 #[tokio::test]
 async fn the_latest_price_is_the_newest_answer_with_one() {
     let archive = Archive::open().await;
-    archive.keep(&[archive.fare("2030-01-01", 5, Some(200)), archive.fare("2030-01-01", 3, Some(100))]).await;
-    assert_eq!(archive.latest().await, [pair("2030-01-01", "200")], "the newest of a batch");
-    archive.keep(&[archive.fare("2030-01-01", 4, Some(90)), archive.fare("2030-01-02", 0, Some(70))]).await;
-    assert_eq!(archive.latest().await, [pair("2030-01-01", "200"), pair("2030-01-02", "70")], "an older one changes nothing");
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", 5, Some(200)),
+            archive.fare("2030-01-01", 3, Some(100)),
+        ])
+        .await;
+    assert_eq!(
+        archive.latest().await,
+        [pair("2030-01-01", "200")],
+        "the newest of a batch"
+    );
+    archive
+        .keep(&[
+            archive.fare("2030-01-01", 4, Some(90)),
+            archive.fare("2030-01-02", 0, Some(70)),
+        ])
+        .await;
+    assert_eq!(
+        archive.latest().await,
+        [pair("2030-01-01", "200"), pair("2030-01-02", "70")],
+        "an older one changes nothing"
+    );
     archive.keep(&[archive.fare("2030-01-01", 9, None)]).await;
-    assert_eq!(archive.latest().await[0], pair("2030-01-01", "200"), "no answer is no price");
-    archive.keep(&[archive.fare("2030-01-01", 10, Some(210))]).await;
+    assert_eq!(
+        archive.latest().await[0],
+        pair("2030-01-01", "200"),
+        "no answer is no price"
+    );
+    archive
+        .keep(&[archive.fare("2030-01-01", 10, Some(210))])
+        .await;
     assert_eq!(archive.latest().await[0], pair("2030-01-01", "210"));
 }
 
 #[tokio::test]
 async fn batches_that_meet_do_not_wait_for_ever() {
     let archive = Archive::open().await;
-    let forth: Vec<_> = (1..=28).map(|day| archive.fare(&format!("2030-01-{day:02}"), day, Some(day))).collect();
-    let back: Vec<_> = forth.iter().rev().map(|seen| Observation { item: ItemId::new(), ..seen.clone() }).collect();
+    let forth: Vec<_> = (1..=28)
+        .map(|day| archive.fare(&format!("2030-01-{day:02}"), day, Some(day)))
+        .collect();
+    let back: Vec<_> = forth
+        .iter()
+        .rev()
+        .map(|seen| Observation {
+            item: ItemId::new(),
+            ..seen.clone()
+        })
+        .collect();
     for _ in 0..5 {
-        tokio::join!(archive.keep(&forth), archive.keep(&back), archive.keep(&forth));
+        tokio::join!(
+            archive.keep(&forth),
+            archive.keep(&back),
+            archive.keep(&forth)
+        );
     }
     assert_eq!(archive.latest().await.len(), 28);
 }
@@ -89,9 +130,17 @@ async fn flights_are_read_back_newest_first_with_their_gaps() {
 async fn every_filter_of_flights_narrows() {
     let archive = Archive::open().await;
     let trip = |body: Value, minutes| {
-        let mut request = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
-        request.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        let endpoint = if body.get("return_date").is_some() { "flights/roundtrip" } else { "flights/oneway" };
+        let mut request =
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(body.as_object().unwrap().clone());
+        let endpoint = if body.get("return_date").is_some() {
+            "flights/roundtrip"
+        } else {
+            "flights/oneway"
+        };
         archive.seen(endpoint, request, minutes, Some(minutes))
     };
     archive
@@ -109,14 +158,21 @@ async fn every_filter_of_flights_narrows() {
         ("&departure_date=2030-01-02".to_owned(), vec![2]),
         ("&departure_from=2030-01-02".to_owned(), vec![4, 3, 2]),
         ("&departure_to=2030-01-02".to_owned(), vec![2, 1]),
-        ("&departure_from=2030-01-02&departure_to=2030-01-04".to_owned(), vec![2]),
+        (
+            "&departure_from=2030-01-02&departure_to=2030-01-04".to_owned(),
+            vec![2],
+        ),
         ("&return_date=2030-01-08".to_owned(), vec![4]),
         ("&currency=eur".to_owned(), vec![3]),
         (format!("&since={}", at(3)), vec![4, 3]),
         (format!("&until={}", at(3)), vec![2, 1]),
     ] {
         let path = format!("/v1/history/flights?from_airport=TLV&to_airport=LHR{filter}");
-        assert_eq!(archive.column(&path, "price").await, prices.into_iter().map(Value::from).collect::<Vec<_>>(), "{filter}");
+        assert_eq!(
+            archive.column(&path, "price").await,
+            prices.into_iter().map(Value::from).collect::<Vec<_>>(),
+            "{filter}"
+        );
     }
 }
 
@@ -125,7 +181,10 @@ async fn every_filter_of_hotels_narrows() {
     let archive = Archive::open().await;
     let stay = |body: Value, price| {
         let mut request = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": "2030-01-06"});
-        request.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(body.as_object().unwrap().clone());
         archive.seen("hotels/by-name", request, price, Some(price))
     };
     let dates = json!({"checkin_date": "2030-01-05", "checkout_date": "2030-01-06"});
@@ -140,9 +199,17 @@ async fn every_filter_of_hotels_narrows() {
             stay(json!({"proxy_country": "DE"}), 2),
             stay(json!({"proxy_country": "us", "adults": 1}), 3),
             stay(json!({"children": 2, "currency": "EUR"}), 4),
-            stay(json!({"checkin_date": "2030-01-07", "checkout_date": "2030-01-09"}), 5),
+            stay(
+                json!({"checkin_date": "2030-01-07", "checkout_date": "2030-01-09"}),
+                5,
+            ),
             archive.seen("hotels/search", other("destination", "Lisbon"), 6, Some(6)),
-            archive.seen("hotels/rooms", other("hotel_booking_id", "pt/grand"), 7, Some(7)),
+            archive.seen(
+                "hotels/rooms",
+                other("hotel_booking_id", "pt/grand"),
+                7,
+                Some(7),
+            ),
         ])
         .await;
     for (query, prices) in [
@@ -156,11 +223,18 @@ async fn every_filter_of_hotels_narrows() {
         ("hotel_name=Grand+Hotel&currency=EUR", vec![4]),
         ("hotel_name=Grand+Hotel&checkin_date=2030-01-07", vec![5]),
         ("hotel_name=Grand+Hotel&checkin_from=2030-01-06", vec![5]),
-        ("hotel_name=Grand+Hotel&checkin_to=2030-01-05", vec![4, 3, 2, 1]),
+        (
+            "hotel_name=Grand+Hotel&checkin_to=2030-01-05",
+            vec![4, 3, 2, 1],
+        ),
         ("hotel_name=Grand+Hotel&checkout_date=2030-01-09", vec![5]),
     ] {
         let path = format!("/v1/history/hotels?{query}");
-        assert_eq!(archive.column(&path, "price").await, prices.into_iter().map(Value::from).collect::<Vec<_>>(), "{query}");
+        assert_eq!(
+            archive.column(&path, "price").await,
+            prices.into_iter().map(Value::from).collect::<Vec<_>>(),
+            "{query}"
+        );
     }
 }
 
@@ -168,33 +242,59 @@ async fn every_filter_of_hotels_narrows() {
 async fn history_is_paged_without_gaps_and_each_callers_own() {
     let archive = Archive::open().await;
     // Two seen at the same time: the cursor tells them apart.
-    let batch: Vec<_> = (0..7).map(|number| archive.fare("2030-01-01", number / 2, Some(number + 1))).collect();
+    let batch: Vec<_> = (0..7)
+        .map(|number| archive.fare("2030-01-01", number / 2, Some(number + 1)))
+        .collect();
     archive.keep(&batch).await;
     let path = "/v1/history/flights?from_airport=TLV&to_airport=LHR&limit=2";
     let (mut next, mut prices) = (path.to_owned(), Vec::new());
     loop {
         let answer = archive.app.get(&next).await;
         let page = answer.json();
-        prices.extend(page["data"].as_array().unwrap().iter().map(|row| row["price"].as_i64().unwrap()));
-        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        prices.extend(
+            page["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|row| row["price"].as_i64().unwrap()),
+        );
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
         assert!(answer.header("link").ends_with("; rel=\"next\""));
         next = format!("{path}&cursor={cursor}");
     }
     prices.sort_unstable();
     assert_eq!(prices, [1, 2, 3, 4, 5, 6, 7]);
 
-    let stranger = archive.app.request("GET", path).header("x-api-key", "another-key-0123456789");
-    assert_eq!(archive.app.send(stranger).await.json(), json!({"data": [], "next_cursor": null}));
+    let stranger = archive
+        .app
+        .request("GET", path)
+        .header("x-api-key", "another-key-0123456789");
+    assert_eq!(
+        archive.app.send(stranger).await.json(),
+        json!({"data": [], "next_cursor": null})
+    );
     for (query, field) in [
         ("flights?from_airport=TLV", "`to_airport` is missing"),
-        ("flights?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01", "`departure_date` holds"),
-        ("flights?from_airport=TLV&to_airport=LHR&cursor=6974", "`cursor` holds"),
+        (
+            "flights?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01",
+            "`departure_date` holds",
+        ),
+        (
+            "flights?from_airport=TLV&to_airport=LHR&cursor=6974",
+            "`cursor` holds",
+        ),
         ("hotels", "`hotel_name` is missing"),
         ("hotels?hotel_name=a&destination=b", "`destination` holds"),
     ] {
         let answer = archive.app.get(&format!("/v1/history/{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
-        assert!(answer.message().starts_with(field), "{query}: {}", answer.message());
+        assert!(
+            answer.message().starts_with(field),
+            "{query}: {}",
+            answer.message()
+        );
     }
 }
 
@@ -220,18 +320,48 @@ async fn the_latest_fares_are_a_calendar_with_their_age() {
         .await;
     let path = "/v1/history/flights/latest?from_airport=TLV&to_airport=lhr&departure_from=2030-01-01&departure_to=2030-01-31";
     let calendar = archive.app.get(path).await.json();
-    let told = |row: &Value| ["departure_date", "return_date", "currency", "price"].map(|field| row[field].clone());
-    let rows: Vec<_> = calendar["data"].as_array().unwrap().iter().map(|row| json!(told(row))).collect();
+    let told = |row: &Value| {
+        ["departure_date", "return_date", "currency", "price"].map(|field| row[field].clone())
+    };
+    let rows: Vec<_> = calendar["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| json!(told(row)))
+        .collect();
     let day = |number| format!("2030-01-0{number}");
-    assert!(rows.contains(&json!([day(1), null, "USD", 200])), "the newest, not the lowest: {rows:?}");
-    assert!(rows.contains(&json!([day(2), null, "USD", 70])), "a gap takes no price away: {rows:?}");
-    assert!(rows.contains(&json!([day(2), null, "EUR", 60])), "currencies never mix: {rows:?}");
-    assert!(rows.contains(&json!([day(2), day(9), "USD", 350])), "the cheapest return: {rows:?}");
+    assert!(
+        rows.contains(&json!([day(1), null, "USD", 200])),
+        "the newest, not the lowest: {rows:?}"
+    );
+    assert!(
+        rows.contains(&json!([day(2), null, "USD", 70])),
+        "a gap takes no price away: {rows:?}"
+    );
+    assert!(
+        rows.contains(&json!([day(2), null, "EUR", 60])),
+        "currencies never mix: {rows:?}"
+    );
+    assert!(
+        rows.contains(&json!([day(2), day(9), "USD", 350])),
+        "the cheapest return: {rows:?}"
+    );
     assert_eq!((rows.len(), &calendar["truncated"]), (4, &json!(false)));
     let age = calendar["data"][0]["age_seconds"].as_i64().unwrap();
     assert!((3600..3660).contains(&age), "{age}");
-    for (filter, count) in [("&currency=eur", 1), ("&return_date=2030-01-08", 1), ("&return_date=2030-01-07", 0)] {
-        assert_eq!(archive.column(&format!("{path}{filter}"), "price").await.len(), count, "{filter}");
+    for (filter, count) in [
+        ("&currency=eur", 1),
+        ("&return_date=2030-01-08", 1),
+        ("&return_date=2030-01-07", 0),
+    ] {
+        assert_eq!(
+            archive
+                .column(&format!("{path}{filter}"), "price")
+                .await
+                .len(),
+            count,
+            "{filter}"
+        );
     }
 }
 
@@ -242,7 +372,13 @@ async fn the_latest_rates_tell_each_length_of_stay_and_market_by_itself() {
         let body = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": checkout, "proxy_country": market});
         archive.seen("hotels/by-name", body, -10, Some(price))
     };
-    archive.keep(&[stay("2030-01-06", "de", 100), stay("2030-01-07", "de", 190), stay("2030-01-06", "us", 120)]).await;
+    archive
+        .keep(&[
+            stay("2030-01-06", "de", 100),
+            stay("2030-01-07", "de", 190),
+            stay("2030-01-06", "us", 120),
+        ])
+        .await;
     let path = "/v1/history/hotels/latest?hotel_name=Grand+Hotel&checkin_from=2030-01-01&checkin_to=2030-01-31";
     assert_eq!(archive.column(path, "price").await.len(), 3);
     for (filter, prices) in [
@@ -251,20 +387,40 @@ async fn the_latest_rates_tell_each_length_of_stay_and_market_by_itself() {
         ("&adults=5", Vec::<i64>::new()),
     ] {
         let expected: Vec<_> = prices.into_iter().map(Value::from).collect();
-        assert_eq!(archive.column(&format!("{path}{filter}"), "price").await, expected, "{filter}");
+        assert_eq!(
+            archive.column(&format!("{path}{filter}"), "price").await,
+            expected,
+            "{filter}"
+        );
     }
-    let stranger = archive.app.request("GET", path).header("x-api-key", "another-key-0123456789");
-    assert_eq!(archive.app.send(stranger).await.json(), json!({"data": [], "truncated": false}));
+    let stranger = archive
+        .app
+        .request("GET", path)
+        .header("x-api-key", "another-key-0123456789");
+    assert_eq!(
+        archive.app.send(stranger).await.json(),
+        json!({"data": [], "truncated": false})
+    );
     for (query, words) in [
-        ("flights/latest?from_airport=TLV&to_airport=LHR", "`departure_from` is missing"),
+        (
+            "flights/latest?from_airport=TLV&to_airport=LHR",
+            "`departure_from` is missing",
+        ),
         (
             "flights/latest?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2031-03-01",
             "`departure_to` holds \"2031-03-01\"; allowed: a date up to 2031-02-04",
         ),
-        ("hotels/latest?checkin_from=2030-01-01&checkin_to=2030-01-02", "`hotel_name` is missing; allowed: exactly one of"),
+        (
+            "hotels/latest?checkin_from=2030-01-01&checkin_to=2030-01-02",
+            "`hotel_name` is missing; allowed: exactly one of",
+        ),
     ] {
         let answer = archive.app.get(&format!("/v1/history/{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
-        assert!(answer.message().starts_with(words), "{query}: {}", answer.message());
+        assert!(
+            answer.message().starts_with(words),
+            "{query}: {}",
+            answer.message()
+        );
     }
 }

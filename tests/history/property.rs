@@ -72,12 +72,17 @@ impl Comes {
             Self::Ok(price) => yard::priced(claim, &price.to_string()),
             Self::NoPrice => yard::ok(claim),
             Self::Empty => yard::done(claim, SearchStatus::Empty),
-            Self::Partial(price) => {
-                FinishedCall { search_status: Some(SearchStatus::Partial), ..yard::priced(claim, &price.to_string()) }
-            }
+            Self::Partial(price) => FinishedCall {
+                search_status: Some(SearchStatus::Partial),
+                ..yard::priced(claim, &price.to_string())
+            },
             Self::Degraded | Self::Unreachable | Self::Lost => yard::degraded(claim),
         };
-        FinishedCall { ended_at: at, billed: self.billed(), ..call }
+        FinishedCall {
+            ended_at: at,
+            billed: self.billed(),
+            ..call
+        }
     }
 }
 
@@ -125,7 +130,13 @@ impl Ledger {
         let of_items = self.items.iter().flat_map(|(id, item)| {
             item.attempts.iter().filter_map(move |attempt| {
                 let (comes, at) = attempt.came?;
-                Some(Seen { at, item: id.to_string(), number: attempt.claimed.claim.number, date: attempt.date.clone(), comes })
+                Some(Seen {
+                    at,
+                    item: id.to_string(),
+                    number: attempt.claimed.claim.number,
+                    date: attempt.date.clone(),
+                    comes,
+                })
             })
         });
         let mut seen: Vec<_> = of_items.chain(self.left.iter().cloned()).collect();
@@ -150,7 +161,13 @@ impl Life {
     async fn begin(seed: u64) -> Self {
         let (office, ledger) = (Office::open().await, Ledger::default());
         let now = Timestamp::now();
-        let mut life = Self { office, ledger, dice: StdRng::seed_from_u64(seed), now, times: BTreeSet::new() };
+        let mut life = Self {
+            office,
+            ledger,
+            dice: StdRng::seed_from_u64(seed),
+            now,
+            times: BTreeSet::new(),
+        };
         // One scan at a time until the marketplace has taken the key.
         life.order().await;
         while life.ledger.items.values().any(|item| item.shown.is_none()) {
@@ -193,10 +210,20 @@ impl Life {
             "sweep": {"departure_date": {"from": day(1), "to": day(last)}}
         });
         let scan = self.office.order(&body).await;
-        let page = self.office.get(&format!("/v1/scans/{scan}/items?limit=500")).await;
+        let page = self
+            .office
+            .get(&format!("/v1/scans/{scan}/items?limit=500"))
+            .await;
         for item in page["data"].as_array().unwrap() {
             let id: ItemId = item["id"].as_str().unwrap().parse().unwrap();
-            self.ledger.items.insert(id, Item { scan: scan.clone(), attempts: Vec::new(), shown: None });
+            self.ledger.items.insert(
+                id,
+                Item {
+                    scan: scan.clone(),
+                    attempts: Vec::new(),
+                    shown: None,
+                },
+            );
         }
         self.ledger.scans.insert(scan);
     }
@@ -206,7 +233,11 @@ impl Life {
             self.office.begin(&claimed).await;
             let date = claimed.body["departure_date"].as_str().unwrap().to_owned();
             let item = self.ledger.items.get_mut(&claimed.claim.item).unwrap();
-            item.attempts.push(Attempt { claimed, date, came: None });
+            item.attempts.push(Attempt {
+                claimed,
+                date,
+                came: None,
+            });
         }
     }
 
@@ -217,7 +248,11 @@ impl Life {
             .items
             .iter()
             .flat_map(|(id, item)| {
-                let fit = item.attempts.iter().enumerate().filter(|(_, attempt)| so(attempt));
+                let fit = item
+                    .attempts
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, attempt)| so(attempt));
                 fit.map(|(at, _)| (*id, at)).collect::<Vec<_>>()
             })
             .collect();
@@ -227,14 +262,24 @@ impl Life {
     /// As the writer does it: call, answer and observation in one transaction. Gives whether it was new.
     async fn record(&self, claimed: &Claimed, comes: Comes, at: Timestamp) -> bool {
         let call = comes.call(claimed, at);
-        let request = Request::check(Endpoint::FlightsOneway, &claimed.body).unwrap().request;
+        let request = Request::check(Endpoint::FlightsOneway, &claimed.body)
+            .unwrap()
+            .request;
         let mut tx = farescan::db::begin(self.office.db.pool()).await.unwrap();
-        let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now()).await.unwrap();
+        let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
+            .await
+            .unwrap();
         if !fresh.is_empty() {
             let claim = claimed.claim;
             if matches!(comes.status(), SearchStatus::Ok | SearchStatus::Partial) {
                 let body = &zstd::encode_all(&b"[]"[..], 3).unwrap();
-                let answer = StoredAnswer { tenant: claim.tenant, item: claim.item, number: claim.number, observed_at: at, body };
+                let answer = StoredAnswer {
+                    tenant: claim.tenant,
+                    item: claim.item,
+                    number: claim.number,
+                    observed_at: at,
+                    body,
+                };
                 store::insert_answers(&mut tx, &[answer]).await.unwrap();
             }
             let best = comes.price().map(|price| SeenPrice {
@@ -262,7 +307,9 @@ impl Life {
     }
 
     async fn finish_one(&mut self) {
-        let Some((id, at)) = self.pick(|attempt| attempt.came.is_none()) else { return };
+        let Some((id, at)) = self.pick(|attempt| attempt.came.is_none()) else {
+            return;
+        };
         let (comes, time) = (Comes::any(&mut self.dice), self.some_time());
         let claimed = self.ledger.items[&id].attempts[at].claimed.clone();
         assert!(self.record(&claimed, comes, time).await);
@@ -273,21 +320,37 @@ impl Life {
 
     /// What is on record is left as it is.
     async fn repeat_one(&mut self) {
-        let Some((id, at)) = self.pick(|attempt| attempt.came.is_some_and(|(comes, _)| comes != Comes::Lost)) else { return };
+        let Some((id, at)) =
+            self.pick(|attempt| attempt.came.is_some_and(|(comes, _)| comes != Comes::Lost))
+        else {
+            return;
+        };
         let (comes, time) = (Comes::any(&mut self.dice), self.some_time());
         let claimed = self.ledger.items[&id].attempts[at].claimed.clone();
         assert!(!self.record(&claimed, comes, time).await);
     }
 
     async fn lose_some(&mut self) {
-        let Some((id, at)) = self.pick(|attempt| attempt.came.is_none()) else { return };
+        let Some((id, at)) = self.pick(|attempt| attempt.came.is_none()) else {
+            return;
+        };
         let claim = self.ledger.items[&id].attempts[at].claimed.claim;
-        let lane =
-            LaneClaims { tenant: claim.tenant, api: "flights".to_owned(), items: vec![id.uuid()], numbers: vec![claim.number] };
+        let lane = LaneClaims {
+            tenant: claim.tenant,
+            api: "flights".to_owned(),
+            items: vec![id.uuid()],
+            numbers: vec![claim.number],
+        };
         let pool = self.office.db.pool();
         assert_eq!(give_up(pool, &lane).await.unwrap(), 1);
-        let ended = sqlx::query_scalar("select ended_at from attempts where item_id = $1 and number = $2");
-        let ended: jiff_sqlx::Timestamp = ended.bind(id.uuid()).bind(claim.number).fetch_one(pool).await.unwrap();
+        let ended =
+            sqlx::query_scalar("select ended_at from attempts where item_id = $1 and number = $2");
+        let ended: jiff_sqlx::Timestamp = ended
+            .bind(id.uuid())
+            .bind(claim.number)
+            .fetch_one(pool)
+            .await
+            .unwrap();
         let item = self.ledger.items.get_mut(&id).unwrap();
         item.attempts[at].came = Some((Comes::Lost, ended.to_jiff()));
         item.shown = Some(Comes::Lost);
@@ -295,25 +358,43 @@ impl Life {
 
     /// A lost call's answer comes after all: it takes the place of the gap, and the item's too unless a newer attempt has begun.
     async fn late_one(&mut self) {
-        let Some((id, at)) = self.pick(|attempt| attempt.came.is_some_and(|(comes, _)| comes == Comes::Lost)) else { return };
+        let Some((id, at)) =
+            self.pick(|attempt| attempt.came.is_some_and(|(comes, _)| comes == Comes::Lost))
+        else {
+            return;
+        };
         let (comes, time) = (Comes::any(&mut self.dice), self.some_time());
         let claimed = self.ledger.items[&id].attempts[at].claimed.clone();
         assert!(self.record(&claimed, comes, time).await);
         let item = self.ledger.items.get_mut(&id).unwrap();
         item.attempts[at].came = Some((comes, time));
-        if at + 1 == item.attempts.len() && (item.shown.is_some() || comes.status() != SearchStatus::Degraded) {
+        if at + 1 == item.attempts.len()
+            && (item.shown.is_some() || comes.status() != SearchStatus::Degraded)
+        {
             item.shown = Some(comes);
         }
     }
 
     async fn retry(&mut self) {
         for scan in self.ledger.scans.clone() {
-            let degraded = |item: &Item| item.shown.is_some_and(|comes| comes.status() == SearchStatus::Degraded);
+            let degraded = |item: &Item| {
+                item.shown
+                    .is_some_and(|comes| comes.status() == SearchStatus::Degraded)
+            };
             if self.ledger.of_scan(&scan).any(|(_, item)| degraded(item)) {
                 let order = json!({"search_status": ["degraded"]});
-                let answer = self.office.app.post(&format!("/v1/scans/{scan}/retry"), &order).await;
+                let answer = self
+                    .office
+                    .app
+                    .post(&format!("/v1/scans/{scan}/retry"), &order)
+                    .await;
                 assert_eq!(answer.status, 202, "{}", answer.text());
-                for item in self.ledger.items.values_mut().filter(|item| item.scan == scan && degraded(item)) {
+                for item in self
+                    .ledger
+                    .items
+                    .values_mut()
+                    .filter(|item| item.scan == scan && degraded(item))
+                {
                     item.shown = None;
                 }
                 return;
@@ -324,24 +405,59 @@ impl Life {
     /// But the first: without any attempt the key counts as never taken, and scans are again taken one at a time.
     async fn delete(&mut self) {
         let ended = |scan: &String| {
-            self.ledger
-                .of_scan(scan)
-                .all(|(_, item)| item.shown.is_some() && item.attempts.iter().all(|attempt| attempt.came.is_some()))
+            self.ledger.of_scan(scan).all(|(_, item)| {
+                item.shown.is_some() && item.attempts.iter().all(|attempt| attempt.came.is_some())
+            })
         };
-        let Some(scan) = self.ledger.scans.iter().skip(1).find(|scan| ended(scan)).cloned() else { return };
+        let Some(scan) = self
+            .ledger
+            .scans
+            .iter()
+            .skip(1)
+            .find(|scan| ended(scan))
+            .cloned()
+        else {
+            return;
+        };
         let with_history = self.dice.random_bool(0.5);
         let path = format!("/v1/scans/{scan}?history={with_history}");
-        let answer =
-            self.office.app.send(self.office.app.request("DELETE", &path).header("x-api-key", crate::support::app::KEY)).await;
+        let answer = self
+            .office
+            .app
+            .send(
+                self.office
+                    .app
+                    .request("DELETE", &path)
+                    .header("x-api-key", crate::support::app::KEY),
+            )
+            .await;
         assert_eq!(answer.status, 204, "{}", answer.text());
-        let of_scan: BTreeSet<_> = self.ledger.of_scan(&scan).map(|(id, _)| id.to_string()).collect();
-        let left: Vec<_> = self.ledger.seen().into_iter().filter(|seen| of_scan.contains(&seen.item)).collect();
-        let attempts = self.ledger.of_scan(&scan).flat_map(|(_, item)| &item.attempts);
-        let billed: Vec<_> = attempts.map(|attempt| u64::from(attempt.came.map_or(1, |(comes, _)| comes.billed()))).collect();
+        let of_scan: BTreeSet<_> = self
+            .ledger
+            .of_scan(&scan)
+            .map(|(id, _)| id.to_string())
+            .collect();
+        let left: Vec<_> = self
+            .ledger
+            .seen()
+            .into_iter()
+            .filter(|seen| of_scan.contains(&seen.item))
+            .collect();
+        let attempts = self
+            .ledger
+            .of_scan(&scan)
+            .flat_map(|(_, item)| &item.attempts);
+        let billed: Vec<_> = attempts
+            .map(|attempt| u64::from(attempt.came.map_or(1, |(comes, _)| comes.billed())))
+            .collect();
         self.ledger.spent.0 += billed.len() as u64;
         self.ledger.spent.1 += billed.iter().sum::<u64>();
         if !with_history {
-            self.ledger.left.extend(left.into_iter().filter(|seen| !self.ledger.left.contains(seen)).collect::<Vec<_>>());
+            self.ledger.left.extend(
+                left.into_iter()
+                    .filter(|seen| !self.ledger.left.contains(seen))
+                    .collect::<Vec<_>>(),
+            );
         }
         self.ledger.items.retain(|_, item| item.scan != scan);
         self.ledger.scans.remove(&scan);
@@ -350,7 +466,9 @@ impl Life {
     /// Days that are over, or today's too: a clock may be wrong.
     async fn pack(&mut self) {
         let now = self.now + SignedDuration::from_hours(24 * self.dice.random_range(-15..=1));
-        history::days::pack_passed(self.office.db.pool(), now).await.unwrap();
+        history::days::pack_passed(self.office.db.pool(), now)
+            .await
+            .unwrap();
     }
 
     async fn agrees(&self) {
@@ -368,15 +486,36 @@ impl Life {
         loop {
             let page = self.office.get(&next).await;
             rows.extend(page["data"].as_array().unwrap().clone());
-            let Some(cursor) = page["next_cursor"].as_str() else { break };
+            let Some(cursor) = page["next_cursor"].as_str() else {
+                break;
+            };
             next = format!("{path}&cursor={cursor}");
         }
-        let told =
-            |row: &Value| ["observed_at", "item_id", "departure_date", "search_status", "price"].map(|field| row[field].clone());
-        let told: Vec<_> = rows.iter().map(|row| Value::from(told(row).to_vec())).collect();
+        let told = |row: &Value| {
+            [
+                "observed_at",
+                "item_id",
+                "departure_date",
+                "search_status",
+                "price",
+            ]
+            .map(|field| row[field].clone())
+        };
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| Value::from(told(row).to_vec()))
+            .collect();
         let expected: Vec<_> = seen
             .iter()
-            .map(|seen| json!([seen.at.to_string(), seen.item, seen.date, seen.comes.status(), seen.comes.price()]))
+            .map(|seen| {
+                json!([
+                    seen.at.to_string(),
+                    seen.item,
+                    seen.date,
+                    seen.comes.status(),
+                    seen.comes.price()
+                ])
+            })
             .collect();
         assert_eq!(told, expected);
     }
@@ -385,9 +524,16 @@ impl Life {
         let mut expected = BTreeMap::new();
         let mut looks = BTreeMap::new();
         for seen in seen {
-            looks.entry(seen.date.clone()).or_insert((seen.at, seen.comes.status().as_str().to_owned()));
+            looks
+                .entry(seen.date.clone())
+                .or_insert((seen.at, seen.comes.status().as_str().to_owned()));
             if let Some(price) = seen.comes.price() {
-                expected.entry(seen.date.clone()).or_insert(json!([seen.date, price, seen.at.to_string(), seen.item]));
+                expected.entry(seen.date.clone()).or_insert(json!([
+                    seen.date,
+                    price,
+                    seen.at.to_string(),
+                    seen.item
+                ]));
             }
         }
         let path = format!(
@@ -396,26 +542,43 @@ impl Life {
             day(DATES)
         );
         let calendar = self.office.get(&path).await;
-        let told = |row: &Value| ["departure_date", "price", "observed_at", "item_id"].map(|field| row[field].clone());
-        let told: Vec<_> = calendar["data"].as_array().unwrap().iter().map(|row| Value::from(told(row).to_vec())).collect();
+        let told = |row: &Value| {
+            ["departure_date", "price", "observed_at", "item_id"].map(|field| row[field].clone())
+        };
+        let told: Vec<_> = calendar["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| Value::from(told(row).to_vec()))
+            .collect();
         assert_eq!(told, expected.into_values().collect::<Vec<_>>());
-        let rows = sqlx::query_as("select first_date::text, looked_at, look_status from latest_prices order by 1");
-        let kept: Vec<(String, jiff_sqlx::Timestamp, String)> = rows.fetch_all(self.office.db.pool()).await.unwrap();
-        let kept: BTreeMap<_, _> = kept.into_iter().map(|(date, at, status)| (date, (at.to_jiff(), status))).collect();
+        let rows = sqlx::query_as(
+            "select first_date::text, looked_at, look_status from latest_prices order by 1",
+        );
+        let kept: Vec<(String, jiff_sqlx::Timestamp, String)> =
+            rows.fetch_all(self.office.db.pool()).await.unwrap();
+        let kept: BTreeMap<_, _> = kept
+            .into_iter()
+            .map(|(date, at, status)| (date, (at.to_jiff(), status)))
+            .collect();
         assert_eq!(kept, looks, "the last look at each date");
     }
 
     async fn series_agrees(&self, seen: &[Seen]) {
         let mut days = BTreeMap::<String, Vec<Comes>>::new();
         for seen in seen {
-            days.entry(seen.at.to_zoned(TimeZone::UTC).date().to_string()).or_default().push(seen.comes);
+            days.entry(seen.at.to_zoned(TimeZone::UTC).date().to_string())
+                .or_default()
+                .push(seen.comes);
         }
         let expected: Vec<_> = days
             .into_iter()
             .map(|(day, all)| {
                 let mut prices: Vec<_> = all.iter().filter_map(|comes| comes.price()).collect();
                 prices.sort_unstable();
-                let count = |status: SearchStatus| all.iter().filter(|comes| comes.status() == status).count();
+                let count = |status: SearchStatus| {
+                    all.iter().filter(|comes| comes.status() == status).count()
+                };
                 let middle = prices.len() / 2;
                 let median = match prices.len() {
                     0 => None,
@@ -423,13 +586,23 @@ impl Life {
                     _ => Some(f64::from(prices[middle - 1] + prices[middle]) / 2.0),
                 };
                 let (low, high) = (prices.first().copied(), prices.last().copied());
-                let counts = [all.len(), prices.len(), count(SearchStatus::Empty), count(SearchStatus::Degraded)];
+                let counts = [
+                    all.len(),
+                    prices.len(),
+                    count(SearchStatus::Empty),
+                    count(SearchStatus::Degraded),
+                ];
                 (day, counts, low.map(f64::from), median, high.map(f64::from))
             })
             .collect();
         // What was lost has been given up just now.
         let until = Timestamp::now() + SignedDuration::from_mins(1);
-        let series = self.office.get(&format!("/v1/history/flights/series?from_airport=TLV&to_airport=LHR&until={until}")).await;
+        let series = self
+            .office
+            .get(&format!(
+                "/v1/history/flights/series?from_airport=TLV&to_airport=LHR&until={until}"
+            ))
+            .await;
         let told: Vec<_> = series["data"]
             .as_array()
             .unwrap()
@@ -438,7 +611,13 @@ impl Life {
                 let count = |field: &str| usize::try_from(row[field].as_u64().unwrap()).unwrap();
                 let counts = ["observations", "prices", "empty", "degraded"].map(count);
                 let price = |field: &str| row[field].as_f64();
-                (row["bucket"].as_str().unwrap().to_owned(), counts, price("minimum"), price("median"), price("maximum"))
+                (
+                    row["bucket"].as_str().unwrap().to_owned(),
+                    counts,
+                    price("minimum"),
+                    price("median"),
+                    price("maximum"),
+                )
             })
             .collect();
         assert_eq!(told, expected);
@@ -446,7 +625,10 @@ impl Life {
 
     async fn grids_agree(&self) {
         for scan in &self.ledger.scans {
-            let grid = self.office.get(&format!("/v1/scans/{scan}/grid?rows=departure_date")).await;
+            let grid = self
+                .office
+                .get(&format!("/v1/scans/{scan}/grid?rows=departure_date"))
+                .await;
             let mut told: Vec<_> = grid["cells"]
                 .as_array()
                 .unwrap()
@@ -454,7 +636,11 @@ impl Life {
                 .map(|cell| json!([cell["item_id"], cell["search_status"], cell["price"]]))
                 .collect();
             let shown = |(id, item): (&ItemId, &Item)| {
-                json!([id.to_string(), item.shown.map(Comes::status), item.shown.and_then(Comes::price)])
+                json!([
+                    id.to_string(),
+                    item.shown.map(Comes::status),
+                    item.shown.and_then(Comes::price)
+                ])
             };
             let mut expected: Vec<_> = self.ledger.of_scan(scan).map(shown).collect();
             told.sort_by_key(Value::to_string);
@@ -473,7 +659,10 @@ impl Life {
         for group in ["day", "endpoint", "scan"] {
             let usage = self.office.get(&format!("/v1/usage?group={group}")).await;
             assert_eq!(
-                (usage["totals"]["attempts"].as_u64(), usage["totals"]["requests"].as_u64()),
+                (
+                    usage["totals"]["attempts"].as_u64(),
+                    usage["totals"]["requests"].as_u64()
+                ),
                 (Some(count), Some(requests)),
                 "{group}"
             );
@@ -485,7 +674,11 @@ impl Life {
 #[tokio::test(flavor = "multi_thread")]
 async fn history_latest_prices_grid_and_usage_agree_with_the_ledger() {
     let seed = crate::faults::seed();
-    let (lives, steps) = if crate::faults::is_soak() { (40, 200) } else { (4, 80) };
+    let (lives, steps) = if crate::faults::is_soak() {
+        (40, 200)
+    } else {
+        (4, 80)
+    };
     let mut total = [0; 3];
     for number in 0..lives {
         let mut life = Life::begin(seed.wrapping_add(number)).await;
@@ -498,7 +691,10 @@ async fn history_latest_prices_grid_and_usage_agree_with_the_ledger() {
         life.agrees().await;
         let seen = life.ledger.seen();
         total[0] += seen.len();
-        total[1] += seen.iter().filter(|seen| seen.comes.price().is_some()).count();
+        total[1] += seen
+            .iter()
+            .filter(|seen| seen.comes.price().is_some())
+            .count();
         total[2] += life.ledger.scans.len();
     }
     println!(

@@ -17,24 +17,36 @@ use crate::worker::stage::Stage;
 const TABLES: [&str; 3] = ["answers", "observations", "observed_days"];
 
 fn noon(year: i16, month: i8, day: i8) -> Timestamp {
-    date(year, month, day).at(12, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap().timestamp()
+    date(year, month, day)
+        .at(12, 0, 0, 0)
+        .to_zoned(TimeZone::UTC)
+        .unwrap()
+        .timestamp()
 }
 
 /// The months of a table's partitions, `2026m03`, in their order.
 async fn months(pool: &PgPool, table: &str) -> Vec<String> {
     let names = "select substr(c.relname, length($1) + 3) from pg_inherits i join pg_class c on c.oid = i.inhrelid
                  where i.inhparent = to_regclass($1) order by 1";
-    sqlx::query_scalar(names).bind(table).fetch_all(pool).await.unwrap()
+    sqlx::query_scalar(names)
+        .bind(table)
+        .fetch_all(pool)
+        .await
+        .unwrap()
 }
 
 /// Tables that are named like partitions, whether they are some or not.
 async fn tables(pool: &PgPool, table: &str) -> i64 {
-    let count = sqlx::query_scalar("select count(*) from pg_class where relkind = 'r' and relname like $1 || '\\_y%'");
+    let count = sqlx::query_scalar(
+        "select count(*) from pg_class where relkind = 'r' and relname like $1 || '\\_y%'",
+    );
     count.bind(table).fetch_one(pool).await.unwrap()
 }
 
 async fn make(pool: &PgPool, from: Timestamp, months: i32) {
-    let made = sqlx::query("select make_partitions($1, $2)").bind(jiff_sqlx::Timestamp::from(from)).bind(months - 1);
+    let made = sqlx::query("select make_partitions($1, $2)")
+        .bind(jiff_sqlx::Timestamp::from(from))
+        .bind(months - 1);
     made.execute(pool).await.unwrap();
 }
 
@@ -44,7 +56,9 @@ async fn with_months(from: Timestamp, count: i32) -> TestDb {
     let mut conn = connect(&db.connect_options()).await;
     for table in TABLES {
         for month in months(db.pool(), table).await {
-            execute(&mut conn, &format!("drop table {table}_y{month}")).await.unwrap();
+            execute(&mut conn, &format!("drop table {table}_y{month}"))
+                .await
+                .unwrap();
         }
     }
     make(db.pool(), from, count).await;
@@ -52,7 +66,10 @@ async fn with_months(from: Timestamp, count: i32) -> TestDb {
 }
 
 fn days(answer: u32) -> RetentionConfig {
-    RetentionConfig { answer_retention_days: answer, ..RetentionConfig::default() }
+    RetentionConfig {
+        answer_retention_days: answer,
+        ..RetentionConfig::default()
+    }
 }
 
 /// The clock moves through three years, a day at a time: whatever is seen at any time of the day has a partition to be in.
@@ -65,14 +82,24 @@ async fn there_is_a_partition_for_every_moment_long_before_it_comes() {
         let ahead = now.checked_add(1.month()).unwrap();
         let there = months(db.pool(), "observations").await;
         for month in [&now, &ahead] {
-            assert!(there.contains(&month.strftime("%Ym%m").to_string()), "{now}: {there:?}");
+            assert!(
+                there.contains(&month.strftime("%Ym%m").to_string()),
+                "{now}: {there:?}"
+            );
         }
         now = now.checked_add(1.day()).unwrap();
     }
     for table in TABLES {
-        assert_eq!(months(db.pool(), table).await, months(db.pool(), "observations").await);
+        assert_eq!(
+            months(db.pool(), table).await,
+            months(db.pool(), "observations").await
+        );
     }
-    assert_eq!(months(db.pool(), "answers").await.len(), 39, "January 2030 to March 2033, and none twice");
+    assert_eq!(
+        months(db.pool(), "answers").await.len(),
+        39,
+        "January 2030 to March 2033, and none twice"
+    );
 }
 
 /// What is made beside its table is as good as what was made in it: keys, checks and storage.
@@ -105,7 +132,10 @@ async fn a_partition_has_all_that_its_table_has() {
 #[tokio::test]
 async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
     let db = with_months(noon(2030, 1, 1), 8).await;
-    let config = RetentionConfig { observation_retention_months: 4, ..days(90) };
+    let config = RetentionConfig {
+        observation_retention_months: 4,
+        ..days(90)
+    };
     // January ends 90 days before May 2nd.
     for (now, answers, observations) in [
         (noon(2030, 4, 30), "2030m01", "2030m01"),
@@ -118,26 +148,53 @@ async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
         (noon(2030, 6, 1), "2030m03", "2030m02"),
     ] {
         retire(db.pool(), &config, now).await.unwrap();
-        let first = [months(db.pool(), "answers").await[0].clone(), months(db.pool(), "observations").await[0].clone()];
+        let first = [
+            months(db.pool(), "answers").await[0].clone(),
+            months(db.pool(), "observations").await[0].clone(),
+        ];
         assert_eq!(first, [answers, observations], "{now}");
     }
     // Long away: one of each table in a pass, until what is left is young enough.
     let later = noon(2030, 8, 20);
     let mut passes = 0;
-    while !retire(db.pool(), &config, later).await.unwrap().partitions.is_empty() {
+    while !retire(db.pool(), &config, later)
+        .await
+        .unwrap()
+        .partitions
+        .is_empty()
+    {
         passes += 1;
     }
-    assert_eq!(months(db.pool(), "answers").await, ["2030m05", "2030m06", "2030m07", "2030m08"]);
-    assert_eq!(months(db.pool(), "observations").await, ["2030m04", "2030m05", "2030m06", "2030m07", "2030m08"]);
+    assert_eq!(
+        months(db.pool(), "answers").await,
+        ["2030m05", "2030m06", "2030m07", "2030m08"]
+    );
+    assert_eq!(
+        months(db.pool(), "observations").await,
+        ["2030m04", "2030m05", "2030m06", "2030m07", "2030m08"]
+    );
     assert_eq!(passes, 2);
     assert_eq!(
-        (tables(db.pool(), "answers").await, tables(db.pool(), "observations").await, tables(db.pool(), "observed_days").await),
+        (
+            tables(db.pool(), "answers").await,
+            tables(db.pool(), "observations").await,
+            tables(db.pool(), "observed_days").await
+        ),
         (4, 5, 5),
         "dropped, not only taken off"
     );
     // For good, unless told otherwise.
-    let for_good = RetentionConfig { observation_retention_months: 0, ..days(0) };
-    assert!(retire(db.pool(), &for_good, noon(2090, 1, 1)).await.unwrap().partitions.is_empty());
+    let for_good = RetentionConfig {
+        observation_retention_months: 0,
+        ..days(0)
+    };
+    assert!(
+        retire(db.pool(), &for_good, noon(2090, 1, 1))
+            .await
+            .unwrap()
+            .partitions
+            .is_empty()
+    );
 }
 
 /// A pass that dies after any of its steps is carried on by the next.
@@ -147,23 +204,50 @@ async fn what_a_dead_process_began_is_finished_and_what_an_operator_took_is_left
         let db = with_months(noon(2030, 1, 1), 6).await;
         let mut conn = connect(&db.connect_options()).await;
         // An operator has taken January for himself.
-        execute(&mut conn, "alter table answers detach partition answers_y2030m01 concurrently").await.unwrap();
+        execute(
+            &mut conn,
+            "alter table answers detach partition answers_y2030m01 concurrently",
+        )
+        .await
+        .unwrap();
         let begun = "insert into retiring_partitions values ('answers_y2030m02', 'answers', now())";
         execute(&mut conn, begun).await.unwrap();
         if step >= 1 {
-            execute(&mut conn, "alter table answers detach partition answers_y2030m02 concurrently").await.unwrap();
+            execute(
+                &mut conn,
+                "alter table answers detach partition answers_y2030m02 concurrently",
+            )
+            .await
+            .unwrap();
         }
         if step >= 2 {
-            execute(&mut conn, "drop table answers_y2030m02").await.unwrap();
+            execute(&mut conn, "drop table answers_y2030m02")
+                .await
+                .unwrap();
         }
         if step >= 3 {
-            execute(&mut conn, "delete from retiring_partitions").await.unwrap();
+            execute(&mut conn, "delete from retiring_partitions")
+                .await
+                .unwrap();
         }
         // Whatever was to be kept meanwhile: what had begun is finished, nothing else is touched.
-        retire(db.pool(), &days(36_500), noon(2030, 6, 1)).await.unwrap();
-        assert_eq!(months(db.pool(), "answers").await, ["2030m03", "2030m04", "2030m05", "2030m06"], "after step {step}");
-        assert_eq!(tables(db.pool(), "answers").await, 5, "the operator's January is still there");
-        let left: i64 = sqlx::query_scalar("select count(*) from retiring_partitions").fetch_one(db.pool()).await.unwrap();
+        retire(db.pool(), &days(36_500), noon(2030, 6, 1))
+            .await
+            .unwrap();
+        assert_eq!(
+            months(db.pool(), "answers").await,
+            ["2030m03", "2030m04", "2030m05", "2030m06"],
+            "after step {step}"
+        );
+        assert_eq!(
+            tables(db.pool(), "answers").await,
+            5,
+            "the operator's January is still there"
+        );
+        let left: i64 = sqlx::query_scalar("select count(*) from retiring_partitions")
+            .fetch_one(db.pool())
+            .await
+            .unwrap();
         assert_eq!(left, 0);
     }
 }
@@ -173,21 +257,44 @@ async fn what_a_dead_process_began_is_finished_and_what_an_operator_took_is_left
 async fn a_reader_that_stays_keeps_nobody_else_waiting() {
     let db = with_months(noon(2030, 1, 1), 6).await;
     let mut reader = connect(&db.connect_options()).await;
-    execute(&mut reader, "begin; select count(*) from answers").await.unwrap();
+    execute(&mut reader, "begin; select count(*) from answers")
+        .await
+        .unwrap();
     // The session's lock_timeout, 5 s, ends the wait.
-    let error = retire(db.pool(), &days(90), noon(2030, 6, 1)).await.unwrap_err();
-    assert!(error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code == "55P03")), "{error}");
+    let error = retire(db.pool(), &days(90), noon(2030, 6, 1))
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .as_database_error()
+            .is_some_and(|error| error.code().is_some_and(|code| code == "55P03")),
+        "{error}"
+    );
     let mut writer = connect(&db.connect_options()).await;
-    execute(&mut writer, "set statement_timeout = '2s'; set lock_timeout = '2s'").await.unwrap();
-    let row =
-        "insert into answers values (gen_random_uuid(), gen_random_uuid(), 1, '2030-05-05', ''); select count(*) from answers";
-    execute(&mut writer, row).await.expect("others read and write meanwhile");
-    let made = sqlx::query("select make_partitions('2031-01-01', 0)").execute(db.pool()).await;
+    execute(
+        &mut writer,
+        "set statement_timeout = '2s'; set lock_timeout = '2s'",
+    )
+    .await
+    .unwrap();
+    let row = "insert into answers values (gen_random_uuid(), gen_random_uuid(), 1, '2030-05-05', ''); select count(*) from answers";
+    execute(&mut writer, row)
+        .await
+        .expect("others read and write meanwhile");
+    let made = sqlx::query("select make_partitions('2031-01-01', 0)")
+        .execute(db.pool())
+        .await;
     assert!(made.is_ok(), "and so does a new partition");
     execute(&mut reader, "commit").await.unwrap();
-    let retired = retire(db.pool(), &days(90), noon(2030, 6, 1)).await.unwrap();
+    let retired = retire(db.pool(), &days(90), noon(2030, 6, 1))
+        .await
+        .unwrap();
     assert_eq!(retired.partitions[0], "answers_y2030m01");
-    assert!(!months(db.pool(), "answers").await.contains(&"2030m01".to_owned()));
+    assert!(
+        !months(db.pool(), "answers")
+            .await
+            .contains(&"2030m01".to_owned())
+    );
 }
 
 /// A backup that reads for hours: what is told of prices over time is what is listed, all the while.
@@ -197,38 +304,92 @@ async fn no_price_is_told_whose_observation_is_gone() {
     for (holds, shows) in [
         ("select count(*) from observations", false),
         ("select count(*) from observed_days", false),
-        ("select count(*) from observations; select count(*) from observed_days", false),
+        (
+            "select count(*) from observations; select count(*) from observed_days",
+            false,
+        ),
         // Not read, but held: not even hidden.
-        ("lock table observed_days in share update exclusive mode", true),
+        (
+            "lock table observed_days in share update exclusive mode",
+            true,
+        ),
     ] {
         let archive = Archive::open().await;
         let pool = archive.db.pool();
-        sqlx::raw_sql("select make_partitions(now() - interval '7 months', 8)").execute(pool).await.unwrap();
+        sqlx::raw_sql("select make_partitions(now() - interval '7 months', 8)")
+            .execute(pool)
+            .await
+            .unwrap();
         archive
-            .keep(&[archive.fare("2030-01-01", -5 * 31 * 1_440, Some(100)), archive.fare("2030-01-01", -1_440 * 2, Some(200))])
+            .keep(&[
+                archive.fare("2030-01-01", -5 * 31 * 1_440, Some(100)),
+                archive.fare("2030-01-01", -1_440 * 2, Some(200)),
+            ])
             .await;
         pack_passed(pool, archive.now).await.unwrap();
-        let config = RetentionConfig { observation_retention_months: 3, ..days(0) };
+        let config = RetentionConfig {
+            observation_retention_months: 3,
+            ..days(0)
+        };
         // All months before those of the first observation.
-        let first = (archive.now - SignedDuration::from_hours(5 * 31 * 24)).to_zoned(TimeZone::UTC).strftime("%Ym%m").to_string();
+        let first = (archive.now - SignedDuration::from_hours(5 * 31 * 24))
+            .to_zoned(TimeZone::UTC)
+            .strftime("%Ym%m")
+            .to_string();
         while months(pool, "observations").await[0] < first {
-            assert_eq!(retire(pool, &config, archive.now).await.unwrap().partitions.len(), 2);
+            assert_eq!(
+                retire(pool, &config, archive.now)
+                    .await
+                    .unwrap()
+                    .partitions
+                    .len(),
+                2
+            );
         }
         let mut reader = connect(&archive.db.connect_options()).await;
-        execute(&mut reader, &format!("begin; {holds}")).await.unwrap();
+        execute(&mut reader, &format!("begin; {holds}"))
+            .await
+            .unwrap();
         let error = retire(pool, &config, archive.now).await.unwrap_err();
-        assert!(error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code == "55P03")), "{error}");
+        assert!(
+            error
+                .as_database_error()
+                .is_some_and(|error| error.code().is_some_and(|code| code == "55P03")),
+            "{error}"
+        );
         let route = "from_airport=TLV&to_airport=LHR";
         let since = archive.now - SignedDuration::from_hours(300 * 24);
-        let series = archive.app.get(&format!("/v1/history/flights/series?{route}&since={since}")).await.json();
-        let list = archive.app.get(&format!("/v1/history/flights?{route}")).await.json();
-        let told: Vec<_> = series["data"].as_array().unwrap().iter().map(|row| row["minimum"].clone()).collect();
-        let listed: Vec<_> = list["data"].as_array().unwrap().iter().rev().map(|row| row["price"].clone()).collect();
+        let series = archive
+            .app
+            .get(&format!("/v1/history/flights/series?{route}&since={since}"))
+            .await
+            .json();
+        let list = archive
+            .app
+            .get(&format!("/v1/history/flights?{route}"))
+            .await
+            .json();
+        let told: Vec<_> = series["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["minimum"].clone())
+            .collect();
+        let listed: Vec<_> = list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .map(|row| row["price"].clone())
+            .collect();
         assert_eq!(told, listed, "while another has done: {holds}");
         assert_eq!(told.len(), if shows { 2 } else { 1 }, "{holds}");
         execute(&mut reader, "commit").await.unwrap();
         retire(pool, &config, archive.now).await.unwrap();
-        assert!(months(pool, "observations").await[0] > first && months(pool, "observed_days").await[0] > first);
+        assert!(
+            months(pool, "observations").await[0] > first
+                && months(pool, "observed_days").await[0] > first
+        );
     }
 }
 
@@ -236,13 +397,33 @@ async fn no_price_is_told_whose_observation_is_gone() {
 async fn one_process_takes_away_at_a_time() {
     let db = with_months(noon(2030, 1, 1), 6).await;
     let mut other = connect(&db.connect_options()).await;
-    execute(&mut other, "select pg_advisory_lock(hashtextextended('farescan.retention', 0))").await.unwrap();
+    execute(
+        &mut other,
+        "select pg_advisory_lock(hashtextextended('farescan.retention', 0))",
+    )
+    .await
+    .unwrap();
     let config = days(1);
-    assert!(retire(db.pool(), &config, noon(2030, 6, 1)).await.unwrap().partitions.is_empty());
+    assert!(
+        retire(db.pool(), &config, noon(2030, 6, 1))
+            .await
+            .unwrap()
+            .partitions
+            .is_empty()
+    );
     drop(other);
-    let all = futures::future::join_all((0..8).map(|_| retire(db.pool(), &config, noon(2030, 6, 1)))).await;
-    let partitions: usize = all.into_iter().map(|retired| retired.unwrap().partitions.len()).sum();
-    assert_eq!(6 - months(db.pool(), "answers").await.len(), partitions, "none twice");
+    let all =
+        futures::future::join_all((0..8).map(|_| retire(db.pool(), &config, noon(2030, 6, 1))))
+            .await;
+    let partitions: usize = all
+        .into_iter()
+        .map(|retired| retired.unwrap().partitions.len())
+        .sum();
+    assert_eq!(
+        6 - months(db.pool(), "answers").await.len(),
+        partitions,
+        "none twice"
+    );
 }
 
 #[tokio::test]
@@ -252,25 +433,55 @@ async fn an_answer_that_is_gone_leaves_its_item_and_scans_that_are_too_old_leave
     let old = office.done(&fares(3), |_| Comes::Ok(200)).await;
     let live = office.order(&fares(1)).await;
     let pool = office.db.pool();
-    sqlx::query("update scans set finished_at = now() - interval '31 days' where scan_id = $1::text::uuid")
-        .bind(uuid_of(&old))
-        .execute(pool)
-        .await
-        .unwrap();
+    sqlx::query(
+        "update scans set finished_at = now() - interval '31 days' where scan_id = $1::text::uuid",
+    )
+    .bind(uuid_of(&old))
+    .execute(pool)
+    .await
+    .unwrap();
     let before = office.get("/v1/usage").await["totals"].clone();
-    let config = RetentionConfig { scan_retention_days: 30, ..days(1) };
+    let config = RetentionConfig {
+        scan_retention_days: 30,
+        ..days(1)
+    };
     let retired = retire(pool, &config, Timestamp::now()).await.unwrap();
     assert_eq!(retired.scans, 1);
-    assert_eq!(office.app.get(&format!("/v1/scans/{old}")).await.kind(), "404 not_found");
+    assert_eq!(
+        office.app.get(&format!("/v1/scans/{old}")).await.kind(),
+        "404 not_found"
+    );
     for scan in [&kept, &live] {
-        assert_eq!(office.app.get(&format!("/v1/scans/{scan}")).await.status, 200);
+        assert_eq!(
+            office.app.get(&format!("/v1/scans/{scan}")).await.status,
+            200
+        );
     }
-    assert_eq!(office.get("/v1/usage").await["totals"], before, "what was billed stays billed");
-    let items = office.get(&format!("/v1/scans/{kept}/items?expand=answer")).await;
+    assert_eq!(
+        office.get("/v1/usage").await["totals"],
+        before,
+        "what was billed stays billed"
+    );
+    let items = office
+        .get(&format!("/v1/scans/{kept}/items?expand=answer"))
+        .await;
     let item = &items["data"][0];
-    assert_eq!((&item["search_status"], &item["best_price"], item.get("answer")), (&json!("ok"), &json!(100), None));
+    assert_eq!(
+        (
+            &item["search_status"],
+            &item["best_price"],
+            item.get("answer")
+        ),
+        (&json!("ok"), &json!(100), None)
+    );
     // For good, unless told otherwise.
-    assert_eq!(retire(pool, &days(1), Timestamp::now()).await.unwrap().scans, 0);
+    assert_eq!(
+        retire(pool, &days(1), Timestamp::now())
+            .await
+            .unwrap()
+            .scans,
+        0
+    );
 }
 
 fn uuid_of(id: &str) -> String {
@@ -283,26 +494,51 @@ fn uuid_of(id: &str) -> String {
 async fn a_process_that_runs_makes_room_and_takes_away_without_being_asked() {
     let stage = Stage::new().await;
     let now = Timestamp::now().to_zoned(TimeZone::UTC);
-    let name = |months: i64| now.checked_add(months.months()).unwrap().strftime("%Ym%m").to_string();
-    make(stage.pool(), now.checked_sub(6.months()).unwrap().timestamp(), 3).await;
+    let name = |months: i64| {
+        now.checked_add(months.months())
+            .unwrap()
+            .strftime("%Ym%m")
+            .to_string()
+    };
+    make(
+        stage.pool(),
+        now.checked_sub(6.months()).unwrap().timestamp(),
+        3,
+    )
+    .await;
     let drop_month = async |month: String| {
         let mut conn = stage.pool().acquire().await.unwrap();
         for table in TABLES {
-            execute(&mut conn, &format!("drop table {table}_y{month}")).await.unwrap();
+            execute(&mut conn, &format!("drop table {table}_y{month}"))
+                .await
+                .unwrap();
         }
     };
     drop_month(name(0)).await;
-    let settings = [("FARESCAN_UPKEEP_SECONDS", "1"), ("FARESCAN_ANSWER_RETENTION_DAYS", "30")];
+    let settings = [
+        ("FARESCAN_UPKEEP_SECONDS", "1"),
+        ("FARESCAN_ANSWER_RETENTION_DAYS", "30"),
+    ];
     let service = Serve::with(&stage, 4, &settings);
     service.says("listening").await;
     let scan = stage.submit(2, &json!({})).await;
     stage.ended(scan).await;
     for _ in 0..2 {
         drop_month(name(1)).await;
-        wait_until("next month is there again", async || months(stage.pool(), "answers").await.contains(&name(1))).await;
+        wait_until("next month is there again", async || {
+            months(stage.pool(), "answers").await.contains(&name(1))
+        })
+        .await;
     }
-    wait_until("the old months are gone", async || months(stage.pool(), "answers").await[0] >= name(-2)).await;
-    assert_eq!(months(stage.pool(), "observations").await[0], name(-6), "the history is kept");
+    wait_until("the old months are gone", async || {
+        months(stage.pool(), "answers").await[0] >= name(-2)
+    })
+    .await;
+    assert_eq!(
+        months(stage.pool(), "observations").await[0],
+        name(-6),
+        "the history is kept"
+    );
     assert_eq!(stage.count("select count(*) from answers").await, 2);
 }
 
@@ -316,7 +552,9 @@ async fn an_answer_without_a_partition_is_given_one() {
     let mut conn = stage.pool().acquire().await.unwrap();
     for table in TABLES {
         for month in months(stage.pool(), table).await {
-            execute(&mut conn, &format!("drop table {table}_y{month}")).await.unwrap();
+            execute(&mut conn, &format!("drop table {table}_y{month}"))
+                .await
+                .unwrap();
         }
     }
     let second = stage.submit(3, &json!({"label": "after"})).await;

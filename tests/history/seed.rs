@@ -7,7 +7,11 @@ use sqlx::PgPool;
 /// `routes` routes to LHR (from `RAA`, `RAB` …), each looked at once a day for `days` days up to now, for `dates` departures from tomorrow
 /// on; one look in twenty did not complete. Latest prices too.
 pub async fn routes(pool: &PgPool, tenant: TenantId, routes: i32, dates: i32, days: i32) {
-    sqlx::query("select make_partitions(now() - make_interval(days => $1), 1 + $1 / 28)").bind(days).execute(pool).await.unwrap();
+    sqlx::query("select make_partitions(now() - make_interval(days => $1), 1 + $1 / 28)")
+        .bind(days)
+        .execute(pool)
+        .await
+        .unwrap();
     sqlx::query(
         "insert into series (tenant_id, series, endpoint, product, origin, place, currency)
            select $1, decode(md5('route ' || r), 'hex'), 'flights/oneway',
@@ -52,7 +56,10 @@ pub async fn routes(pool: &PgPool, tenant: TenantId, routes: i32, dates: i32, da
     .execute(pool)
     .await
     .unwrap();
-    sqlx::raw_sql("analyze observations; analyze series; analyze latest_prices").execute(pool).await.unwrap();
+    sqlx::raw_sql("analyze observations; analyze series; analyze latest_prices")
+        .execute(pool)
+        .await
+        .unwrap();
 }
 
 /// Whether a line of a plan is about a month that lies between the first and the last of what was seeded.

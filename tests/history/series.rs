@@ -14,14 +14,21 @@ use crate::support::app::KEY;
 const FARES: &str = "/v1/history/flights/series?from_airport=TLV&to_airport=LHR";
 
 fn at(archive: &Archive, time: &str, day: &str, price: Option<i64>) -> Observation {
-    Observation { observed_at: time.parse().unwrap(), ..archive.fare(day, 0, price) }
+    Observation {
+        observed_at: time.parse().unwrap(),
+        ..archive.fare(day, 0, price)
+    }
 }
 
 /// Partitions are there for months around now; tests look at times that do not move.
 async fn with_partitions(archive: &Archive, months: &[&str]) {
     for month in months {
         sqlx::query("select make_partitions($1::timestamptz, 0)")
-            .bind(jiff_sqlx::Timestamp::from(format!("{month}-15T00:00:00Z").parse::<Timestamp>().unwrap()))
+            .bind(jiff_sqlx::Timestamp::from(
+                format!("{month}-15T00:00:00Z")
+                    .parse::<Timestamp>()
+                    .unwrap(),
+            ))
             .execute(archive.db.pool())
             .await
             .unwrap();
@@ -35,7 +42,9 @@ async fn rows(archive: &Archive, query: &str) -> Vec<Value> {
 }
 
 fn told(rows: &[Value], fields: &[&str]) -> Vec<Value> {
-    rows.iter().map(|row| fields.iter().map(|field| row[*field].clone()).collect()).collect()
+    rows.iter()
+        .map(|row| fields.iter().map(|field| row[*field].clone()).collect())
+        .collect()
 }
 
 #[tokio::test]
@@ -52,12 +61,29 @@ async fn a_bucket_tells_the_lowest_the_middle_the_highest_and_what_is_missing() 
         at(&archive, "2026-03-03T00:00:00Z", day, Some(90)),
         at(&archive, "2026-03-05T01:00:00Z", day, None),
     ];
-    seen.push(Observation { status: SearchStatus::Empty, results: Some(0), ..at(&archive, "2026-03-02T14:00:00Z", day, None) });
+    seen.push(Observation {
+        status: SearchStatus::Empty,
+        results: Some(0),
+        ..at(&archive, "2026-03-02T14:00:00Z", day, None)
+    });
     // A degraded answer's price is none to go by.
-    let cheap = SeenPrice { price: 1.into(), seller: None, band_low: None, band_high: None, verdict: None };
-    seen.push(Observation { best: Some(cheap), ..at(&archive, "2026-03-02T15:00:00Z", day, None) });
+    let cheap = SeenPrice {
+        price: 1.into(),
+        seller: None,
+        band_low: None,
+        band_high: None,
+        verdict: None,
+    };
+    seen.push(Observation {
+        best: Some(cheap),
+        ..at(&archive, "2026-03-02T15:00:00Z", day, None)
+    });
     archive.keep(&seen).await;
-    let rows = rows(&archive, "&since=2026-03-01T00:00:00Z&until=2026-04-01T00:00:00Z").await;
+    let rows = rows(
+        &archive,
+        "&since=2026-03-01T00:00:00Z&until=2026-04-01T00:00:00Z",
+    )
+    .await;
     assert_eq!(rows.len(), 3, "no row where nobody looked");
     let first = json!({
         "bucket": "2026-03-02", "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
@@ -67,7 +93,13 @@ async fn a_bucket_tells_the_lowest_the_middle_the_highest_and_what_is_missing() 
     });
     assert_eq!(rows[0], first);
     let fields = ["bucket", "prices", "median", "degraded_share"];
-    assert_eq!(told(&rows[1..], &fields), [json!(["2026-03-03", 1, 90, 0.0]), json!(["2026-03-05", 0, null, 1.0])]);
+    assert_eq!(
+        told(&rows[1..], &fields),
+        [
+            json!(["2026-03-03", 1, 90, 0.0]),
+            json!(["2026-03-05", 0, null, 1.0])
+        ]
+    );
 }
 
 #[tokio::test]
@@ -89,18 +121,52 @@ async fn midnight_is_the_zones_and_weeks_begin_on_monday() {
     let range = "&since=2026-03-01T00:00:00Z&until=2026-04-01T00:00:00Z";
     let fields = ["bucket", "minimum", "maximum"];
     for (query, expected) in [
-        ("", json!([["2026-03-28", 1, 2], ["2026-03-29", 3, 5], ["2026-03-30", 6, 6]])),
-        ("&timezone=utc", json!([["2026-03-28", 1, 2], ["2026-03-29", 3, 5], ["2026-03-30", 6, 6]])),
-        ("&timezone=Europe/London", json!([["2026-03-28", 1, 2], ["2026-03-29", 3, 4], ["2026-03-30", 5, 6]])),
-        ("&timezone=Asia/Kolkata", json!([["2026-03-29", 1, 3], ["2026-03-30", 4, 6]])),
-        ("&bucket=week", json!([["2026-03-23", 1, 5], ["2026-03-30", 6, 6]])),
-        ("&bucket=week&timezone=Europe/London", json!([["2026-03-23", 1, 4], ["2026-03-30", 5, 6]])),
+        (
+            "",
+            json!([
+                ["2026-03-28", 1, 2],
+                ["2026-03-29", 3, 5],
+                ["2026-03-30", 6, 6]
+            ]),
+        ),
+        (
+            "&timezone=utc",
+            json!([
+                ["2026-03-28", 1, 2],
+                ["2026-03-29", 3, 5],
+                ["2026-03-30", 6, 6]
+            ]),
+        ),
+        (
+            "&timezone=Europe/London",
+            json!([
+                ["2026-03-28", 1, 2],
+                ["2026-03-29", 3, 4],
+                ["2026-03-30", 5, 6]
+            ]),
+        ),
+        (
+            "&timezone=Asia/Kolkata",
+            json!([["2026-03-29", 1, 3], ["2026-03-30", 4, 6]]),
+        ),
+        (
+            "&bucket=week",
+            json!([["2026-03-23", 1, 5], ["2026-03-30", 6, 6]]),
+        ),
+        (
+            "&bucket=week&timezone=Europe/London",
+            json!([["2026-03-23", 1, 4], ["2026-03-30", 5, 6]]),
+        ),
     ] {
         let rows = rows(&archive, &format!("{range}{query}")).await;
         assert_eq!(Value::from(told(&rows, &fields)), expected, "{query}");
     }
     // An end of the range cuts its bucket.
-    let cut = rows(&archive, "&since=2026-03-29T00:00:00Z&until=2026-03-29T23:00:00Z").await;
+    let cut = rows(
+        &archive,
+        "&since=2026-03-29T00:00:00Z&until=2026-03-29T23:00:00Z",
+    )
+    .await;
     assert_eq!(told(&cut, &fields), [json!(["2026-03-29", 3, 4])]);
 }
 
@@ -108,21 +174,42 @@ async fn midnight_is_the_zones_and_weeks_begin_on_monday() {
 async fn products_never_mix_and_each_filter_narrows() {
     let archive = Archive::open().await;
     let body = |more: Value| {
-        let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut body =
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         body
     };
     archive
         .keep(&[
             archive.fare("2030-01-01", -60, Some(10)),
             archive.fare("2030-01-02", -60, Some(20)),
-            archive.seen("flights/oneway", body(json!({"currency": "EUR"})), -60, Some(30)),
-            archive.seen("flights/oneway", body(json!({"passengers": [1, 1]})), -60, Some(40)),
-            archive.seen("flights/roundtrip", body(json!({"return_date": "2030-01-08"})), -60, Some(50)),
+            archive.seen(
+                "flights/oneway",
+                body(json!({"currency": "EUR"})),
+                -60,
+                Some(30),
+            ),
+            archive.seen(
+                "flights/oneway",
+                body(json!({"passengers": [1, 1]})),
+                -60,
+                Some(40),
+            ),
+            archive.seen(
+                "flights/roundtrip",
+                body(json!({"return_date": "2030-01-08"})),
+                -60,
+                Some(50),
+            ),
         ])
         .await;
     let lowest = |rows: Vec<Value>| {
-        let mut prices: Vec<_> = rows.iter().map(|row| row["minimum"].as_i64().unwrap()).collect();
+        let mut prices: Vec<_> = rows
+            .iter()
+            .map(|row| row["minimum"].as_i64().unwrap())
+            .collect();
         prices.sort_unstable();
         prices
     };
@@ -137,7 +224,10 @@ async fn products_never_mix_and_each_filter_narrows() {
     ] {
         assert_eq!(lowest(rows(&archive, query).await), expected, "{query}");
     }
-    let stranger = archive.app.request("GET", FARES).header("x-api-key", "another-key-0123456789");
+    let stranger = archive
+        .app
+        .request("GET", FARES)
+        .header("x-api-key", "another-key-0123456789");
     assert_eq!(archive.app.send(stranger).await.json()["data"], json!([]));
 }
 
@@ -148,7 +238,13 @@ async fn markets_and_stays_of_hotels_are_told_apart() {
         let body = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": checkout, "proxy_country": market});
         archive.seen("hotels/by-name", body, -60, Some(price))
     };
-    archive.keep(&[stay("de", "2030-01-06", 100), stay("de", "2030-01-07", 190), stay("us", "2030-01-06", 120)]).await;
+    archive
+        .keep(&[
+            stay("de", "2030-01-06", 100),
+            stay("de", "2030-01-07", 190),
+            stay("us", "2030-01-06", 120),
+        ])
+        .await;
     let path = "/v1/history/hotels/series?hotel_name=Grand+Hotel";
     for (query, expected) in [
         ("", json!([["de", 2, 100], ["us", 1, 120]])),
@@ -159,7 +255,10 @@ async fn markets_and_stays_of_hotels_are_told_apart() {
         ("&checkin_date=2030-01-06", json!([])),
     ] {
         let answer = archive.app.get(&format!("{path}{query}")).await.json();
-        let mut rows = told(answer["data"].as_array().unwrap(), &["proxy_country", "prices", "minimum"]);
+        let mut rows = told(
+            answer["data"].as_array().unwrap(),
+            &["proxy_country", "prices", "minimum"],
+        );
         rows.sort_by_key(|row| row[0].to_string());
         assert_eq!(Value::from(rows), expected, "{query}");
     }
@@ -177,27 +276,72 @@ async fn more_products_than_an_answer_takes_are_said_and_files_have_them_all() {
         .collect();
     archive.keep(&trips).await;
     let answer = archive.app.get(FARES).await.json();
-    assert_eq!((answer["data"].as_array().unwrap().len(), &answer["truncated"]), (24, &json!(true)));
-    let narrow = archive.app.get(&format!("{FARES}&currency=EUR")).await.json();
-    assert_eq!((&narrow["data"], &narrow["truncated"], &narrow["timezone"]), (&json!([]), &json!(false), &json!("UTC")));
+    assert_eq!(
+        (
+            answer["data"].as_array().unwrap().len(),
+            &answer["truncated"]
+        ),
+        (24, &json!(true))
+    );
+    let narrow = archive
+        .app
+        .get(&format!("{FARES}&currency=EUR"))
+        .await
+        .json();
+    assert_eq!(
+        (&narrow["data"], &narrow["truncated"], &narrow["timezone"]),
+        (&json!([]), &json!(false), &json!("UTC"))
+    );
 
     let file = |form: &str| {
-        archive.app.send(archive.app.request("GET", FARES).header("x-api-key", KEY).header("accept", form.to_owned()))
+        archive.app.send(
+            archive
+                .app
+                .request("GET", FARES)
+                .header("x-api-key", KEY)
+                .header("accept", form.to_owned()),
+        )
     };
     let lines = file("application/x-ndjson").await;
-    let lines: Vec<Value> = lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = lines
+        .text()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines.len(), 60);
-    assert_eq!(lines[..24], answer["data"].as_array().unwrap()[..], "in one order");
+    assert_eq!(
+        lines[..24],
+        answer["data"].as_array().unwrap()[..],
+        "in one order"
+    );
     let csv = file("text/csv").await;
-    assert_eq!(csv.header("content-disposition"), "attachment; filename=\"flights-series.csv\"");
+    assert_eq!(
+        csv.header("content-disposition"),
+        "attachment; filename=\"flights-series.csv\""
+    );
     let csv = csv.text();
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let names = reader.headers().unwrap().clone();
     let last = names.iter().rfind(|name| !name.starts_with("product."));
-    assert_eq!((&names[0], last), ("bucket", Some("degraded_share")), "the fields of the product come last");
-    let of = |row: &csv::StringRecord, name: &str| row[names.iter().position(|column| column == name).unwrap()].to_owned();
-    let read: Vec<_> = reader.records().map(Result::unwrap).map(|row| (of(&row, "bucket"), of(&row, "median"))).collect();
-    let told = |row: &Value| (row["bucket"].as_str().unwrap().to_owned(), row["median"].to_string());
+    assert_eq!(
+        (&names[0], last),
+        ("bucket", Some("degraded_share")),
+        "the fields of the product come last"
+    );
+    let of = |row: &csv::StringRecord, name: &str| {
+        row[names.iter().position(|column| column == name).unwrap()].to_owned()
+    };
+    let read: Vec<_> = reader
+        .records()
+        .map(Result::unwrap)
+        .map(|row| (of(&row, "bucket"), of(&row, "median")))
+        .collect();
+    let told = |row: &Value| {
+        (
+            row["bucket"].as_str().unwrap().to_owned(),
+            row["median"].to_string(),
+        )
+    };
     assert_eq!(read, lines.iter().map(told).collect::<Vec<_>>());
 }
 
@@ -214,8 +358,14 @@ async fn what_cannot_be_asked_is_said() {
             "flights/series?from_airport=TLV&to_airport=LHR&timezone=London",
             "`timezone` holds \"London\"; allowed: the name of an IANA time zone",
         ),
-        ("flights/series?from_airport=TLV&to_airport=LHR&timezone=../etc/passwd", "`timezone` holds"),
-        ("flights/series?from_airport=TLV&to_airport=LHR&timezone=%2B02:00", "`timezone` holds"),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&timezone=../etc/passwd",
+            "`timezone` holds",
+        ),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&timezone=%2B02:00",
+            "`timezone` holds",
+        ),
         (
             "flights/series?from_airport=TLV&to_airport=LHR&since=2026-01-01T00:00:00Z&until=2027-06-01T00:00:00Z",
             "`until` holds \"2027-06-01T00:00:00Z\"; allowed: a time up to 2027-02-05T00:00:00Z",
@@ -224,7 +374,10 @@ async fn what_cannot_be_asked_is_said() {
             "flights/series?from_airport=TLV&to_airport=LHR&since=2020-01-01T00:00:00Z",
             "`until` is missing; allowed: a time up to",
         ),
-        ("flights/series?from_airport=TLV&to_airport=LHR&since=2999-01-01T00:00:00Z", "`since` holds"),
+        (
+            "flights/series?from_airport=TLV&to_airport=LHR&since=2999-01-01T00:00:00Z",
+            "`since` holds",
+        ),
         (
             "flights/series?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01",
             "`departure_date` holds",
@@ -242,18 +395,28 @@ async fn what_cannot_be_asked_is_said() {
             "hotels?destination=Rome&since=2026-02-01T00:00:00Z&until=2026-02-01T00:00:00Z",
             "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-02-01T00:00:00Z, where the range ends",
         ),
-        ("hotels/series?bucket=day", "`hotel_name` is missing; allowed: exactly one of"),
+        (
+            "hotels/series?bucket=day",
+            "`hotel_name` is missing; allowed: exactly one of",
+        ),
     ] {
         let answer = archive.app.get(&format!("/v1/history/{path}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{path}");
-        assert!(answer.message().starts_with(words), "{path}: {}", answer.message());
+        assert!(
+            answer.message().starts_with(words),
+            "{path}: {}",
+            answer.message()
+        );
     }
 }
 
 /// A statement of the program, with the values of its parameters written in, in the order of its parameters.
 fn filled(words: &str, values: &[&str]) -> String {
     let all = statements::queries();
-    let statement = all.iter().find(|one| one.is(words)).unwrap_or_else(|| panic!("no statement begins with {words}"));
+    let statement = all
+        .iter()
+        .find(|one| one.is(words))
+        .unwrap_or_else(|| panic!("no statement begins with {words}"));
     let mut sql = statement.words();
     for (at, value) in values.iter().enumerate().rev() {
         sql = sql.replace(&format!("${}", at + 1), &format!("({value})"));
@@ -262,24 +425,39 @@ fn filled(words: &str, values: &[&str]) -> String {
 }
 
 async fn plan(archive: &Archive, sql: &str) -> String {
-    let rows = sqlx::raw_sql(AssertSqlSafe(format!("explain (costs off) {sql}"))).fetch_all(archive.db.pool()).await.unwrap();
-    rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
+    let rows = sqlx::raw_sql(AssertSqlSafe(format!("explain (costs off) {sql}")))
+        .fetch_all(archive.db.pool())
+        .await
+        .unwrap();
+    rows.iter()
+        .map(|row| row.get::<String, _>(0))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What is never met: a pass over a table that grows with the history.
 #[tokio::test]
 async fn with_much_history_every_question_goes_by_an_index() {
     let archive = Archive::open().await;
-    archive.keep(&[archive.fare("2030-01-01", 0, Some(200))]).await;
+    archive
+        .keep(&[archive.fare("2030-01-01", 0, Some(200))])
+        .await;
     super::seed::routes(archive.db.pool(), archive.tenant, 20, 50, 200).await;
-    pack_passed(archive.db.pool(), Timestamp::now()).await.unwrap();
-    sqlx::raw_sql("analyze observed_days").execute(archive.db.pool()).await.unwrap();
+    pack_passed(archive.db.pool(), Timestamp::now())
+        .await
+        .unwrap();
+    sqlx::raw_sql("analyze observed_days")
+        .execute(archive.db.pool())
+        .await
+        .unwrap();
     let (tenant, any) = (format!("'{}'::uuid", archive.tenant.uuid()), "null");
     let endpoints = "array['flights/oneway', 'flights/roundtrip']";
     let (since, until) = ("now() - interval '200 days'", "now()");
     let product = [&tenant, endpoints, "'LHR'", "'RAH'", any, any, any, any];
     let list = |first: &str, cursor: [&str; 3]| {
-        let tail = [first, first, any, any, any, cursor[0], cursor[1], cursor[2], "51"];
+        let tail = [
+            first, first, any, any, any, cursor[0], cursor[1], cursor[2], "51",
+        ];
         filled(
             "select s.endpoint, s.origin, s.place, s.product as \"product: Json<RawProduct>\", s.currency, s.market, o.first_date",
             &[&product[..], &tail].concat(),
@@ -287,13 +465,24 @@ async fn with_much_history_every_question_goes_by_an_index() {
     };
     let cursor = ["now() - interval '20 days'", "gen_random_uuid()", "1"];
     let series = "(select series from series where origin = 'RAH')";
-    let of_product = |words: &str, more: &[&str]| filled(words, &[&[&*tenant, series, since, until], more].concat());
+    let of_product = |words: &str, more: &[&str]| {
+        filled(words, &[&[&*tenant, series, since, until], more].concat())
+    };
     let products = filled(
         "select s.series, s.endpoint, s.origin, s.place, s.product as \"product: Json<RawProduct>\", s.currency, s.market, s.unpacked_since",
         &[&product[..], &[any, any, "13"]].concat(),
     );
     let calendar = {
-        let tail = ["current_date", "current_date + 60", any, any, any, any, any, "5001"];
+        let tail = [
+            "current_date",
+            "current_date + 60",
+            any,
+            any,
+            any,
+            any,
+            any,
+            "5001",
+        ];
         filled(
             "select s.series, s.endpoint, s.origin, s.place, s.product as \"product: Json<RawProduct>\", s.currency, s.market, l.first_date",
             &[&product[..], &tail].concat(),
@@ -305,7 +494,10 @@ async fn with_much_history_every_question_goes_by_an_index() {
         ("a later page", list(any, cursor)),
         ("a page of one date", list(day, [any; 3])),
         ("the products", products),
-        ("days that are packed", of_product("select looks from observed_days", &[])),
+        (
+            "days that are packed",
+            of_product("select looks from observed_days", &[]),
+        ),
         (
             "days that are not",
             of_product(
@@ -324,10 +516,19 @@ async fn with_much_history_every_question_goes_by_an_index() {
             .collect();
         assert!(passes.is_empty(), "{what}: {passes:?}\n{plan}");
         let parted = !["the products", "the calendar"].contains(&what);
-        assert!(what == "the products" || plan.contains("Index"), "{what}:\n{plan}");
-        assert!(!parted || plan.contains("observations_y") || plan.contains("observed_days_y"), "{what}:\n{plan}");
+        assert!(
+            what == "the products" || plan.contains("Index"),
+            "{what}:\n{plan}"
+        );
+        assert!(
+            !parted || plan.contains("observations_y") || plan.contains("observed_days_y"),
+            "{what}:\n{plan}"
+        );
         if what.ends_with("page") {
-            assert!(!plan.contains("Bitmap Heap Scan on observations"), "{what}: in the order of the index:\n{plan}");
+            assert!(
+                !plan.contains("Bitmap Heap Scan on observations"),
+                "{what}: in the order of the index:\n{plan}"
+            );
         }
     }
 }

@@ -22,11 +22,17 @@ impl Condition {
     pub fn taken_out(&self, sql: &str) -> String {
         let parameter = self.sides.iter().find(|side| side.starts_with('$'));
         let neutral = match parameter {
-            Some(parameter) if self.text.contains("any") => format!("{parameter}::uuid[] is not null"),
+            Some(parameter) if self.text.contains("any") => {
+                format!("{parameter}::uuid[] is not null")
+            }
             Some(parameter) => format!("{parameter}::uuid is not null"),
             None => "true".to_owned(),
         };
-        format!("{}{neutral}{}", &sql[..self.range.start], &sql[self.range.end..])
+        format!(
+            "{}{neutral}{}",
+            &sql[..self.range.start],
+            &sql[self.range.end..]
+        )
     }
 }
 
@@ -47,7 +53,8 @@ impl Token<'_> {
     }
 
     pub fn is_word(&self) -> bool {
-        self.text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
+        self.text
+            .starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
     }
 }
 
@@ -55,8 +62,12 @@ impl Token<'_> {
 pub fn tokens(sql: &str) -> Vec<Token<'_>> {
     let bytes = sql.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$');
-    let to =
-        |from: usize, end: &dyn Fn(&u8) -> bool| bytes[from..].iter().position(end).map_or(bytes.len(), |length| from + length);
+    let to = |from: usize, end: &dyn Fn(&u8) -> bool| {
+        bytes[from..]
+            .iter()
+            .position(end)
+            .map_or(bytes.len(), |length| from + length)
+    };
     let (mut tokens, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
         let end = match bytes[at] {
@@ -64,11 +75,17 @@ pub fn tokens(sql: &str) -> Vec<Token<'_>> {
             quote @ (b'\'' | b'"') => to(at + 1, &|byte| *byte == quote) + 1,
             byte if is_word(&byte) => {
                 let end = to(at, &|byte| !is_word(byte));
-                tokens.push(Token { text: &sql[at..end], at });
+                tokens.push(Token {
+                    text: &sql[at..end],
+                    at,
+                });
                 end
             }
             byte if byte.is_ascii_graphic() => {
-                tokens.push(Token { text: &sql[at..=at], at });
+                tokens.push(Token {
+                    text: &sql[at..=at],
+                    at,
+                });
                 at + 1
             }
             _ => at + 1,
@@ -112,33 +129,52 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
     for at in 1..tokens.len().saturating_sub(1) {
         let (left, right) = (tokens[at - 1], tokens[at + 1]);
         // `(record.part).tenant_id` on the right: the part of a row.
-        let is_part = right.is("(") && tokens.get(closing(&tokens, at + 1) + 1).is_some_and(|part| part.is(".tenant_id"));
-        let is_equality =
-            tokens[at].is("=") && left.is_word() && (right.is_word() || is_part) && (left.is_tenant() || right.is_tenant());
+        let is_part = right.is("(")
+            && tokens
+                .get(closing(&tokens, at + 1) + 1)
+                .is_some_and(|part| part.is(".tenant_id"));
+        let is_equality = tokens[at].is("=")
+            && left.is_word()
+            && (right.is_word() || is_part)
+            && (left.is_tenant() || right.is_tenant());
         if !is_equality || at < 2 || !BEFORE.iter().any(|word| tokens[at - 2].is(word)) {
             continue;
         }
         let (mut last, mut other) = (at + 1, right.text.to_owned());
         if right.is("any") {
             last = closing(&tokens, at + 2);
-            sql[tokens[at + 2].at + 1..tokens[last].at].trim().clone_into(&mut other);
+            sql[tokens[at + 2].at + 1..tokens[last].at]
+                .trim()
+                .clone_into(&mut other);
         }
         if is_part {
             last = closing(&tokens, at + 1) + 1;
             sql[right.at..tokens[last].at + tokens[last].text.len()].clone_into(&mut other);
         }
         // A cast: `$1::uuid`.
-        while tokens.get(last + 1).is_some_and(|token| token.is(":")) && tokens.get(last + 2).is_some_and(|token| token.is(":")) {
+        while tokens.get(last + 1).is_some_and(|token| token.is(":"))
+            && tokens.get(last + 2).is_some_and(|token| token.is(":"))
+        {
             last += 3;
         }
         let range = left.at..tokens[last].at + tokens[last].text.len();
-        conditions.push(Condition { text: sql[range.clone()].to_owned(), sides: [left.text.to_owned(), other], range });
+        conditions.push(Condition {
+            text: sql[range.clone()].to_owned(),
+            sides: [left.text.to_owned(), other],
+            range,
+        });
         read[at - 1..=last].fill(true);
     }
-    for (at, token) in tokens.iter().enumerate().filter(|(at, token)| token.is_tenant() && !read[*at]) {
+    for (at, token) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(at, token)| token.is_tenant() && !read[*at])
+    {
         let next = tokens.get(at + 1).map_or("", |next| next.text);
         let sets = next == "=" && at > 0 && (tokens[at - 1].is("set") || tokens[at - 1].is(","));
-        let compared = ["=", "<", ">", "!", "is", "in", "not", "between"].iter().any(|word| next.eq_ignore_ascii_case(word));
+        let compared = ["=", "<", ">", "!", "is", "in", "not", "between"]
+            .iter()
+            .any(|word| next.eq_ignore_ascii_case(word));
         if compared && !sets || is_row_compared(&tokens, at) {
             let from = tokens[at.saturating_sub(4)].at;
             let to = tokens[(at + 6).min(tokens.len() - 1)].at;
@@ -155,9 +191,16 @@ fn is_row_compared(tokens: &[Token<'_>], at: usize) -> bool {
         match tokens[open].text {
             ")" => depth += 1,
             "(" if depth == 0 => {
-                let after = tokens.get(closing(tokens, open) + 1).map_or("", |token| token.text);
-                let is_list = open == 0 || !tokens[open - 1].is_word() || BEFORE.iter().any(|word| tokens[open - 1].is(word));
-                let is_row = is_list && ["=", "in"].iter().any(|sign| after.eq_ignore_ascii_case(sign));
+                let after = tokens
+                    .get(closing(tokens, open) + 1)
+                    .map_or("", |token| token.text);
+                let is_list = open == 0
+                    || !tokens[open - 1].is_word()
+                    || BEFORE.iter().any(|word| tokens[open - 1].is(word));
+                let is_row = is_list
+                    && ["=", "in"]
+                        .iter()
+                        .any(|sign| after.eq_ignore_ascii_case(sign));
                 return is_row || open > 0 && tokens[open - 1].is("using");
             }
             "(" => depth -= 1,
@@ -173,9 +216,23 @@ fn conditions_are_read_and_taken_out() {
                join items i on i.tenant_id = s.tenant_id and i.id = s.id where s.tenant_id = $1 and note = 'where tenant_id = 1' \
                and note = $2";
     let found = conditions(sql);
-    assert_eq!(found.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(), ["i.tenant_id = s.tenant_id", "s.tenant_id = $1"]);
-    assert!(found[0].taken_out(sql).contains("join items i on true and i.id"));
-    assert!(found[1].taken_out(sql).contains("where $1::uuid is not null and note"));
+    assert_eq!(
+        found
+            .iter()
+            .map(|one| one.text.as_str())
+            .collect::<Vec<_>>(),
+        ["i.tenant_id = s.tenant_id", "s.tenant_id = $1"]
+    );
+    assert!(
+        found[0]
+            .taken_out(sql)
+            .contains("join items i on true and i.id")
+    );
+    assert!(
+        found[1]
+            .taken_out(sql)
+            .contains("where $1::uuid is not null and note")
+    );
     assert_eq!(unread(sql), Vec::<String>::new());
 }
 

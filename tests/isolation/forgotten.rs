@@ -19,18 +19,46 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "tenants",
         "whether there is any caller at all, before a sandbox takes a database",
     ),
-    ("function claim", "lanes", "the queue takes whatever lane is due; what it does then is bound to that lane"),
-    ("function strays", "scan_items", "claims of one process, whoever's; they are given up lane by lane"),
-    ("function claim", "scan_items", "what is claimed is named by its place in the table, found in the lane just before"),
-    ("select key_id, tenant_id from tenant_keys where (key_id, fingerprint) in", "tenant_keys", "finds the tenant"),
-    ("select distinct key_id from key_grants where wiped_at is null", "key_grants", "which master keys are in use, at start"),
-    ("delete from workers", "scan_items", "a dead process that still holds claims is kept, whoever's they are"),
+    (
+        "function claim",
+        "lanes",
+        "the queue takes whatever lane is due; what it does then is bound to that lane",
+    ),
+    (
+        "function strays",
+        "scan_items",
+        "claims of one process, whoever's; they are given up lane by lane",
+    ),
+    (
+        "function claim",
+        "scan_items",
+        "what is claimed is named by its place in the table, found in the lane just before",
+    ),
+    (
+        "select key_id, tenant_id from tenant_keys where (key_id, fingerprint) in",
+        "tenant_keys",
+        "finds the tenant",
+    ),
+    (
+        "select distinct key_id from key_grants where wiped_at is null",
+        "key_grants",
+        "which master keys are in use, at start",
+    ),
+    (
+        "delete from workers",
+        "scan_items",
+        "a dead process that still holds claims is kept, whoever's they are",
+    ),
     (
         "select tenant_id, grant_id from key_grants where wiped_at is null",
         "key_grants",
         "upkeep finds what has expired; each is wiped by itself",
     ),
-    ("select s.tenant_id, s.scan_id from scans s join key_grants g", "key_grants", "upkeep: bound to the scan's tenant"),
+    (
+        "select s.tenant_id, s.scan_id from scans s join key_grants g",
+        "key_grants",
+        "upkeep: bound to the scan's tenant",
+    ),
     (
         "select s.tenant_id, s.scan_id from scans s join key_grants g",
         "scans",
@@ -51,7 +79,11 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "unexpanded_scans",
         "the sweep: bound to the strategy's tenant",
     ),
-    ("delete from idempotency_keys where ctid = any", "idempotency_keys", "upkeep: what is too old, whoever's"),
+    (
+        "delete from idempotency_keys where ctid = any",
+        "idempotency_keys",
+        "upkeep: what is too old, whoever's",
+    ),
     (
         "select from (select tenant_id, scan_id from scans",
         "scans",
@@ -62,16 +94,36 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "scans",
         "upkeep: scans that ended long ago, whoever's; each is deleted by itself",
     ),
-    ("delete from alerts where ctid = any", "alerts", "upkeep: what is too old, whoever's"),
-    ("delete from monitor_slots where ctid = any", "monitor_slots", "upkeep: what is too old, whoever's"),
-    ("function drop_old_events", "scans", "upkeep: events that are old enough, whoever's"),
-    ("function drop_old_events", "scan_events", "upkeep: bound to their own scan"),
+    (
+        "delete from alerts where ctid = any",
+        "alerts",
+        "upkeep: what is too old, whoever's",
+    ),
+    (
+        "delete from monitor_slots where ctid = any",
+        "monitor_slots",
+        "upkeep: what is too old, whoever's",
+    ),
+    (
+        "function drop_old_events",
+        "scans",
+        "upkeep: events that are old enough, whoever's",
+    ),
+    (
+        "function drop_old_events",
+        "scan_events",
+        "upkeep: bound to their own scan",
+    ),
     (
         "select tenant_id, passed_at, held_keys, lanes_resumed from passed_keys",
         "passed_keys",
         "finds the tenant of a key that has passed on",
     ),
-    ("delete from passed_keys where passed_at", "passed_keys", "upkeep, and a key that is in use again"),
+    (
+        "delete from passed_keys where passed_at",
+        "passed_keys",
+        "upkeep, and a key that is in use again",
+    ),
     (
         "select key_id, count(distinct tenant_id)",
         "tenant_keys",
@@ -82,44 +134,92 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "key_grants",
         "moving all keys to a new master key",
     ),
-    ("function tell_scans_of_api", "scans", "whoever watches a live scan of an API whose circuit has moved"),
-    ("function close_circuit", "lanes", "whoever's lanes wait for the circuit"),
-    ("function claim_within_circuits", "lanes", "whoever's lanes are due while the circuit is open"),
+    (
+        "function tell_scans_of_api",
+        "scans",
+        "whoever watches a live scan of an API whose circuit has moved",
+    ),
+    (
+        "function close_circuit",
+        "lanes",
+        "whoever's lanes wait for the circuit",
+    ),
+    (
+        "function claim_within_circuits",
+        "lanes",
+        "whoever's lanes are due while the circuit is open",
+    ),
     (
         "select k.key_id, k.fingerprint, k.tenant_id from (select distinct",
         "tenant_keys",
         "finds the tenants of many callers at once",
     ),
-    ("function renew_fingerprint", "tenant_keys", "finds the tenant"),
+    (
+        "function renew_fingerprint",
+        "tenant_keys",
+        "finds the tenant",
+    ),
     (
         "function take_deliveries",
         "webhook_endpoints",
         "takes whatever endpoint is due; what it does then is bound to that endpoint",
     ),
-    ("select extract(epoch from min(next_at) - clock_timestamp())", "webhook_endpoints", "when any endpoint is due next"),
-    ("delete from deliveries where ctid = any", "deliveries", "upkeep: what is too old, whoever's"),
+    (
+        "select extract(epoch from min(next_at) - clock_timestamp())",
+        "webhook_endpoints",
+        "when any endpoint is due next",
+    ),
+    (
+        "delete from deliveries where ctid = any",
+        "deliveries",
+        "upkeep: what is too old, whoever's",
+    ),
     (
         "select tenant_id, monitor_id from monitors where next_slot is not null",
         "monitors",
         "the tick finds what is due; each is decided by itself",
     ),
-    ("select min(greatest(next_slot, not_before)) as", "monitors", "when the tick has to look again"),
+    (
+        "select min(greatest(next_slot, not_before)) as",
+        "monitors",
+        "when the tick has to look again",
+    ),
     (
         "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
         "monitor_slots",
         "the tick finds runs that have ended; each is judged by itself",
     ),
-    ("select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id", "scans", "the tick: bound to the slot's tenant"),
+    (
+        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
+        "scans",
+        "the tick: bound to the slot's tenant",
+    ),
     (
         "select tenant_id, series, unpacked_since as",
         "series",
         "upkeep: products with days to be packed; each is packed by itself",
     ),
-    ("function unpack_days", "series", "bound to the observations that have just come or gone"),
-    ("view shown_scans", "scans", "who reads it names the tenant, which the planner carries into it"),
+    (
+        "function unpack_days",
+        "series",
+        "bound to the observations that have just come or gone",
+    ),
+    (
+        "view shown_scans",
+        "scans",
+        "who reads it names the tenant, which the planner carries into it",
+    ),
     ("view shown_scans", "lanes", "bound to the view's own scan"),
-    ("view shown_scans", "key_grants", "bound to the view's own scan"),
-    ("view shown_scans", "scan_items", "bound to the view's own scan"),
+    (
+        "view shown_scans",
+        "key_grants",
+        "bound to the view's own scan",
+    ),
+    (
+        "view shown_scans",
+        "scan_items",
+        "bound to the view's own scan",
+    ),
 ];
 
 /// Words that end the name of a table instead of being its other name.
@@ -174,7 +274,9 @@ fn uses(sql: &str, tables: &BTreeSet<String>) -> Vec<Use> {
     for at in 1..tokens.len() {
         let table = tokens[at].text.trim_start_matches("public.");
         let before = tokens[at - 1];
-        let is_named = ["from", "join", "update", "using", "only", ",", "("].iter().any(|word| before.is(word));
+        let is_named = ["from", "join", "update", "using", "only", ",", "("]
+            .iter()
+            .any(|word| before.is(word));
         if !is_named || !tables.contains(table) {
             continue;
         }
@@ -182,33 +284,57 @@ fn uses(sql: &str, tables: &BTreeSet<String>) -> Vec<Use> {
             continue; // a column of that name
         }
         let mut called = vec![table.to_owned(), String::new()];
-        let next = tokens.get(at + 1).filter(|next| !next.is("as")).or(tokens.get(at + 2));
-        if let Some(alias) = next.filter(|next| next.is_word() && !NO_ALIAS.iter().any(|word| next.is(word))) {
+        let next = tokens
+            .get(at + 1)
+            .filter(|next| !next.is("as"))
+            .or(tokens.get(at + 2));
+        if let Some(alias) =
+            next.filter(|next| next.is_word() && !NO_ALIAS.iter().any(|word| next.is(word)))
+        {
             called = vec![alias.text.to_owned()];
         } else if before.is("(") {
             continue; // a type or an argument of that name
         }
-        uses.push(Use { table: table.to_owned(), called });
+        uses.push(Use {
+            table: table.to_owned(),
+            called,
+        });
     }
     uses
 }
 
 /// Whether a comma here parts the tables of a `from`.
 fn is_in_from(tokens: &[super::conditions::Token<'_>], at: usize) -> bool {
-    tokens[..at].iter().rev().take(12).any(|token| token.is("from"))
+    tokens[..at]
+        .iter()
+        .rev()
+        .take(12)
+        .any(|token| token.is("from"))
 }
 
 /// The tables that nothing binds to one tenant.
 fn unbound(sql: &str, tables: &BTreeSet<String>) -> Vec<String> {
     let uses = uses(sql, tables);
-    let qualifier = |side: &str| side.rsplit_once('.').map_or(String::new(), |(qualifier, _)| qualifier.to_owned());
+    let qualifier = |side: &str| {
+        side.rsplit_once('.')
+            .map_or(String::new(), |(qualifier, _)| qualifier.to_owned())
+    };
     let users = |side: &str| -> Vec<usize> {
         let is_column = side.rsplit('.').next() == Some("tenant_id");
         let called = qualifier(side);
         let is_it = |used: &&(usize, &Use)| is_column && used.1.called.contains(&called);
-        uses.iter().enumerate().collect::<Vec<_>>().iter().filter(is_it).map(|(at, _)| *at).collect()
+        uses.iter()
+            .enumerate()
+            .collect::<Vec<_>>()
+            .iter()
+            .filter(is_it)
+            .map(|(at, _)| *at)
+            .collect()
     };
-    let sides: Vec<[Vec<usize>; 2]> = conditions(sql).iter().map(|one| [users(&one.sides[0]), users(&one.sides[1])]).collect();
+    let sides: Vec<[Vec<usize>; 2]> = conditions(sql)
+        .iter()
+        .map(|one| [users(&one.sides[0]), users(&one.sides[1])])
+        .collect();
     let mut bound = vec![false; uses.len()];
     // An end that is no table of a tenant is a parameter, a variable, or an array's element.
     loop {
@@ -226,48 +352,95 @@ fn unbound(sql: &str, tables: &BTreeSet<String>) -> Vec<String> {
             break;
         }
     }
-    uses.iter().zip(bound).filter(|(_, bound)| !bound).map(|(used, _)| used.table.clone()).collect()
+    uses.iter()
+        .zip(bound)
+        .filter(|(_, bound)| !bound)
+        .map(|(used, _)| used.table.clone())
+        .collect()
 }
 
 #[tokio::test]
 async fn every_statement_over_a_tenants_table_is_bound_to_one_tenant_or_says_why_not() {
     let db = TestDb::new().await;
     let mut conn = db.connect_options().connect().await.unwrap();
-    let tables: BTreeSet<String> = twin::tables(&mut conn).await.into_iter().map(|table| table.name).collect();
+    let tables: BTreeSet<String> = twin::tables(&mut conn)
+        .await
+        .into_iter()
+        .map(|table| table.name)
+        .collect();
     let mut statements = queries();
     statements.extend(definitions(db.pool()).await);
     let mut found = Vec::new();
     for statement in &statements {
-        let tables: BTreeSet<_> = parts(statement).iter().flat_map(|part| unbound(part, &tables)).collect();
+        let tables: BTreeSet<_> = parts(statement)
+            .iter()
+            .flat_map(|part| unbound(part, &tables))
+            .collect();
         found.extend(tables.into_iter().map(|table| (statement, table)));
     }
-    let is_allowed =
-        |(statement, table): &(&Statement, String)| UNBOUND.iter().any(|(words, held, _)| statement.is(words) && held == table);
-    let forgotten: Vec<_> =
-        found.iter().filter(|one| !is_allowed(one)).map(|(one, table)| (table, &one.name, one.words())).collect();
-    assert!(forgotten.is_empty(), "no tenant condition binds these, and no reason is given: {forgotten:#?}");
-    let is_gone = |(words, held, _): &&(&str, &str, &str)| !found.iter().any(|(one, table)| one.is(words) && table == held);
+    let is_allowed = |(statement, table): &(&Statement, String)| {
+        UNBOUND
+            .iter()
+            .any(|(words, held, _)| statement.is(words) && held == table)
+    };
+    let forgotten: Vec<_> = found
+        .iter()
+        .filter(|one| !is_allowed(one))
+        .map(|(one, table)| (table, &one.name, one.words()))
+        .collect();
+    assert!(
+        forgotten.is_empty(),
+        "no tenant condition binds these, and no reason is given: {forgotten:#?}"
+    );
+    let is_gone = |(words, held, _): &&(&str, &str, &str)| {
+        !found
+            .iter()
+            .any(|(one, table)| one.is(words) && table == held)
+    };
     let gone: Vec<_> = UNBOUND.iter().filter(is_gone).collect();
-    assert!(gone.is_empty(), "these are bound now, or are no more: {gone:?}");
-    println!("{} statements, {} tables, {} uses without a tenant by design", statements.len(), tables.len(), found.len());
+    assert!(
+        gone.is_empty(),
+        "these are bound now, or are no more: {gone:?}"
+    );
+    println!(
+        "{} statements, {} tables, {} uses without a tenant by design",
+        statements.len(),
+        tables.len(),
+        found.len()
+    );
 }
 
 #[test]
 fn what_is_bound_and_what_is_not() {
     let tables = BTreeSet::from(["scans", "scan_items", "lanes"].map(str::to_owned));
     for (sql, expected) in [
-        ("select from scans where tenant_id = $1 and scan_id = $2", &[][..]),
+        (
+            "select from scans where tenant_id = $1 and scan_id = $2",
+            &[][..],
+        ),
         ("select from scans where scan_id = $1", &["scans"]),
-        ("select from scans s join scan_items i on i.scan_id = s.scan_id where s.tenant_id = $1", &["scan_items"]),
-        ("select from scans s join scan_items i on i.tenant_id = s.tenant_id where s.tenant_id = $1", &[]),
-        ("select from scans s join scan_items i on i.tenant_id = s.tenant_id where s.scan_id = $1", &["scans", "scan_items"]),
+        (
+            "select from scans s join scan_items i on i.scan_id = s.scan_id where s.tenant_id = $1",
+            &["scan_items"],
+        ),
+        (
+            "select from scans s join scan_items i on i.tenant_id = s.tenant_id where s.tenant_id = $1",
+            &[],
+        ),
+        (
+            "select from scans s join scan_items i on i.tenant_id = s.tenant_id where s.scan_id = $1",
+            &["scans", "scan_items"],
+        ),
         (
             "update scan_items i set a = 1 from unnest($1::uuid[]) x, scans s where i.tenant_id = $1 and s.scan_id = $2",
             &["scans"],
         ),
         ("update lanes set a = 1", &["lanes"]),
         ("delete from scans as s where s.scan_id = $1", &["scans"]),
-        ("insert into scans (tenant_id, scan_id) values ($1, $2)", &[]),
+        (
+            "insert into scans (tenant_id, scan_id) values ($1, $2)",
+            &[],
+        ),
     ] {
         assert_eq!(unbound(sql, &tables), expected, "{sql}");
     }

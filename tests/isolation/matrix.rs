@@ -52,37 +52,77 @@ struct Case {
 }
 
 const fn read(route: &'static str, names: Names) -> Case {
-    Case { route, names, place: 0, query: "", body: None, own: 200 }
+    Case {
+        route,
+        names,
+        place: 0,
+        query: "",
+        body: None,
+        own: 200,
+    }
 }
 
 fn cases() -> Vec<Case> {
     vec![
         read("GET /v1/scans/{id}", Names::Live),
-        Case { own: 204, ..read("DELETE /v1/scans/{id}", Names::Ended) },
+        Case {
+            own: 204,
+            ..read("DELETE /v1/scans/{id}", Names::Ended)
+        },
         Case {
             body: Some(|| json!({"search_status": ["degraded"]})),
             own: 202,
             ..read("POST /v1/scans/{id}/retry", Names::Ended)
         },
         read("POST /v1/scans/{id}/pause", Names::Live),
-        Case { body: Some(|| json!({"max_requests": 50})), ..read("POST /v1/scans/{id}/resume", Names::Live) },
+        Case {
+            body: Some(|| json!({"max_requests": 50})),
+            ..read("POST /v1/scans/{id}/resume", Names::Live)
+        },
         read("POST /v1/scans/{id}/cancel", Names::Live),
-        Case { query: "?rows=departure_date", ..read("GET /v1/scans/{id}/grid", Names::Ended) },
+        Case {
+            query: "?rows=departure_date",
+            ..read("GET /v1/scans/{id}/grid", Names::Ended)
+        },
         read("GET /v1/scans/{id}/compare/{other}", Names::Ended),
-        Case { place: 1, ..read("GET /v1/scans/{id}/compare/{other}", Names::Ended) },
+        Case {
+            place: 1,
+            ..read("GET /v1/scans/{id}/compare/{other}", Names::Ended)
+        },
         read("GET /v1/scans/{id}/events", Names::Ended),
-        Case { query: "?expand=answer", ..read("GET /v1/scans/{id}/items", Names::Ended) },
-        Case { query: "?expand=answer", ..read("GET /v1/items/{id}", Names::Item) },
+        Case {
+            query: "?expand=answer",
+            ..read("GET /v1/scans/{id}/items", Names::Ended)
+        },
+        Case {
+            query: "?expand=answer",
+            ..read("GET /v1/items/{id}", Names::Item)
+        },
         read("GET /v1/items/{id}/attempts", Names::Item),
         read("GET /v1/deliveries/{id}", Names::Delivery),
-        Case { own: 202, ..read("POST /v1/deliveries/{id}/resend", Names::Delivery) },
-        Case { own: 202, ..read("POST /v1/monitors/{id}/test", Names::Webhook) },
+        Case {
+            own: 202,
+            ..read("POST /v1/deliveries/{id}/resend", Names::Delivery)
+        },
+        Case {
+            own: 202,
+            ..read("POST /v1/monitors/{id}/test", Names::Webhook)
+        },
         read("POST /v1/monitors/{id}/rotate-secret", Names::Webhook),
         read("POST /v1/monitors/{id}/enable-webhook", Names::Webhook),
         read("GET /v1/monitors/{id}", Names::Monitor),
-        Case { body: Some(|| json!({"name": "of the matrix"})), ..read("PATCH /v1/monitors/{id}", Names::Monitor) },
-        Case { own: 204, ..read("DELETE /v1/monitors/{id}", Names::Monitor) },
-        Case { own: 202, ..read("POST /v1/monitors/{id}/run", Names::Monitor) },
+        Case {
+            body: Some(|| json!({"name": "of the matrix"})),
+            ..read("PATCH /v1/monitors/{id}", Names::Monitor)
+        },
+        Case {
+            own: 204,
+            ..read("DELETE /v1/monitors/{id}", Names::Monitor)
+        },
+        Case {
+            own: 202,
+            ..read("POST /v1/monitors/{id}/run", Names::Monitor)
+        },
         read("POST /v1/monitors/{id}/pause", Names::Monitor),
         read("POST /v1/monitors/{id}/resume", Names::Monitor),
         read("GET /v1/monitors/{id}/slots", Names::Monitor),
@@ -99,13 +139,23 @@ fn described(description: &Value) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let good = operation["responses"].as_object().unwrap().iter().filter(|(status, _)| status.starts_with('2'));
+            let good = operation["responses"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(status, _)| status.starts_with('2'));
             let media: BTreeSet<String> = good
                 .filter_map(|(_, answer)| answer["content"].as_object())
                 .flat_map(|content| content.keys().cloned())
                 .collect();
-            if path.split('/').any(|part| part.starts_with('{') && !WORDS.contains(&part)) {
-                found.insert(format!("{} {path}", method.to_uppercase()), media.into_iter().collect());
+            if path
+                .split('/')
+                .any(|part| part.starts_with('{') && !WORDS.contains(&part))
+            {
+                found.insert(
+                    format!("{} {path}", method.to_uppercase()),
+                    media.into_iter().collect(),
+                );
             }
         }
     }
@@ -126,7 +176,11 @@ fn filled(case: &Case, id: &str, own: &str) -> String {
 
 async fn ask(office: &Office, case: &Case, path: &str, media: &str) -> Answer {
     let (method, _) = case.route.split_once(' ').unwrap();
-    let mut request = office.app.request(method, path).header("x-api-key", KEY).header("accept", media);
+    let mut request = office
+        .app
+        .request(method, path)
+        .header("x-api-key", KEY)
+        .header("accept", media);
     if let Some(body) = case.body {
         request = request.json(&body());
     }
@@ -141,12 +195,25 @@ async fn ask(office: &Office, case: &Case, path: &str, media: &str) -> Answer {
 
 /// All that an answer tells but what is every request's own, with the id that was asked blotted out.
 fn told(answer: &Answer, id: &str) -> (u16, String, Vec<(String, String)>) {
-    let header = |name: &str, value: &[u8]| (name.to_owned(), String::from_utf8_lossy(value).replace(id, "<id>"));
+    let header = |name: &str, value: &[u8]| {
+        (
+            name.to_owned(),
+            String::from_utf8_lossy(value).replace(id, "<id>"),
+        )
+    };
     let is_own = |name: &str| matches!(name, "x-request-id" | "date");
-    let headers = answer.headers.iter().filter(|(name, _)| !is_own(name.as_str()));
-    let mut headers: Vec<_> = headers.map(|(name, value)| header(name.as_str(), value.as_bytes())).collect();
+    let headers = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| !is_own(name.as_str()));
+    let mut headers: Vec<_> = headers
+        .map(|(name, value)| header(name.as_str(), value.as_bytes()))
+        .collect();
     headers.sort();
-    let text = answer.text().replace(id, "<id>").replace(answer.header("x-request-id"), "<request>");
+    let text = answer
+        .text()
+        .replace(id, "<id>")
+        .replace(answer.header("x-request-id"), "<request>");
     (answer.status, text, headers)
 }
 
@@ -164,7 +231,9 @@ async fn order_as(office: &Office, key: &str) -> String {
 }
 
 async fn watch_as(office: &Office, key: &str) -> String {
-    let answer = office.post_as(key, "/v1/monitors", &crate::monitors::monitor()).await;
+    let answer = office
+        .post_as(key, "/v1/monitors", &crate::monitors::monitor())
+        .await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()["id"].as_str().unwrap().to_owned()
 }
@@ -177,10 +246,22 @@ async fn told_pair(office: &Office, is_delivery: bool) -> Pair {
         let monitor = watch_as(office, key).await.parse().unwrap();
         let tenant = post::tenant(pool, key).await;
         post::open_for(&ring(), pool, tenant, monitor, "http://hooks.test/").await;
-        ids.push(if is_delivery { post::enqueue(pool, tenant, monitor).await.to_string() } else { monitor.to_string() });
+        ids.push(if is_delivery {
+            post::enqueue(pool, tenant, monitor).await.to_string()
+        } else {
+            monitor.to_string()
+        });
     }
     let [own, others] = ids.try_into().unwrap();
-    Pair { own, others, random: if is_delivery { DeliveryId::new().to_string() } else { MonitorId::new().to_string() } }
+    Pair {
+        own,
+        others,
+        random: if is_delivery {
+            DeliveryId::new().to_string()
+        } else {
+            MonitorId::new().to_string()
+        },
+    }
 }
 
 /// The alert of a monitor that has run.
@@ -191,14 +272,27 @@ async fn alert_of(office: &Office, key: &str) -> String {
     office.tick(slot).await;
     office.work(|_| Comes::Ok(200)).await;
     office.tick(slot).await;
-    let alerts = office.get_as(key, &format!("/v1/monitors/{}/alerts", monitor["id"].as_str().unwrap())).await.json();
-    alerts["data"][0]["id"].as_str().unwrap_or_else(|| panic!("{alerts}")).to_owned()
+    let alerts = office
+        .get_as(
+            key,
+            &format!("/v1/monitors/{}/alerts", monitor["id"].as_str().unwrap()),
+        )
+        .await
+        .json();
+    alerts["data"][0]["id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{alerts}"))
+        .to_owned()
 }
 
 async fn pair(office: &Office, names: Names) -> Pair {
     if let Names::Monitor = names {
         let [own, others] = [watch_as(office, KEY).await, watch_as(office, OTHER).await];
-        return Pair { own, others, random: MonitorId::new().to_string() };
+        return Pair {
+            own,
+            others,
+            random: MonitorId::new().to_string(),
+        };
     }
     if let Names::Webhook | Names::Delivery = names {
         return told_pair(office, matches!(names, Names::Delivery)).await;
@@ -209,23 +303,46 @@ async fn pair(office: &Office, names: Names) -> Pair {
             alerts.push(alert_of(office, key).await);
         }
         let [own, others] = alerts.try_into().unwrap();
-        return Pair { own, others, random: AlertId::new().to_string() };
+        return Pair {
+            own,
+            others,
+            random: AlertId::new().to_string(),
+        };
     }
     let scans = [order_as(office, KEY).await, order_as(office, OTHER).await];
     if !matches!(names, Names::Live) {
-        office.work(|position| if position == 0 { Comes::Ok(200) } else { Comes::Degraded("upstream_timeout") }).await;
+        office
+            .work(|position| {
+                if position == 0 {
+                    Comes::Ok(200)
+                } else {
+                    Comes::Degraded("upstream_timeout")
+                }
+            })
+            .await;
     }
     if let Names::Item = names {
         let mut items = Vec::new();
         for (scan, key) in scans.iter().zip([KEY, OTHER]) {
-            let page = office.get_as(key, &format!("/v1/scans/{scan}/items")).await.json();
+            let page = office
+                .get_as(key, &format!("/v1/scans/{scan}/items"))
+                .await
+                .json();
             items.push(page["data"][0]["id"].as_str().unwrap().to_owned());
         }
         let [own, others] = items.try_into().unwrap();
-        return Pair { own, others, random: ItemId::new().to_string() };
+        return Pair {
+            own,
+            others,
+            random: ItemId::new().to_string(),
+        };
     }
     let [own, others] = scans;
-    Pair { own, others, random: ScanId::new().to_string() }
+    Pair {
+        own,
+        others,
+        random: ScanId::new().to_string(),
+    }
 }
 
 /// What is no id, in many ways.
@@ -252,14 +369,27 @@ async fn state(office: &Office) -> (String, usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
     let office = Office::open().await;
-    let described = described(&office.app.send(office.app.request("GET", "/openapi.json")).await.json());
+    let described = described(
+        &office
+            .app
+            .send(office.app.request("GET", "/openapi.json"))
+            .await
+            .json(),
+    );
     let cases = cases();
     let covered: BTreeSet<_> = cases.iter().map(|case| case.route.to_owned()).collect();
     let routes: BTreeSet<_> = described.keys().cloned().collect();
-    assert_eq!(covered, routes, "a route with an id has a case here, and a case has a route");
+    assert_eq!(
+        covered, routes,
+        "a route with an id has a case here, and a case has a route"
+    );
     for route in described.keys() {
         let places = route.matches('{').count();
-        assert_eq!(cases.iter().filter(|case| case.route == route).count(), places, "{route}: a case for each of its ids");
+        assert_eq!(
+            cases.iter().filter(|case| case.route == route).count(),
+            places,
+            "{route}: a case for each of its ids"
+        );
     }
     // So that both are known, and may have more than one scan.
     order_as(&office, KEY).await;
@@ -280,33 +410,62 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
             let mut wrong = malformed(&ids.others);
             // The client resolves it before it asks: that is `GET /v1/alerts`, one's own.
             wrong.retain(|id| !(id == "%2e%2e" && case.route == "GET /v1/monitors/{id}/alerts"));
-            let all = std::iter::once(("another's", &ids.others)).chain(wrong.iter().map(|id| ("malformed", id)));
+            let all = std::iter::once(("another's", &ids.others))
+                .chain(wrong.iter().map(|id| ("malformed", id)));
             *kinds.entry("random").or_default() += 1;
             for (kind, id) in all {
                 let answer = ask(&office, case, &filled(case, id, &stand_in), media).await;
                 if kind == "malformed" {
-                    assert_eq!(answer.kind(), "404 not_found", "{} {media}: {id}", case.route);
+                    assert_eq!(
+                        answer.kind(),
+                        "404 not_found",
+                        "{} {media}: {id}",
+                        case.route
+                    );
                 } else {
-                    assert_eq!(told(&answer, id), random, "{} {media}: {kind} id {id}", case.route);
+                    assert_eq!(
+                        told(&answer, id),
+                        random,
+                        "{} {media}: {kind} id {id}",
+                        case.route
+                    );
                 }
                 requests += 1;
                 *kinds.entry(kind).or_default() += 1;
             }
-            assert_eq!(state(&office).await, before, "{} {media}: something has moved", case.route);
+            assert_eq!(
+                state(&office).await,
+                before,
+                "{} {media}: something has moved",
+                case.route
+            );
             let (method, _) = case.route.split_once(' ').unwrap();
             let path = filled(case, &ids.own, &ids.own);
-            let mut own = office.app.request(method, &path).header("x-api-key", KEY).header("accept", media);
+            let mut own = office
+                .app
+                .request(method, &path)
+                .header("x-api-key", KEY)
+                .header("accept", media);
             if let Some(body) = case.body {
                 own = own.json(&body());
             }
             // Its body may be a stream without an end.
             let own = own.send().await.unwrap();
-            assert_eq!(own.status().as_u16(), case.own, "{} {media}: one's own id", case.route);
+            assert_eq!(
+                own.status().as_u16(),
+                case.own,
+                "{} {media}: one's own id",
+                case.route
+            );
             requests += 2;
             *kinds.entry("own").or_default() += 1;
         }
     }
-    println!("{} routes with {} ids, {requests} requests: {kinds:?}", described.len(), cases.len());
+    println!(
+        "{} routes with {} ids, {requests} requests: {kinds:?}",
+        described.len(),
+        cases.len()
+    );
 }
 
 /// Ids that ride elsewhere than in a path.
@@ -315,17 +474,27 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     let office = Office::open().await;
     for key in [KEY, OTHER] {
         office.post_as(key, "/v1/scans", &fares(3)).await;
-        office.work(|position| Comes::Ok(100 + u32::try_from(position).unwrap())).await;
+        office
+            .work(|position| Comes::Ok(100 + u32::try_from(position).unwrap()))
+            .await;
         office.post_as(key, "/v1/scans", &fares(3)).await;
-        office.work(|position| Comes::Ok(200 + u32::try_from(position).unwrap())).await;
+        office
+            .work(|position| Comes::Ok(200 + u32::try_from(position).unwrap()))
+            .await;
     }
     let own = ids(&office.get_as(KEY, "/v1/scans").await.json());
     let others = ids(&office.get_as(OTHER, "/v1/scans").await.json());
     let route = "/v1/history/flights?from_airport=TLV&to_airport=LHR";
     let lists = [
         ("/v1/scans?".to_owned(), "/v1/scans?".to_owned()),
-        (format!("/v1/scans/{}/items?", own[0]), format!("/v1/scans/{}/items?", others[0])),
-        (format!("/v1/scans/{}/items?sort=price&", own[0]), format!("/v1/scans/{}/items?sort=price&", others[0])),
+        (
+            format!("/v1/scans/{}/items?", own[0]),
+            format!("/v1/scans/{}/items?", others[0]),
+        ),
+        (
+            format!("/v1/scans/{}/items?sort=price&", own[0]),
+            format!("/v1/scans/{}/items?sort=price&", others[0]),
+        ),
         (format!("{route}&"), format!("{route}&")),
         ("/v1/deliveries?".to_owned(), "/v1/deliveries?".to_owned()),
     ];
@@ -340,25 +509,43 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     let before = state(&office).await;
     for (mine, his) in &lists {
         let page = office.get_as(OTHER, &format!("{his}limit=1")).await.json();
-        let cursor = page["next_cursor"].as_str().unwrap_or_else(|| panic!("{his}: {page}"));
-        let answer = office.get_as(KEY, &format!("{mine}limit=50&cursor={cursor}")).await;
+        let cursor = page["next_cursor"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{his}: {page}"));
+        let answer = office
+            .get_as(KEY, &format!("{mine}limit=50&cursor={cursor}"))
+            .await;
         assert_eq!(answer.status, 200, "{mine}");
         let whole = office.get_as(KEY, &format!("{mine}limit=50")).await.json();
         let seen = answer.json()["data"].as_array().unwrap().clone();
-        assert!(!seen.is_empty(), "{mine}: the cursor names a place in one's own list");
-        assert!(seen.iter().all(|row| whole["data"].as_array().unwrap().contains(row)), "{mine}: rows of one's own list alone");
+        assert!(
+            !seen.is_empty(),
+            "{mine}: the cursor names a place in one's own list"
+        );
+        assert!(
+            seen.iter()
+                .all(|row| whole["data"].as_array().unwrap().contains(row)),
+            "{mine}: rows of one's own list alone"
+        );
     }
     assert_eq!(state(&office).await, before);
 
     let body = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "CDG"}, "sweep": {"departure_date": ["2030-02-01"]}});
     let once = |key: &'static str, body: Value| {
-        let request =
-            office.app.request("POST", "/v1/scans").header("x-api-key", key).header("idempotency-key", "the-same").json(&body);
+        let request = office
+            .app
+            .request("POST", "/v1/scans")
+            .header("x-api-key", key)
+            .header("idempotency-key", "the-same")
+            .json(&body);
         office.app.send(request)
     };
     let his = once(OTHER, body.clone()).await;
     let mine = once(KEY, body.clone()).await;
-    assert_eq!((his.status, mine.status, mine.header("idempotent-replayed")), (202, 202, ""));
+    assert_eq!(
+        (his.status, mine.status, mine.header("idempotent-replayed")),
+        (202, 202, "")
+    );
     assert_ne!(his.json()["id"], mine.json()["id"], "an order of one's own");
     // Nor does it stand in the way of another order.
     office.work(|_| Comes::Empty).await;
@@ -373,10 +560,15 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
 /// What a scan of the route saw, twice, a minute apart: another caller's cursor lies between or after one's own.
 async fn keep_prices(office: &Office, key: &str) {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
-    let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request;
+    let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
+        .unwrap()
+        .request;
     let mut tx = farescan::db::begin(office.db.pool()).await.unwrap();
     let now = Timestamp::now();
-    let tenant = tenants::store::find(&mut tx, &ring(), &CallerKey::new(key), now).await.unwrap().unwrap();
+    let tenant = tenants::store::find(&mut tx, &ring(), &CallerKey::new(key), now)
+        .await
+        .unwrap()
+        .unwrap();
     let seen = |minutes: i64| Observation {
         tenant,
         item: ItemId::new(),
@@ -393,5 +585,10 @@ async fn keep_prices(office: &Office, key: &str) {
 }
 
 fn ids(page: &Value) -> Vec<String> {
-    page["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect()
 }

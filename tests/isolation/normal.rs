@@ -7,10 +7,23 @@ use std::collections::BTreeMap;
 pub struct Ids(BTreeMap<String, usize>);
 
 /// Fields whose values are new in every run.
-const MASKED: [&str; 5] = ["age_seconds", "next_cursor", "cursor", "latency_ms", "webhook_secret"];
+const MASKED: [&str; 5] = [
+    "age_seconds",
+    "next_cursor",
+    "cursor",
+    "latency_ms",
+    "webhook_secret",
+];
 
 /// The same where their values are bytes: what is sealed, drawn or packed. A slot's outcome is a word, and stays.
-const MASKED_BYTES: [&str; 6] = ["nonce", "ciphertext", "fingerprint", "outcome", "states", "looks"];
+const MASKED_BYTES: [&str; 6] = [
+    "nonce",
+    "ciphertext",
+    "fingerprint",
+    "outcome",
+    "states",
+    "looks",
+];
 
 impl Ids {
     /// The text as it reads in every run.
@@ -28,14 +41,20 @@ impl Ids {
         let (mut at, mut kept) = (0, 0);
         while let Some(byte) = text.as_bytes().get(at) {
             let rest = &text.as_bytes()[at..];
-            let word = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            let word = rest
+                .iter()
+                .take_while(|byte| byte.is_ascii_alphanumeric())
+                .count();
             let other = match byte {
                 b'0'..=b'9' | b'a'..=b'f' => match (id(rest), time(rest)) {
-                    (Some(length), _) => Some((self.number(&text[at..at + length], numbers_new), length)),
+                    (Some(length), _) => {
+                        Some((self.number(&text[at..at + length], numbers_new), length))
+                    }
                     (None, Some(length)) => Some(("<time>".to_owned(), length)),
                     (None, None) => None,
                 },
-                b'"' | b'=' => masked(rest).map(|(value, length)| (format!("{}<masked>", &text[at..at + value]), length)),
+                b'"' | b'=' => masked(rest)
+                    .map(|(value, length)| (format!("{}<masked>", &text[at..at + value]), length)),
                 _ => None,
             };
             match other {
@@ -58,13 +77,20 @@ impl Ids {
         if numbers_new {
             self.0.entry(digits.clone()).or_insert(next);
         }
-        self.0.get(&digits).map_or(digits, |number| format!("#{number}"))
+        self.0
+            .get(&digits)
+            .map_or(digits, |number| format!("#{number}"))
     }
 }
 
 /// The length of an id at the beginning: 32 digits, or a UUID with its hyphens.
 fn id(text: &[u8]) -> Option<usize> {
-    let run = |from: usize| text[from..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
+    let run = |from: usize| {
+        text[from..]
+            .iter()
+            .take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            .count()
+    };
     let first = run(0);
     if first == 32 && !text.get(32).is_some_and(u8::is_ascii_alphanumeric) {
         return Some(32);
@@ -81,7 +107,13 @@ fn id(text: &[u8]) -> Option<usize> {
 fn time(text: &[u8]) -> Option<usize> {
     let shape = b"0000-00-00T00:00";
     let fits = text.len() >= shape.len()
-        && text.iter().zip(shape).all(|(byte, wanted)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted });
+        && text.iter().zip(shape).all(|(byte, wanted)| {
+            if *wanted == b'0' {
+                byte.is_ascii_digit()
+            } else {
+                byte == wanted
+            }
+        });
     let more = |byte: &&u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'+' | b'Z');
     fits.then(|| shape.len() + text[shape.len()..].iter().take_while(more).count())
 }
@@ -90,21 +122,35 @@ fn time(text: &[u8]) -> Option<usize> {
 fn masked(text: &[u8]) -> Option<(usize, usize)> {
     if text[0] == b'=' {
         // A cursor in a query: long digits.
-        let digits = text[1..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let digits = text[1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
         return (digits > 40).then_some((1, 1 + digits));
     }
     let after = &text[1..];
-    let is_it = |name: &&str| after.starts_with(name.as_bytes()) && after[name.len()..].starts_with(b"\":");
+    let is_it =
+        |name: &&str| after.starts_with(name.as_bytes()) && after[name.len()..].starts_with(b"\":");
     let name = MASKED.into_iter().chain(MASKED_BYTES).find(is_it)?;
     let begin = name.len() + 3;
-    let begin = begin + text[begin..].iter().take_while(|byte| **byte == b' ').count();
+    let begin = begin
+        + text[begin..]
+            .iter()
+            .take_while(|byte| **byte == b' ')
+            .count();
     let value = &text[begin..];
     let end = match value.first()? {
         b'"' => value[1..].iter().position(|byte| *byte == b'"')? + 2,
-        _ => value.iter().position(|byte| matches!(byte, b',' | b'}' | b']'))?,
+        _ => value
+            .iter()
+            .position(|byte| matches!(byte, b',' | b'}' | b']'))?,
     };
     let is_bytes = value.starts_with(b"\"\\\\x") && !value.starts_with(b"\"\\\\x\"");
-    let is_new = if MASKED.contains(&name) { !value.starts_with(b"null") } else { is_bytes };
+    let is_new = if MASKED.contains(&name) {
+        !value.starts_with(b"null")
+    } else {
+        is_bytes
+    };
     is_new.then_some((begin, begin + end))
 }
 

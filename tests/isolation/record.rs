@@ -44,11 +44,15 @@ impl Record {
             let twin = Twin::ALL.into_iter().find(|known| known.word() == twin)?;
             Some((key.to_owned(), Place { act, twin }))
         };
-        Self { places: text.lines().filter_map(place).collect() }
+        Self {
+            places: text.lines().filter_map(place).collect(),
+        }
     }
 
     pub fn write(&self) {
-        let line = |(key, place): (&String, &Place)| format!("{key}\t{}\t{}\n", place.act, place.twin.word());
+        let line = |(key, place): (&String, &Place)| {
+            format!("{key}\t{}\t{}\n", place.act, place.twin.word())
+        };
         std::fs::write(path(), self.places.iter().map(line).collect::<String>()).unwrap();
     }
 

@@ -47,7 +47,10 @@ pub async fn all() -> (Vec<Statement>, Vec<Removal>) {
             .map(|(place, condition)| {
                 let text = one_line(&condition.text);
                 Removal {
-                    without: Without { statement: statement.clone(), text: condition.taken_out(&statement.sql) },
+                    without: Without {
+                        statement: statement.clone(),
+                        text: condition.taken_out(&statement.sql),
+                    },
                     key: format!("{} {} {text}", statement.digest(), place + 1),
                 }
             })
@@ -68,7 +71,13 @@ struct Known<'a> {
 
 impl<'a> Known<'a> {
     fn all(from: &'a Beginnings, statements: &'a [Statement]) -> Vec<Self> {
-        let of = |act| Self { act, from, statements, alone: OnceCell::new(), beside: Default::default() };
+        let of = |act| Self {
+            act,
+            from,
+            statements,
+            alone: OnceCell::new(),
+            beside: Default::default(),
+        };
         ACTS.iter().map(of).collect()
     }
 
@@ -76,16 +85,29 @@ impl<'a> Known<'a> {
     async fn alone(&self) -> &(Vec<Note>, BTreeSet<String>) {
         let play = || async {
             let mut world = World::open(self.from, None, None, None).await;
-            (self.act.play)(&mut world).await.unwrap_or_else(|noticed| panic!("{}: {}", self.act.name, noticed.0));
+            (self.act.play)(&mut world)
+                .await
+                .unwrap_or_else(|noticed| panic!("{}: {}", self.act.name, noticed.0));
             let prepared = world.wire.prepared();
             let is_run = |statement: &&Statement| prepared.contains(&statement.sql);
-            let mut runs: BTreeSet<String> =
-                self.statements.iter().filter(is_run).map(|statement| statement.name.clone()).collect();
+            let mut runs: BTreeSet<String> = self
+                .statements
+                .iter()
+                .filter(is_run)
+                .map(|statement| statement.name.clone())
+                .collect();
             for text in &prepared {
-                runs.extend(reached(text, self.statements).into_iter().map(str::to_owned));
+                runs.extend(
+                    reached(text, self.statements)
+                        .into_iter()
+                        .map(str::to_owned),
+                );
             }
             // Triggers run by themselves.
-            let triggers = self.statements.iter().filter(|one| one.sql.contains("RETURNS trigger"));
+            let triggers = self
+                .statements
+                .iter()
+                .filter(|one| one.sql.contains("RETURNS trigger"));
             runs.extend(triggers.map(|one| one.name.clone()));
             (world.end().await, runs)
         };
@@ -102,7 +124,9 @@ impl<'a> Known<'a> {
         let play = || async {
             let (alone, _) = self.alone().await;
             let mut world = World::open(self.from, Some(twin), None, None).await;
-            (self.act.play)(&mut world).await.unwrap_or_else(|noticed| panic!("{name}, {twin:?}: {}", noticed.0));
+            (self.act.play)(&mut world)
+                .await
+                .unwrap_or_else(|noticed| panic!("{name}, {twin:?}: {}", noticed.0));
             let notes = world.end().await;
             assert_eq!(notes.len(), alone.len(), "{name}");
             for (note, noted) in notes.iter().zip(alone) {
@@ -119,7 +143,10 @@ impl<'a> Known<'a> {
     async fn play_without(&self, twin: Twin, without: &Without) -> Option<String> {
         let expected = self.beside(twin).await;
         let mut world = World::open(self.from, Some(twin), Some(without), Some(expected)).await;
-        let noticed = (self.act.play)(&mut world).await.err().map(|noticed| noticed.0);
+        let noticed = (self.act.play)(&mut world)
+            .await
+            .err()
+            .map(|noticed| noticed.0);
         world.end().await;
         noticed
     }
@@ -138,7 +165,11 @@ struct Play<'a> {
 
 impl<'a> Play<'a> {
     fn new(from: &'a Beginnings, statements: &'a [Statement], record: Record) -> Self {
-        Self { known: Known::all(from, statements), record, lately: Mutex::default() }
+        Self {
+            known: Known::all(from, statements),
+            record,
+            lately: Mutex::default(),
+        }
     }
 
     /// Where a removal may be noticed, the likeliest first.
@@ -146,11 +177,22 @@ impl<'a> Play<'a> {
         let statement = &removal.without.statement;
         let on_record = self.record.get(&removal.key);
         let mut places: Vec<Place> = on_record.into_iter().collect();
-        places.extend(self.lately.lock().unwrap().get(&statement.name).into_iter().flatten().copied());
+        places.extend(
+            self.lately
+                .lock()
+                .unwrap()
+                .get(&statement.name)
+                .into_iter()
+                .flatten()
+                .copied(),
+        );
         for twin in Twin::ALL {
             for known in &self.known {
                 if known.runs(statement).await {
-                    places.push(Place { act: known.act.name, twin });
+                    places.push(Place {
+                        act: known.act.name,
+                        twin,
+                    });
                 }
             }
         }
@@ -160,7 +202,10 @@ impl<'a> Play<'a> {
     }
 
     async fn at(&self, place: Place, removal: &Removal) -> Option<Notice> {
-        let known = self.known.iter().find(|known| known.act.name == place.act)?;
+        let known = self
+            .known
+            .iter()
+            .find(|known| known.act.name == place.act)?;
         let told = known.play_without(place.twin, &removal.without).await?;
         Some((place, told))
     }
@@ -177,13 +222,20 @@ impl<'a> Play<'a> {
         for place in &places {
             if let Some(notice) = self.at(*place, removal).await {
                 let mut lately = self.lately.lock().unwrap();
-                lately.entry(removal.without.statement.name.clone()).or_default().insert(0, *place);
+                lately
+                    .entry(removal.without.statement.name.clone())
+                    .or_default()
+                    .insert(0, *place);
                 return Ok(notice);
             }
         }
         let names: BTreeSet<_> = places.iter().map(|place| place.act).collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
-        Err(if names.is_empty() { "no act runs it".to_owned() } else { format!("not noticed by {names}") })
+        Err(if names.is_empty() {
+            "no act runs it".to_owned()
+        } else {
+            format!("not noticed by {names}")
+        })
     }
 }
 
@@ -209,14 +261,17 @@ impl Chosen {
         let all = 0..removals.len();
         match self {
             Self::All => all.collect(),
-            Self::New => all.filter(|number| record.get(&removals[*number].key).is_none()).collect(),
+            Self::New => all
+                .filter(|number| record.get(&removals[*number].key).is_none())
+                .collect(),
             Self::These(numbers) => {
                 let range = |part: &str| {
                     let (first, last) = part.split_once('-').unwrap_or((part, part));
                     first.parse::<usize>().unwrap()..=last.parse::<usize>().unwrap()
                 };
                 let ranges: Vec<_> = numbers.split(',').map(range).collect();
-                all.filter(|number| ranges.iter().any(|range| range.contains(number))).collect()
+                all.filter(|number| ranges.iter().any(|range| range.contains(number)))
+                    .collect()
             }
         }
     }
@@ -225,12 +280,21 @@ impl Chosen {
 /// Removals that no act notices yet, or that were not tried yet, by their keys (`unnoticed.txt`). `script/isolation new` tries them again. The
 /// list is to be emptied: a key that is neither here nor on record fails.
 fn unnoticed() -> BTreeSet<String> {
-    include_str!("unnoticed.txt").lines().map(str::to_owned).collect()
+    include_str!("unnoticed.txt")
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn every_form_is_known(statements: &[Statement]) {
-    let strange: Vec<_> = statements.iter().flat_map(|statement| unread(&statement.sql)).collect();
-    assert!(strange.is_empty(), "write these as equalities, so that they can be taken out: {strange:#?}");
+    let strange: Vec<_> = statements
+        .iter()
+        .flat_map(|statement| unread(&statement.sql))
+        .collect();
+    assert!(
+        strange.is_empty(),
+        "write these as equalities, so that they can be taken out: {strange:#?}"
+    );
 }
 
 #[tokio::test]
@@ -240,10 +304,22 @@ async fn every_tenant_condition_is_on_record() {
     let record = Record::read();
     let unnoticed = unnoticed();
     let is_tried = |key: &&String| record.get(key).is_some() || unnoticed.contains(*key);
-    let unknown: Vec<_> = removals.iter().map(|removal| &removal.key).filter(|key| !is_tried(key)).collect();
+    let unknown: Vec<_> = removals
+        .iter()
+        .map(|removal| &removal.key)
+        .filter(|key| !is_tried(key))
+        .collect();
     let is_gone = |key: &&str| !removals.iter().any(|removal| removal.key == **key);
-    let gone: Vec<_> = record.keys().chain(unnoticed.iter().map(String::as_str)).filter(is_gone).collect();
-    println!("{} removals, of which {} are not noticed, or not tried, yet", removals.len(), unnoticed.len());
+    let gone: Vec<_> = record
+        .keys()
+        .chain(unnoticed.iter().map(String::as_str))
+        .filter(is_gone)
+        .collect();
+    println!(
+        "{} removals, of which {} are not noticed, or not tried, yet",
+        removals.len(),
+        unnoticed.len()
+    );
     assert!(
         unknown.is_empty() && gone.is_empty(),
         "whether these tenant conditions are needed was not tried: {unknown:#?}\nand these are no more: {gone:#?}\n\
@@ -268,9 +344,21 @@ async fn of_each_act_one_removal_is_noticed_where_the_record_says() {
         let play = &play;
         async move { (place, removal, play.at(*place, removal).await) }
     });
-    let results = futures::stream::iter(played).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
-    let missed: Vec<_> = results.iter().filter(|(.., noticed)| noticed.is_none()).map(|(at, one, _)| (at, &one.key)).collect();
-    println!("{} removals of {}, one of each act, in {:.0?}", results.len(), removals.len(), begun.elapsed());
+    let results = futures::stream::iter(played)
+        .buffer_unordered(AT_ONCE)
+        .collect::<Vec<_>>()
+        .await;
+    let missed: Vec<_> = results
+        .iter()
+        .filter(|(.., noticed)| noticed.is_none())
+        .map(|(at, one, _)| (at, &one.key))
+        .collect();
+    println!(
+        "{} removals of {}, one of each act, in {:.0?}",
+        results.len(),
+        removals.len(),
+        begun.elapsed()
+    );
     assert!(results.len() >= 10, "the record knows few acts");
     assert!(missed.is_empty(), "these were noticed once: {missed:#?}");
 }
@@ -283,17 +371,33 @@ async fn where_nothing_is_taken_out_nothing_is_noticed() {
     let acts = Known::all(&from, &statements);
     // A function and a query, made anew as they were.
     let whole = |name: &str| {
-        let statement = statements.iter().find(|one| one.name.starts_with(name)).unwrap();
-        Without { statement: statement.clone(), text: statement.sql.clone() }
-    };
-    let plays = acts.iter().flat_map(|act| Twin::ALL.map(|twin| (act, twin)));
-    let plays = plays.zip([whole("function "), whole("query ")].into_iter().cycle()).map(async |((act, twin), whole)| {
-        if let Some(told) = act.play_without(twin, &whole).await {
-            panic!("{} beside {}: {told}", act.act.name, twin.word());
+        let statement = statements
+            .iter()
+            .find(|one| one.name.starts_with(name))
+            .unwrap();
+        Without {
+            statement: statement.clone(),
+            text: statement.sql.clone(),
         }
-    });
-    let played = futures::stream::iter(plays).buffer_unordered(AT_ONCE).count().await;
-    println!("{played} plays with nothing taken out, {} acts, nothing was noticed", ACTS.len());
+    };
+    let plays = acts
+        .iter()
+        .flat_map(|act| Twin::ALL.map(|twin| (act, twin)));
+    let plays = plays
+        .zip([whole("function "), whole("query ")].into_iter().cycle())
+        .map(async |((act, twin), whole)| {
+            if let Some(told) = act.play_without(twin, &whole).await {
+                panic!("{} beside {}: {told}", act.act.name, twin.word());
+            }
+        });
+    let played = futures::stream::iter(plays)
+        .buffer_unordered(AT_ONCE)
+        .count()
+        .await;
+    println!(
+        "{played} plays with nothing taken out, {} acts, nothing was noticed",
+        ACTS.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -316,7 +420,12 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
                     Err(why) => format!("SURVIVED  {why}"),
                 };
                 // While it is played: it takes minutes.
-                println!("{number:4} {:>5.0?} {} {}", begun.elapsed(), removal.key, one_line(&told));
+                println!(
+                    "{number:4} {:>5.0?} {} {}",
+                    begun.elapsed(),
+                    removal.key,
+                    one_line(&told)
+                );
                 (removal, result)
             }
         })
@@ -351,7 +460,10 @@ async fn no_tenant_condition_can_be_taken_out_unnoticed() {
             record.write();
         }
     }
-    assert!(survived.is_empty(), "nothing would notice if these were missing: {survived:#?}");
+    assert!(
+        survived.is_empty(),
+        "nothing would notice if these were missing: {survived:#?}"
+    );
 }
 
 fn one_line(text: &str) -> String {

@@ -41,7 +41,14 @@ impl Statement {
         match self.sql.split_once("AS $function$") {
             Some((_, body)) if self.kind == Kind::Definition => {
                 let digest = Sha256::digest(body.as_bytes());
-                format!("{} {}", self.name, digest[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+                format!(
+                    "{} {}",
+                    self.name,
+                    digest[..4]
+                        .iter()
+                        .map(|byte| format!("{byte:02x}"))
+                        .collect::<String>()
+                )
             }
             _ => self.name.clone(),
         }
@@ -60,9 +67,19 @@ pub fn queries() -> Vec<Statement> {
         .unwrap()
         .map(|entry| {
             let path = entry.unwrap().path();
-            let digest = path.file_stem().unwrap().to_str().unwrap().trim_start_matches("query-")[..8].to_owned();
+            let digest = path
+                .file_stem()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .trim_start_matches("query-")[..8]
+                .to_owned();
             let described: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-            Statement { name: format!("query {digest}"), sql: described["query"].as_str().unwrap().to_owned(), kind: Kind::Query }
+            Statement {
+                name: format!("query {digest}"),
+                sql: described["query"].as_str().unwrap().to_owned(),
+                kind: Kind::Query,
+            }
         })
         .collect();
     found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -82,7 +99,13 @@ pub async fn definitions(pool: &PgPool) -> Vec<Statement> {
     .fetch_all(pool)
     .await
     .unwrap();
-    all.into_iter().map(|(name, sql)| Statement { name, sql, kind: Kind::Definition }).collect()
+    all.into_iter()
+        .map(|(name, sql)| Statement {
+            name,
+            sql,
+            kind: Kind::Definition,
+        })
+        .collect()
 }
 
 /// The last word of a definition's name.
@@ -97,7 +120,9 @@ pub fn reached<'a>(sql: &str, definitions: &'a [Statement]) -> BTreeSet<&'a str>
     while let Some(text) = texts.pop() {
         for token in tokens(text) {
             let word = token.text.rsplit('.').next().unwrap();
-            if let Some(found) = definitions.iter().find(|definition| object(&definition.name) == word)
+            if let Some(found) = definitions
+                .iter()
+                .find(|definition| object(&definition.name) == word)
                 && reached.insert(found.name.as_str())
             {
                 texts.push(&found.sql);

@@ -41,7 +41,11 @@ impl Twin {
 
     /// Session settings by which rows are found.
     pub fn ways(self) -> [(&'static str, &'static str); 5] {
-        let (by_key, by_place) = if self == Self::Last { ("off", "on") } else { ("on", "off") };
+        let (by_key, by_place) = if self == Self::Last {
+            ("off", "on")
+        } else {
+            ("on", "off")
+        };
         [
             ("enable_seqscan", by_place),
             ("enable_indexscan", by_key),
@@ -55,7 +59,13 @@ impl Twin {
 /// What differs in the twin's rows, by table: a column and the value in its place.
 const DIFFERS: &[(&str, &[(&str, &str)])] = &[
     // Held long, so that no sweep has reason to wipe it; each scan of the twin holds the key of another of its scans.
-    ("key_grants", &[("expires_at", "case when p_kind = 'last' then '2999-01-01' else now() + interval '20 days' end")]),
+    (
+        "key_grants",
+        &[(
+            "expires_at",
+            "case when p_kind = 'last' then '2999-01-01' else now() + interval '20 days' end",
+        )],
+    ),
     (
         "lanes",
         &[
@@ -77,8 +87,14 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("label", "'twin'"),
             ("tags", "array['twin'] || t.tags"),
-            ("endpoint", "case t.endpoint when 'hotels/by-name' then 'flights/oneway' else 'hotels/by-name' end"),
-            ("best_currency", "case when t.best_currency is not null then 'EUR' end"),
+            (
+                "endpoint",
+                "case t.endpoint when 'hotels/by-name' then 'flights/oneway' else 'hotels/by-name' end",
+            ),
+            (
+                "best_currency",
+                "case when t.best_currency is not null then 'EUR' end",
+            ),
             (
                 "status",
                 "case when p_kind <> 'stopped' or t.finished_at is not null then t.status when t.status = 'paused' then 'running' else 'paused' end",
@@ -87,12 +103,18 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
                 "status_reason",
                 "case when p_kind = 'stopped' and t.finished_at is null and t.status <> 'paused' then 'twin' else t.status_reason end",
             ),
-            ("priority", "case t.priority when 'scheduled' then 'interactive' else 'scheduled' end"),
+            (
+                "priority",
+                "case t.priority when 'scheduled' then 'interactive' else 'scheduled' end",
+            ),
             ("upstream_limit", "7"),
             ("max_attempts", "t.max_attempts + 3"),
             ("retry_delay", "t.retry_delay + interval '1 hour'"),
             ("requests_spent", "t.requests_spent + 900"),
-            ("max_requests", "case when t.max_requests is not null then t.max_requests + 1000 end"),
+            (
+                "max_requests",
+                "case when t.max_requests is not null then t.max_requests + 1000 end",
+            ),
             ("best_price", "round(10000 / t.best_price, 2)"),
             (
                 "grant_id",
@@ -110,10 +132,19 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
                      (select o.scan_id from scans o where o.tenant_id = t.tenant_id and o.scan_id > t.scan_id order by 1 limit 1), \
                      (select o.scan_id from scans o where o.tenant_id = t.tenant_id order by 1 limit 1)) end",
             ),
-            ("body", r#"t.body || case t.api when 'flights' then '{"passengers": [1, 1]}' else '{"adults": 4}' end::jsonb"#),
+            (
+                "body",
+                r#"t.body || case t.api when 'flights' then '{"passengers": [1, 1]}' else '{"adults": 4}' end::jsonb"#,
+            ),
             ("first_date", "t.first_date - 9000"),
-            ("state", "case when t.state = 'cancelled' then 'done' else t.state end"),
-            ("observed_at", "case when t.state = 'cancelled' then '2026-01-01' else t.observed_at end"),
+            (
+                "state",
+                "case when t.state = 'cancelled' then 'done' else t.state end",
+            ),
+            (
+                "observed_at",
+                "case when t.state = 'cancelled' then '2026-01-01' else t.observed_at end",
+            ),
             ("requests_spent", "t.requests_spent + 70"),
             ("results", "t.results + 100"),
             ("best_price", "round(10000 / t.best_price, 2)"),
@@ -131,11 +162,41 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ("error", "'twin'"),
         ],
     ),
-    ("answers", &[("body", "(select body from isolation.twin_answer)")]),
-    ("item_offers", &[("seller", "'Twin Air'"), ("board", "'twin'"), ("band_low", "1"), ("band_high", "2")]),
-    ("series", &[("product", r#"t.product || '{"passengers": [2, 2]}'"#), ("market", "'zz'")]),
-    ("observations", &[("price", "round(10000 / t.price, 2)"), ("seller", "'Twin Air'"), ("results", "t.results + 100")]),
-    ("latest_prices", &[("price", "round(10000 / t.price, 2)"), ("seller", "'Twin Air'")]),
+    (
+        "answers",
+        &[("body", "(select body from isolation.twin_answer)")],
+    ),
+    (
+        "item_offers",
+        &[
+            ("seller", "'Twin Air'"),
+            ("board", "'twin'"),
+            ("band_low", "1"),
+            ("band_high", "2"),
+        ],
+    ),
+    (
+        "series",
+        &[
+            ("product", r#"t.product || '{"passengers": [2, 2]}'"#),
+            ("market", "'zz'"),
+        ],
+    ),
+    (
+        "observations",
+        &[
+            ("price", "round(10000 / t.price, 2)"),
+            ("seller", "'Twin Air'"),
+            ("results", "t.results + 100"),
+        ],
+    ),
+    (
+        "latest_prices",
+        &[
+            ("price", "round(10000 / t.price, 2)"),
+            ("seller", "'Twin Air'"),
+        ],
+    ),
     (
         "scan_strategies",
         &[
@@ -155,14 +216,20 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ("cron", "'15 3 * * 1'"),
             ("timezone", "'Asia/Tokyo'"),
             ("rules", r#"'[{"type": "stale", "runs": 9}]'"#),
-            ("max_requests_per_month", "coalesce(t.max_requests_per_month, 0) + 7000"),
+            (
+                "max_requests_per_month",
+                "coalesce(t.max_requests_per_month, 0) + 7000",
+            ),
             ("next_slot", "t.next_slot - interval '1 day'"),
         ],
     ),
     (
         "monitor_slots",
         &[
-            ("outcome", "case when t.scan_id is null then 'overlap' else 'late' end"),
+            (
+                "outcome",
+                "case when t.scan_id is null then 'overlap' else 'late' end",
+            ),
             ("reason", "'twin'"),
             ("deleted_requests", "t.deleted_requests + 500"),
             ("fired", "t.fired + 70"),
@@ -170,13 +237,44 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     // Packed: of the whole scan, not armed.
-    ("rule_states", &[("states", r"'\x28b52ffd0458a100007b22223a7b2261726d6564223a66616c73657d7d43025588'::bytea")]),
-    ("alerts", &[("alert", "jsonb_set(t.alert::jsonb, '{price}', '7777')::json"), ("rule_type", "'stale'")]),
+    (
+        "rule_states",
+        &[(
+            "states",
+            r"'\x28b52ffd0458a100007b22223a7b2261726d6564223a66616c73657d7d43025588'::bytea",
+        )],
+    ),
+    (
+        "alerts",
+        &[
+            (
+                "alert",
+                "jsonb_set(t.alert::jsonb, '{price}', '7777')::json",
+            ),
+            ("rule_type", "'stale'"),
+        ],
+    ),
     ("scan_events", &[("last_id", "t.last_id + 1")]),
-    ("search_outcomes", &[("outcome", "(select body from isolation.twin_answer)")]),
-    ("deleted_usage", &[("attempts", "t.attempts + 1000"), ("requests", "t.requests + 1000")]),
+    (
+        "search_outcomes",
+        &[("outcome", "(select body from isolation.twin_answer)")],
+    ),
+    (
+        "deleted_usage",
+        &[
+            ("attempts", "t.attempts + 1000"),
+            ("requests", "t.requests + 1000"),
+        ],
+    ),
     // Never due, so that no deliverer has reason to touch it.
-    ("webhook_endpoints", &[("url", "'http://twin.test/'"), ("next_at", "null"), ("failing_since", "'2020-01-01'")]),
+    (
+        "webhook_endpoints",
+        &[
+            ("url", "'http://twin.test/'"),
+            ("next_at", "null"),
+            ("failing_since", "'2020-01-01'"),
+        ],
+    ),
     (
         "deliveries",
         &[
@@ -186,8 +284,17 @@ const DIFFERS: &[(&str, &[(&str, &str)])] = &[
             ("due_at", "t.due_at - interval '1 day'"),
         ],
     ),
-    ("delivery_tries", &[("response", "'twin'"), ("http_status", "418")]),
-    ("idempotency_keys", &[("response", r#"case when t.response is not null then '{"id": "twin"}'::json end"#)]),
+    (
+        "delivery_tries",
+        &[("response", "'twin'"), ("http_status", "418")],
+    ),
+    (
+        "idempotency_keys",
+        &[(
+            "response",
+            r#"case when t.response is not null then '{"id": "twin"}'::json end"#,
+        )],
+    ),
 ];
 
 /// The directory that finds the tenant: it is not the tenant's own.
@@ -226,19 +333,28 @@ pub async fn install(conn: &mut PgConnection) {
     let (mut copies, mut held, mut shown) = (String::new(), String::new(), Vec::new());
     for table in &tables {
         let Table { name, columns, key } = table;
-        let differs = DIFFERS.iter().find(|(table, _)| table == name).map_or(&[][..], |(_, differs)| *differs);
-        assert!(differs.iter().all(|(column, _)| columns.iter().any(|held| held == column)), "{name} has other columns now");
+        let differs = DIFFERS
+            .iter()
+            .find(|(table, _)| table == name)
+            .map_or(&[][..], |(_, differs)| *differs);
+        assert!(
+            differs
+                .iter()
+                .all(|(column, _)| columns.iter().any(|held| held == column)),
+            "{name} has other columns now"
+        );
         let begins = key.first().map(String::as_str);
         assert!(
             begins == Some("tenant_id") || DIRECTORY.contains(&name.as_str()),
             "{name}: its key does not begin with the tenant"
         );
         if !DIRECTORY.contains(&name.as_str()) {
-            let value = |column: &String| match differs.iter().find(|(differing, _)| differing == column) {
-                _ if column == "tenant_id" => "p_twin".to_owned(),
-                Some((_, value)) => (*value).to_owned(),
-                None => format!("t.{column}"),
-            };
+            let value =
+                |column: &String| match differs.iter().find(|(differing, _)| differing == column) {
+                    _ if column == "tenant_id" => "p_twin".to_owned(),
+                    Some((_, value)) => (*value).to_owned(),
+                    None => format!("t.{column}"),
+                };
             let values = columns.iter().map(value).collect::<Vec<_>>().join(", ");
             let list = columns.join(", ");
             write!(
@@ -255,8 +371,16 @@ pub async fn install(conn: &mut PgConnection) {
             )
             .unwrap();
         }
-        writeln!(held, "perform from {name} where tenant_id = p_twin for update;").unwrap();
-        let row = if DIRECTORY.contains(&name.as_str()) { "jsonb_build_array('a row')" } else { "to_jsonb(t) - 'tenant_id'" };
+        writeln!(
+            held,
+            "perform from {name} where tenant_id = p_twin for update;"
+        )
+        .unwrap();
+        let row = if DIRECTORY.contains(&name.as_str()) {
+            "jsonb_build_array('a row')"
+        } else {
+            "to_jsonb(t) - 'tenant_id'"
+        };
         shown.push(format!(
             "select '{name}' as name, coalesce(jsonb_agg({row} order by {}), '[]') as rows from {name} t where tenant_id = p_tenant",
             key.join(", ")
@@ -275,12 +399,19 @@ pub async fn install(conn: &mut PgConnection) {
     );
     run(conn, &sql).await;
     let answer = zstd::encode_all(&br#"[{"twin": true}]"#[..], 3).unwrap();
-    sqlx::query("insert into isolation.twin_answer values ($1)").bind(answer).execute(conn).await.unwrap();
+    sqlx::query("insert into isolation.twin_answer values ($1)")
+        .bind(answer)
+        .execute(conn)
+        .await
+        .unwrap();
 }
 
 /// Makes the twin as the first tenant is now.
 pub async fn refresh(conn: &mut PgConnection, first: Uuid, twin: Twin) {
-    let refresh = sqlx::query("select isolation.refresh($1, $2, $3)").bind(first).bind(twin.tenant()).bind(twin.word());
+    let refresh = sqlx::query("select isolation.refresh($1, $2, $3)")
+        .bind(first)
+        .bind(twin.tenant())
+        .bind(twin.word());
     refresh.execute(conn).await.unwrap();
 }
 
@@ -289,7 +420,10 @@ pub async fn adopt(conn: &mut PgConnection, tenant: Uuid, twin: Twin) {
     let tables = tables(conn).await;
     refresh(conn, tenant, twin).await;
     let twin = twin.tenant();
-    for Table { name, .. } in tables.iter().filter(|table| !DIRECTORY.contains(&table.name.as_str())) {
+    for Table { name, .. } in tables
+        .iter()
+        .filter(|table| !DIRECTORY.contains(&table.name.as_str()))
+    {
         run(
             conn,
             &format!(
@@ -314,5 +448,8 @@ pub async fn adopt(conn: &mut PgConnection, tenant: Uuid, twin: Twin) {
 }
 
 async fn run(conn: &mut PgConnection, sql: &str) {
-    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .execute(conn)
+        .await
+        .unwrap_or_else(|error| panic!("{error}: {sql}"));
 }

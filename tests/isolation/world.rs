@@ -108,7 +108,10 @@ impl Beginnings {
     }
 
     fn of(&self, twin: Option<Twin>) -> &TestDb {
-        self.twins.iter().find(|(kind, _)| Some(*kind) == twin).map_or(&self.plain, |(_, db)| db)
+        self.twins
+            .iter()
+            .find(|(kind, _)| Some(*kind) == twin)
+            .map_or(&self.plain, |(_, db)| db)
     }
 }
 
@@ -123,27 +126,48 @@ impl World {
         Self::of(from.of(twin).copy().await, twin, without, expected).await
     }
 
-    async fn of(db: TestDb, twin: Option<Twin>, without: Option<&Without>, expected: Option<Arc<Vec<Note>>>) -> Self {
+    async fn of(
+        db: TestDb,
+        twin: Option<Twin>,
+        without: Option<&Without>,
+        expected: Option<Arc<Vec<Note>>>,
+    ) -> Self {
         let mut own = db.connect_options().connect().await.unwrap();
         let swap = match without {
             None => None,
-            Some(Without { statement, text }) if statement.kind == Kind::Query => {
-                Some(Swap { statement: statement.sql.clone(), other: text.clone() })
-            }
+            Some(Without { statement, text }) if statement.kind == Kind::Query => Some(Swap {
+                statement: statement.sql.clone(),
+                other: text.clone(),
+            }),
             Some(Without { text, .. }) => {
-                sqlx::raw_sql(AssertSqlSafe(text.clone())).execute(&mut own).await.unwrap();
+                sqlx::raw_sql(AssertSqlSafe(text.clone()))
+                    .execute(&mut own)
+                    .await
+                    .unwrap();
                 None
             }
         };
         let wire = Wire::start(&db.connect_options(), swap);
         // Nobody waits for a lock here but for one on the twin's rows.
-        let options =
-            wire.options(&db.connect_options()).options(twin.unwrap_or(Twin::First).ways()).options([("lock_timeout", "1s")]);
-        let pool = PgPoolOptions::new().max_connections(6).connect_lazy_with(options.clone());
-        let app = TestApp::builder().orders(pool.clone(), options).start().await;
+        let options = wire
+            .options(&db.connect_options())
+            .options(twin.unwrap_or(Twin::First).ways())
+            .options([("lock_timeout", "1s")]);
+        let pool = PgPoolOptions::new()
+            .max_connections(6)
+            .connect_lazy_with(options.clone());
+        let app = TestApp::builder()
+            .orders(pool.clone(), options)
+            .start()
+            .await;
         // So that its number is the same in every world.
-        sqlx::raw_sql("truncate workers restart identity").execute(&mut own).await.unwrap();
-        let worker = sqlx::query_scalar("insert into workers (lease_until) values ('infinity') returning worker_id");
+        sqlx::raw_sql("truncate workers restart identity")
+            .execute(&mut own)
+            .await
+            .unwrap();
+        let worker = sqlx::query_scalar(
+            "insert into workers (lease_until) values ('infinity') returning worker_id",
+        );
         let worker = WorkerId(worker.fetch_one(&mut own).await.unwrap());
         Self {
             app,
@@ -170,7 +194,16 @@ impl World {
 
     /// Ends it; what was noted.
     pub async fn end(self) -> Vec<Note> {
-        let Self { app, pool, wire, own, ears, notes, db, .. } = self;
+        let Self {
+            app,
+            pool,
+            wire,
+            own,
+            ears,
+            notes,
+            db,
+            ..
+        } = self;
         drop((app, pool, wire, own, ears));
         db.close().await;
         notes
@@ -180,7 +213,11 @@ impl World {
     pub async fn tenant(&mut self) -> Seen<Uuid> {
         let first = "select tenant_id from tenants where not tenant_id = any ($1) order by created_at limit 1";
         let twins = Twin::ALL.map(Twin::tenant);
-        let found: Option<Uuid> = sqlx::query_scalar(first).bind(&twins[..]).fetch_optional(&mut self.own).await.unwrap();
+        let found: Option<Uuid> = sqlx::query_scalar(first)
+            .bind(&twins[..])
+            .fetch_optional(&mut self.own)
+            .await
+            .unwrap();
         found.ok_or_else(|| Noticed("there is no first tenant".to_owned()))
     }
 
@@ -188,17 +225,33 @@ impl World {
     pub async fn arrange(&mut self, sql: &'static str) -> Seen {
         let tenant = self.tenant().await?;
         self.is_stale = true;
-        sqlx::query(sql).bind(tenant).execute(&mut self.own).await.map(drop).map_err(|error| Noticed(format!("{sql}: {error}")))
+        sqlx::query(sql)
+            .bind(tenant)
+            .execute(&mut self.own)
+            .await
+            .map(drop)
+            .map_err(|error| Noticed(format!("{sql}: {error}")))
     }
 
     /// Something that the test arranges of the twin's alone, for one step; `$1` is the twin. Where there is none, nothing.
     pub async fn beside(&mut self, sql: &'static str) -> Seen {
         let Some(twin) = self.twin else { return Ok(()) };
         self.refresh(Business::Reading).await;
-        sqlx::raw_sql("begin; set local session_replication_role = replica").execute(&mut self.own).await.unwrap();
-        let arranged = sqlx::query(sql).bind(twin.tenant()).execute(&mut self.own).await;
-        sqlx::raw_sql("commit").execute(&mut self.own).await.unwrap();
-        arranged.map(drop).map_err(|error| Noticed(format!("{sql}: {error}")))
+        sqlx::raw_sql("begin; set local session_replication_role = replica")
+            .execute(&mut self.own)
+            .await
+            .unwrap();
+        let arranged = sqlx::query(sql)
+            .bind(twin.tenant())
+            .execute(&mut self.own)
+            .await;
+        sqlx::raw_sql("commit")
+            .execute(&mut self.own)
+            .await
+            .unwrap();
+        arranged
+            .map(drop)
+            .map_err(|error| Noticed(format!("{sql}: {error}")))
     }
 
     /// Locks rows of the first tenant's during the next step, which must not wait for them; `$1` is the first tenant.
@@ -209,7 +262,9 @@ impl World {
     /// Listens from here on to which scans are told of.
     pub async fn listen(&mut self) -> Seen {
         let failed = |error: sqlx::Error| Noticed(format!("listening: {error}"));
-        let mut ears = PgListener::connect_with(self.db.pool()).await.map_err(failed)?;
+        let mut ears = PgListener::connect_with(self.db.pool())
+            .await
+            .map_err(failed)?;
         ears.listen("farescan_scan").await.map_err(failed)?;
         self.ears = Some(ears);
         Ok(())
@@ -218,13 +273,20 @@ impl World {
     /// Notes which scans were told of since.
     pub async fn heard(&mut self) -> Seen {
         let failed = |error: sqlx::Error| Noticed(format!("listening: {error}"));
-        let Some(mut ears) = self.ears.take() else { return Ok(()) };
-        sqlx::query("select pg_notify('farescan_scan', 'end')").execute(&mut self.own).await.map_err(failed)?;
+        let Some(mut ears) = self.ears.take() else {
+            return Ok(());
+        };
+        sqlx::query("select pg_notify('farescan_scan', 'end')")
+            .execute(&mut self.own)
+            .await
+            .map_err(failed)?;
         let mut heard = BTreeSet::new();
         loop {
             let told = ears.recv().await.map_err(failed)?;
             if told.payload() == "end" {
-                return self.note("heard".to_owned(), json!(heard).to_string()).await;
+                return self
+                    .note("heard".to_owned(), json!(heard).to_string())
+                    .await;
             }
             heard.insert(told.payload().to_owned());
         }
@@ -234,18 +296,37 @@ impl World {
     pub async fn ask_while_the_key_passes_on(&mut self, path: &str, body: Value) -> Seen {
         self.refresh(Business::All).await;
         let first = self.tenant().await?;
-        let (step, own) = (format!("POST {path}, while the key passes on"), &mut self.own);
+        let (step, own) = (
+            format!("POST {path}, while the key passes on"),
+            &mut self.own,
+        );
         // Whoever reads goes on, whoever locks a row waits.
-        sqlx::raw_sql("begin; lock table tenant_keys in exclusive mode").execute(&mut *own).await.unwrap();
-        let asked = self.app.send(self.app.request("POST", path).header("x-api-key", KEY).json(&body));
+        sqlx::raw_sql("begin; lock table tenant_keys in exclusive mode")
+            .execute(&mut *own)
+            .await
+            .unwrap();
+        let asked = self.app.send(
+            self.app
+                .request("POST", path)
+                .header("x-api-key", KEY)
+                .json(&body),
+        );
         let pass_on = async {
             let waits = "select exists (select from pg_locks where relation = 'tenant_keys'::regclass and not granted)";
-            while !sqlx::query_scalar::<_, bool>(waits).fetch_one(&mut *own).await? {
+            while !sqlx::query_scalar::<_, bool>(waits)
+                .fetch_one(&mut *own)
+                .await?
+            {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             let newcomer = Uuid::from_u128(0xabcd);
-            sqlx::query("insert into tenants values ($1, now())").bind(newcomer).execute(&mut *own).await?;
-            let pass = sqlx::query("update tenant_keys set tenant_id = $1 where tenant_id = $2").bind(newcomer).bind(first);
+            sqlx::query("insert into tenants values ($1, now())")
+                .bind(newcomer)
+                .execute(&mut *own)
+                .await?;
+            let pass = sqlx::query("update tenant_keys set tenant_id = $1 where tenant_id = $2")
+                .bind(newcomer)
+                .bind(first);
             pass.execute(&mut *own).await?;
             sqlx::raw_sql("commit").execute(&mut *own).await.map(drop)
         };
@@ -254,15 +335,17 @@ impl World {
             return Err(Noticed(format!("{step}: no answer")));
         };
         passed.map_err(|error| Noticed(format!("{step}: {error}")))?;
-        self.note(step, format!("{} {}", answer.status, answer.text())).await
+        self.note(step, format!("{} {}", answer.status, answer.text()))
+            .await
     }
 
     /// The id of something that only the twin has; where there is no twin, one that nothing has.
     pub async fn foreign(&mut self, sql: &'static str, prefix: &str) -> Seen<String> {
         let found = match self.twin {
-            Some(_) => {
-                sqlx::query_scalar(sql).fetch_one(&mut self.own).await.map_err(|error| Noticed(format!("{sql}: {error}")))?
-            }
+            Some(_) => sqlx::query_scalar(sql)
+                .fetch_one(&mut self.own)
+                .await
+                .map_err(|error| Noticed(format!("{sql}: {error}")))?,
             None => Uuid::now_v7(),
         };
         Ok(format!("{prefix}_{}", found.simple()))
@@ -282,7 +365,13 @@ impl World {
     }
 
     /// A request of the first tenant with more headers.
-    pub async fn ask_with(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> Seen<Value> {
+    pub async fn ask_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Seen<Value> {
         self.ask_as(KEY, method, path, headers, body).await
     }
 
@@ -295,7 +384,12 @@ impl World {
         headers: &[(&str, &str)],
         body: Option<Value>,
     ) -> Seen<Value> {
-        self.refresh(if method == "GET" { Business::Reading } else { Business::Own }).await;
+        self.refresh(if method == "GET" {
+            Business::Reading
+        } else {
+            Business::Own
+        })
+        .await;
         let mut request = self.app.request(method, path).header("x-api-key", key);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -308,13 +402,22 @@ impl World {
             return Err(Noticed(format!("{step}: no answer")));
         };
         let link = answer.headers.contains_key("link");
-        let text = format!("{} {}{}", answer.status, if link { "with a next page " } else { "" }, answer.text());
+        let text = format!(
+            "{} {}{}",
+            answer.status,
+            if link { "with a next page " } else { "" },
+            answer.text()
+        );
         self.note(step, text).await?;
         Ok(serde_json::from_slice(&answer.bytes).unwrap_or_default())
     }
 
     /// A move of the queue, or of a sweep.
-    pub async fn work<T: Serialize, E: Display>(&mut self, step: &str, work: impl Future<Output = Result<T, E>>) -> Seen<T> {
+    pub async fn work<T: Serialize, E: Display>(
+        &mut self,
+        step: &str,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Seen<T> {
         self.work_on(Business::Own, step, work).await
     }
 
@@ -326,7 +429,10 @@ impl World {
     ) -> Seen<T> {
         self.refresh(business).await;
         // A move that breaks off is one more way to notice something.
-        let Ok(done) = AssertUnwindSafe(tokio::time::timeout(PATIENCE, work)).catch_unwind().await else {
+        let Ok(done) = AssertUnwindSafe(tokio::time::timeout(PATIENCE, work))
+            .catch_unwind()
+            .await
+        else {
             return Err(Noticed(format!("{step}: it breaks off")));
         };
         match done {
@@ -356,17 +462,28 @@ impl World {
         if let Some(twin) = self.twin
             && business == Business::Own
         {
-            sqlx::query("select isolation.hold($1)").bind(twin.tenant()).execute(&mut self.own).await.unwrap();
+            sqlx::query("select isolation.hold($1)")
+                .bind(twin.tenant())
+                .execute(&mut self.own)
+                .await
+                .unwrap();
         }
         if let Some(sql) = locked {
             let first = self.tenant().await.unwrap_or_default();
-            sqlx::query(sql).bind(first).execute(&mut self.own).await.unwrap();
+            sqlx::query(sql)
+                .bind(first)
+                .execute(&mut self.own)
+                .await
+                .unwrap();
         }
     }
 
     /// The rows of the first tenant and of the twin.
     async fn look(&mut self) -> [String; 2] {
-        sqlx::raw_sql("rollback").execute(&mut self.own).await.unwrap();
+        sqlx::raw_sql("rollback")
+            .execute(&mut self.own)
+            .await
+            .unwrap();
         let first = self.tenant().await.unwrap_or_default();
         let rows = self.rows(first).await;
         if self.looked[0].0 != rows {
@@ -393,11 +510,22 @@ impl World {
         let is_reading = step.starts_with("GET ");
         let step = self.ids.normal(&step);
         // What is only read moves no rows.
-        let [rows, twin] = if is_reading { Default::default() } else { self.look().await };
-        let note = Note { step, answer, rows, twin };
+        let [rows, twin] = if is_reading {
+            Default::default()
+        } else {
+            self.look().await
+        };
+        let note = Note {
+            step,
+            answer,
+            rows,
+            twin,
+        };
         if let Some(expected) = &self.expected {
-            let told =
-                expected.get(self.notes.len()).map_or_else(|| Some("one step more".to_owned()), |noted| note.differs(noted));
+            let told = expected.get(self.notes.len()).map_or_else(
+                || Some("one step more".to_owned()),
+                |noted| note.differs(noted),
+            );
             if let Some(told) = told {
                 return Err(Noticed(format!("{}: {told}", note.step)));
             }
@@ -416,9 +544,19 @@ impl Note {
             ("other rows", &self.rows, &noted.rows),
             ("other rows of the twin", &self.twin, &noted.twin),
         ];
-        let (what, now, then) = parts.into_iter().find(|(_, now, then)| !then.is_empty() && !now.is_empty() && now != then)?;
-        let same = now.bytes().zip(then.bytes()).take_while(|(one, other)| one == other).count();
-        Some(format!("{what}: {} instead of {}", around(now, same), around(then, same)))
+        let (what, now, then) = parts
+            .into_iter()
+            .find(|(_, now, then)| !then.is_empty() && !now.is_empty() && now != then)?;
+        let same = now
+            .bytes()
+            .zip(then.bytes())
+            .take_while(|(one, other)| one == other)
+            .count();
+        Some(format!(
+            "{what}: {} instead of {}",
+            around(now, same),
+            around(then, same)
+        ))
     }
 }
 

@@ -13,7 +13,11 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
 fn days(alert: u32) -> RetentionConfig {
-    RetentionConfig { alert_retention_days: alert, answer_retention_days: 0, ..RetentionConfig::default() }
+    RetentionConfig {
+        alert_retention_days: alert,
+        answer_retention_days: 0,
+        ..RetentionConfig::default()
+    }
 }
 
 impl Office {
@@ -28,13 +32,24 @@ impl Office {
             "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, decided_at, scan_id, judged_at)
              select tenant_id, monitor_id, $2::timestamptz, $3, $4, $2::timestamptz, {more} from monitors where monitor_id = $1"
         );
-        let row =
-            sqlx::query(AssertSqlSafe(sql)).bind(id.uuid()).bind(jiff_sqlx::Timestamp::from(at(slot))).bind(kind).bind(outcome);
-        assert_eq!(row.execute(self.db.pool()).await.unwrap().rows_affected(), 1);
+        let row = sqlx::query(AssertSqlSafe(sql))
+            .bind(id.uuid())
+            .bind(jiff_sqlx::Timestamp::from(at(slot)))
+            .bind(kind)
+            .bind(outcome);
+        assert_eq!(
+            row.execute(self.db.pool()).await.unwrap().rows_affected(),
+            1
+        );
     }
 
     async fn times(&self, id: &str) -> Vec<String> {
-        let mut times: Vec<_> = self.slots(id).await.iter().map(|slot| slot["slot"].as_str().unwrap().to_owned()).collect();
+        let mut times: Vec<_> = self
+            .slots(id)
+            .await
+            .iter()
+            .map(|slot| slot["slot"].as_str().unwrap().to_owned())
+            .collect();
         times.reverse();
         times
     }
@@ -52,11 +67,18 @@ async fn alerts_and_slots_go_after_a_year_and_the_newest_slot_stays() {
         office.work(|_| Comes::Ok(price)).await;
         assert_eq!(office.tick(slot + MOMENT).await.judged, 1);
     }
-    let told = office.get("/v1/alerts").await["data"].as_array().unwrap().clone();
+    let told = office.get("/v1/alerts").await["data"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert_eq!(told.len(), 2);
     let year = DAY * 365;
     let fired = at(told[1]["fired_at"].as_str().unwrap());
-    assert_eq!(office.retire(365, first + year).await, Retired::default(), "not a moment before");
+    assert_eq!(
+        office.retire(365, first + year).await,
+        Retired::default(),
+        "not a moment before"
+    );
     let retired = office.retire(365, fired + year + MOMENT).await;
     assert_eq!((retired.alerts, retired.slots), (1, 1));
     assert_eq!(office.get("/v1/alerts").await["data"], json!([told[0]]));
@@ -68,8 +90,15 @@ async fn alerts_and_slots_go_after_a_year_and_the_newest_slot_stays() {
     assert_eq!(office.get("/v1/alerts").await["data"], json!([]));
     assert_eq!(office.slots(&id).await, [before["last_slot"].clone()]);
     let after = office.monitor(&id).await;
-    assert_eq!((&after["last_slot"], &after["next_slot"]), (&before["last_slot"], &before["next_slot"]));
-    assert_eq!(office.get("/v1/usage?group=monitor").await["totals"]["requests"], 3, "what was billed stays billed");
+    assert_eq!(
+        (&after["last_slot"], &after["next_slot"]),
+        (&before["last_slot"], &before["next_slot"])
+    );
+    assert_eq!(
+        office.get("/v1/usage?group=monitor").await["totals"]["requests"],
+        3,
+        "what was billed stays billed"
+    );
     // And its next slot comes as ever.
     let next = office.next_slot(&id).await;
     office.tick(next).await;
@@ -80,7 +109,10 @@ async fn alerts_and_slots_go_after_a_year_and_the_newest_slot_stays() {
 #[tokio::test]
 async fn slots_that_something_goes_by_stay() {
     let office = Office::open().await;
-    let (id, single) = (office.watch(&monitor()).await, office.watch(&monitor()).await);
+    let (id, single) = (
+        office.watch(&monitor()).await,
+        office.watch(&monitor()).await,
+    );
     office.warm().await;
     office.order(&crate::scans::office::fares(1)).await;
     let live = "(select scan_id from scans where finished_at is null), null";
@@ -101,18 +133,47 @@ async fn slots_that_something_goes_by_stay() {
         office.decided(&id, slot, "schedule", outcome, more).await;
     }
     for kind in ["schedule", "manual"] {
-        office.decided(&single, "2029-01-01T00:00:00Z", kind, "missed", "null, null").await;
+        office
+            .decided(
+                &single,
+                "2029-01-01T00:00:00Z",
+                kind,
+                "missed",
+                "null, null",
+            )
+            .await;
     }
     let now = at("2030-06-15T12:00:00Z");
     assert_eq!(office.retire(0, now).await, Retired::default(), "for good");
-    assert_eq!(office.retire(60, now).await.slots, 0, "since the middle of April");
+    assert_eq!(
+        office.retire(60, now).await.slots,
+        0,
+        "since the middle of April"
+    );
     assert_eq!(office.retire(1, now).await.slots, 5);
-    let kept =
-        ["2030-04-29T13:00:00Z", "2030-04-29T14:00:00Z", "2030-04-30T10:00:00Z", "2030-05-20T10:00:00Z", "2030-06-01T10:00:00Z"];
+    let kept = [
+        "2030-04-29T13:00:00Z",
+        "2030-04-29T14:00:00Z",
+        "2030-04-30T10:00:00Z",
+        "2030-05-20T10:00:00Z",
+        "2030-06-01T10:00:00Z",
+    ];
     assert_eq!(office.times(&id).await, kept);
-    assert_eq!(office.times(&single).await.len(), 2, "its newest, both of them");
+    assert_eq!(
+        office.times(&single).await.len(),
+        2,
+        "its newest, both of them"
+    );
     // On the first of June it is May yet where the day begins last, and the last month is April there.
-    office.decided(&id, "2030-04-01T12:00:00Z", "schedule", "missed", "null, null").await;
+    office
+        .decided(
+            &id,
+            "2030-04-01T12:00:00Z",
+            "schedule",
+            "missed",
+            "null, null",
+        )
+        .await;
     assert_eq!(office.retire(1, at("2030-06-01T11:59:59Z")).await.slots, 0);
     assert_eq!(office.retire(1, at("2030-06-02T00:00:00Z")).await.slots, 1);
 }
@@ -142,5 +203,8 @@ async fn much_of_it_goes_piece_by_piece_and_waits_for_nobody() {
     holder.rollback().await.unwrap();
     passes.push((office.retire(365, now).await.alerts, 0));
     assert_eq!(passes, [(5_000, 5_000), (990, 999), (0, 0), (10, 0)]);
-    assert_eq!(office.get("/v1/alerts").await["data"], Value::Array(Vec::new()));
+    assert_eq!(
+        office.get("/v1/alerts").await["data"],
+        Value::Array(Vec::new())
+    );
 }

@@ -20,7 +20,11 @@ const ROUNDS: i64 = 4;
 async fn until(stage: &Stage, what: &str, sql: &'static str, count: i64) {
     let end = tokio::time::Instant::now() + PATIENCE;
     while stage.count(sql).await != count {
-        assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {} of {count}", stage.count(sql).await);
+        assert!(
+            tokio::time::Instant::now() < end,
+            "waited in vain until {what}: {} of {count}",
+            stage.count(sql).await
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -29,11 +33,20 @@ async fn until(stage: &Stage, what: &str, sql: &'static str, count: i64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_slot_makes_one_scan_while_processes_are_killed() {
     let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    stage
+        .upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let (first, _) = Serve::listening(&stage).await;
     let warm = crate::worker::stage::fares(1);
     assert_eq!(first.post("/v1/scans", &warm).await.status, 202);
-    until(&stage, "the key is accepted", "select count(*) from scans where finished_at is not null", 1).await;
+    until(
+        &stage,
+        "the key is accepted",
+        "select count(*) from scans where finished_at is not null",
+        1,
+    )
+    .await;
     for number in 0..MONITORS {
         // A day on which nobody runs this test.
         let schedule = json!({"cron": "0 0 29 2 *", "timezone": "UTC"});
@@ -49,20 +62,56 @@ async fn each_slot_makes_one_scan_while_processes_are_killed() {
     for round in 1..=ROUNDS {
         // As if the schedule had a slot now; who ticks is told by the database.
         let slot = base + SignedDuration::from_secs(round);
-        sqlx::query("update monitors set next_slot = $1").bind(slot.to_sqlx()).execute(stage.pool()).await.unwrap();
+        sqlx::query("update monitors set next_slot = $1")
+            .bind(slot.to_sqlx())
+            .execute(stage.pool())
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(dice.below(120))).await;
         processes.remove(0).kill();
         processes.push(Serve::start(&stage, 4));
-        until(&stage, "all slots are decided", "select count(*) from monitor_slots", round * 20).await;
-        until(&stage, "all runs have ended", "select count(*) from scans where finished_at is null", 0).await;
+        until(
+            &stage,
+            "all slots are decided",
+            "select count(*) from monitor_slots",
+            round * 20,
+        )
+        .await;
+        until(
+            &stage,
+            "all runs have ended",
+            "select count(*) from scans where finished_at is null",
+            0,
+        )
+        .await;
     }
     assert_eq!(
-        stage.count("select count(*) from monitor_slots where outcome = 'late' and scan_id is not null").await,
+        stage
+            .count(
+                "select count(*) from monitor_slots where outcome = 'late' and scan_id is not null"
+            )
+            .await,
         ROUNDS * 20
     );
-    assert_eq!(stage.count("select count(*) from scans where monitor_id is not null").await, ROUNDS * 20);
-    assert_eq!(stage.count("select count(distinct scan_id) from monitor_slots").await, ROUNDS * 20);
-    until(&stage, "all runs are judged", "select count(*) from monitor_slots where judged_at is null", 0).await;
+    assert_eq!(
+        stage
+            .count("select count(*) from scans where monitor_id is not null")
+            .await,
+        ROUNDS * 20
+    );
+    assert_eq!(
+        stage
+            .count("select count(distinct scan_id) from monitor_slots")
+            .await,
+        ROUNDS * 20
+    );
+    until(
+        &stage,
+        "all runs are judged",
+        "select count(*) from monitor_slots where judged_at is null",
+        0,
+    )
+    .await;
     println!("{} slots, {ROUNDS} processes killed", ROUNDS * 20);
 }
 
@@ -71,28 +120,56 @@ async fn each_slot_makes_one_scan_while_processes_are_killed() {
 async fn a_slot_missed_while_all_was_down_runs_once_late() {
     const HOUR: SignedDuration = SignedDuration::from_hours(1);
     let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    stage
+        .upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let (first, _) = Serve::listening(&stage).await;
-    assert_eq!(first.post("/v1/scans", &crate::worker::stage::fares(1)).await.status, 202);
-    until(&stage, "the key is accepted", "select count(*) from scans where finished_at is not null", 1).await;
+    assert_eq!(
+        first
+            .post("/v1/scans", &crate::worker::stage::fares(1))
+            .await
+            .status,
+        202
+    );
+    until(
+        &stage,
+        "the key is accepted",
+        "select count(*) from scans where finished_at is not null",
+        1,
+    )
+    .await;
     // Its own slots come on a day on which nobody runs this test; those of the story are set.
     let body = with(&json!({"schedule": {"cron": "0 0 29 2 *", "timezone": "UTC"}}));
     assert_eq!(first.post("/v1/monitors", &body).await.status, 201);
     let nine = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
     let (yesterday, today) = (nine - HOUR * 27, nine - HOUR * 3);
     let slot_comes = async |slot: Timestamp| {
-        sqlx::query("update monitors set next_slot = $1").bind(slot.to_sqlx()).execute(stage.pool()).await.unwrap();
+        sqlx::query("update monitors set next_slot = $1")
+            .bind(slot.to_sqlx())
+            .execute(stage.pool())
+            .await
+            .unwrap();
     };
     let calls = stage.upstream.count();
     stage.upstream.on_any().reply(Reply::hang());
     slot_comes(yesterday).await;
     stage.upstream.wait_for_in_flight(1).await;
     first.kill();
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    stage
+        .upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     slot_comes(today).await;
     let (second, _) = Serve::listening(&stage).await;
 
-    until(&stage, "both slots are decided", "select count(*) from monitor_slots", 2).await;
+    until(
+        &stage,
+        "both slots are decided",
+        "select count(*) from monitor_slots",
+        2,
+    )
+    .await;
     until(
         &stage,
         "both runs have ended",
@@ -102,8 +179,19 @@ async fn a_slot_missed_while_all_was_down_runs_once_late() {
     .await;
     let outcomes = "select s.outcome || coalesce(', ' || c.ok || ' ok', '') from monitor_slots s
                     left join scans c on c.scan_id = s.scan_id order by s.slot";
-    let outcomes: Vec<String> = sqlx::query_scalar(outcomes).fetch_all(stage.pool()).await.unwrap();
-    assert_eq!(outcomes, ["late, 0 ok", "late, 1 ok"], "the day has its price");
-    assert_eq!(stage.upstream.count() - calls, 2, "one call for each day, and none again");
+    let outcomes: Vec<String> = sqlx::query_scalar(outcomes)
+        .fetch_all(stage.pool())
+        .await
+        .unwrap();
+    assert_eq!(
+        outcomes,
+        ["late, 0 ok", "late, 1 ok"],
+        "the day has its price"
+    );
+    assert_eq!(
+        stage.upstream.count() - calls,
+        2,
+        "one call for each day, and none again"
+    );
     second.kill();
 }

@@ -36,14 +36,25 @@ pub fn monitor() -> Value {
 /// The same with more fields.
 pub fn with(more: &Value) -> Value {
     let mut body = monitor();
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     body
 }
 
 pub fn ticker(pool: &PgPool) -> Ticker {
-    let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
+    let pace = PaceConfig {
+        flights_per_minute: 60_000,
+        hotels_per_minute: 60_000,
+        max_in_flight: 1_000,
+    };
     // The bound is one of time: here a run is judged however slow the machine is.
-    Ticker { pool: pool.clone(), ring: Arc::new(ring()), pace, judging: Duration::from_secs(3_600) }
+    Ticker {
+        pool: pool.clone(),
+        ring: Arc::new(ring()),
+        pace,
+        judging: Duration::from_secs(3_600),
+    }
 }
 
 pub fn at(time: &str) -> Timestamp {
@@ -63,7 +74,12 @@ pub struct Pass {
 pub async fn tick(ticker: &Ticker, now: Timestamp) -> sqlx::Result<Pass> {
     let decided = ticker.decide_due(|| now).await?;
     let judged = ticker.judge_ended(|| now).await?;
-    Ok(Pass { decided: decided.decided, judged: judged.judged, failed: decided.failed + judged.failed, next: decided.next })
+    Ok(Pass {
+        decided: decided.decided,
+        judged: judged.judged,
+        failed: decided.failed + judged.failed,
+        next: decided.next,
+    })
 }
 
 impl Office {
@@ -71,9 +87,21 @@ impl Office {
         self.ask_as(KEY, method, path, body).await
     }
 
-    pub async fn ask_as(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    pub async fn ask_as(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
         let request = self.app.request(method, path).header("x-api-key", key);
-        self.app.send(if let Some(body) = body { request.json(body) } else { request }).await
+        self.app
+            .send(if let Some(body) = body {
+                request.json(body)
+            } else {
+                request
+            })
+            .await
     }
 
     /// Makes a monitor; its id.
@@ -94,11 +122,19 @@ impl Office {
 
     /// What became of its slots, newest first.
     pub async fn slots(&self, id: &str) -> Vec<Value> {
-        self.get(&format!("/v1/monitors/{id}/slots?limit=500")).await["data"].as_array().unwrap().clone()
+        self.get(&format!("/v1/monitors/{id}/slots?limit=500"))
+            .await["data"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     pub async fn outcomes(&self, id: &str) -> Vec<String> {
-        self.slots(id).await.iter().map(|slot| slot["outcome"].as_str().unwrap().to_owned()).collect()
+        self.slots(id)
+            .await
+            .iter()
+            .map(|slot| slot["outcome"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// One pass of one process at a time.
@@ -110,10 +146,14 @@ impl Office {
 
     /// A scan through, so that the marketplace has accepted the key and more than one may be underway.
     pub async fn warm(&self) {
-        self.done(&crate::scans::office::fares(1), |_| Comes::Ok(300)).await;
+        self.done(&crate::scans::office::fares(1), |_| Comes::Ok(300))
+            .await;
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(self.db.pool()).await.unwrap()
+        sqlx::query_scalar(sql)
+            .fetch_one(self.db.pool())
+            .await
+            .unwrap()
     }
 }

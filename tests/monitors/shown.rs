@@ -14,19 +14,52 @@ async fn a_preview_tells_slots_and_costs_and_stores_nothing() {
     let seen = preview(&monitor()).await;
     assert_eq!(seen.status, 200, "{}", seen.text());
     let seen = seen.json();
-    assert_eq!((seen["next_slots"].as_array().unwrap().len(), &seen["schedule_warnings"]), (5, &json!([])));
-    assert_eq!(seen["forecast"]["requests_per_run"], json!({"least": 1, "most": 2}));
-    assert!(seen["forecast"]["slots"].as_u64().unwrap() >= 28 && !seen["forecast"]["plans"].as_array().unwrap().is_empty());
-    let bad = with(&json!({"schedule": {"cron": "99 6 * * *", "timezone": "Europe/London"}, "alerts": [{"type": "new_high"}]}));
-    let (previewed, made) = (preview(&bad).await, office.ask("POST", "/v1/monitors", Some(&bad)).await);
-    assert_eq!((previewed.kind().as_str(), previewed.message()), ("400 invalid_request", made.message()));
-    for table in ["select count(*) from monitors", "select count(*) from tenants", "select count(*) from key_grants"] {
+    assert_eq!(
+        (
+            seen["next_slots"].as_array().unwrap().len(),
+            &seen["schedule_warnings"]
+        ),
+        (5, &json!([]))
+    );
+    assert_eq!(
+        seen["forecast"]["requests_per_run"],
+        json!({"least": 1, "most": 2})
+    );
+    assert!(
+        seen["forecast"]["slots"].as_u64().unwrap() >= 28
+            && !seen["forecast"]["plans"].as_array().unwrap().is_empty()
+    );
+    let bad = with(
+        &json!({"schedule": {"cron": "99 6 * * *", "timezone": "Europe/London"}, "alerts": [{"type": "new_high"}]}),
+    );
+    let (previewed, made) = (
+        preview(&bad).await,
+        office.ask("POST", "/v1/monitors", Some(&bad)).await,
+    );
+    assert_eq!(
+        (previewed.kind().as_str(), previewed.message()),
+        ("400 invalid_request", made.message())
+    );
+    for table in [
+        "select count(*) from monitors",
+        "select count(*) from tenants",
+        "select count(*) from key_grants",
+    ] {
         assert_eq!(office.count(table).await, 0, "{table}");
     }
     // And what is made is what was previewed.
     office.warm().await;
-    let made = office.ask("POST", "/v1/monitors", Some(&monitor())).await.json();
-    assert_eq!((&made["forecast"], &made["next_slot"]), (&preview(&monitor()).await.json()["forecast"], &seen["next_slots"][0]));
+    let made = office
+        .ask("POST", "/v1/monitors", Some(&monitor()))
+        .await
+        .json();
+    assert_eq!(
+        (&made["forecast"], &made["next_slot"]),
+        (
+            &preview(&monitor()).await.json()["forecast"],
+            &seen["next_slots"][0]
+        )
+    );
 }
 
 #[tokio::test]
@@ -39,12 +72,18 @@ async fn a_cron_text_that_means_something_else_is_warned_of() {
         ("0 6 13 * fri", "match either of them"),
     ] {
         let body = with(&json!({"schedule": {"cron": cron, "timezone": "UTC"}}));
-        let preview = office.ask("POST", "/v1/monitors/preview", Some(&body)).await.json();
+        let preview = office
+            .ask("POST", "/v1/monitors/preview", Some(&body))
+            .await
+            .json();
         let id = office.watch(&body).await;
         let read = office.monitor(&id).await;
         for warnings in [&preview["schedule_warnings"], &read["schedule_warnings"]] {
             assert_eq!(warnings.as_array().unwrap().len(), 1, "{cron}: {warnings}");
-            assert!(warnings[0].as_str().unwrap().contains(word), "{cron}: {warnings}");
+            assert!(
+                warnings[0].as_str().unwrap().contains(word),
+                "{cron}: {warnings}"
+            );
         }
     }
 }
@@ -63,38 +102,88 @@ async fn a_monitor_that_is_read_shows_how_its_rules_stand() {
     assert_eq!(read["forecast"], made["forecast"]);
     assert!(read["forecast"]["slots"].is_u64(), "{read}");
     let standing = |read: &Value, field: &str| -> Vec<Value> {
-        read["rule_standings"].as_array().unwrap().iter().map(|rule| rule[field].clone()).collect()
+        read["rule_standings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rule| rule[field].clone())
+            .collect()
     };
-    assert_eq!(standing(&read, "type"), [json!("price_below"), json!("new_low"), json!("drop_percent")]);
-    assert_eq!(standing(&read, "armed"), [Value::Null, Value::Null, Value::Null], "no run yet");
+    assert_eq!(
+        standing(&read, "type"),
+        [
+            json!("price_below"),
+            json!("new_low"),
+            json!("drop_percent")
+        ]
+    );
+    assert_eq!(
+        standing(&read, "armed"),
+        [Value::Null, Value::Null, Value::Null],
+        "no run yet"
+    );
 
     let slot = office.next_slot(&id).await;
     office.tick(slot).await;
     office.work(|_| Comes::Ok(300)).await;
     office.tick(slot + jiff::SignedDuration::from_mins(1)).await;
     let read = office.monitor(&id).await;
-    assert_eq!(standing(&read, "armed"), [json!(false), json!(true), json!(true)]);
-    assert_eq!(standing(&read, "currency"), [json!("USD"), json!("USD"), json!("USD")]);
-    let prices = |field| standing(&read, field).iter().map(|mark| mark["price"].clone()).collect::<Vec<_>>();
+    assert_eq!(
+        standing(&read, "armed"),
+        [json!(false), json!(true), json!(true)]
+    );
+    assert_eq!(
+        standing(&read, "currency"),
+        [json!("USD"), json!("USD"), json!("USD")]
+    );
+    let prices = |field| {
+        standing(&read, field)
+            .iter()
+            .map(|mark| mark["price"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(prices("lowest"), [Value::Null, json!(300), json!(300)]);
     assert_eq!(prices("last_fired"), [json!(300), Value::Null, Value::Null]);
-    assert_eq!(standing(&read, "cells"), [Value::Null, Value::Null, json!(1)]);
+    assert_eq!(
+        standing(&read, "cells"),
+        [Value::Null, Value::Null, json!(1)]
+    );
     let listed = office.get("/v1/monitors").await["data"][0].clone();
-    assert_eq!((&listed["rule_standings"], &listed["forecast"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&listed["rule_standings"], &listed["forecast"]),
+        (&Value::Null, &Value::Null)
+    );
 }
 
 #[tokio::test]
 async fn what_an_unknown_monitor_has_told_is_404() {
     let office = Office::open().await;
-    let paths = [format!("/v1/alerts?monitor_id={UNKNOWN}"), format!("/v1/deliveries?monitor_id={UNKNOWN}")];
+    let paths = [
+        format!("/v1/alerts?monitor_id={UNKNOWN}"),
+        format!("/v1/deliveries?monitor_id={UNKNOWN}"),
+    ];
     for path in &paths {
-        assert_eq!(office.ask("GET", path, None).await.kind(), "404 not_found", "{path}: a caller that nobody knows");
+        assert_eq!(
+            office.ask("GET", path, None).await.kind(),
+            "404 not_found",
+            "{path}: a caller that nobody knows"
+        );
     }
     office.warm().await;
     let id = office.watch(&monitor()).await;
     for path in &paths {
-        assert_eq!(office.ask("GET", path, None).await.kind(), "404 not_found", "{path}");
-        assert_eq!(office.ask("GET", &path.replace(UNKNOWN, &id), None).await.json()["data"], json!([]));
+        assert_eq!(
+            office.ask("GET", path, None).await.kind(),
+            "404 not_found",
+            "{path}"
+        );
+        assert_eq!(
+            office
+                .ask("GET", &path.replace(UNKNOWN, &id), None)
+                .await
+                .json()["data"],
+            json!([])
+        );
     }
 }
 
@@ -104,13 +193,23 @@ async fn a_manual_run_is_on_record_at_a_whole_second() {
     office.warm().await;
     let id = office.watch(&monitor()).await;
     for _ in 0..3 {
-        assert_eq!(office.ask("POST", &format!("/v1/monitors/{id}/run"), None).await.status, 202);
+        assert_eq!(
+            office
+                .ask("POST", &format!("/v1/monitors/{id}/run"), None)
+                .await
+                .status,
+            202
+        );
         office.work(|_| Comes::Ok(300)).await;
     }
     let slots = office.slots(&id).await;
     assert_eq!(slots.len(), 3, "three in one second are three: {slots:#?}");
     for slot in &slots {
         let time = slot["slot"].as_str().unwrap();
-        assert_eq!((time.len(), slot["kind"].as_str()), ("2030-01-01T00:00:00Z".len(), Some("manual")), "{time}");
+        assert_eq!(
+            (time.len(), slot["kind"].as_str()),
+            ("2030-01-01T00:00:00Z".len(), Some("manual")),
+            "{time}"
+        );
     }
 }

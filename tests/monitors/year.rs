@@ -31,11 +31,26 @@ struct Place {
 }
 
 const PLACES: [Place; 3] = [
-    Place { zone: "Europe/London", cron: "30 1 * * *", gap: "2027-03-28T01:00:00Z", fold: "2027-10-31T00:30:00Z" },
+    Place {
+        zone: "Europe/London",
+        cron: "30 1 * * *",
+        gap: "2027-03-28T01:00:00Z",
+        fold: "2027-10-31T00:30:00Z",
+    },
     // 02:30 does not exist on the 14th of March; 01:30 would come twice in November, 02:30 does not.
-    Place { zone: "America/New_York", cron: "30 2 * * *", gap: "2027-03-14T07:00:00Z", fold: "2027-11-07T07:30:00Z" },
+    Place {
+        zone: "America/New_York",
+        cron: "30 2 * * *",
+        gap: "2027-03-14T07:00:00Z",
+        fold: "2027-11-07T07:30:00Z",
+    },
     // The other half of the year, and half an hour.
-    Place { zone: "Australia/Lord_Howe", cron: "45 1 * * *", gap: "2027-10-02T15:15:00Z", fold: "2027-04-03T14:45:00Z" },
+    Place {
+        zone: "Australia/Lord_Howe",
+        cron: "45 1 * * *",
+        gap: "2027-10-02T15:15:00Z",
+        fold: "2027-04-03T14:45:00Z",
+    },
 ];
 
 const FIRST: &str = "2026-12-31T18:00:00Z";
@@ -45,15 +60,27 @@ impl Place {
     fn expected(&self) -> BTreeSet<Timestamp> {
         let zone = TimeZone::get(self.zone).unwrap();
         let mut words = self.cron.split(' ');
-        let (minute, hour): (i8, i8) = (words.next().unwrap().parse().unwrap(), words.next().unwrap().parse().unwrap());
+        let (minute, hour): (i8, i8) = (
+            words.next().unwrap().parse().unwrap(),
+            words.next().unwrap().parse().unwrap(),
+        );
         let first = at(FIRST);
-        let days = (0..367).map(|day| first.to_zoned(zone.clone()).date().checked_add(day.days()).unwrap());
+        let days = (0..367).map(|day| {
+            first
+                .to_zoned(zone.clone())
+                .date()
+                .checked_add(day.days())
+                .unwrap()
+        });
         let slots = days.map(|day| {
             let slot = zone.to_ambiguous_timestamp(day.at(hour, minute, 0, 0));
             if let Ok(slot) = slot.unambiguous() {
                 return slot;
             }
-            [at(self.gap), at(self.fold)].into_iter().find(|slot| slot.to_zoned(zone.clone()).date() == day).unwrap()
+            [at(self.gap), at(self.fold)]
+                .into_iter()
+                .find(|slot| slot.to_zoned(zone.clone()).date() == day)
+                .unwrap()
         });
         slots.filter(|slot| *slot > first).take(365).collect()
     }
@@ -61,7 +88,9 @@ impl Place {
 
 /// What a process of its own has.
 fn connections(office: &Office) -> PgPool {
-    PgPoolOptions::new().max_connections(4).connect_lazy_with(office.db.connect_options())
+    PgPoolOptions::new()
+        .max_connections(4)
+        .connect_lazy_with(office.db.connect_options())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,20 +99,34 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
     office.warm().await;
     let key = CallerKey::new(KEY);
     let ring = ring();
-    let desk = Desk { pool: office.db.pool(), ring: &ring, key: &key, now: at(FIRST) };
+    let desk = Desk {
+        pool: office.db.pool(),
+        ring: &ring,
+        key: &key,
+        now: at(FIRST),
+    };
     let mut ids = Vec::new();
     for place in &PLACES {
         let body = with(&json!({"schedule": {"cron": place.cron, "timezone": place.zone}}));
         ids.push(
-            create(desk, Guard::new(&WebhookConfig::default()), body.as_object().unwrap(), None)
-                .await
-                .unwrap()
-                .answer
-                .id
-                .to_string(),
+            create(
+                desk,
+                Guard::new(&WebhookConfig::default()),
+                body.as_object().unwrap(),
+                None,
+            )
+            .await
+            .unwrap()
+            .answer
+            .id
+            .to_string(),
         );
     }
-    let last = PLACES.iter().filter_map(|place| place.expected().last().copied()).max().unwrap();
+    let last = PLACES
+        .iter()
+        .filter_map(|place| place.expected().last().copied())
+        .max()
+        .unwrap();
 
     let (mut dice, mut kills, mut passes) = (Dice(2027), 0, 0);
     let mut now = at(FIRST);
@@ -110,22 +153,36 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
     // Each with a scan of its own, and no scan without its slot.
     let scans = "select count(*) from scans where monitor_id is not null";
     let of_slots = "select count(distinct scan_id) from monitor_slots";
-    let (scans, of_slots, slots) =
-        (office.count(scans).await, office.count(of_slots).await, office.count("select count(*) from monitor_slots").await);
+    let (scans, of_slots, slots) = (
+        office.count(scans).await,
+        office.count(of_slots).await,
+        office.count("select count(*) from monitor_slots").await,
+    );
     assert_eq!((scans, of_slots), (slots, slots));
     each_with_its_date(&office).await;
     assert!(kills > 20, "{kills} were killed in time");
-    println!("{slots} slots in {} zones, {passes} passes, {kills} of them killed", PLACES.len());
+    println!(
+        "{slots} slots in {} zones, {passes} passes, {kills} of them killed",
+        PLACES.len()
+    );
 }
 
 /// The processes come to a slot at once; now and then one or both are killed somewhere in it. Gives how many were.
-async fn come(office: &Office, processes: &mut [PgPool], late: Timestamp, dice: &mut Dice) -> usize {
+async fn come(
+    office: &Office,
+    processes: &mut [PgPool],
+    late: Timestamp,
+    dice: &mut Dice,
+) -> usize {
     let (mut running, mut kills) = (Vec::new(), 0);
     for process in processes.iter() {
         let runner = ticker(process);
         let task = tokio::spawn(async move { tick(&runner, late).await });
         if dice.below(3) == 0 {
-            let (abort, after) = (task.abort_handle(), Duration::from_micros(dice.below(12_000)));
+            let (abort, after) = (
+                task.abort_handle(),
+                Duration::from_micros(dice.below(12_000)),
+            );
             tokio::spawn(async move {
                 tokio::time::sleep(after).await;
                 abort.abort();
@@ -140,7 +197,9 @@ async fn come(office: &Office, processes: &mut [PgPool], late: Timestamp, dice: 
                 assert!(killed.is_cancelled(), "{killed}");
                 kills += 1;
                 // Its connections go with a process.
-                std::mem::replace(process, connections(office)).close().await;
+                std::mem::replace(process, connections(office))
+                    .close()
+                    .await;
             }
         }
     }
@@ -158,10 +217,24 @@ async fn each_slot_once(office: &Office, place: &Place, id: &str) {
     .await
     .unwrap();
     let slots: Vec<_> = rows.iter().map(|(slot, ..)| slot.to_jiff()).collect();
-    assert_eq!(slots, place.expected().into_iter().collect::<Vec<_>>(), "{}: none missed, none twice", place.zone);
-    assert!(slots.contains(&at(place.gap)) && slots.contains(&at(place.fold)), "{}", place.zone);
+    assert_eq!(
+        slots,
+        place.expected().into_iter().collect::<Vec<_>>(),
+        "{}: none missed, none twice",
+        place.zone
+    );
+    assert!(
+        slots.contains(&at(place.gap)) && slots.contains(&at(place.fold)),
+        "{}",
+        place.zone
+    );
     assert_eq!(slots.len(), 365);
-    assert!(rows.iter().all(|(_, outcome, kind, scan)| outcome == "ran" && kind == "schedule" && *scan), "{}", place.zone);
+    assert!(
+        rows.iter()
+            .all(|(_, outcome, kind, scan)| outcome == "ran" && kind == "schedule" && *scan),
+        "{}",
+        place.zone
+    );
 }
 
 /// Every run searched the day a week after its slot's own.
@@ -174,7 +247,17 @@ async fn each_with_its_date(office: &Office) {
     .await
     .unwrap();
     for (request, slot, zone) in dates {
-        let day = slot.to_jiff().in_tz(&zone).unwrap().date().checked_add(7.days()).unwrap();
-        assert_eq!(request["departure_date"], day.to_string(), "a week after the slot's own day");
+        let day = slot
+            .to_jiff()
+            .in_tz(&zone)
+            .unwrap()
+            .date()
+            .checked_add(7.days())
+            .unwrap();
+        assert_eq!(
+            request["departure_date"],
+            day.to_string(),
+            "a week after the slot's own day"
+        );
     }
 }

@@ -15,35 +15,63 @@ use crate::support::upstream::fare;
 async fn ready_is_a_database_with_this_versions_tables_and_a_process_that_stays() {
     let (db, stop) = (TestDb::new().await, CancellationToken::new());
     let told = stop.clone();
-    let app = TestApp::builder().database(&db).state(|app| app.ending_with(told)).start().await;
+    let app = TestApp::builder()
+        .database(&db)
+        .state(|app| app.ending_with(told))
+        .start()
+        .await;
     assert_eq!(app.admin("/healthz").await.json(), json!({"status": "ok"}));
     assert_eq!(app.admin("/readyz").await.json(), json!({"status": "ok"}));
     let nothing = app.admin("/docs").await;
     assert_eq!(nothing.kind(), "404 not_found");
-    assert!(nothing.message().contains("/healthz, /readyz and /metrics"), "what there is here: {}", nothing.message());
+    assert!(
+        nothing.message().contains("/healthz, /readyz and /metrics"),
+        "what there is here: {}",
+        nothing.message()
+    );
 
-    sqlx::query("alter table _sqlx_migrations rename to elsewhere").execute(db.pool()).await.unwrap();
+    sqlx::query("alter table _sqlx_migrations rename to elsewhere")
+        .execute(db.pool())
+        .await
+        .unwrap();
     let answer = app.admin("/readyz").await;
     assert_eq!(answer.kind(), "503 unavailable");
-    assert!(answer.message().contains("farescan migrate"), "{}", answer.message());
-    sqlx::query("alter table elsewhere rename to _sqlx_migrations").execute(db.pool()).await.unwrap();
+    assert!(
+        answer.message().contains("farescan migrate"),
+        "{}",
+        answer.message()
+    );
+    sqlx::query("alter table elsewhere rename to _sqlx_migrations")
+        .execute(db.pool())
+        .await
+        .unwrap();
     assert_eq!(app.admin("/readyz").await.status, 200);
 
     stop.cancel();
     let answer = app.admin("/readyz").await;
     assert_eq!(answer.kind(), "503 unavailable");
     assert!(answer.message().contains("ending"), "{}", answer.message());
-    assert_eq!(app.admin("/healthz").await.status, 200, "it lives until its calls are recorded");
+    assert_eq!(
+        app.admin("/healthz").await.status,
+        200,
+        "it lives until its calls are recorded"
+    );
     assert_eq!(app.upstream.count(), 0, "the marketplace was never asked");
 }
 
 #[tokio::test]
 async fn a_database_that_is_away_makes_it_unready_and_alive() {
     let mut server = PrivatePg::start().await;
-    let config = farescan::config::DatabaseConfig { url: Some(server.url().into()), ..Default::default() };
+    let config = farescan::config::DatabaseConfig {
+        url: Some(server.url().into()),
+        ..Default::default()
+    };
     let database = farescan::db::Database::open(&config).await.unwrap();
     farescan::db::migrate(database.pool()).await.unwrap();
-    let app = TestApp::builder().pool(database.pool().clone()).start().await;
+    let app = TestApp::builder()
+        .pool(database.pool().clone())
+        .start()
+        .await;
     assert_eq!(app.admin("/readyz").await.status, 200);
     server.stop_immediate().await;
     assert_eq!(app.admin("/readyz").await.kind(), "503 unavailable");
@@ -58,7 +86,10 @@ async fn the_admin_listeners_routes_are_not_the_interfaces() {
     let app = TestApp::start().await;
     let description = app.send(app.request("GET", "/openapi.json")).await.json();
     for path in ["/readyz", "/metrics"] {
-        assert_eq!(app.send(app.request("GET", path)).await.kind(), "404 not_found");
+        assert_eq!(
+            app.send(app.request("GET", path)).await.kind(),
+            "404 not_found"
+        );
         assert!(description["paths"][path].is_null());
     }
     assert_eq!(app.admin("/v1/scans").await.kind(), "404 not_found");
@@ -66,7 +97,9 @@ async fn the_admin_listeners_routes_are_not_the_interfaces() {
 
 /// The value of one series; `None`: it was never seen.
 fn value(metrics: &str, series: &str) -> Option<f64> {
-    metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+    metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,32 +117,87 @@ async fn a_scan_leaves_its_traces_in_the_metrics_and_none_of_its_caller() {
     house.ended(&scan).await;
     worker.stop().await;
     let answer = house.app.admin("/metrics").await;
-    assert!(answer.header("content-type").starts_with("text/plain; version=0.0.4"), "{}", answer.header("content-type"));
+    assert!(
+        answer
+            .header("content-type")
+            .starts_with("text/plain; version=0.0.4"),
+        "{}",
+        answer.header("content-type")
+    );
     let after = answer.text();
     // Other tests of this process, if there are any, only add.
-    let grown = |series: &str| value(&after, series).unwrap_or(0.0) - value(&before, series).unwrap_or(0.0);
+    let grown =
+        |series: &str| value(&after, series).unwrap_or(0.0) - value(&before, series).unwrap_or(0.0);
     for (series, least) in [
-        (r#"farescan_upstream_search_duration_seconds_count{endpoint="flights/oneway",outcome="unstated"}"#, 4.0),
-        (r#"farescan_upstream_search_duration_seconds_count{endpoint="flights/oneway",outcome="search_incomplete"}"#, 1.0),
-        (r#"farescan_upstream_billed_requests_total{endpoint="flights/oneway"}"#, 5.0),
+        (
+            r#"farescan_upstream_search_duration_seconds_count{endpoint="flights/oneway",outcome="unstated"}"#,
+            4.0,
+        ),
+        (
+            r#"farescan_upstream_search_duration_seconds_count{endpoint="flights/oneway",outcome="search_incomplete"}"#,
+            1.0,
+        ),
+        (
+            r#"farescan_upstream_billed_requests_total{endpoint="flights/oneway"}"#,
+            5.0,
+        ),
         (r#"farescan_items_ended_total{end="ok"}"#, 4.0),
         (r#"farescan_items_ended_total{end="degraded"}"#, 1.0),
         (r#"farescan_queue_batch_size_sum{step="claim"}"#, 5.0),
         (r#"farescan_queue_batch_size_sum{step="begin"}"#, 5.0),
         (r#"farescan_queue_batch_size_sum{step="record"}"#, 5.0),
-        (r#"farescan_http_request_duration_seconds_count{route="/v1/scans",method="POST",status="2xx"}"#, 1.0),
-        (r#"farescan_http_request_duration_seconds_count{route="/v1/scans/{id}",method="GET",status="2xx"}"#, 1.0),
+        (
+            r#"farescan_http_request_duration_seconds_count{route="/v1/scans",method="POST",status="2xx"}"#,
+            1.0,
+        ),
+        (
+            r#"farescan_http_request_duration_seconds_count{route="/v1/scans/{id}",method="GET",status="2xx"}"#,
+            1.0,
+        ),
     ] {
-        assert!(grown(series) >= least, "{series}: {}\n{after}", grown(series));
+        assert!(
+            grown(series) >= least,
+            "{series}: {}\n{after}",
+            grown(series)
+        );
     }
     assert_eq!(value(&after, "farescan_answers_waiting"), Some(0.0));
-    assert_eq!(value(&after, r#"farescan_items_ended_total{end="worker_lost"}"#), Some(0.0));
-    let renewed = value(&after, "farescan_lease_renewed_timestamp_seconds").expect("the lease was taken");
+    assert_eq!(
+        value(&after, r#"farescan_items_ended_total{end="worker_lost"}"#),
+        Some(0.0)
+    );
+    let renewed =
+        value(&after, "farescan_lease_renewed_timestamp_seconds").expect("the lease was taken");
     let now = jiff::Timestamp::now().as_duration().as_secs_f64();
-    assert!((now - renewed).abs() < Duration::from_secs(600).as_secs_f64(), "{renewed}");
-    assert!(value(&after, r#"farescan_database_connections{pool="reads",state="idle"}"#).is_some());
-    assert_eq!(value(&after, &format!("farescan_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), Some(1.0));
-    for told in [scan.as_str(), scan.trim_start_matches("scn_"), crate::support::app::KEY, "TLV", "2030-01", "blocked_page"] {
+    assert!(
+        (now - renewed).abs() < Duration::from_secs(600).as_secs_f64(),
+        "{renewed}"
+    );
+    assert!(
+        value(
+            &after,
+            r#"farescan_database_connections{pool="reads",state="idle"}"#
+        )
+        .is_some()
+    );
+    assert_eq!(
+        value(
+            &after,
+            &format!(
+                "farescan_build_info{{version=\"{}\"}}",
+                env!("CARGO_PKG_VERSION")
+            )
+        ),
+        Some(1.0)
+    );
+    for told in [
+        scan.as_str(),
+        scan.trim_start_matches("scn_"),
+        crate::support::app::KEY,
+        "TLV",
+        "2030-01",
+        "blocked_page",
+    ] {
         assert!(!after.contains(told), "{told}: {after}");
     }
     assert!(!after.contains("quantile="), "every histogram has buckets");

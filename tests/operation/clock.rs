@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farescan::config::{
-    AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, RetentionConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, RetentionConfig, WebhookConfig,
+    WorkerConfig,
 };
 use farescan::db::clock::{Clock, DatabaseTime};
 use farescan::service::{Service, ServiceError, Settings};
@@ -24,7 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
 fn days_ahead() -> Timestamp {
-    let ahead = if IS_SET.load(Ordering::Relaxed) { 0 } else { 150 * 24 };
+    let ahead = if IS_SET.load(Ordering::Relaxed) {
+        0
+    } else {
+        150 * 24
+    };
     Timestamp::now() + SignedDuration::from_hours(ahead)
 }
 
@@ -49,17 +54,29 @@ impl Machine {
         let spool = tempfile::tempdir().unwrap().keep();
         let settings = Settings {
             http: Some(HttpConfig { listen: any }),
-            admin: AdminConfig { admin_listen: Some(admin) },
+            admin: AdminConfig {
+                admin_listen: Some(admin),
+            },
             limits: LimitConfig::default(),
             upstream: upstream.config(),
             database: db.config(),
-            keys: KeysConfig { master_key: Some(ring_text().into()), ..KeysConfig::default() },
-            pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
+            keys: KeysConfig {
+                master_key: Some(ring_text().into()),
+                ..KeysConfig::default()
+            },
+            pace: PaceConfig {
+                flights_per_minute: 60_000,
+                hotels_per_minute: 60_000,
+                max_in_flight: 100,
+            },
             webhooks: WebhookConfig::default(),
             worker: Some(WorkerConfig {
                 lease_seconds: 2,
                 spool_dir: Some(spool),
-                retention: RetentionConfig { upkeep_seconds: 1, ..RetentionConfig::default() },
+                retention: RetentionConfig {
+                    upkeep_seconds: 1,
+                    ..RetentionConfig::default()
+                },
                 ..WorkerConfig::default()
             }),
             clock,
@@ -68,16 +85,34 @@ impl Machine {
         let service = Service::start(settings, stop.clone()).await.unwrap();
         let api = format!("http://{}", service.address().unwrap());
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { api, admin: format!("http://{admin}"), http, stop, running: tokio::spawn(service.run()) }
+        Self {
+            api,
+            admin: format!("http://{admin}"),
+            http,
+            stop,
+            running: tokio::spawn(service.run()),
+        }
     }
 
     async fn ready(&self) -> (u16, Value) {
-        let answer = self.http.get(format!("{}/readyz", self.admin)).send().await.unwrap();
+        let answer = self
+            .http
+            .get(format!("{}/readyz", self.admin))
+            .send()
+            .await
+            .unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
     async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let answer = self.http.post(format!("{}{path}", self.api)).header("x-api-key", KEY).json(body).send().await.unwrap();
+        let answer = self
+            .http
+            .post(format!("{}{path}", self.api))
+            .header("x-api-key", KEY)
+            .json(body)
+            .send()
+            .await
+            .unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
@@ -87,7 +122,13 @@ impl Machine {
         assert_eq!(status, 202, "{scan}");
         let path = format!("{}/v1/scans/{}", self.api, scan["id"].as_str().unwrap());
         until("the scan has ended", async || {
-            let answer = self.http.get(&path).header("x-api-key", KEY).send().await.unwrap();
+            let answer = self
+                .http
+                .get(&path)
+                .header("x-api-key", KEY)
+                .send()
+                .await
+                .unwrap();
             answer.json::<Value>().await.unwrap()["status"] == "completed"
         })
         .await;
@@ -105,7 +146,9 @@ async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain until {what}"));
 }
 
 /// What a wrong clock would take away or decide.
@@ -122,7 +165,12 @@ struct Held {
 
 async fn held(pool: &PgPool) -> Held {
     let count = async |sql: &'static str| sqlx::query_scalar(sql).fetch_one(pool).await.unwrap();
-    let list = async |sql: &'static str| sqlx::query_scalar::<_, String>(sql).fetch_all(pool).await.unwrap();
+    let list = async |sql: &'static str| {
+        sqlx::query_scalar::<_, String>(sql)
+            .fetch_all(pool)
+            .await
+            .unwrap()
+    };
     Held {
         partitions: list(
             "select c.relname::text from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -140,7 +188,11 @@ async fn held(pool: &PgPool) -> Held {
 /// A monitor, a key that is held for it, answers of some months: there is something to lose.
 async fn furnish(pool: &PgPool, machine: &Machine) {
     machine.scan(3).await;
-    let first = Timestamp::now().to_zoned(TimeZone::UTC).checked_sub(2.months()).unwrap().timestamp();
+    let first = Timestamp::now()
+        .to_zoned(TimeZone::UTC)
+        .checked_sub(2.months())
+        .unwrap()
+        .timestamp();
     let made = sqlx::query("select make_partitions($1, 2)").bind(jiff_sqlx::Timestamp::from(first));
     made.execute(pool).await.unwrap();
     let monitor = json!({
@@ -171,7 +223,11 @@ async fn a_process_with_a_wrong_clock_decides_nothing() {
         assert_eq!(status, 503);
         assert!(body.to_string().contains(difference), "{body}");
         let (status, refused) = machine.post("/v1/scans", &fares(1)).await;
-        assert_eq!((status, &refused["error"]["type"]), (503, &json!("unavailable")), "{refused}");
+        assert_eq!(
+            (status, &refused["error"]["type"]),
+            (503, &json!("unavailable")),
+            "{refused}"
+        );
     }
     assert_eq!(right.ready().await.0, 200);
     // Work of the right one, in which the others had time for upkeep, sweeps and ticks.
@@ -182,11 +238,26 @@ async fn a_process_with_a_wrong_clock_decides_nothing() {
     let after = held(db.pool()).await;
     println!("after: {after:#?}");
     assert_eq!(after.answers, before.answers + 25);
-    assert_eq!(Held { answers: before.answers, ..after }, before);
-    let workers: i64 = sqlx::query_scalar("select count(*) from workers").fetch_one(db.pool()).await.unwrap();
+    assert_eq!(
+        Held {
+            answers: before.answers,
+            ..after
+        },
+        before
+    );
+    let workers: i64 = sqlx::query_scalar("select count(*) from workers")
+        .fetch_one(db.pool())
+        .await
+        .unwrap();
     assert_eq!(workers, 1, "who is not right takes no lease");
     let far = "select count(*) from attempts where abs(extract(epoch from clock_timestamp() - started_at)) > 600";
-    assert_eq!(sqlx::query_scalar::<_, i64>(far).fetch_one(db.pool()).await.unwrap(), 0);
+    assert_eq!(
+        sqlx::query_scalar::<_, i64>(far)
+            .fetch_one(db.pool())
+            .await
+            .unwrap(),
+        0
+    );
 
     // Its clock is set: it works without a restart; and is wrong again: what it does ends, in order.
     IS_SET.store(true, Ordering::Relaxed);
@@ -196,8 +267,14 @@ async fn a_process_with_a_wrong_clock_decides_nothing() {
     IS_SET.store(false, Ordering::Relaxed);
     until("the clock is wrong", async || ahead.ready().await.0 == 503).await;
     let leases = "select count(*) from workers";
-    until("the lease is given back", async || sqlx::query_scalar::<_, i64>(leases).fetch_one(db.pool()).await.unwrap() == 0)
-        .await;
+    until("the lease is given back", async || {
+        sqlx::query_scalar::<_, i64>(leases)
+            .fetch_one(db.pool())
+            .await
+            .unwrap()
+            == 0
+    })
+    .await;
     ahead.end().await;
     behind.end().await;
 }

@@ -22,7 +22,11 @@ pub fn compose() -> Value {
 
 /// The words of a list.
 pub fn words(list: &Value) -> Vec<&str> {
-    list.as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .map(|word| word.as_str().unwrap())
+        .collect()
 }
 
 /// A value without its `${NAME:-default}` or `${NAME:?error}`: the default, or what `.env.sandbox` says.
@@ -31,10 +35,16 @@ pub fn interpolated(text: &str) -> String {
         Some((before, rest)) => {
             let (inner, after) = rest.split_once('}').unwrap();
             let sandbox = file(".env.sandbox");
-            let set = |name: &str| sandbox.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned()));
+            let set = |name: &str| {
+                sandbox
+                    .lines()
+                    .find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+            };
             let value = match (inner.split_once(":-"), inner.split_once(":?")) {
                 (Some((_, default)), _) => default.to_owned(),
-                (None, Some((name, _))) => set(name).unwrap_or_else(|| panic!("{name} is not in .env.sandbox")),
+                (None, Some((name, _))) => {
+                    set(name).unwrap_or_else(|| panic!("{name} is not in .env.sandbox"))
+                }
                 (None, None) => String::new(),
             };
             format!("{before}{value}{}", interpolated(after))
@@ -54,8 +64,14 @@ fn is_ours(service: &Value) -> bool {
 /// Every variable that some command reads.
 fn known_variables() -> BTreeSet<String> {
     fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
-        known.extend(command.get_arguments().filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned)));
-        command.get_subcommands().for_each(|command| collect(command, known));
+        known.extend(
+            command
+                .get_arguments()
+                .filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned)),
+        );
+        command
+            .get_subcommands()
+            .for_each(|command| collect(command, known));
     }
     let mut known = BTreeSet::new();
     collect(&Cli::command(), &mut known);
@@ -86,30 +102,64 @@ fn every_command_of_ours_is_one_that_the_program_takes() {
     );
     let dockerfile = file("Dockerfile");
     for instruction in ["HEALTHCHECK", "CMD"] {
-        let line = dockerfile.lines().find(|line| line.starts_with(instruction)).unwrap();
+        let line = dockerfile
+            .lines()
+            .find(|line| line.starts_with(instruction))
+            .unwrap();
         let words: Vec<String> = serde_json::from_str(&line[line.find('[').unwrap()..]).unwrap();
-        let arguments: Vec<_> = words.iter().map(String::as_str).filter(|word| !word.starts_with('/')).collect();
-        assert!(Cli::try_parse_from([&["farescan"], arguments.as_slice()].concat()).is_ok(), "{line}");
+        let arguments: Vec<_> = words
+            .iter()
+            .map(String::as_str)
+            .filter(|word| !word.starts_with('/'))
+            .collect();
+        assert!(
+            Cli::try_parse_from([&["farescan"], arguments.as_slice()].concat()).is_ok(),
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn every_variable_is_one_that_the_settings_know() {
     let known = known_variables();
-    assert!(known.contains("FARESCAN_ADMIN_LISTEN") && known.contains("DATABASE_URL"), "{known:?}");
+    assert!(
+        known.contains("FARESCAN_ADMIN_LISTEN") && known.contains("DATABASE_URL"),
+        "{known:?}"
+    );
     let compose = compose();
     let mut named = BTreeSet::new();
     for (_, service) in services(&compose).filter(|(_, service)| is_ours(service)) {
-        named.extend(service["environment"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+        named.extend(
+            service["environment"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.clone()),
+        );
     }
     let example = [file(".env.example"), file(".env.sandbox")].concat();
-    let settings = example.lines().filter_map(|line| line.trim_start_matches('#').split_once('='));
-    let settings = settings.filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'));
+    let settings = example
+        .lines()
+        .filter_map(|line| line.trim_start_matches('#').split_once('='));
+    let settings = settings.filter(|(name, _)| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    });
     // Compose's own, for the published port.
-    named.extend(settings.map(|(name, _)| name.to_owned()).filter(|name| name != "FARESCAN_PORT"));
+    named.extend(
+        settings
+            .map(|(name, _)| name.to_owned())
+            .filter(|name| name != "FARESCAN_PORT"),
+    );
     let dockerfile = file("Dockerfile");
-    let set = dockerfile.split_whitespace().filter_map(|word| word.split_once('=')).map(|(name, _)| name);
-    named.extend(set.filter(|name| name.starts_with("FARESCAN_")).map(str::to_owned));
+    let set = dockerfile
+        .split_whitespace()
+        .filter_map(|word| word.split_once('='))
+        .map(|(name, _)| name);
+    named.extend(
+        set.filter(|name| name.starts_with("FARESCAN_"))
+            .map(str::to_owned),
+    );
     assert!(named.len() > 15, "{named:?}");
     let unknown: Vec<_> = named.difference(&known).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
@@ -121,20 +171,47 @@ fn nothing_runs_with_more_rights_than_it_needs() {
     for (name, service) in services(&compose) {
         assert_eq!(service["read_only"], true, "{name}");
         assert_eq!(words(&service["cap_drop"]), ["ALL"], "{name}");
-        assert_eq!(words(&service["security_opt"]), ["no-new-privileges:true"], "{name}");
+        assert_eq!(
+            words(&service["security_opt"]),
+            ["no-new-privileges:true"],
+            "{name}"
+        );
         for grant in ["privileged", "cap_add", "pid", "ipc", "devices"] {
             assert!(service[grant].is_null(), "{name}: {grant}");
         }
-        let root = service["user"].as_str().is_none_or(|user| user.starts_with('0') || user == "root");
-        assert_eq!(root, name == "password", "{name} runs as {}", service["user"]);
-        assert!(!root || service["network_mode"] == "none", "{name}: who is root is nowhere");
+        let root = service["user"]
+            .as_str()
+            .is_none_or(|user| user.starts_with('0') || user == "root");
+        assert_eq!(
+            root,
+            name == "password",
+            "{name} runs as {}",
+            service["user"]
+        );
+        assert!(
+            !root || service["network_mode"] == "none",
+            "{name}: who is root is nowhere"
+        );
         let published = words(&service["ports"]);
-        assert!(published.iter().all(|port| port.starts_with("127.0.0.1:")), "{name}: {published:?}");
-        assert!(published.is_empty() || name == "serve", "a second worker could not have the same port");
+        assert!(
+            published.iter().all(|port| port.starts_with("127.0.0.1:")),
+            "{name}: {published:?}"
+        );
+        assert!(
+            published.is_empty() || name == "serve",
+            "a second worker could not have the same port"
+        );
     }
     assert_eq!(compose["networks"]["database"]["internal"], true);
-    assert_eq!(words(&compose["services"]["postgres"]["networks"]), ["database"]);
-    assert!(file("Dockerfile").lines().any(|line| line == "USER 65532:65532"));
+    assert_eq!(
+        words(&compose["services"]["postgres"]["networks"]),
+        ["database"]
+    );
+    assert!(
+        file("Dockerfile")
+            .lines()
+            .any(|line| line == "USER 65532:65532")
+    );
 }
 
 #[test]
@@ -143,11 +220,19 @@ fn no_password_is_written_down() {
     for (name, service) in services(&compose) {
         for (variable, value) in service["environment"].as_object().into_iter().flatten() {
             assert!(
-                !matches!(variable.as_str(), "POSTGRES_PASSWORD" | "FARESCAN_MASTER_KEY" | "PGPASSWORD"),
+                !matches!(
+                    variable.as_str(),
+                    "POSTGRES_PASSWORD" | "FARESCAN_MASTER_KEY" | "PGPASSWORD"
+                ),
                 "{name}: {variable}"
             );
-            let url = value.as_str().and_then(|value| value.parse::<reqwest::Url>().ok());
-            assert!(url.is_none_or(|url| url.password().is_none()), "{name}: {variable}");
+            let url = value
+                .as_str()
+                .and_then(|value| value.parse::<reqwest::Url>().ok());
+            assert!(
+                url.is_none_or(|url| url.password().is_none()),
+                "{name}: {variable}"
+            );
         }
         for volume in words(&service["volumes"]) {
             let writes = !volume.ends_with(":ro");
@@ -166,8 +251,13 @@ fn no_marketplace_is_asked_unless_it_is_named() {
     let compose = compose();
     for service in ["serve", "worker"] {
         for variable in ["FARESCAN_FLIGHTS_URL", "FARESCAN_HOTELS_URL"] {
-            let value = compose["services"][service]["environment"][variable].as_str().unwrap();
-            assert!(value.starts_with(&format!("${{{variable}:?")), "{service}: {value}");
+            let value = compose["services"][service]["environment"][variable]
+                .as_str()
+                .unwrap();
+            assert!(
+                value.starts_with(&format!("${{{variable}:?")),
+                "{service}: {value}"
+            );
         }
     }
 }
@@ -177,8 +267,12 @@ fn no_marketplace_is_asked_unless_it_is_named() {
 fn secrets_that_are_made_in_a_clone_are_ignored() {
     for secret in [".env", "master.key"] {
         let ignored = file(".gitignore");
-        let is_ignored =
-            ignored.lines().any(|line| line == secret || line.strip_suffix('*').is_some_and(|begin| secret.starts_with(begin)));
+        let is_ignored = ignored.lines().any(|line| {
+            line == secret
+                || line
+                    .strip_suffix('*')
+                    .is_some_and(|begin| secret.starts_with(begin))
+        });
         assert!(is_ignored, "{secret} is not ignored");
     }
 }
@@ -192,10 +286,21 @@ fn what_waits_for_what_is_there_and_calls_in_flight_may_end() {
             let needed = &compose["services"][needed];
             assert!(needed.is_object(), "{name}");
             let once = needed["restart"] == "no";
-            assert_eq!(condition, if once { "service_completed_successfully" } else { "service_healthy" }, "{name}");
+            assert_eq!(
+                condition,
+                if once {
+                    "service_completed_successfully"
+                } else {
+                    "service_healthy"
+                },
+                "{name}"
+            );
         }
         let works = matches!(name.as_str(), "serve" | "worker");
-        assert!(!works || service["stop_grace_period"] == "240s", "{name}: less would cut calls that are paid for");
+        assert!(
+            !works || service["stop_grace_period"] == "240s",
+            "{name}: less would cut calls that are paid for"
+        );
         let checked = service["healthcheck"]["disable"] != true;
         assert_eq!(checked, works || name == "postgres", "{name}");
     }
@@ -213,19 +318,42 @@ fn what_the_dockerfile_copies_is_a_whole_package() {
         let names: Vec<_> = line.split_whitespace().collect();
         let (_, sources) = names.split_last().unwrap();
         for source in sources {
-            assert!(ignored.lines().any(|line| line.strip_prefix('!') == Some(source)), "{source} does not reach the builder");
+            assert!(
+                ignored
+                    .lines()
+                    .any(|line| line.strip_prefix('!') == Some(source)),
+                "{source} does not reach the builder"
+            );
             let to = place.path().join(source);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(root.join(source), to).unwrap();
         }
     }
     let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--offline", "--no-deps", "--format-version", "1"])
+        .args([
+            "metadata",
+            "--offline",
+            "--no-deps",
+            "--format-version",
+            "1",
+        ])
         .current_dir(place.path())
         .output()
         .unwrap();
-    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
-    for needed in ["build.rs", "src/main.rs", "migrations", ".sqlx", ".cargo/config.toml", "sqlx.toml", "Cargo.lock"] {
+    assert!(
+        metadata.status.success(),
+        "{}",
+        String::from_utf8_lossy(&metadata.stderr)
+    );
+    for needed in [
+        "build.rs",
+        "src/main.rs",
+        "migrations",
+        ".sqlx",
+        ".cargo/config.toml",
+        "sqlx.toml",
+        "Cargo.lock",
+    ] {
         assert!(place.path().join(needed).exists(), "{needed}");
     }
 }

@@ -29,27 +29,52 @@ const GROWTH_KB: u64 = 20 * 1024;
 /// `farescan serve` on the stage, which may open so many files.
 fn serve(stage: &Stage, files: u32) -> Listening {
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]).arg(program());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).env_clear();
+    command
+        .args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")])
+        .arg(program());
+    command
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ])
+        .env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    command.env("DATABASE_URL", stage.db.url()).env("FARESCAN_MASTER_KEY", ring_text());
-    command.env("FARESCAN_FLIGHTS_URL", stage.upstream.url()).env("FARESCAN_HOTELS_URL", stage.upstream.url());
+    command
+        .env("DATABASE_URL", stage.db.url())
+        .env("FARESCAN_MASTER_KEY", ring_text());
+    command
+        .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
+        .env("FARESCAN_HOTELS_URL", stage.upstream.url());
     command.env("FARESCAN_SPOOL_DIR", stage.spool.path());
     Listening::start(&mut command)
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().timeout(PATIENCE).pool_max_idle_per_host(0).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(PATIENCE)
+        .pool_max_idle_per_host(0)
+        .build()
+        .unwrap()
 }
 
 async fn connect(address: SocketAddr) -> TcpStream {
-    timeout(PATIENCE, TcpStream::connect(address)).await.expect("it connects in time").unwrap()
+    timeout(PATIENCE, TcpStream::connect(address))
+        .await
+        .expect("it connects in time")
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_silent_connections_delay_nobody() {
     let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    stage
+        .upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let service = serve(&stage, 1_024);
     let (api, admin) = (service.address.unwrap(), service.admin.unwrap());
     for address in [api, admin] {
@@ -62,15 +87,26 @@ async fn a_thousand_silent_connections_delay_nobody() {
             silent.push(stream);
         }
         let begin = Instant::now();
-        let ready = client().get(format!("http://{admin}/readyz")).send().await.expect("it answers beside them");
+        let ready = client()
+            .get(format!("http://{admin}/readyz"))
+            .send()
+            .await
+            .expect("it answers beside them");
         assert_eq!(ready.status(), 200);
         let took = begin.elapsed();
-        let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-02"});
+        let body =
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-02"});
         let begin = Instant::now();
-        let search = client().post(format!("http://{api}/v1/flights/oneway")).header("x-api-key", KEY).json(&body);
+        let search = client()
+            .post(format!("http://{api}/v1/flights/oneway"))
+            .header("x-api-key", KEY)
+            .json(&body);
         let search = search.send().await.expect("it answers beside them");
         assert_eq!(search.status(), 200);
-        println!("{SILENT} silent connections to {address}: readyz {took:?}, a search {:?}", begin.elapsed());
+        println!(
+            "{SILENT} silent connections to {address}: readyz {took:?}, a search {:?}",
+            begin.elapsed()
+        );
         drop(silent);
     }
 }
@@ -78,7 +114,10 @@ async fn a_thousand_silent_connections_delay_nobody() {
 /// The resident memory of a process, in kB.
 fn resident_kb(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -90,7 +129,12 @@ fn http2_with_window_0(path: &str) -> Vec<u8> {
     };
     let path_length = u8::try_from(path.len()).unwrap();
     // From HPACK's static table: GET, http; then the path and the authority as literals.
-    let headers = [&[0x82, 0x86, 0x04, path_length], path.as_bytes(), &[0x01, 1, b'h']].concat();
+    let headers = [
+        &[0x82, 0x86, 0x04, path_length],
+        path.as_bytes(),
+        &[0x01, 1, b'h'],
+    ]
+    .concat();
     let mut bytes = [PREFACE, &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0])].concat();
     for number in 0..REQUESTS {
         bytes.extend(frame(1, 5, 2 * number + 1, &headers));
@@ -100,9 +144,20 @@ fn http2_with_window_0(path: &str) -> Vec<u8> {
 
 /// How many requests for a path were answered, as the metrics have it.
 async fn answered(admin: SocketAddr, path: &str) -> usize {
-    let metrics = client().get(format!("http://{admin}/metrics")).send().await.unwrap().text().await.unwrap();
-    let series = format!("farescan_http_request_duration_seconds_count{{route=\"{path}\",method=\"GET\"");
-    let counts = metrics.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit(' ').next());
+    let metrics = client()
+        .get(format!("http://{admin}/metrics"))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    let series =
+        format!("farescan_http_request_duration_seconds_count{{route=\"{path}\",method=\"GET\"");
+    let counts = metrics
+        .lines()
+        .filter(|line| line.starts_with(&series))
+        .filter_map(|line| line.rsplit(' ').next());
     counts.map(|count| count.parse::<usize>().unwrap()).sum()
 }
 
@@ -113,7 +168,12 @@ async fn answers_that_nobody_reads_hold_no_memory() {
     let (api, admin) = (service.address.unwrap(), service.admin.unwrap());
     let path = "/openapi.json";
     for encoding in ["identity", "gzip"] {
-        let warm = client().get(format!("http://{api}{path}")).header("accept-encoding", encoding).send().await.unwrap();
+        let warm = client()
+            .get(format!("http://{api}{path}"))
+            .header("accept-encoding", encoding)
+            .send()
+            .await
+            .unwrap();
         warm.bytes().await.unwrap();
     }
     let idle = resident_kb(service.pid());
@@ -136,11 +196,20 @@ async fn answers_that_nobody_reads_hold_no_memory() {
         _ = stream.write_all(&http2_with_window_0(path)).await;
         let mut answer = Vec::new();
         // A reset is an end too.
-        refused += usize::from(timeout(PATIENCE / 4, stream.read_to_end(&mut answer)).await.is_ok());
+        refused += usize::from(
+            timeout(PATIENCE / 4, stream.read_to_end(&mut answer))
+                .await
+                .is_ok(),
+        );
         held.push(stream);
     }
     let both = resident_kb(service.pid()).saturating_sub(idle);
-    println!("{UNREAD} connections that read nothing: {http1} kB; {UNREAD} more with HTTP/2: {both} kB; {refused} closed");
-    assert!(http1 < GROWTH_KB && both < GROWTH_KB, "{http1} kB, {both} kB");
+    println!(
+        "{UNREAD} connections that read nothing: {http1} kB; {UNREAD} more with HTTP/2: {both} kB; {refused} closed"
+    );
+    assert!(
+        http1 < GROWTH_KB && both < GROWTH_KB,
+        "{http1} kB, {both} kB"
+    );
     assert_eq!(refused, UNREAD, "HTTP/2 is not spoken here");
 }

@@ -14,16 +14,29 @@ const BURST: u32 = 4;
 
 /// A service that lets a caller send four requests at once and one more each second.
 async fn strict() -> (TestDb, TestApp) {
-    let limits = LimitConfig { requests_per_second: NonZeroU32::MIN, request_burst: NonZeroU32::new(BURST).unwrap() };
+    let limits = LimitConfig {
+        requests_per_second: NonZeroU32::MIN,
+        request_burst: NonZeroU32::new(BURST).unwrap(),
+    };
     let db = TestDb::new().await;
-    let app = TestApp::builder().database(&db).state(move |app| app.with_limits(&limits)).start().await;
+    let app = TestApp::builder()
+        .database(&db)
+        .state(move |app| app.with_limits(&limits))
+        .start()
+        .await;
     (db, app)
 }
 
 /// Sends until it is refused. A token comes back each second, so a slow machine needs a few more tries.
 async fn refused(app: &TestApp, method: &str, path: &str, key: &str) -> Option<Answer> {
     for _ in 0..30 {
-        let answer = app.send(app.request(method, path).header("x-api-key", key).json(&json!({}))).await;
+        let answer = app
+            .send(
+                app.request(method, path)
+                    .header("x-api-key", key)
+                    .json(&json!({})),
+            )
+            .await;
         if answer.status == 429 {
             return Some(answer);
         }
@@ -37,29 +50,53 @@ async fn a_caller_in_a_hurry_is_told_when_to_come_back_and_others_are_not() {
     for _ in 0..BURST {
         assert_eq!(app.get("/v1/scans").await.status, 200);
     }
-    let answer = refused(&app, "GET", "/v1/scans", KEY).await.expect("the burst ends");
+    let answer = refused(&app, "GET", "/v1/scans", KEY)
+        .await
+        .expect("the burst ends");
     assert_eq!(answer.kind(), "429 too_many_requests");
-    assert!(answer.message().contains(&format!("a second in the long run, {BURST} at once")), "{}", answer.message());
+    assert!(
+        answer
+            .message()
+            .contains(&format!("a second in the long run, {BURST} at once")),
+        "{}",
+        answer.message()
+    );
     assert_eq!(answer.header("retry-after"), "1");
     assert!(!answer.header("x-request-id").is_empty());
-    let other = app.send(app.request("GET", "/v1/scans").header("x-api-key", "another-callers-key")).await;
+    let other = app
+        .send(
+            app.request("GET", "/v1/scans")
+                .header("x-api-key", "another-callers-key"),
+        )
+        .await;
     assert_eq!(other.status, 200, "another caller has a bucket of its own");
 }
 
 #[tokio::test]
 async fn every_route_of_our_own_is_limited_and_none_of_the_specified_seven() {
     let (_db, app) = strict().await;
-    app.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    app.upstream
+        .on_any()
+        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
     let description = app.send(app.request("GET", "/openapi.json")).await.json();
     let mut limited = 0;
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let ours = path.starts_with("/v1/")
-                && !["/v1/flights/", "/v1/hotels/", "/v1/verify"].iter().any(|specified| path.starts_with(specified));
-            let path = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/");
+                && !["/v1/flights/", "/v1/hotels/", "/v1/verify"]
+                    .iter()
+                    .any(|specified| path.starts_with(specified));
+            let path = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { "x" } else { part })
+                .collect::<Vec<_>>()
+                .join("/");
             let answer = refused(&app, &method.to_uppercase(), &path, KEY).await;
             assert_eq!(answer.is_some(), ours, "{method} {path}");
-            assert_eq!(operation["responses"]["429"].is_object(), path.starts_with("/v1/"));
+            assert_eq!(
+                operation["responses"]["429"].is_object(),
+                path.starts_with("/v1/")
+            );
             limited += usize::from(ours);
         }
     }
@@ -70,8 +107,13 @@ async fn every_route_of_our_own_is_limited_and_none_of_the_specified_seven() {
 async fn without_a_key_the_answer_is_401_however_often() {
     let (_db, app) = strict().await;
     for _ in 0..3 * BURST {
-        assert_eq!(app.send(app.request("GET", "/v1/scans")).await.kind(), "401 missing_api_key");
-        let placeholder = app.request("GET", "/v1/scans").header("x-api-key", "YOUR_API_KEY");
+        assert_eq!(
+            app.send(app.request("GET", "/v1/scans")).await.kind(),
+            "401 missing_api_key"
+        );
+        let placeholder = app
+            .request("GET", "/v1/scans")
+            .header("x-api-key", "YOUR_API_KEY");
         assert_eq!(app.send(placeholder).await.kind(), "401 invalid_api_key");
     }
 }

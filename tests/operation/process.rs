@@ -20,7 +20,11 @@ pub fn program() -> PathBuf {
 /// A command line of the program at `program`.
 pub fn farescan(program: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.args(args).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).stdin(Stdio::null());
+    command
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::null());
     command
 }
 
@@ -36,7 +40,11 @@ pub struct Ended {
 pub fn run(command: &mut Command) -> Ended {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    Ended {
+        code: output.status.code(),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
 }
 
 /// A process that listens. Dropped, it is killed.
@@ -51,23 +59,42 @@ pub struct Listening {
 impl Listening {
     /// Starts it and waits for its log line `listening`.
     pub fn start(command: &mut Command) -> Self {
-        let mut child = command.env("FARESCAN_LOG_FORMAT", "json").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .env("FARESCAN_LOG_FORMAT", "json")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         let (say, said) = mpsc::channel();
         // Read to its end, so that the process never waits for a reader.
         std::thread::spawn(move || {
             for line in log.lines().map_while(Result::ok) {
                 let json: Value = serde_json::from_str(&line).unwrap_or_default();
-                if json["message"].as_str().is_some_and(|message| message.starts_with("listening")) {
-                    let address = |name: &str| json[name].as_str().map(|address| address.parse::<SocketAddr>().unwrap());
+                if json["message"]
+                    .as_str()
+                    .is_some_and(|message| message.starts_with("listening"))
+                {
+                    let address = |name: &str| {
+                        json[name]
+                            .as_str()
+                            .map(|address| address.parse::<SocketAddr>().unwrap())
+                    };
                     say.send(Ok((address("address"), address("admin")))).ok();
                 }
                 eprintln!("{line}");
             }
             say.send(Err("it ended before it listened")).ok();
         });
-        let (address, admin) = said.recv_timeout(PATIENCE).expect("it listens in time").expect("it listens");
-        Self { child, address, admin }
+        let (address, admin) = said
+            .recv_timeout(PATIENCE)
+            .expect("it listens in time")
+            .expect("it listens");
+        Self {
+            child,
+            address,
+            admin,
+        }
     }
 
     /// The process.

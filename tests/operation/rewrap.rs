@@ -17,22 +17,35 @@ fn ring(ids: &str) -> Keyring {
 
 async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now()).await.unwrap();
+    let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
 
 async fn hold(pool: &PgPool, ring: &Keyring, tenant: TenantId, key: &str) -> GrantTerms {
     let expires_at = "2099-01-01T00:00:00.123456Z".parse().unwrap();
-    let terms = GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at };
+    let terms = GrantTerms {
+        tenant,
+        grant: GrantId::new(),
+        purpose: Purpose::Scan,
+        expires_at,
+    };
     let mut conn = pool.acquire().await.unwrap();
     let sealed = terms.seal(ring, &CallerKey::new(key));
-    store::insert_grant(&mut conn, &terms, &sealed, Timestamp::now()).await.unwrap();
+    store::insert_grant(&mut conn, &terms, &sealed, Timestamp::now())
+        .await
+        .unwrap();
     terms
 }
 
 async fn held(pool: &PgPool, ring: &Keyring, terms: &GrantTerms) -> String {
-    open_grant(pool, ring, terms.tenant, terms.grant).await.unwrap().expose().to_owned()
+    open_grant(pool, ring, terms.tenant, terms.grant)
+        .await
+        .unwrap()
+        .expose()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -44,22 +57,46 @@ async fn what_is_held_moves_to_the_primary_once_and_opens_without_the_old_entry(
     for caller in 0..3 {
         let tenant = tenant(pool, &ring("a"), &format!("key-{caller}")).await;
         for _ in 0..150 {
-            grants.push((hold(pool, &ring("a"), tenant, &format!("key-{caller}")).await, format!("key-{caller}")));
+            grants.push((
+                hold(pool, &ring("a"), tenant, &format!("key-{caller}")).await,
+                format!("key-{caller}"),
+            ));
         }
     }
     let wiped = grants.pop().unwrap().0;
     let mut conn = pool.acquire().await.unwrap();
-    store::wipe_expired(&mut conn, wiped.tenant, wiped.grant, wiped.expires_at).await.unwrap();
+    store::wipe_expired(&mut conn, wiped.tenant, wiped.grant, wiped.expires_at)
+        .await
+        .unwrap();
     drop(conn);
 
     let done = rewrap(pool, &ring("ba")).await.unwrap();
-    assert_eq!((done.primary.as_str(), done.moved, done.changed, done.unopened.len()), ("b", 449, 0, 0));
-    assert_eq!(done.strangers, [("a".to_owned(), 3)], "nobody has called since");
+    assert_eq!(
+        (
+            done.primary.as_str(),
+            done.moved,
+            done.changed,
+            done.unopened.len()
+        ),
+        ("b", 449, 0, 0)
+    );
+    assert_eq!(
+        done.strangers,
+        [("a".to_owned(), 3)],
+        "nobody has called since"
+    );
     for (terms, key) in &grants {
         assert_eq!(held(pool, &ring("b"), terms).await, *key);
     }
-    store::check_ring(pool, &ring("b")).await.expect("the old entry may go");
-    assert!(open_grant(pool, &ring("ba"), wiped.tenant, wiped.grant).await.is_err(), "what was wiped stays wiped");
+    store::check_ring(pool, &ring("b"))
+        .await
+        .expect("the old entry may go");
+    assert!(
+        open_grant(pool, &ring("ba"), wiped.tenant, wiped.grant)
+            .await
+            .is_err(),
+        "what was wiped stays wiped"
+    );
 
     let again = rewrap(pool, &ring("ba")).await.unwrap();
     assert_eq!((again.moved, again.changed), (0, 0));
@@ -70,18 +107,34 @@ async fn what_a_running_process_changes_meanwhile_is_left_to_it() {
     let db = TestDb::new().await;
     let pool = db.pool();
     let tenant = tenant(pool, &ring("a"), "key").await;
-    let (resumed, ended) = (hold(pool, &ring("a"), tenant, "key").await, hold(pool, &ring("a"), tenant, "key").await);
+    let (resumed, ended) = (
+        hold(pool, &ring("a"), tenant, "key").await,
+        hold(pool, &ring("a"), tenant, "key").await,
+    );
     let mut conn = pool.acquire().await.unwrap();
-    let read = store::grants_beside(&mut conn, "b", None, 10).await.unwrap();
+    let read = store::grants_beside(&mut conn, "b", None, 10)
+        .await
+        .unwrap();
     assert_eq!(read.len(), 2);
     // Between its read and its write, one scan is resumed with a new key and the other ends.
     let sealed = resumed.seal(&ring("a"), &CallerKey::new("the-new-key"));
-    store::replace_grant(&mut conn, &resumed, &sealed).await.unwrap();
-    store::wipe_expired(&mut conn, tenant, ended.grant, ended.expires_at).await.unwrap();
-    let swaps: Vec<_> = read.into_iter().map(|held| (held, resumed.seal(&ring("ba"), &CallerKey::new("key")))).collect();
+    store::replace_grant(&mut conn, &resumed, &sealed)
+        .await
+        .unwrap();
+    store::wipe_expired(&mut conn, tenant, ended.grant, ended.expires_at)
+        .await
+        .unwrap();
+    let swaps: Vec<_> = read
+        .into_iter()
+        .map(|held| (held, resumed.seal(&ring("ba"), &CallerKey::new("key"))))
+        .collect();
     assert_eq!(store::swap_sealed(&mut conn, &swaps).await.unwrap(), 0);
     assert_eq!(held(pool, &ring("ba"), &resumed).await, "the-new-key");
-    assert!(open_grant(pool, &ring("ba"), tenant, ended.grant).await.is_err());
+    assert!(
+        open_grant(pool, &ring("ba"), tenant, ended.grant)
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -94,19 +147,28 @@ async fn what_does_not_open_is_counted_and_left_and_the_others_move() {
         hold(pool, &ring("x"), tenant, "key").await,
         hold(pool, &ring("a"), tenant, "key").await,
     );
-    sqlx::query("update key_grants set expires_at = expires_at + interval '1 day' where grant_id = $1")
-        .bind(spoilt.grant.uuid())
-        .execute(pool)
-        .await
-        .unwrap();
+    sqlx::query(
+        "update key_grants set expires_at = expires_at + interval '1 day' where grant_id = $1",
+    )
+    .bind(spoilt.grant.uuid())
+    .execute(pool)
+    .await
+    .unwrap();
     let done = rewrap(pool, &ring("ba")).await.unwrap();
     assert_eq!(done.moved, 1);
-    let reasons: Vec<_> = done.unopened.iter().map(|(why, count)| (why.as_str(), *count)).collect();
+    let reasons: Vec<_> = done
+        .unopened
+        .iter()
+        .map(|(why, count)| (why.as_str(), *count))
+        .collect();
     assert_eq!(
         reasons,
         [
             ("the grant was moved or changed since it was sealed", 1),
-            ("the master key has no entry `x`, which sealed this grant", 1)
+            (
+                "the master key has no entry `x`, which sealed this grant",
+                1
+            )
         ]
     );
     assert_eq!(held(pool, &ring("b"), &good).await, "key");

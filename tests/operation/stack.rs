@@ -45,32 +45,56 @@ impl Stack {
         let program = place.path().join("farescan");
         fs::copy(self::program(), &program).unwrap();
         let mut here = BTreeMap::new();
-        for (volume, owner) in [("keys", Some(USER)), ("spool", Some(USER)), ("database", None)] {
+        for (volume, owner) in [
+            ("keys", Some(USER)),
+            ("spool", Some(USER)),
+            ("database", None),
+        ] {
             let folder = place.path().join(volume);
             fs::create_dir(&folder).unwrap();
             if is_root() {
                 fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
                 chown(&folder, owner, owner).unwrap();
             }
-            here.insert(format!("/farescan/{volume}"), folder.to_str().unwrap().to_owned());
+            here.insert(
+                format!("/farescan/{volume}"),
+                folder.to_str().unwrap().to_owned(),
+            );
         }
         // A free port each: they share this machine's loopback.
         for port in ["0.0.0.0:8080", "0.0.0.0:9090", "0.0.0.0:8090"] {
             here.insert(port.to_owned(), "127.0.0.1:0".to_owned());
         }
-        Self { compose: compose(), place, program, here, postgres: None, running: BTreeMap::new() }
+        Self {
+            compose: compose(),
+            place,
+            program,
+            here,
+            postgres: None,
+            running: BTreeMap::new(),
+        }
     }
 
     /// A text of the file as it is here.
     fn here(&self, text: &str) -> String {
-        self.here.iter().fold(interpolated(text), |text, (there, here)| text.replace(there, here))
+        self.here
+            .iter()
+            .fold(interpolated(text), |text, (there, here)| {
+                text.replace(there, here)
+            })
     }
 
     /// A service's command line as the image's user; it can write nowhere but where a volume lets it.
     fn command(&self, service: &str) -> Command {
         let service = &self.compose["services"][service];
-        let line: Vec<_> = words(&service["command"]).into_iter().map(|word| self.here(word)).collect();
-        let mut command = farescan(&self.program, &line.iter().map(String::as_str).collect::<Vec<_>>());
+        let line: Vec<_> = words(&service["command"])
+            .into_iter()
+            .map(|word| self.here(word))
+            .collect();
+        let mut command = farescan(
+            &self.program,
+            &line.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
         for (name, value) in service["environment"].as_object().into_iter().flatten() {
             command.env(name, self.here(value.as_str().unwrap()));
         }
@@ -93,7 +117,10 @@ impl Stack {
             _ => {
                 let running = Listening::start(&mut self.command(name));
                 if name == "sandbox" {
-                    self.here.insert("sandbox:8090".to_owned(), running.address.unwrap().to_string());
+                    self.here.insert(
+                        "sandbox:8090".to_owned(),
+                        running.address.unwrap().to_string(),
+                    );
                 }
                 self.running.insert(name.to_owned(), running);
             }
@@ -105,7 +132,11 @@ impl Stack {
         let service = &self.compose["services"]["password"];
         let entry: Vec<_> = words(&service["entrypoint"]);
         let script = self.here(words(&service["command"])[0]);
-        let status = Command::new(entry[0]).args(&entry[1..]).arg(script).status().unwrap();
+        let status = Command::new(entry[0])
+            .args(&entry[1..])
+            .arg(script)
+            .status()
+            .unwrap();
         assert!(status.success());
     }
 
@@ -114,8 +145,15 @@ impl Stack {
     }
 
     async fn start_postgres(&mut self) {
-        let postgres = Postgres::start(self.place.path(), &self.place.path().join("database/password")).await;
-        self.here.insert("postgres:5432".to_owned(), format!("127.0.0.1:{}", postgres.port));
+        let postgres = Postgres::start(
+            self.place.path(),
+            &self.place.path().join("database/password"),
+        )
+        .await;
+        self.here.insert(
+            "postgres:5432".to_owned(),
+            format!("127.0.0.1:{}", postgres.port),
+        );
         self.postgres = Some(postgres);
     }
 
@@ -138,7 +176,10 @@ fn in_order(compose: &Value) -> Vec<String> {
     while order.len() < services.len() {
         let ready = services.iter().find(|(name, service)| {
             let needs = service["depends_on"].as_object().into_iter().flatten();
-            !order.contains(name) && needs.map(|(needed, _)| needed).all(|needed| order.contains(needed))
+            !order.contains(name)
+                && needs
+                    .map(|(needed, _)| needed)
+                    .all(|needed| order.contains(needed))
         });
         order.push(ready.expect("no service waits for itself").0.clone());
     }
@@ -169,27 +210,58 @@ impl Postgres {
         let data = cluster.join("data");
         let as_owner = |name: &str| {
             let mut command = Command::new(bin.join(name));
-            command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .current_dir("/")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             if let Some(owner) = owner {
                 command.uid(owner).gid(owner);
             }
             command
         };
         let mut initdb = as_owner("initdb");
-        initdb.args(["--auth=scram-sha-256", "--username=farescan", "--encoding=UTF8", "--no-sync", "--pwfile"]).arg(password);
-        assert!(initdb.arg("--pgdata").arg(&data).status().unwrap().success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        initdb
+            .args([
+                "--auth=scram-sha-256",
+                "--username=farescan",
+                "--encoding=UTF8",
+                "--no-sync",
+                "--pwfile",
+            ])
+            .arg(password);
+        assert!(
+            initdb
+                .arg("--pgdata")
+                .arg(&data)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let mut server = as_owner("postgres");
-        let settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"].map(str::to_owned);
+        let settings = [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "fsync=off",
+        ]
+        .map(str::to_owned);
         for setting in settings.into_iter().chain([format!("port={port}")]) {
             server.args(["-c", &setting]);
         }
         let server = server.arg("-D").arg(&data).spawn().unwrap();
         let started = Self { server, port };
         let password = fs::read_to_string(password).unwrap();
-        let url = format!("postgres://farescan:{password}@127.0.0.1:{port}/postgres?sslmode=disable");
+        let url =
+            format!("postgres://farescan:{password}@127.0.0.1:{port}/postgres?sslmode=disable");
         let mut connection = connected(&url.parse().unwrap()).await;
-        execute(&mut connection, "create database farescan").await.unwrap();
+        execute(&mut connection, "create database farescan")
+            .await
+            .unwrap();
         started
     }
 }
@@ -208,12 +280,24 @@ async fn connected(options: &PgConnectOptions) -> PgConnection {
 /// The folder of an installed Postgres: as set, on the path, or the newest where Debian puts it.
 fn programs() -> PathBuf {
     let named = std::env::var_os("FARESCAN_PG_BIN").map(PathBuf::from);
-    let on_path = std::env::var_os("PATH").into_iter().flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
-    let mut packaged: Vec<_> =
-        fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let on_path = std::env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    let mut packaged: Vec<_> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     packaged.sort();
-    let folders = named.into_iter().chain(on_path).chain(packaged.into_iter().rev().map(|folder| folder.join("bin")));
-    folders.into_iter().find(|folder| folder.join("initdb").is_file()).expect("a Postgres is installed")
+    let folders = named
+        .into_iter()
+        .chain(on_path)
+        .chain(packaged.into_iter().rev().map(|folder| folder.join("bin")));
+    folders
+        .into_iter()
+        .find(|folder| folder.join("initdb").is_file())
+        .expect("a Postgres is installed")
 }
 
 fn owner_of_clusters() -> u32 {
@@ -221,11 +305,17 @@ fn owner_of_clusters() -> u32 {
         let output = Command::new("id").args(["-u", user]).output().ok()?;
         String::from_utf8(output.stdout).ok()?.trim().parse().ok()
     };
-    id("postgres").or_else(|| id("nobody")).expect("there is a user for the server")
+    id("postgres")
+        .or_else(|| id("nobody"))
+        .expect("there is a user for the server")
 }
 
 async fn ask(request: reqwest::RequestBuilder) -> (u16, Value) {
-    let answer = request.header("x-api-key", "sandbox-unlimited").send().await.unwrap();
+    let answer = request
+        .header("x-api-key", "sandbox-unlimited")
+        .send()
+        .await
+        .unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
@@ -242,15 +332,25 @@ async fn the_services_come_up_in_their_order_and_a_scan_goes_through_them() {
         assert_eq!(health.code, Some(0), "{service}: {health:?}");
     }
 
-    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(90)).build().unwrap();
-    let first = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(40));
+    let http = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(90))
+        .build()
+        .unwrap();
+    let first = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date()
+        .saturating_add(jiff::Span::new().days(40));
     let last = first.saturating_add(jiff::Span::new().days(2));
     let order = json!({
         "endpoint": "flights/oneway",
         "request": {"from_airport": "TLV", "to_airport": "LHR"},
         "sweep": {"departure_date": {"from": first.to_string(), "to": last.to_string()}},
     });
-    let (status, scan) = ask(http.post(format!("http://{}/v1/scans", stack.api())).json(&order)).await;
+    let (status, scan) = ask(http
+        .post(format!("http://{}/v1/scans", stack.api()))
+        .json(&order))
+    .await;
     assert_eq!(status, 202, "{scan}");
     let id = scan["id"].as_str().unwrap();
     let mut scan = Value::Null;
@@ -260,15 +360,28 @@ async fn the_services_come_up_in_their_order_and_a_scan_goes_through_them() {
             break;
         }
     }
-    assert_eq!((&scan["status"], &scan["items"]["total"]), (&json!("completed"), &json!(3)), "{scan:#}");
+    assert_eq!(
+        (&scan["status"], &scan["items"]["total"]),
+        (&json!("completed"), &json!(3)),
+        "{scan:#}"
+    );
 
     // What is made once stays the same when everything comes up again.
-    let before = (stack.password(), fs::read(stack.place.path().join("keys/master.key")).unwrap());
+    let before = (
+        stack.password(),
+        fs::read(stack.place.path().join("keys/master.key")).unwrap(),
+    );
     assert_eq!(before.0.len(), 64);
     for again in ["password", "keys", "migrate"] {
         stack.bring_up(again).await;
     }
-    assert_eq!((stack.password(), fs::read(stack.place.path().join("keys/master.key")).unwrap()), before);
+    assert_eq!(
+        (
+            stack.password(),
+            fs::read(stack.place.path().join("keys/master.key")).unwrap()
+        ),
+        before
+    );
 
     for service in ["worker", "serve", "sandbox"] {
         let status = stack.running.remove(service).unwrap().end().await;

@@ -16,9 +16,24 @@ use crate::support::db::{PrivatePg, TestDb, reachable_folder};
 use crate::worker::stage::{Stage, ring_text};
 
 fn demo(data: &Path, more: &[&str]) -> Command {
-    let mut command =
-        farescan(&program(), &[&["demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"], more].concat());
-    command.env("FARESCAN_DATA_DIR", data).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = farescan(
+        &program(),
+        &[
+            &[
+                "demo",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+            more,
+        ]
+        .concat(),
+    );
+    command
+        .env("FARESCAN_DATA_DIR", data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -28,14 +43,23 @@ fn read_until(process: &mut Child, words: &str) -> BufReader<std::process::Child
     let mut line = String::new();
     while !line.contains(words) {
         line.clear();
-        assert_ne!(out.read_line(&mut line).unwrap(), 0, "it ended before it said {words:?}");
+        assert_ne!(
+            out.read_line(&mut line).unwrap(),
+            0,
+            "it ended before it said {words:?}"
+        );
     }
     out
 }
 
 fn ended(mut process: Child) -> (Option<i32>, String) {
     let mut err = String::new();
-    process.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    process
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
     (process.wait().unwrap().code(), err)
 }
 
@@ -45,10 +69,24 @@ fn two_demos_at_once_both_tell_their_story() {
     let both = [(); 2].map(|()| demo(data.path(), &["--exit"]).spawn().unwrap());
     for demo in both {
         let ended = demo.wait_with_output().unwrap();
-        let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-        assert!(ended.status.success() && out.contains("32 requests spent"), "{out}\n{err}");
-        assert!(!out.contains("Yours to try"), "nothing is offered that is gone: {out}");
-        assert!(out.lines().all(|line| line.chars().count() <= 80 || line.contains(data.path().to_str().unwrap())), "{out}");
+        let (out, err) = (
+            String::from_utf8_lossy(&ended.stdout),
+            String::from_utf8_lossy(&ended.stderr),
+        );
+        assert!(
+            ended.status.success() && out.contains("32 requests spent"),
+            "{out}\n{err}"
+        );
+        assert!(
+            !out.contains("Yours to try"),
+            "nothing is offered that is gone: {out}"
+        );
+        assert!(
+            out.lines()
+                .all(|line| line.chars().count() <= 80
+                    || line.contains(data.path().to_str().unwrap())),
+            "{out}"
+        );
     }
 }
 
@@ -58,7 +96,13 @@ fn a_demo_whose_reader_leaves_ends_without_a_word() {
     let mut process = demo(data.path(), &[]).spawn().unwrap();
     drop(read_until(&mut process, "description  http://"));
     assert_eq!(ended(process), (Some(141), String::new()));
-    assert!(!data.path().join("demos/1/postgres/data/postmaster.pid").exists(), "its database was stopped");
+    assert!(
+        !data
+            .path()
+            .join("demos/1/postgres/data/postmaster.pid")
+            .exists(),
+        "its database was stopped"
+    );
 }
 
 #[test]
@@ -77,16 +121,31 @@ fn a_port_that_is_taken_is_told_before_a_database_is_made() {
     let data = reachable_folder();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let refused = run(farescan(&program(), &["serve", "--sandbox", "--listen", &address]).env("FARESCAN_DATA_DIR", data.path()));
+    let refused = run(
+        farescan(&program(), &["serve", "--sandbox", "--listen", &address])
+            .env("FARESCAN_DATA_DIR", data.path()),
+    );
     assert_eq!(refused.code, Some(1));
-    assert!(refused.err.contains(&format!("cannot listen on {address}")), "{refused:?}");
+    assert!(
+        refused.err.contains(&format!("cannot listen on {address}")),
+        "{refused:?}"
+    );
     assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_without_a_master_key_warns_with_what_mends_it() {
     let stage = Stage::new().await;
-    let mut serve = farescan(&program(), &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    let mut serve = farescan(
+        &program(),
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ],
+    );
     let serve = serve
         .env("DATABASE_URL", stage.db.url())
         .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
@@ -94,7 +153,9 @@ async fn serve_without_a_master_key_warns_with_what_mends_it() {
         .env("FARESCAN_LOG_FORMAT", "json")
         .stderr(Stdio::piped());
     let mut process = serve.spawn().unwrap();
-    let lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let lines = BufReader::new(process.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
     let mut log = Vec::new();
     for line in lines {
         let has_begun = line.contains("\"listening\"");
@@ -105,11 +166,20 @@ async fn serve_without_a_master_key_warns_with_what_mends_it() {
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    let warnings: Vec<_> = log.iter().filter(|line| line.contains("\"WARN\"")).collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("`farescan keys new --out master.key`"), "{log:#?}");
+    let warnings: Vec<_> = log
+        .iter()
+        .filter(|line| line.contains("\"WARN\""))
+        .collect();
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("`farescan keys new --out master.key`"),
+        "{log:#?}"
+    );
     let said = log.join("\n");
     assert!(!said.contains("already exists, skipping"), "{said}");
-    assert!(said.contains("/docs\""), "the line `listening` names the API's description: {said}");
+    assert!(
+        said.contains("/docs\""),
+        "the line `listening` names the API's description: {said}"
+    );
 }
 
 /// Each in one line with the place, the role and the cause.
@@ -119,14 +189,39 @@ async fn a_database_that_lets_nobody_in_is_told_in_one_line() {
     let right: PgConnectOptions = server.url().parse().unwrap();
     let socket = right.get_socket().unwrap().display().to_string();
     let at = |role: &str, name: &str| {
-        server.url().replace("//farescan@", &format!("//{role}@")).replace("/farescan?", &format!("/{name}?"))
+        server
+            .url()
+            .replace("//farescan@", &format!("//{role}@"))
+            .replace("/farescan?", &format!("/{name}?"))
     };
     for (url, place, cause) in [
-        ("postgres://me:hunter2@127.0.0.1:1/x".to_owned(), "`x` as `me` on 127.0.0.1 port 1", "Connection refused"),
-        (at("farescan", "none"), "`none` as `farescan` on", "database \"none\" does not exist"),
-        (at("stranger", "farescan"), "`farescan` as `stranger` on", "stranger"),
+        (
+            "postgres://me:hunter2@127.0.0.1:1/x".to_owned(),
+            "`x` as `me` on 127.0.0.1 port 1",
+            "Connection refused",
+        ),
+        (
+            at("farescan", "none"),
+            "`none` as `farescan` on",
+            "database \"none\" does not exist",
+        ),
+        (
+            at("stranger", "farescan"),
+            "`farescan` as `stranger` on",
+            "stranger",
+        ),
     ] {
-        for command in [&["migrate"][..], &["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]] {
+        for command in [
+            &["migrate"][..],
+            &[
+                "serve",
+                "--no-worker",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+        ] {
             if command[0] == "serve" && url.contains(":1/") {
                 continue; // it runs without a database that may come
             }
@@ -139,11 +234,19 @@ async fn a_database_that_lets_nobody_in_is_told_in_one_line() {
             println!("{said}");
             assert_eq!(refused.code, Some(1), "{url}");
             assert!(
-                said.contains("no connection to the database") && said.contains(place) && said.contains(cause),
+                said.contains("no connection to the database")
+                    && said.contains(place)
+                    && said.contains(cause),
                 "{place}: {said}"
             );
-            assert!(!said.contains("hunter2") && !said.contains(".c:") && !said.contains(" at line "), "{said}");
-            assert!(url.contains("127.0.0.1") || said.contains(&socket), "{said}");
+            assert!(
+                !said.contains("hunter2") && !said.contains(".c:") && !said.contains(" at line "),
+                "{said}"
+            );
+            assert!(
+                url.contains("127.0.0.1") || said.contains(&socket),
+                "{said}"
+            );
         }
     }
 }
@@ -155,8 +258,17 @@ async fn a_master_key_that_others_can_read_is_refused() {
     let file = place.path().join("master.key");
     fs::write(&file, ring_text()).unwrap();
     let serve = |for_group: bool| {
-        let mut command =
-            farescan(&program(), &["serve", "--no-worker", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        let mut command = farescan(
+            &program(),
+            &[
+                "serve",
+                "--no-worker",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+            ],
+        );
         command
             .env("DATABASE_URL", db.url())
             .env("FARESCAN_FLIGHTS_URL", "http://127.0.0.1:9")
@@ -175,12 +287,21 @@ async fn a_master_key_that_others_can_read_is_refused() {
     ] {
         fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
         if starts {
-            assert!(Listening::start(&mut serve(for_group)).end().await.success(), "{mode:o}");
+            assert!(
+                Listening::start(&mut serve(for_group))
+                    .end()
+                    .await
+                    .success(),
+                "{mode:o}"
+            );
             continue;
         }
         let refused = run(&mut serve(for_group));
         assert_eq!(refused.code, Some(1), "{mode:o} {refused:?}");
-        let mend = format!("has mode {mode:04o}, so that others can read it: run `chmod 600 {}`", file.display());
+        let mend = format!(
+            "has mode {mode:04o}, so that others can read it: run `chmod 600 {}`",
+            file.display()
+        );
         assert!(refused.err.contains(&mend), "{mend}: {refused:?}");
     }
 }
@@ -193,7 +314,10 @@ fn the_memory_of_a_process_is_closed_to_others() {
     let copy = place.path().join("farescan");
     fs::copy(program(), &copy).unwrap();
     let mut command = farescan(&copy, &["sandbox", "--listen", "127.0.0.1:0"]);
-    command.env("FARESCAN_LOG_FORMAT", "json").stderr(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .env("FARESCAN_LOG_FORMAT", "json")
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped());
     if geteuid().is_root() {
         command.uid(65_534).gid(65_534);
     }
@@ -206,14 +330,28 @@ fn the_memory_of_a_process_is_closed_to_others() {
     let owner = fs::metadata(proc.join("environ")).unwrap().uid();
     process.kill().unwrap();
     process.wait().unwrap();
-    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{core}");
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"))
+        .unwrap();
+    assert_eq!(
+        core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(),
+        ["0", "0"],
+        "{core}"
+    );
     assert_eq!(owner, 0, "{proc:?}");
 }
 
 #[test]
 fn the_help_breaks_no_word_at_80_columns() {
     let help = run(farescan(&program(), &["help", "serve"]).env("COLUMNS", "80"));
-    let long: Vec<_> = help.out.lines().filter(|line| line.chars().count() > 80).collect();
-    assert!(help.out.lines().count() > 100 && long.is_empty(), "{long:#?}");
+    let long: Vec<_> = help
+        .out
+        .lines()
+        .filter(|line| line.chars().count() > 80)
+        .collect();
+    assert!(
+        help.out.lines().count() > 100 && long.is_empty(),
+        "{long:#?}"
+    );
 }

@@ -12,7 +12,10 @@ use crate::support::db::TestDb;
 async fn drop_after<F: Future>(polls: usize, future: F) {
     let mut future = Box::pin(future);
     for _ in 0..polls {
-        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await.is_ready() {
+        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context)))
+            .await
+            .is_ready()
+        {
             return;
         }
         tokio::task::yield_now().await;
@@ -23,21 +26,38 @@ async fn drop_after<F: Future>(polls: usize, future: F) {
 #[tokio::test]
 async fn a_begin_that_nobody_waits_for_leaves_no_transaction_behind() {
     let db = TestDb::new().await;
-    let one = PgPoolOptions::new().max_connections(1).connect_with(db.connect_options()).await.unwrap();
-    sqlx::query("create table kept (polls bigint)").execute(db.pool()).await.unwrap();
+    let one = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_with(db.connect_options())
+        .await
+        .unwrap();
+    sqlx::query("create table kept (polls bigint)")
+        .execute(db.pool())
+        .await
+        .unwrap();
     for polls in 1..120_u8 {
         // Of either kind, so that no step of one is passed over.
         if polls % 2 == 0 {
             drop_after(usize::from(polls / 2), db::begin(&one)).await;
         } else {
-            drop_after(usize::from(polls / 2), async { db::snapshot(one.acquire().await?).await }).await;
+            drop_after(usize::from(polls / 2), async {
+                db::snapshot(one.acquire().await?).await
+            })
+            .await;
         }
-        sqlx::query("insert into kept values ($1)").bind(i64::from(polls)).execute(&one).await.unwrap();
+        sqlx::query("insert into kept values ($1)")
+            .bind(i64::from(polls))
+            .execute(&one)
+            .await
+            .unwrap();
         let kept: bool = sqlx::query_scalar("select exists (select from kept where polls = $1)")
             .bind(i64::from(polls))
             .fetch_one(db.pool())
             .await
             .unwrap();
-        assert!(kept, "a begin that was dropped after {polls} polls left its transaction open");
+        assert!(
+            kept,
+            "a begin that was dropped after {polls} polls left its transaction open"
+        );
     }
 }

@@ -16,11 +16,26 @@ async fn a_claim_that_was_not_sent_goes_back_and_a_call_is_lost() {
     assert_eq!(yard.attempt(calling).await, "1 degraded worker_lost");
     assert_eq!(yard.item(claimed.item).await, "pending");
     let again = yard.call(worker, 1).await[0];
-    assert!(again.item == claimed.item && again.number > claimed.number, "a claim's number is never used again");
-    assert_eq!(yard.give_up(&[calling, claimed]).await, 0, "an old claim touches no newer one");
+    assert!(
+        again.item == claimed.item && again.number > claimed.number,
+        "a claim's number is never used again"
+    );
+    assert_eq!(
+        yard.give_up(&[calling, claimed]).await,
+        0,
+        "an old claim touches no newer one"
+    );
     yard.record(&[ok(again)]).await;
     let seen = yard.scan(scan).await;
-    assert_eq!((seen.status.as_str(), seen.ok, seen.degraded, seen.requests_spent), ("incomplete", 1, 1, 2));
+    assert_eq!(
+        (
+            seen.status.as_str(),
+            seen.ok,
+            seen.degraded,
+            seen.requests_spent
+        ),
+        ("incomplete", 1, 1, 2)
+    );
 }
 
 #[tokio::test]
@@ -35,8 +50,20 @@ async fn a_late_answer_completes_what_was_lost() {
     assert_eq!(yard.item(call.item).await, "done ok");
     assert_eq!(yard.attempt(call).await, "1 ok");
     let seen = yard.scan(scan).await;
-    assert_eq!((seen.status.as_str(), seen.ok, seen.degraded, seen.best_price.as_deref()), ("completed", 1, 0, Some("75")));
-    assert_eq!(yard.record(&[degraded(call)]).await, 0, "only a lost call can be late");
+    assert_eq!(
+        (
+            seen.status.as_str(),
+            seen.ok,
+            seen.degraded,
+            seen.best_price.as_deref()
+        ),
+        ("completed", 1, 0, Some("75"))
+    );
+    assert_eq!(
+        yard.record(&[degraded(call)]).await,
+        0,
+        "only a lost call can be late"
+    );
 }
 
 #[tokio::test]
@@ -48,14 +75,18 @@ async fn a_late_answer_spares_a_retry_that_has_not_begun() {
     yard.give_up(&calls).await;
     assert_eq!(yard.states(scan).await, [("delayed".to_owned(), 3)].into());
     yard.record(&[ok(calls[0])]).await;
-    yard.lane("select release_delayed(now(), $1, 'flights', 10)::text").await;
+    yard.lane("select release_delayed(now(), $1, 'flights', 10)::text")
+        .await;
     yard.record(&[ok(calls[1])]).await;
     let claim = yard.claim(worker, 5).await;
     assert_eq!(claim.len(), 1);
     yard.record(&[ok(calls[2])]).await;
     assert_eq!(yard.begin(&claim).await, [store::Verdict::Gone]);
     let seen = yard.scan(scan).await;
-    assert_eq!((seen.status.as_str(), seen.ok, seen.requests_spent), ("completed", 3, 3));
+    assert_eq!(
+        (seen.status.as_str(), seen.ok, seen.requests_spent),
+        ("completed", 3, 3)
+    );
 }
 
 #[tokio::test]
@@ -65,15 +96,30 @@ async fn a_late_answer_behind_a_newer_attempt_is_kept_with_its_attempt_alone() {
     let scan = yard.submit(scan_of(1).max_attempts(2)).await;
     let first = yard.call(worker, 1).await[0];
     yard.give_up(&[first]).await;
-    yard.lane("select release_delayed(now(), $1, 'flights', 10)::text").await;
+    yard.lane("select release_delayed(now(), $1, 'flights', 10)::text")
+        .await;
     let second = yard.call(worker, 1).await[0];
-    assert_eq!(yard.record(&[priced(first, "10")]).await, 1, "its answer and observation are kept");
+    assert_eq!(
+        yard.record(&[priced(first, "10")]).await,
+        1,
+        "its answer and observation are kept"
+    );
     assert_eq!(yard.item(first.item).await, "calling");
     assert_eq!(yard.attempt(first).await, "1 ok");
     yard.record(&[priced(second, "20")]).await;
     let seen = yard.scan(scan).await;
-    assert_eq!((seen.ok, seen.requests_spent, seen.best_price.as_deref()), (1, 2, Some("20")));
-    assert_eq!(yard.record(&[FinishedCall { billed: 0, ..ok(first) }]).await, 0);
+    assert_eq!(
+        (seen.ok, seen.requests_spent, seen.best_price.as_deref()),
+        (1, 2, Some("20"))
+    );
+    assert_eq!(
+        yard.record(&[FinishedCall {
+            billed: 0,
+            ..ok(first)
+        }])
+        .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -101,19 +147,31 @@ async fn what_a_dead_worker_held_is_found_and_what_a_live_one_holds_is_not() {
         .await
         .unwrap();
     assert_eq!(
-        store::orphans(&yard.pool, 10, &store::BusyLanes::default()).await.unwrap(),
+        store::orphans(&yard.pool, 10, &store::BusyLanes::default())
+            .await
+            .unwrap(),
         [],
         "a lease that has run out is looked at before it is believed"
     );
     let bury = |lease: &'static str| {
         let pool = yard.pool.clone();
         async move {
-            sqlx::query_scalar::<_, i64>("select bury_workers($1::text::interval)").bind(lease).fetch_one(&pool).await.unwrap()
+            sqlx::query_scalar::<_, i64>("select bury_workers($1::text::interval)")
+                .bind(lease)
+                .fetch_one(&pool)
+                .await
+                .unwrap()
         }
     };
-    assert_eq!(bury("1 year").await, 0, "the database itself has not been up for so long");
+    assert_eq!(
+        bury("1 year").await,
+        0,
+        "the database itself has not been up for so long"
+    );
     assert_eq!(bury("0").await, 1);
-    let orphans = store::orphans(&yard.pool, 10, &store::BusyLanes::default()).await.unwrap();
+    let orphans = store::orphans(&yard.pool, 10, &store::BusyLanes::default())
+        .await
+        .unwrap();
     assert_eq!(orphans.len(), 1);
     let mut items = orphans[0].items.clone();
     let mut expected: Vec<_> = lost.iter().map(|claim| claim.item.uuid()).collect();
@@ -130,11 +188,22 @@ async fn a_claim_whose_answer_was_lost_is_found_by_its_worker() {
     let held = yard.claim(worker, 1).await[0].claim;
     yard.claim(worker, 2).await; // this answer never arrived
     let held = [(held.item.uuid(), held.number)];
-    assert_eq!(store::strays(&yard.pool, worker, &held, 60.0).await.unwrap(), [], "it may still be on its way");
+    assert_eq!(
+        store::strays(&yard.pool, worker, &held, 60.0)
+            .await
+            .unwrap(),
+        [],
+        "it may still be on its way"
+    );
     let strays = store::strays(&yard.pool, worker, &held, 0.0).await.unwrap();
     assert_eq!((strays.len(), strays[0].items.len()), (1, 2));
-    store::give_up(&yard.pool, &strays[0], jiff::Timestamp::now()).await.unwrap();
-    assert_eq!(yard.states(scan).await, [("claimed".to_owned(), 1), ("pending".to_owned(), 2)].into());
+    store::give_up(&yard.pool, &strays[0], jiff::Timestamp::now())
+        .await
+        .unwrap();
+    assert_eq!(
+        yard.states(scan).await,
+        [("claimed".to_owned(), 1), ("pending".to_owned(), 2)].into()
+    );
 }
 
 #[tokio::test]

@@ -23,7 +23,10 @@ async fn a_visit_that_the_places_cut_short_goes_on_where_it_stopped() {
             let claims = yard.claim(worker, places).await;
             (of_big, of_small) = (of_big + of(&claims, big), of_small + of(&claims, small));
         }
-        assert!(of_big.abs_diff(of_small) <= 1, "{places} places: {of_big} and {of_small}");
+        assert!(
+            of_big.abs_diff(of_small) <= 1,
+            "{places} places: {of_big} and {of_small}"
+        );
     }
 }
 
@@ -35,8 +38,15 @@ async fn items_come_in_the_order_of_their_turns() {
     yard.claim(worker, 30).await;
     let small = yard.submit(scan_of(5)).await;
     let claims = yard.claim(worker, 60).await;
-    let last = claims.iter().rposition(|claimed| claimed.scan == small).unwrap();
-    assert!(last < 11, "the five are among the first twelve of {}: the last is number {last}", claims.len());
+    let last = claims
+        .iter()
+        .rposition(|claimed| claimed.scan == small)
+        .unwrap();
+    assert!(
+        last < 11,
+        "the five are among the first twelve of {}: the last is number {last}",
+        claims.len()
+    );
 }
 
 #[tokio::test]
@@ -49,7 +59,10 @@ async fn small_scans_one_after_another_do_not_starve_a_big_one() {
         let small = yard.submit(scan_of(5)).await;
         let claims = yard.claim(worker, 10).await;
         of_big += of(&claims, big);
-        assert!(of(&claims, small) >= 4, "nor does the big one keep a small one waiting");
+        assert!(
+            of(&claims, small) >= 4,
+            "nor does the big one keep a small one waiting"
+        );
     }
     assert!(of_big >= 160, "{of_big} of 400");
 }
@@ -60,8 +73,10 @@ async fn retries_that_are_due_together_queue_up_like_a_scan() {
     let worker = yard.worker().await;
     let failing = yard.submit(scan_of(100).max_attempts(2)).await;
     let calls = yard.call(worker, 100).await;
-    yard.record(&calls.into_iter().map(degraded).collect::<Vec<_>>()).await;
-    yard.lane("select release_delayed(now(), $1, 'flights', 1000)::text").await;
+    yard.record(&calls.into_iter().map(degraded).collect::<Vec<_>>())
+        .await;
+    yard.lane("select release_delayed(now(), $1, 'flights', 1000)::text")
+        .await;
     assert_eq!(yard.states(failing).await["pending"], 100);
     let small = yard.submit(scan_of(5)).await;
     let claims = yard.claim(worker, 12).await;
@@ -115,16 +130,23 @@ async fn single_searches_that_fill_a_lane_leave_a_scan_its_half() {
     for places in [1, 10] {
         let of_old = beside_single_searches(&Yard::new().await, scan_of(1_000), places).await;
         println!("{places} places: {of_old} of 400 claims");
-        assert!((180..=220).contains(&of_old), "{places} places: {of_old} of 400");
+        assert!(
+            (180..=220).contains(&of_old),
+            "{places} places: {of_old} of 400"
+        );
     }
 }
 
 #[tokio::test]
 async fn single_searches_that_fill_a_lane_leave_scheduled_its_tenth() {
     for places in [1, 10] {
-        let of_old = beside_single_searches(&Yard::new().await, scan_of(1_000).scheduled(), places).await;
+        let of_old =
+            beside_single_searches(&Yard::new().await, scan_of(1_000).scheduled(), places).await;
         println!("{places} places: {of_old} of 400 claims");
-        assert!((36..=48).contains(&of_old), "{places} places: {of_old} of 400");
+        assert!(
+            (36..=48).contains(&of_old),
+            "{places} places: {of_old} of 400"
+        );
     }
 }
 

@@ -46,26 +46,44 @@ impl Model {
     async fn new(per_minute: f64, in_flight: i32) -> Self {
         let yard = Yard::with_lane(per_minute, in_flight).await;
         sqlx::raw_sql(TAKE).execute(&yard.pool).await.unwrap();
-        Self { conn: yard.pool.acquire().await.unwrap(), at: 0.0, _yard: yard }
+        Self {
+            conn: yard.pool.acquire().await.unwrap(),
+            at: 0.0,
+            _yard: yard,
+        }
     }
 
     /// A lane as new.
     async fn renew(&mut self, per_minute: f64, in_flight: i32) {
         self.run("delete from lanes").await;
-        let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from tenants").fetch_one(&mut *self.conn).await.unwrap();
-        let made = sqlx::query("select make_lane($1, 'flights', $2, $3)").bind(TenantId::from(tenant).uuid());
-        made.bind(per_minute).bind(in_flight).execute(&mut *self.conn).await.unwrap();
+        let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from tenants")
+            .fetch_one(&mut *self.conn)
+            .await
+            .unwrap();
+        let made = sqlx::query("select make_lane($1, 'flights', $2, $3)")
+            .bind(TenantId::from(tenant).uuid());
+        made.bind(per_minute)
+            .bind(in_flight)
+            .execute(&mut *self.conn)
+            .await
+            .unwrap();
         self.at = 0.0;
     }
 
     /// Runs SQL in which `:t` is the time.
     async fn run(&mut self, sql: &str) {
         let sql = sql.replace(":t", &self.time());
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *self.conn).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(&mut *self.conn)
+            .await
+            .unwrap();
     }
 
     fn time(&self) -> String {
-        format!("(timestamptz '2027-01-01 00:00Z' + make_interval(secs => {:.6}))", self.at)
+        format!(
+            "(timestamptz '2027-01-01 00:00Z' + make_interval(secs => {:.6}))",
+            self.at
+        )
     }
 
     async fn pace(&mut self) -> Pace {
@@ -74,12 +92,21 @@ impl Model {
              from lanes l, paced(l, {}) p",
             self.time()
         );
-        sqlx::query_as(AssertSqlSafe(sql)).fetch_one(&mut *self.conn).await.unwrap()
+        sqlx::query_as(AssertSqlSafe(sql))
+            .fetch_one(&mut *self.conn)
+            .await
+            .unwrap()
     }
 
     async fn take(&mut self, wanted: u32, in_flight: usize) -> u32 {
-        let take = AssertSqlSafe(format!("select take({}, {wanted}, {in_flight})", self.time()));
-        let got: i32 = sqlx::query_scalar(take).fetch_one(&mut *self.conn).await.unwrap();
+        let take = AssertSqlSafe(format!(
+            "select take({}, {wanted}, {in_flight})",
+            self.time()
+        ));
+        let got: i32 = sqlx::query_scalar(take)
+            .fetch_one(&mut *self.conn)
+            .await
+            .unwrap();
         got.try_into().unwrap()
     }
 
@@ -98,8 +125,10 @@ impl Model {
 
     async fn bound(&mut self, per_minute: Option<u32>) {
         let bound = per_minute.map_or_else(|| "null".to_owned(), |rate| rate.to_string());
-        self.run(&format!("update lanes set own_per_minute = {bound}")).await;
-        self.run("select keep_lane(paced(l, :t)) from lanes l").await;
+        self.run(&format!("update lanes set own_per_minute = {bound}"))
+            .await;
+        self.run("select keep_lane(paced(l, :t)) from lanes l")
+            .await;
     }
 }
 
@@ -110,39 +139,73 @@ fn near(one: f64, other: f64) -> bool {
 #[tokio::test]
 async fn a_lane_starts_slowly_and_takes_95_percent_of_what_the_headers_allow() {
     let mut lane = Model::new(60.0, 8).await;
-    assert_eq!(lane.pace().await, Pace { per_minute: 60.0, burst: 2, max_in_flight: 8, source: "start".to_owned() });
-    lane.tell(&json!({"window_limit": 500, "window_remaining": 499, "window_reset_seconds": 60})).await;
+    assert_eq!(
+        lane.pace().await,
+        Pace {
+            per_minute: 60.0,
+            burst: 2,
+            max_in_flight: 8,
+            source: "start".to_owned()
+        }
+    );
+    lane.tell(&json!({"window_limit": 500, "window_remaining": 499, "window_reset_seconds": 60}))
+        .await;
     let learned = lane.pace().await;
     assert!(near(learned.per_minute, 475.0), "{learned:?}");
     assert_eq!((learned.burst, learned.source.as_str()), (15, "headers"));
     lane.tell(&json!({"window_limit": 0})).await;
-    assert!(near(lane.pace().await.per_minute, 60.0), "an allowance of nothing is none");
+    assert!(
+        near(lane.pace().await.per_minute, 60.0),
+        "an allowance of nothing is none"
+    );
     lane.tell(&json!({"window_limit": i64::MAX})).await;
-    assert!(near(lane.pace().await.per_minute, 60_000.0), "no plan is that fast");
+    assert!(
+        near(lane.pace().await.per_minute, 60_000.0),
+        "no plan is that fast"
+    );
 }
 
 #[tokio::test]
 async fn a_429_halves_the_pace_once_and_it_grows_again_by_5_percent_a_minute() {
     let mut lane = Model::new(60.0, 8).await;
-    lane.tell(&json!({"window_limit": 200, "window_remaining": 199})).await;
+    lane.tell(&json!({"window_limit": 200, "window_remaining": 199}))
+        .await;
     lane.take(1, 0).await;
     // Three that were in flight together, the last after the pause.
     for at in [1.0, 1.5, 4.0] {
         lane.at = at;
         lane.too_fast(2.0).await;
-        assert!(near(lane.pace().await.per_minute, 95.0), "at {at}: {:?}", lane.pace().await);
+        assert!(
+            near(lane.pace().await.per_minute, 95.0),
+            "at {at}: {:?}",
+            lane.pace().await
+        );
     }
     assert_eq!(lane.pace().await.source, "after_429");
-    for (minutes, expected) in [(1.0, 99.75), (2.0, 104.7375), (14.0, 188.0935), (15.0, 190.0), (10_000_000.0, 190.0)] {
+    for (minutes, expected) in [
+        (1.0, 99.75),
+        (2.0, 104.7375),
+        (14.0, 188.0935),
+        (15.0, 190.0),
+        (10_000_000.0, 190.0),
+    ] {
         lane.at = 3.0 + minutes * 60.0;
-        assert!(near(lane.pace().await.per_minute, expected), "after {minutes} min: {:?}", lane.pace().await);
+        assert!(
+            near(lane.pace().await.per_minute, expected),
+            "after {minutes} min: {:?}",
+            lane.pace().await
+        );
     }
     assert_eq!(lane.pace().await.source, "headers");
     // A call after the pause that is refused again halves it again.
     lane.at = 100.0;
     lane.take(1, 0).await;
     lane.too_fast(2.0).await;
-    assert!(near(lane.pace().await.per_minute, 102.8 / 2.0), "{:?}", lane.pace().await);
+    assert!(
+        near(lane.pace().await.per_minute, 102.8 / 2.0),
+        "{:?}",
+        lane.pace().await
+    );
 }
 
 #[tokio::test]
@@ -152,10 +215,17 @@ async fn however_often_it_is_refused_it_never_stands_still() {
         lane.at = f64::from(hour) * 70.0;
         lane.take(1, 0).await;
         lane.too_fast(1.0).await;
-        assert!(lane.pace().await.per_minute >= 0.999, "{:?}", lane.pace().await);
+        assert!(
+            lane.pace().await.per_minute >= 0.999,
+            "{:?}",
+            lane.pace().await
+        );
     }
     lane.at += 7_200.0;
-    assert!(near(lane.pace().await.per_minute, 60.0), "after two hours it is back");
+    assert!(
+        near(lane.pace().await.per_minute, 60.0),
+        "after two hours it is back"
+    );
 }
 
 #[tokio::test]
@@ -166,7 +236,10 @@ async fn places_in_flight_grow_while_answers_come_and_the_pace_is_not_used_up() 
     let mut began = Vec::new();
     for tenth in 0..1_200_u32 {
         lane.at = f64::from(tenth) / 10.0;
-        let answered = in_flight.iter().take_while(|begin| lane.at >= *begin + 10.0).count();
+        let answered = in_flight
+            .iter()
+            .take_while(|begin| lane.at >= *begin + 10.0)
+            .count();
         if answered > 0 {
             in_flight.drain(..answered);
             let headers = json!({"window_limit": 500, "window_remaining": 400, "window_reset_seconds": 60, "answered": answered});
@@ -176,12 +249,26 @@ async fn places_in_flight_grow_while_answers_come_and_the_pace_is_not_used_up() 
         in_flight.extend((0..got).map(|_| lane.at));
         began.extend((0..got).map(|_| lane.at));
     }
-    let in_minute = |from: f64| began.iter().filter(|at| (from..from + 60.0).contains(*at)).count();
-    assert!(in_minute(60.0) >= 450, "{} in the second minute, {:?}", in_minute(60.0), lane.pace().await);
+    let in_minute = |from: f64| {
+        began
+            .iter()
+            .filter(|at| (from..from + 60.0).contains(*at))
+            .count()
+    };
+    assert!(
+        in_minute(60.0) >= 450,
+        "{} in the second minute, {:?}",
+        in_minute(60.0),
+        lane.pace().await
+    );
     let most = lane.pace().await.max_in_flight;
     assert!((79..=240).contains(&most), "{most}");
     lane.too_fast(1.0).await;
-    assert!(lane.pace().await.max_in_flight <= most / 2, "{:?}", lane.pace().await);
+    assert!(
+        lane.pace().await.max_in_flight <= most / 2,
+        "{:?}",
+        lane.pace().await
+    );
 }
 
 #[tokio::test]
@@ -203,15 +290,27 @@ async fn what_is_known_is_not_written_again() {
         limit: Some(50_000),
         remaining: Some(remaining),
         reset_seconds: Some(86_400),
-        window: Some(farescan::search::RateWindow { limit: 150, remaining: Some(window), reset_seconds: Some(60) }),
+        window: Some(farescan::search::RateWindow {
+            limit: 150,
+            remaining: Some(window),
+            reset_seconds: Some(60),
+        }),
     };
     yard.tell(plan(40_000, 140)).await;
     let known = yard.lane(version).await;
     yard.tell(plan(39_999, 139)).await;
     yard.tell(farescan::search::PlanQuota::default()).await;
-    assert_eq!(yard.lane(version).await, known, "far from its end, what is left is written once a second");
+    assert_eq!(
+        yard.lane(version).await,
+        known,
+        "far from its end, what is left is written once a second"
+    );
     yard.tell(plan(39_998, 3)).await;
-    assert_ne!(yard.lane(version).await, known, "the window is nearly used up");
+    assert_ne!(
+        yard.lane(version).await,
+        known,
+        "the window is nearly used up"
+    );
 }
 
 /// What may happen to a lane.
@@ -272,7 +371,11 @@ impl Marketplace {
         } else if self.in_window >= self.window {
             self.refused += u32::from(self.told);
             // Whole seconds, rounded up.
-            Some(Refusal::TooFast { seconds: (0..=60).find(|seconds| f64::from(*seconds) >= ends).unwrap_or(60) })
+            Some(Refusal::TooFast {
+                seconds: (0..=60)
+                    .find(|seconds| f64::from(*seconds) >= ends)
+                    .unwrap_or(60),
+            })
         } else {
             self.in_window += 1;
             self.spent += 1;
@@ -291,19 +394,48 @@ impl Marketplace {
 /// known but for what was under way when it was learned; beyond the plan never more than was under way; and it always recovers.
 #[test]
 fn a_lane_keeps_to_every_plan_and_bound_and_always_recovers() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let lane = std::cell::RefCell::new(runtime.block_on(Model::new(60.0, 8)));
-    let cases = if std::env::var_os("FARESCAN_SOAK").is_some() { 500 } else { 16 };
-    let mut runner = TestRunner::new(Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() });
+    let cases = if std::env::var_os("FARESCAN_SOAK").is_some() {
+        500
+    } else {
+        16
+    };
+    let mut runner = TestRunner::new(Config {
+        cases,
+        max_shrink_iters: 100,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let plans = (5..400_u32, 10..2_000_u32, steps());
-    runner.run(&plans, |(window, plan, steps)| runtime.block_on(keeps_to(&mut lane.borrow_mut(), window, plan, steps))).unwrap();
+    runner
+        .run(&plans, |(window, plan, steps)| {
+            runtime.block_on(keeps_to(&mut lane.borrow_mut(), window, plan, steps))
+        })
+        .unwrap();
     // Its database goes inside the runtime.
     runtime.block_on(async { drop(lane) });
 }
 
-async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) -> Result<(), TestCaseError> {
+async fn keeps_to(
+    lane: &mut Model,
+    window: u32,
+    plan: u32,
+    steps: Vec<Step>,
+) -> Result<(), TestCaseError> {
     lane.renew(60.0, 8).await;
-    let mut market = Marketplace { window, window_began: -60.0, in_window: 0, plan, spent: 0, refused: 0, told: false };
+    let mut market = Marketplace {
+        window,
+        window_began: -60.0,
+        in_window: 0,
+        plan,
+        spent: 0,
+        refused: 0,
+        told: false,
+    };
     let (mut under_way, mut own, mut beyond, mut unknowing) = (Vec::<Sent>::new(), None, 0, 0);
     let mut claims = Vec::<(f64, u32, Pace)>::new();
     for step in steps {
@@ -316,8 +448,14 @@ async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) ->
             Step::Claim(wanted) => {
                 let got = lane.take(wanted.into(), under_way.len()).await;
                 let pace = lane.pace().await;
-                prop_assert!(pace.per_minute > 0.9 && pace.burst >= 1 && pace.max_in_flight >= 1, "{pace:?}");
-                prop_assert!(own.is_none_or(|own| pace.per_minute <= f64::from(own) * 1.0001), "{own:?} {pace:?}");
+                prop_assert!(
+                    pace.per_minute > 0.9 && pace.burst >= 1 && pace.max_in_flight >= 1,
+                    "{pace:?}"
+                );
+                prop_assert!(
+                    own.is_none_or(|own| pace.per_minute <= f64::from(own) * 1.0001),
+                    "{own:?} {pace:?}"
+                );
                 claims.push((lane.at, got, pace));
                 for _ in 0..got {
                     let sent = market.take(lane.at);
@@ -339,7 +477,12 @@ async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) ->
         }
     }
     prop_assert_eq!(market.refused, 0, "refused although the rate was known");
-    prop_assert!(beyond <= u32::try_from(unknowing).unwrap().max(8), "{} beyond the plan, {} were under way", beyond, unknowing);
+    prop_assert!(
+        beyond <= u32::try_from(unknowing).unwrap().max(8),
+        "{} beyond the plan, {} were under way",
+        beyond,
+        unknowing
+    );
     within_burst_and_rate(&claims)?;
 
     // Two days later, everything answered: the plan has begun anew, one call asks, and the pace is back.
@@ -348,10 +491,22 @@ async fn keeps_to(lane: &mut Model, window: u32, plan: u32, steps: Vec<Step>) ->
         lane.tell(&answer.headers).await;
     }
     lane.at += 2.0 * PLAN_SECONDS;
-    prop_assert!(lane.take(1, 0).await == 1, "it goes on by itself: {:?}", lane.pace().await);
-    let allowed = if market.told { 0.95 * f64::from(window) } else { 60.0 };
+    prop_assert!(
+        lane.take(1, 0).await == 1,
+        "it goes on by itself: {:?}",
+        lane.pace().await
+    );
+    let allowed = if market.told {
+        0.95 * f64::from(window)
+    } else {
+        60.0
+    };
     let expected = own.map_or(allowed, |own| allowed.min(own.into()));
-    prop_assert!(near(lane.pace().await.per_minute, expected), "{expected} {:?}", lane.pace().await);
+    prop_assert!(
+        near(lane.pace().await.per_minute, expected),
+        "{expected} {:?}",
+        lane.pace().await
+    );
     Ok(())
 }
 
@@ -361,7 +516,11 @@ fn within_burst_and_rate(claims: &[(f64, u32, Pace)]) -> Result<(), TestCaseErro
         for (to, got, pace) in &claims[first..] {
             (seen, rate, burst) = (seen + got, rate.max(pace.per_minute), burst.max(pace.burst));
             let allowed = f64::from(burst) + (to - from) * rate / 60.0 + 1e-3;
-            prop_assert!(f64::from(seen) <= allowed, "{seen} in {} s, {allowed} are allowed", to - from);
+            prop_assert!(
+                f64::from(seen) <= allowed,
+                "{seen} in {} s, {allowed} are allowed",
+                to - from
+            );
         }
     }
     Ok(())

@@ -22,13 +22,17 @@ const PAGES_OF_A_CALL: i64 = 120;
 /// Pages that a statement touches, in all statements of its functions.
 async fn pages(connection: &mut PgConnection, sql: &str) -> i64 {
     let explain = format!("explain (analyze, buffers, format json) {sql}");
-    let plan: Value = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_one(connection).await.unwrap();
+    let plan: Value = sqlx::query_scalar(AssertSqlSafe(explain))
+        .fetch_one(connection)
+        .await
+        .unwrap();
     let plan = &plan[0]["Plan"];
     plan["Shared Hit Blocks"].as_i64().unwrap() + plan["Shared Read Blocks"].as_i64().unwrap()
 }
 
 fn begin_sql(claims: &[Claimed]) -> String {
-    let list = |of: &dyn Fn(&Claimed) -> String| claims.iter().map(of).collect::<Vec<_>>().join(",");
+    let list =
+        |of: &dyn Fn(&Claimed) -> String| claims.iter().map(of).collect::<Vec<_>>().join(",");
     format!(
         "select * from begin_within_circuits(now(), '{{{}}}', '{{{}}}', '{{{}}}', '{{{}}}', '{{{}}}')",
         list(&|one| one.claim.worker.0.to_string()),
@@ -60,7 +64,10 @@ async fn fly(yard: &Yard, worker: WorkerId, calls: i32) {
         calls
     )
     .unwrap();
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&yard.pool).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql))
+        .execute(&yard.pool)
+        .await
+        .unwrap();
 }
 
 /// Pages of a begin of 100, and of their record, on a connection that has done both once: the first time it reads the catalogue too.
@@ -70,7 +77,10 @@ async fn measured(yard: &Yard, worker: WorkerId, connection: &mut PgConnection) 
         yard.submit(scan_of(i32::try_from(BATCH).unwrap())).await;
         let claims = yard.claim(worker, BATCH).await;
         assert_eq!(claims.len(), BATCH);
-        seen = (pages(connection, &begin_sql(&claims)).await, pages(connection, &record_sql(&claims)).await);
+        seen = (
+            pages(connection, &begin_sql(&claims)).await,
+            pages(connection, &record_sql(&claims)).await,
+        );
         let open: i64 =
             sqlx::query_scalar("select count(*) from scan_items where state = 'claimed' or calls > 0 and state = 'pending'")
                 .fetch_one(&mut *connection)
@@ -87,19 +97,27 @@ async fn until_analysed(yard: &Yard) {
     let known = async {
         loop {
             yard.run("select analyse_grown()").await;
-            let tables: i64 = sqlx::query_scalar(counted).bind(IN_FLIGHT).fetch_one(&yard.pool).await.unwrap();
+            let tables: i64 = sqlx::query_scalar(counted)
+                .bind(IN_FLIGHT)
+                .fetch_one(&yard.pool)
+                .await
+                .unwrap();
             if tables == 1 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, known).await.expect("the tables are counted");
+    tokio::time::timeout(PATIENCE, known)
+        .await
+        .expect("the tables are counted");
 }
 
 /// A connection that has planned nothing yet: one of the pool may keep a plan of the empty tables.
 async fn fresh(yard: &Yard) -> PgConnection {
-    PgConnection::connect_with(&yard.pool.connect_options()).await.unwrap()
+    PgConnection::connect_with(&yard.pool.connect_options())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

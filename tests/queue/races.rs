@@ -17,13 +17,23 @@ async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
     let mut dice = StdRng::seed_from_u64(seed);
     let slots = dice.random_range(1..8);
     for _ in 0..rounds {
-        let Visit::Claims(claims, _) = retried(|| store::claim(&yard.pool, worker, slots)).await else { return };
+        let Visit::Claims(claims, _) = retried(|| store::claim(&yard.pool, worker, slots)).await
+        else {
+            return;
+        };
         if dice.random_bool(0.1) {
             continue; // the answer is lost: strays finds them
         }
-        let asked: Vec<_> = claims.iter().map(|claimed| (claimed.claim, AttemptId::new())).collect();
+        let asked: Vec<_> = claims
+            .iter()
+            .map(|claimed| (claimed.claim, AttemptId::new()))
+            .collect();
         let verdicts = retried(|| store::begin(&yard.pool, &asked, Timestamp::now())).await;
-        let begun = asked.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Begun).map(|((claim, _), _)| *claim);
+        let begun = asked
+            .iter()
+            .zip(&verdicts)
+            .filter(|(_, verdict)| **verdict == Verdict::Begun)
+            .map(|((claim, _), _)| *claim);
         let calls: Vec<_> = begun
             .map(|claim| match dice.random_range(0..10) {
                 0..5 => ok(claim),
@@ -32,13 +42,19 @@ async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
                 _ => rejected(claim),
             })
             .collect();
-        let lane = lane_of(yard, asked.iter().map(|(claim, _)| (claim.item.uuid(), claim.number)));
+        let lane = lane_of(
+            yard,
+            asked
+                .iter()
+                .map(|(claim, _)| (claim.item.uuid(), claim.number)),
+        );
         if dice.random_bool(0.3) {
             retried(|| store::give_up(&yard.pool, &lane, Timestamp::now())).await;
         }
         retried(async || {
             let mut tx = farescan::db::begin(&yard.pool).await?;
-            store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
+            store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now())
+                .await?;
             tx.commit().await
         })
         .await;
@@ -48,7 +64,12 @@ async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
 
 fn lane_of(yard: &Yard, claims: impl Iterator<Item = (uuid::Uuid, i32)>) -> LaneClaims {
     let (items, numbers) = claims.unzip();
-    LaneClaims { tenant: yard.tenant, api: "flights".to_owned(), items, numbers }
+    LaneClaims {
+        tenant: yard.tenant,
+        api: "flights".to_owned(),
+        items,
+        numbers,
+    }
 }
 
 /// As the engine does: a deadlock or a serialization failure is tried again, anything else fails the test.
@@ -56,7 +77,8 @@ async fn retried<T, F: Future<Output = sqlx::Result<T>>>(mut once: impl FnMut() 
     for _ in 0..20 {
         match once().await {
             Ok(done) => return done,
-            Err(sqlx::Error::Database(error)) if matches!(error.code().as_deref(), Some("40P01" | "40001")) => {}
+            Err(sqlx::Error::Database(error))
+                if matches!(error.code().as_deref(), Some("40P01" | "40001")) => {}
             Err(error) => panic!("{error}"),
         }
     }
@@ -66,7 +88,8 @@ async fn retried<T, F: Future<Output = sqlx::Result<T>>>(mut once: impl FnMut() 
 async fn upkeep(yard: &Yard, workers: &[WorkerId], rounds: usize) {
     for _ in 0..rounds {
         yard.run("update lanes set paused_until = null, pause_reason = null, next_at = clock_timestamp()").await;
-        yard.lane("select release_delayed(now(), $1, 'flights', 50)::text").await;
+        yard.lane("select release_delayed(now(), $1, 'flights', 50)::text")
+            .await;
         for worker in workers {
             for lane in store::strays(&yard.pool, *worker, &[], 0.05).await.unwrap() {
                 retried(|| store::give_up(&yard.pool, &lane, Timestamp::now())).await;
@@ -80,11 +103,18 @@ async fn whatever_the_order_nothing_is_lost_or_counted_twice() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let yard = Yard::with_lane(60_000.0, 500).await;
-    let workers = [yard.worker().await, yard.worker().await, yard.worker().await];
+    let workers = [
+        yard.worker().await,
+        yard.worker().await,
+        yard.worker().await,
+    ];
     let mut scans = Vec::new();
     for attempts in [1, 2, 3] {
         scans.push(yard.submit(scan_of(60).max_attempts(attempts)).await);
-        scans.push(yard.submit(scan_of(20).max_attempts(attempts).max_requests(25)).await);
+        scans.push(
+            yard.submit(scan_of(20).max_attempts(attempts).max_requests(25))
+                .await,
+        );
     }
     let cancelled = scans[2];
     tokio::join!(
@@ -115,15 +145,29 @@ async fn settle(yard: &Yard, workers: &[WorkerId], scan: ScanId) {
         upkeep(yard, workers, 1).await;
         let claims = yard.claim(workers[0], 50).await;
         let verdicts = yard.begin(&claims).await;
-        let begun = claims.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Begun);
-        yard.record(&begun.map(|(claimed, _)| ok(claimed.claim)).collect::<Vec<_>>()).await;
+        let begun = claims
+            .iter()
+            .zip(&verdicts)
+            .filter(|(_, verdict)| **verdict == Verdict::Begun);
+        yard.record(
+            &begun
+                .map(|(claimed, _)| ok(claimed.claim))
+                .collect::<Vec<_>>(),
+        )
+        .await;
         for (claimed, verdict) in claims.iter().zip(&verdicts) {
             if *verdict == Verdict::NoRoom {
-                hold_scan(&yard.pool, yard.tenant, claimed.scan, &Cause::BudgetSpent).await.unwrap();
+                hold_scan(&yard.pool, yard.tenant, claimed.scan, &Cause::BudgetSpent)
+                    .await
+                    .unwrap();
             }
         }
     }
-    panic!("the scan does not end: {:?} {:?}", yard.scan(scan).await, yard.states(scan).await);
+    panic!(
+        "the scan does not end: {:?} {:?}",
+        yard.scan(scan).await,
+        yard.states(scan).await
+    );
 }
 
 /// The scan's counters are what its items and attempts say.
@@ -139,12 +183,20 @@ async fn books_are_right(yard: &Yard, scan: ScanId) {
     .fetch_one(&yard.pool)
     .await
     .unwrap();
-    let counted = seen.ok + seen.empty + seen.partial + seen.degraded + seen.failed + seen.cancelled;
+    let counted =
+        seen.ok + seen.empty + seen.partial + seen.degraded + seen.failed + seen.cancelled;
     assert_eq!(i64::from(counted), ended, "{seen:?}");
     assert_eq!(i64::from(seen.requests_spent), spent, "{seen:?}");
     assert_eq!(attempts, 0, "every call is on record: {seen:?}");
-    assert!(most <= 0, "an item was tried more often than its scan allows: {seen:?}");
-    for (status, count) in [("ok", seen.ok), ("empty", seen.empty), ("degraded", seen.degraded)] {
+    assert!(
+        most <= 0,
+        "an item was tried more often than its scan allows: {seen:?}"
+    );
+    for (status, count) in [
+        ("ok", seen.ok),
+        ("empty", seen.empty),
+        ("degraded", seen.degraded),
+    ] {
         let items: i64 =
             sqlx::query_scalar("select count(*) from scan_items where scan_id = $1 and state = 'done' and search_status = $2")
                 .bind(scan.uuid())

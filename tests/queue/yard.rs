@@ -31,7 +31,13 @@ pub struct Order {
 }
 
 pub fn scan_of(items: i32) -> Order {
-    Order { items, stride: 1, max_attempts: 1, retry_delay_ms: 0.0, max_requests: None }
+    Order {
+        items,
+        stride: 1,
+        max_attempts: 1,
+        retry_delay_ms: 0.0,
+        max_requests: None,
+    }
 }
 
 impl Order {
@@ -40,11 +46,17 @@ impl Order {
     }
 
     pub fn max_attempts(self, max_attempts: i16) -> Self {
-        Self { max_attempts, ..self }
+        Self {
+            max_attempts,
+            ..self
+        }
     }
 
     pub fn max_requests(self, max: i32) -> Self {
-        Self { max_requests: Some(max), ..self }
+        Self {
+            max_requests: Some(max),
+            ..self
+        }
     }
 }
 
@@ -56,7 +68,11 @@ impl Yard {
 
     pub async fn with_lane(per_minute: f64, max_in_flight: i32) -> Self {
         let db = TestDb::new().await;
-        let yard = Self { pool: db.pool().clone(), _db: db, tenant: TenantId::new() };
+        let yard = Self {
+            pool: db.pool().clone(),
+            _db: db,
+            tenant: TenantId::new(),
+        };
         yard.add_lane(yard.tenant, per_minute, max_in_flight).await;
         yard
     }
@@ -145,29 +161,47 @@ impl Yard {
     }
 
     pub async fn begin(&self, claims: &[Claimed]) -> Vec<Verdict> {
-        let claims: Vec<_> = claims.iter().map(|claimed| (claimed.claim, AttemptId::new())).collect();
-        store::begin(&self.pool, &claims, Timestamp::now()).await.unwrap()
+        let claims: Vec<_> = claims
+            .iter()
+            .map(|claimed| (claimed.claim, AttemptId::new()))
+            .collect();
+        store::begin(&self.pool, &claims, Timestamp::now())
+            .await
+            .unwrap()
     }
 
     /// Claims `slots` items and begins them all.
     pub async fn call(&self, worker: WorkerId, slots: usize) -> Vec<Claim> {
         let claims = self.claim(worker, slots).await;
         assert_eq!(claims.len(), slots);
-        assert!(self.begin(&claims).await.iter().all(|verdict| *verdict == Verdict::Begun));
+        assert!(
+            self.begin(&claims)
+                .await
+                .iter()
+                .all(|verdict| *verdict == Verdict::Begun)
+        );
         claims.into_iter().map(|claimed| claimed.claim).collect()
     }
 
     /// Records calls; gives how many were new.
     pub async fn record(&self, calls: &[FinishedCall]) -> usize {
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
-        let fresh = store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await.unwrap();
+        let fresh =
+            store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now())
+                .await
+                .unwrap();
         tx.commit().await.unwrap();
         fresh.len()
     }
 
     /// Tells the lane that a call has ended; gives how many lanes were full.
     pub async fn tell(&self, plan: PlanQuota) -> i64 {
-        lanes::tell(&self.pool, &[LaneNews::answered(self.tenant, Api::Flights, plan)]).await.unwrap()
+        lanes::tell(
+            &self.pool,
+            &[LaneNews::answered(self.tenant, Api::Flights, plan)],
+        )
+        .await
+        .unwrap()
     }
 
     pub async fn give_up(&self, claims: &[Claim]) -> usize {
@@ -177,13 +211,20 @@ impl Yard {
             items: claims.iter().map(|claim| claim.item.uuid()).collect(),
             numbers: claims.iter().map(|claim| claim.number).collect(),
         };
-        store::give_up(&self.pool, &lane, Timestamp::now()).await.unwrap().len()
+        store::give_up(&self.pool, &lane, Timestamp::now())
+            .await
+            .unwrap()
+            .len()
     }
 
     /// What a cancel does to a scan's items and status.
     pub async fn cancel(&self, scan: ScanId) {
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
-        sqlx::query("select arm_lane($1, 'flights')").bind(self.tenant.uuid()).execute(&mut *tx).await.unwrap();
+        sqlx::query("select arm_lane($1, 'flights')")
+            .bind(self.tenant.uuid())
+            .execute(&mut *tx)
+            .await
+            .unwrap();
         let moved = sqlx::query(
             "update scan_items set state = 'cancelled', worker_id = null
              where tenant_id = $1 and item_id in (select item_id from scan_items where scan_id = $2 and tenant_id = $1
@@ -208,13 +249,15 @@ impl Yard {
 
     /// How many items of a scan are in each state.
     pub async fn states(&self, scan: ScanId) -> BTreeMap<String, i64> {
-        sqlx::query_as::<_, (String, i64)>("select state, count(*) from scan_items where scan_id = $1 group by 1")
-            .bind(scan.uuid())
-            .fetch_all(&self.pool)
-            .await
-            .unwrap()
-            .into_iter()
-            .collect()
+        sqlx::query_as::<_, (String, i64)>(
+            "select state, count(*) from scan_items where scan_id = $1 group by 1",
+        )
+        .bind(scan.uuid())
+        .fetch_all(&self.pool)
+        .await
+        .unwrap()
+        .into_iter()
+        .collect()
     }
 
     /// An item as `state search_status reason`.
@@ -253,7 +296,11 @@ impl Yard {
 
     /// One value of the lane's row, as text.
     pub async fn lane(&self, sql: &'static str) -> Option<String> {
-        sqlx::query_scalar(sql).bind(self.tenant.uuid()).fetch_one(&self.pool).await.unwrap()
+        sqlx::query_scalar(sql)
+            .bind(self.tenant.uuid())
+            .fetch_one(&self.pool)
+            .await
+            .unwrap()
     }
 
     pub async fn run(&self, sql: &'static str) {
@@ -307,11 +354,19 @@ pub fn ok(claim: Claim) -> FinishedCall {
 }
 
 pub fn degraded(claim: Claim) -> FinishedCall {
-    FinishedCall { reason: Some("upstream_timeout".to_owned()), results: None, ..done(claim, SearchStatus::Degraded) }
+    FinishedCall {
+        reason: Some("upstream_timeout".to_owned()),
+        results: None,
+        ..done(claim, SearchStatus::Degraded)
+    }
 }
 
 pub fn priced(claim: Claim, price: &str) -> FinishedCall {
-    FinishedCall { best_price: Some(price.to_owned()), currency: Some("USD".to_owned()), ..ok(claim) }
+    FinishedCall {
+        best_price: Some(price.to_owned()),
+        currency: Some("USD".to_owned()),
+        ..ok(claim)
+    }
 }
 
 /// The key was not taken: the item goes back and the lane stops.

@@ -6,17 +6,32 @@ use crate::support::db::{TestDb, connect, execute};
 
 /// Keys of tables with a tenant that do not begin with it, and why that is no obstacle.
 const EXCEPTIONS: &[(&str, &str)] = &[
-    ("tenant_keys primary key (key_id, fingerprint)", "the directory that finds the tenant: small, and the same everywhere"),
-    ("passed_keys primary key (key_id, fingerprint)", "the directory too: keys that have passed on, for two days"),
+    (
+        "tenant_keys primary key (key_id, fingerprint)",
+        "the directory that finds the tenant: small, and the same everywhere",
+    ),
+    (
+        "passed_keys primary key (key_id, fingerprint)",
+        "the directory too: keys that have passed on, for two days",
+    ),
     ("tenants primary key (tenant_id)", "the tenant itself"),
 ];
 
 /// Tables without a tenant, and why.
 const TENANTLESS: &[(&str, &str)] = &[
     ("_sqlx_migrations", "which migrations have run"),
-    ("circuits", "one of each API of the marketplace, for all callers"),
-    ("installation", "one row: the number of this database, and its marketplace"),
-    ("retiring_partitions", "partitions that are being taken away"),
+    (
+        "circuits",
+        "one of each API of the marketplace, for all callers",
+    ),
+    (
+        "installation",
+        "one row: the number of this database, and its marketplace",
+    ),
+    (
+        "retiring_partitions",
+        "partitions that are being taken away",
+    ),
     ("workers", "leases of processes, which work for all callers"),
 ];
 
@@ -64,15 +79,25 @@ async fn tenantless(pool: &PgPool) -> Vec<String> {
 #[tokio::test]
 async fn every_table_can_be_spread_by_tenant() {
     let db = TestDb::new().await;
-    let mut expected: Vec<_> = EXCEPTIONS.iter().map(|(key, _)| (*key).to_owned()).collect();
+    let mut expected: Vec<_> = EXCEPTIONS
+        .iter()
+        .map(|(key, _)| (*key).to_owned())
+        .collect();
     expected.sort();
     assert_eq!(
         breaking(db.pool()).await,
         expected,
         "a key that does not begin with tenant_id, or an exception that is none any more"
     );
-    let expected: Vec<_> = TENANTLESS.iter().map(|(table, _)| (*table).to_owned()).collect();
-    assert_eq!(tenantless(db.pool()).await, expected, "a table without a tenant, or an exception that is none any more");
+    let expected: Vec<_> = TENANTLESS
+        .iter()
+        .map(|(table, _)| (*table).to_owned())
+        .collect();
+    assert_eq!(
+        tenantless(db.pool()).await,
+        expected,
+        "a table without a tenant, or an exception that is none any more"
+    );
 }
 
 /// The rule can be broken, and that is seen.
@@ -86,7 +111,11 @@ async fn a_table_that_breaks_the_rule_is_named() {
         create table three (id uuid)";
     execute(&mut conn, tables).await.unwrap();
     let seen = breaking(db.pool()).await;
-    for key in ["one primary key (id)", "two unique index (id, tenant_id)", "two foreign key (other)"] {
+    for key in [
+        "one primary key (id)",
+        "two unique index (id, tenant_id)",
+        "two foreign key (other)",
+    ] {
         assert!(seen.contains(&key.to_owned()), "{key}: {seen:?}");
     }
     assert!(tenantless(db.pool()).await.contains(&"three".to_owned()));

@@ -24,7 +24,12 @@ fn client() -> Client {
 }
 
 async fn get(url: &str, path: &str) -> Value {
-    let answer = client().get(format!("{url}{path}")).header("x-api-key", KEY).send().await.unwrap();
+    let answer = client()
+        .get(format!("{url}{path}"))
+        .header("x-api-key", KEY)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(answer.status(), 200, "{path}");
     answer.json().await.unwrap()
 }
@@ -42,12 +47,27 @@ async fn watch(url: String, scan: String) -> BTreeSet<String> {
     let (mut answer, mut text, mut items) = (answer, String::new(), BTreeSet::new());
     while let Some(chunk) = answer.chunk().await.unwrap() {
         text.push_str(std::str::from_utf8(&chunk).unwrap());
-        while let Some((event, rest)) = text.split_once("\n\n").map(|(event, rest)| (event.to_owned(), rest.to_owned())) {
+        while let Some((event, rest)) = text
+            .split_once("\n\n")
+            .map(|(event, rest)| (event.to_owned(), rest.to_owned()))
+        {
             text = rest;
-            let line = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).map(str::to_owned);
-            let Some(data) = line("data:").and_then(|data| serde_json::from_str::<Value>(&data).ok()) else { continue };
+            let line = |name: &str| {
+                event
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .map(str::trim)
+                    .map(str::to_owned)
+            };
+            let Some(data) =
+                line("data:").and_then(|data| serde_json::from_str::<Value>(&data).ok())
+            else {
+                continue;
+            };
             match line("event:").as_deref() {
-                Some("item") if data["state"] == "done" => _ = items.insert(data["id"].as_str().unwrap().to_owned()),
+                Some("item") if data["state"] == "done" => {
+                    _ = items.insert(data["id"].as_str().unwrap().to_owned())
+                }
                 Some("scan") if !data["finished_at"].is_null() => return items,
                 _ => {}
             }
@@ -59,7 +79,9 @@ async fn watch(url: String, scan: String) -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_services_and_two_workers_share_one_database() {
     let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(20)));
+    stage.upstream.on_any().answer(|call| {
+        Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(20))
+    });
     let services = [Serve::gateway(&stage), Serve::gateway(&stage)];
     let urls = [services[0].url().await, services[1].url().await];
     let workers = [Serve::worker(&stage, 4, &[]), Serve::worker(&stage, 4, &[])];
@@ -74,22 +96,53 @@ async fn two_services_and_two_workers_share_one_database() {
     // Ordered at each, and watched at the other.
     let (scans_each, dates) = (3, 20);
     let mut watched = Vec::new();
-    for (number, to) in ["LHR", "CDG", "JFK", "FCO", "AMS", "BER"].into_iter().enumerate() {
+    for (number, to) in ["LHR", "CDG", "JFK", "FCO", "AMS", "BER"]
+        .into_iter()
+        .enumerate()
+    {
         let once = format!("order-{number}");
         let (here, there) = (&urls[number % 2], &urls[(number + 1) % 2]);
-        let answer = post(here, "/v1/scans", &order(dates, to), &[("idempotency-key", once.as_str())]).await.unwrap();
+        let answer = post(
+            here,
+            "/v1/scans",
+            &order(dates, to),
+            &[("idempotency-key", once.as_str())],
+        )
+        .await
+        .unwrap();
         assert_eq!(answer.status, 202, "{}", answer.body);
         let scan = answer.body["id"].as_str().unwrap().to_owned();
         // The same order at the other service is the same scan.
-        let again = post(there, "/v1/scans", &order(dates, to), &[("idempotency-key", once.as_str())]).await.unwrap();
-        assert_eq!((again.status, again.body["id"].as_str()), (202, Some(scan.as_str())));
-        watched.push((scan.clone(), there.clone(), tokio::spawn(watch(there.clone(), scan))));
+        let again = post(
+            there,
+            "/v1/scans",
+            &order(dates, to),
+            &[("idempotency-key", once.as_str())],
+        )
+        .await
+        .unwrap();
+        assert_eq!(
+            (again.status, again.body["id"].as_str()),
+            (202, Some(scan.as_str()))
+        );
+        watched.push((
+            scan.clone(),
+            there.clone(),
+            tokio::spawn(watch(there.clone(), scan)),
+        ));
     }
     for (scan, there, events) in watched {
-        let items = tokio::time::timeout(crate::support::PATIENCE, events).await.expect("the scan ends").unwrap();
+        let items = tokio::time::timeout(crate::support::PATIENCE, events)
+            .await
+            .expect("the scan ends")
+            .unwrap();
         let list = get(&there, &format!("/v1/scans/{scan}/items?limit=500")).await;
-        let all: BTreeSet<_> =
-            list["data"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect();
+        let all: BTreeSet<_> = list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .collect();
         assert_eq!(all.len(), usize::try_from(dates).unwrap());
         assert_eq!(items, all, "the other process told of each item");
     }
@@ -99,11 +152,22 @@ async fn two_services_and_two_workers_share_one_database() {
     let books = Books::compare(&stage).await.complete();
     assert_eq!(stage.upstream.count(), usize::try_from(calls).unwrap());
     let by_worker: Vec<(i64, i64)> =
-        sqlx::query_as("select worker_id, count(*) from attempts group by 1 order by 1").fetch_all(stage.pool()).await.unwrap();
+        sqlx::query_as("select worker_id, count(*) from attempts group by 1 order by 1")
+            .fetch_all(stage.pool())
+            .await
+            .unwrap();
     assert_eq!(by_worker.len(), 2, "{by_worker:?}");
     println!("{books}; by worker: {by_worker:?}");
     // Whoever is asked tells the same.
-    for path in ["/v1/usage?group=scan", "/v1/history/flights?from_airport=TLV&to_airport=LHR", "/v1/scans"] {
-        assert_eq!(get(&urls[0], path).await, get(&urls[1], path).await, "{path}");
+    for path in [
+        "/v1/usage?group=scan",
+        "/v1/history/flights?from_airport=TLV&to_airport=LHR",
+        "/v1/scans",
+    ] {
+        assert_eq!(
+            get(&urls[0], path).await,
+            get(&urls[1], path).await,
+            "{path}"
+        );
     }
 }

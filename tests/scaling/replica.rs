@@ -25,45 +25,92 @@ const LISTS: [&str; 4] = [
 /// As replication would have brought it over.
 async fn known(replica: &TestDb, tenant: TenantId) {
     let row = sqlx::query("insert into tenants (tenant_id, created_at) values ($1, now())");
-    row.bind(tenant.uuid()).execute(replica.pool()).await.unwrap();
+    row.bind(tenant.uuid())
+        .execute(replica.pool())
+        .await
+        .unwrap();
 }
 
 /// The prices of an answer, whatever it is.
 fn prices(answer: &Value) -> Vec<i64> {
-    let row = |row: &Value| row["price"].as_i64().or(row["minimum"].as_i64()).or(row["cells"][0]["price"].as_i64());
-    answer["data"].as_array().unwrap().iter().filter_map(row).collect()
+    let row = |row: &Value| {
+        row["price"]
+            .as_i64()
+            .or(row["minimum"].as_i64())
+            .or(row["cells"][0]["price"].as_i64())
+    };
+    answer["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(row)
+        .collect()
 }
 
 async fn with_replica(archive: &Archive, url: &str) -> TestApp {
-    let config = DatabaseConfig { read_url: Some(url.into()), ..archive.db.config() };
+    let config = DatabaseConfig {
+        read_url: Some(url.into()),
+        ..archive.db.config()
+    };
     let database = Database::open(&config).await.unwrap();
     let reads = database.replica().unwrap().clone();
-    TestApp::builder().database(&archive.db).state(move |app| app.with_replica(reads)).start().await
+    TestApp::builder()
+        .database(&archive.db)
+        .state(move |app| app.with_replica(reads))
+        .start()
+        .await
 }
 
 #[tokio::test]
 async fn the_history_and_its_files_are_read_from_the_replica_and_everything_else_is_not() {
     let archive = Archive::open().await;
     let replica = TestDb::new().await;
-    archive.keep(&[archive.fare("2030-01-01", -60, Some(100))]).await;
+    archive
+        .keep(&[archive.fare("2030-01-01", -60, Some(100))])
+        .await;
     known(&replica, archive.tenant).await;
     let mut conn = replica.pool().acquire().await.unwrap();
-    history::record(&mut conn, &[archive.fare("2030-01-01", -60, Some(200))]).await.unwrap();
+    history::record(&mut conn, &[archive.fare("2030-01-01", -60, Some(200))])
+        .await
+        .unwrap();
     let app = with_replica(&archive, replica.url()).await;
     for path in LISTS {
-        assert_eq!(prices(&archive.app.get(path).await.json()), [100], "{path}: without one");
+        assert_eq!(
+            prices(&archive.app.get(path).await.json()),
+            [100],
+            "{path}: without one"
+        );
         assert_eq!(prices(&app.get(path).await.json()), [200], "{path}");
     }
     for path in &LISTS[..3] {
-        let file = app.send(app.request("GET", path).header("x-api-key", KEY).header("accept", "application/x-ndjson")).await;
+        let file = app
+            .send(
+                app.request("GET", path)
+                    .header("x-api-key", KEY)
+                    .header("accept", "application/x-ndjson"),
+            )
+            .await;
         let row: Value = serde_json::from_str(file.text().trim_end()).unwrap();
-        assert_eq!(row["price"].as_i64().or(row["minimum"].as_i64()), Some(200), "{path}");
+        assert_eq!(
+            row["price"].as_i64().or(row["minimum"].as_i64()),
+            Some(200),
+            "{path}"
+        );
     }
     // A replica without the tables of scans would do: orders and what becomes of them are the primary's.
     let order = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}, "sweep": {"departure_date": ["2030-01-01"]}});
     assert_eq!(app.post("/v1/scans", &order).await.status, 202);
-    assert_eq!(app.get("/v1/scans").await.json()["data"].as_array().unwrap().len(), 1);
-    let scans: i64 = sqlx::query_scalar("select count(*) from scans").fetch_one(replica.pool()).await.unwrap();
+    assert_eq!(
+        app.get("/v1/scans").await.json()["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let scans: i64 = sqlx::query_scalar("select count(*) from scans")
+        .fetch_one(replica.pool())
+        .await
+        .unwrap();
     assert_eq!(scans, 0);
 }
 
@@ -71,31 +118,66 @@ async fn the_history_and_its_files_are_read_from_the_replica_and_everything_else
 #[tokio::test]
 async fn while_the_replica_is_away_the_history_says_so_and_the_rest_goes_on() {
     let archive = Archive::open().await;
-    archive.keep(&[archive.fare("2030-01-01", -60, Some(100))]).await;
-    let app = with_replica(&archive, "postgres://nobody@127.0.0.1:1/none?sslmode=disable").await;
+    archive
+        .keep(&[archive.fare("2030-01-01", -60, Some(100))])
+        .await;
+    let app = with_replica(
+        &archive,
+        "postgres://nobody@127.0.0.1:1/none?sslmode=disable",
+    )
+    .await;
     for path in LISTS {
         let answer = app.get(path).await;
-        assert_eq!((answer.kind().as_str(), answer.header("retry-after")), ("503 unavailable", "5"), "{path}");
+        assert_eq!(
+            (answer.kind().as_str(), answer.header("retry-after")),
+            ("503 unavailable", "5"),
+            "{path}"
+        );
     }
     for path in ["/v1/scans", "/v1/usage", "/v1/quota"] {
         assert_eq!(app.get(path).await.status, 200, "{path}");
     }
-    assert_eq!(app.admin("/readyz").await.status, 200, "scans are taken and worked off all the same");
+    assert_eq!(
+        app.admin("/readyz").await.status,
+        200,
+        "scans are taken and worked off all the same"
+    );
 }
 
 /// Its sessions cannot write, whatever it is.
 #[tokio::test]
 async fn nothing_is_written_through_it() {
     let replica = TestDb::new().await;
-    let config = DatabaseConfig { read_url: Some(replica.url().into()), ..replica.config() };
+    let config = DatabaseConfig {
+        read_url: Some(replica.url().into()),
+        ..replica.config()
+    };
     let database = Database::open(&config).await.unwrap();
-    let write = sqlx::query("insert into tenants values (gen_random_uuid(), now())").execute(database.replica().unwrap()).await;
+    let write = sqlx::query("insert into tenants values (gen_random_uuid(), now())")
+        .execute(database.replica().unwrap())
+        .await;
     let error = write.unwrap_err();
-    assert!(error.as_database_error().is_some_and(|error| error.code().is_some_and(|code| code == "25006")), "{error}");
-    assert!(sqlx::query("insert into tenants values (gen_random_uuid(), now())").execute(database.pool()).await.is_ok());
-    let wrong = DatabaseConfig { read_url: Some("mysql://me:hunter2@host/x".into()), ..replica.config() };
+    assert!(
+        error
+            .as_database_error()
+            .is_some_and(|error| error.code().is_some_and(|code| code == "25006")),
+        "{error}"
+    );
+    assert!(
+        sqlx::query("insert into tenants values (gen_random_uuid(), now())")
+            .execute(database.pool())
+            .await
+            .is_ok()
+    );
+    let wrong = DatabaseConfig {
+        read_url: Some("mysql://me:hunter2@host/x".into()),
+        ..replica.config()
+    };
     let error = Database::open(&wrong).await.unwrap_err().to_string();
-    assert!(error.starts_with("FARESCAN_READ_DATABASE_URL is not") && !error.contains("hunter2"), "{error}");
+    assert!(
+        error.starts_with("FARESCAN_READ_DATABASE_URL is not") && !error.contains("hunter2"),
+        "{error}"
+    );
 }
 
 /// The setting reaches a real process.
@@ -104,16 +186,30 @@ async fn a_service_takes_the_replica_from_its_environment() {
     let stage = Stage::new().await;
     let replica = TestDb::new().await;
     let mut conn = stage.pool().acquire().await.unwrap();
-    let tenant =
-        store::find_or_make(&mut conn, &stage.ring, &CallerKey::new(crate::worker::stage::KEY), Timestamp::now()).await.unwrap();
+    let tenant = store::find_or_make(
+        &mut conn,
+        &stage.ring,
+        &CallerKey::new(crate::worker::stage::KEY),
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     known(&replica, tenant).await;
     let mut reads = replica.pool().acquire().await.unwrap();
     let archive = Archive::open().await;
-    let seen = history::Observation { tenant, ..archive.fare("2030-01-01", -60, Some(200)) };
+    let seen = history::Observation {
+        tenant,
+        ..archive.fare("2030-01-01", -60, Some(200))
+    };
     history::record(&mut reads, &[seen]).await.unwrap();
     let service = Serve::gateway_with(&stage, &[("FARESCAN_READ_DATABASE_URL", replica.url())]);
     let url = service.url().await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let answer = client.get(format!("{url}{}", LISTS[0])).header("x-api-key", crate::worker::stage::KEY).send().await.unwrap();
+    let answer = client
+        .get(format!("{url}{}", LISTS[0]))
+        .header("x-api-key", crate::worker::stage::KEY)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(prices(&answer.json().await.unwrap()), [200]);
 }

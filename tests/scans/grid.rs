@@ -19,18 +19,39 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
     let id = office.order(&trips()).await;
     let path = format!("/v1/scans/{id}/grid?rows=departure_date&columns=nights");
     let fresh = office.get(&path).await;
-    assert_eq!(fresh["rows"], json!({"field": "departure_date", "values": [day(1), day(2), day(3)]}));
-    assert_eq!(fresh["columns"], json!({"field": "nights", "values": [7, 9]}));
-    assert!(fresh["cells"].as_array().unwrap().iter().all(|cell| cell["state"] == "pending" && cell["search_status"].is_null()));
+    assert_eq!(
+        fresh["rows"],
+        json!({"field": "departure_date", "values": [day(1), day(2), day(3)]})
+    );
+    assert_eq!(
+        fresh["columns"],
+        json!({"field": "nights", "values": [7, 9]})
+    );
+    assert!(
+        fresh["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|cell| cell["state"] == "pending" && cell["search_status"].is_null())
+    );
 
-    let comes =
-        [Comes::Ok(300), Comes::Empty, Comes::Degraded("blocked_page"), Comes::Refused, Comes::Partial(280), Comes::NotYet];
+    let comes = [
+        Comes::Ok(300),
+        Comes::Empty,
+        Comes::Degraded("blocked_page"),
+        Comes::Refused,
+        Comes::Partial(280),
+        Comes::NotYet,
+    ];
     for claimed in office.claim().await {
         let position = office.begin(&claimed).await;
         office.end(&claimed, comes[position]).await;
     }
     let cells = office.get(&path).await["cells"].as_array().unwrap().clone();
-    let told = |cell: &Value| ["row", "column", "state", "search_status", "reason", "price"].map(|field| cell[field].clone());
+    let told = |cell: &Value| {
+        ["row", "column", "state", "search_status", "reason", "price"]
+            .map(|field| cell[field].clone())
+    };
     let expected = [
         json!([day(1), 7, "done", "ok", null, 300]),
         json!([day(1), 9, "done", "empty", null, null]),
@@ -39,14 +60,37 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
         json!([day(3), 7, "done", "partial", "search_truncated", 280]),
         json!([day(3), 9, "running", null, null, null]),
     ];
-    assert_eq!(cells.iter().map(|cell| json!(told(cell))).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        cells
+            .iter()
+            .map(|cell| json!(told(cell)))
+            .collect::<Vec<_>>(),
+        expected
+    );
     let items = office.column(&format!("/v1/scans/{id}/items"), "id").await;
-    assert_eq!(cells.iter().map(|cell| cell["item_id"].clone()).collect::<Vec<_>>(), items);
+    assert_eq!(
+        cells
+            .iter()
+            .map(|cell| cell["item_id"].clone())
+            .collect::<Vec<_>>(),
+        items
+    );
 
-    let narrow = office.get(&format!("/v1/scans/{id}/grid?rows=nights")).await;
+    let narrow = office
+        .get(&format!("/v1/scans/{id}/grid?rows=nights"))
+        .await;
     assert_eq!(narrow["columns"], json!(null));
-    let prices: Vec<_> = narrow["cells"].as_array().unwrap().iter().map(|cell| cell["price"].clone()).collect();
-    assert_eq!(prices, [json!(280), json!(null)], "the cheapest over the dates; one of nine nights still runs");
+    let prices: Vec<_> = narrow["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["price"].clone())
+        .collect();
+    assert_eq!(
+        prices,
+        [json!(280), json!(null)],
+        "the cheapest over the dates; one of nine nights still runs"
+    );
     assert_eq!(narrow["cells"][1]["state"], json!("running"));
 }
 
@@ -56,8 +100,14 @@ async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
     let id = office.order(&trips()).await;
     for (query, words) in [
         ("", "`rows` is missing"),
-        ("?rows=to_airport", "`rows` holds \"to_airport\"; allowed: a field that this scan sweeps: `departure_date`, `nights`"),
-        ("?rows=nights&columns=nights", "`columns` holds \"nights\"; allowed: a field that this scan sweeps: `departure_date`"),
+        (
+            "?rows=to_airport",
+            "`rows` holds \"to_airport\"; allowed: a field that this scan sweeps: `departure_date`, `nights`",
+        ),
+        (
+            "?rows=nights&columns=nights",
+            "`columns` holds \"nights\"; allowed: a field that this scan sweeps: `departure_date`",
+        ),
         (
             "?rows=nights&columns=departure_date&baseline=us",
             "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip",
@@ -66,40 +116,91 @@ async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
     ] {
         let answer = office.app.get(&format!("/v1/scans/{id}/grid{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
-        assert!(answer.message().starts_with(words), "{query}: {}", answer.message());
+        assert!(
+            answer.message().starts_with(words),
+            "{query}: {}",
+            answer.message()
+        );
     }
     let path = format!("/v1/scans/{id}/grid?rows=nights");
-    assert_eq!(office.get_as("another-key-0123456789", &path).await.kind(), "404 not_found");
+    assert_eq!(
+        office.get_as("another-key-0123456789", &path).await.kind(),
+        "404 not_found"
+    );
     let none = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
     for path in [
         format!("/v1/scans/{none}/grid?rows=nights"),
         format!("/v1/scans/x/compare/{id}"),
         format!("/v1/scans/{id}/compare/{none}"),
     ] {
-        assert_eq!(office.app.get(&path).await.kind(), "404 not_found", "{path}");
+        assert_eq!(
+            office.app.get(&path).await.kind(),
+            "404 not_found",
+            "{path}"
+        );
     }
 }
 
 #[tokio::test]
 async fn two_scans_are_compared_cell_by_cell() {
     let office = Office::open().await;
-    let first = [Comes::Ok(300), Comes::Ok(200), Comes::Ok(100), Comes::Empty, Comes::Ok(50), Comes::Degraded("blocked_page")];
-    let then = [Comes::Ok(270), Comes::Ok(250), Comes::Ok(100), Comes::Ok(80), Comes::Empty, Comes::Ok(40), Comes::Ok(10)];
+    let first = [
+        Comes::Ok(300),
+        Comes::Ok(200),
+        Comes::Ok(100),
+        Comes::Empty,
+        Comes::Ok(50),
+        Comes::Degraded("blocked_page"),
+    ];
+    let then = [
+        Comes::Ok(270),
+        Comes::Ok(250),
+        Comes::Ok(100),
+        Comes::Ok(80),
+        Comes::Empty,
+        Comes::Ok(40),
+        Comes::Ok(10),
+    ];
     let before = office.done(&fares(6), |position| first[position]).await;
     let after = office.done(&fares(7), |position| then[position]).await;
-    let compared = office.get(&format!("/v1/scans/{before}/compare/{after}")).await;
+    let compared = office
+        .get(&format!("/v1/scans/{before}/compare/{after}"))
+        .await;
     let cells = compared["cells"].as_array().unwrap();
-    let changes: Vec<_> = cells.iter().map(|cell| cell["change"].as_str().unwrap()).collect();
-    assert_eq!(changes, ["cheaper", "dearer", "unchanged", "new", "gone", "unknown", "new"]);
-    assert_eq!(cells[0]["cell"], json!({"departure_date": day(1)}));
-    assert_eq!((&cells[0]["difference"], &cells[0]["difference_percent"]), (&json!(-30), &json!(-10)));
-    assert_eq!((&cells[1]["difference"], &cells[1]["difference_percent"]), (&json!(50), &json!(25)));
+    let changes: Vec<_> = cells
+        .iter()
+        .map(|cell| cell["change"].as_str().unwrap())
+        .collect();
     assert_eq!(
-        (&cells[4]["before"]["price"], &cells[4]["after"], &cells[4]["difference"]),
+        changes,
+        [
+            "cheaper",
+            "dearer",
+            "unchanged",
+            "new",
+            "gone",
+            "unknown",
+            "new"
+        ]
+    );
+    assert_eq!(cells[0]["cell"], json!({"departure_date": day(1)}));
+    assert_eq!(
+        (&cells[0]["difference"], &cells[0]["difference_percent"]),
+        (&json!(-30), &json!(-10))
+    );
+    assert_eq!(
+        (&cells[1]["difference"], &cells[1]["difference_percent"]),
+        (&json!(50), &json!(25))
+    );
+    assert_eq!(
+        (
+            &cells[4]["before"]["price"],
+            &cells[4]["after"],
+            &cells[4]["difference"]
+        ),
         (&json!(50), &json!(null), &json!(null))
     );
-    let counts =
-        json!({"cheaper": 1, "dearer": 1, "unchanged": 1, "new": 2, "gone": 1, "not_comparable": 0, "unknown": 1, "no_price": 0});
+    let counts = json!({"cheaper": 1, "dearer": 1, "unchanged": 1, "new": 2, "gone": 1, "not_comparable": 0, "unknown": 1, "no_price": 0});
     assert_eq!(compared["counts"], counts);
 }
 
@@ -110,17 +211,31 @@ async fn scans_of_other_products_have_no_cell_in_common_and_other_endpoints_are_
     let mut other = fares(2);
     other["request"]["to_airport"] = json!("CDG");
     let paris = office.done(&other, |_| Comes::Ok(200)).await;
-    let compared = office.get(&format!("/v1/scans/{before}/compare/{paris}")).await;
-    assert_eq!((&compared["counts"]["gone"], &compared["counts"]["new"]), (&json!(2), &json!(2)));
+    let compared = office
+        .get(&format!("/v1/scans/{before}/compare/{paris}"))
+        .await;
+    assert_eq!(
+        (&compared["counts"]["gone"], &compared["counts"]["new"]),
+        (&json!(2), &json!(2))
+    );
     assert_eq!(
         compared["cells"][3]["cell"],
         json!({"to_airport": "CDG", "departure_date": day(2)}),
         "what differs tells cells apart"
     );
     let round = office.order(&trips()).await;
-    let answer = office.app.get(&format!("/v1/scans/{before}/compare/{round}")).await;
+    let answer = office
+        .app
+        .get(&format!("/v1/scans/{before}/compare/{round}"))
+        .await;
     assert_eq!(answer.kind(), "400 invalid_request");
-    assert!(answer.message().contains("allowed: a scan of flights/oneway"), "{}", answer.message());
+    assert!(
+        answer
+            .message()
+            .contains("allowed: a scan of flights/oneway"),
+        "{}",
+        answer.message()
+    );
 }
 
 #[tokio::test]
@@ -129,5 +244,9 @@ async fn a_preview_of_two_phases_counts_what_may_be_searched() {
     let mut order = fares(31);
     order["strategy"] = json!({"coarse_step": 4, "refine": 1});
     let preview = office.app.post("/v1/scans/preview", &order).await.json();
-    assert_eq!((&preview["items"], &preview["requests"]), (&json!(31), &json!({"least": 9, "most": 30})), "{preview}");
+    assert_eq!(
+        (&preview["items"], &preview["requests"]),
+        (&json!(31), &json!({"least": 9, "most": 30})),
+        "{preview}"
+    );
 }

@@ -42,7 +42,10 @@ pub fn fares(dates: usize) -> Value {
 /// The n-th day of 2030, from 1.
 pub fn day(number: usize) -> String {
     let days = jiff::Span::new().days(i64::try_from(number).unwrap() - 1);
-    jiff::civil::date(2030, 1, 1).checked_add(days).unwrap().to_string()
+    jiff::civil::date(2030, 1, 1)
+        .checked_add(days)
+        .unwrap()
+        .to_string()
 }
 
 impl Office {
@@ -88,19 +91,41 @@ impl Office {
     /// One field of each item of a page.
     pub async fn column(&self, path: &str, field: &str) -> Vec<Value> {
         let page = self.get(path).await;
-        page["data"].as_array().unwrap().iter().map(|item| item[field].clone()).collect()
+        page["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item[field].clone())
+            .collect()
     }
 
     pub async fn post_as(&self, key: &str, path: &str, body: &Value) -> Answer {
-        self.app.send(self.app.request("POST", path).header("x-api-key", key).json(body)).await
+        self.app
+            .send(
+                self.app
+                    .request("POST", path)
+                    .header("x-api-key", key)
+                    .json(body),
+            )
+            .await
     }
 
     pub async fn get_as(&self, key: &str, path: &str) -> Answer {
-        self.app.send(self.app.request("GET", path).header("x-api-key", key)).await
+        self.app
+            .send(self.app.request("GET", path).header("x-api-key", key))
+            .await
     }
 
     pub async fn post_once(&self, once: &str, path: &str, body: &Value) -> Answer {
-        self.app.send(self.app.request("POST", path).header("x-api-key", KEY).header("idempotency-key", once).json(body)).await
+        self.app
+            .send(
+                self.app
+                    .request("POST", path)
+                    .header("x-api-key", KEY)
+                    .header("idempotency-key", once)
+                    .json(body),
+            )
+            .await
     }
 
     /// Searches all items that can be claimed; `comes` is given their positions.
@@ -119,7 +144,10 @@ impl Office {
 
     /// Claims all that can be claimed.
     pub async fn claim(&self) -> Vec<Claimed> {
-        match store::claim(self.db.pool(), self.worker, 500).await.unwrap() {
+        match store::claim(self.db.pool(), self.worker, 500)
+            .await
+            .unwrap()
+        {
             Visit::Claims(claims, _) => claims,
             Visit::Fenced => panic!("fenced"),
         }
@@ -128,16 +156,23 @@ impl Office {
     /// Puts a claim on record as sent; its position.
     pub async fn begin(&self, claimed: &Claimed) -> usize {
         assert_eq!(self.try_begin(claimed).await, Verdict::Begun);
-        let position: i32 = sqlx::query_scalar("select position from scan_items where item_id = $1")
-            .bind(claimed.claim.item.uuid())
-            .fetch_one(self.db.pool())
-            .await
-            .unwrap();
+        let position: i32 =
+            sqlx::query_scalar("select position from scan_items where item_id = $1")
+                .bind(claimed.claim.item.uuid())
+                .fetch_one(self.db.pool())
+                .await
+                .unwrap();
         position.try_into().unwrap()
     }
 
     pub async fn try_begin(&self, claimed: &Claimed) -> Verdict {
-        store::begin(self.db.pool(), &[(claimed.claim, AttemptId::new())], Timestamp::now()).await.unwrap()[0]
+        store::begin(
+            self.db.pool(),
+            &[(claimed.claim, AttemptId::new())],
+            Timestamp::now(),
+        )
+        .await
+        .unwrap()[0]
     }
 
     pub async fn end(&self, claimed: &Claimed, comes: Comes) {
@@ -145,26 +180,48 @@ impl Office {
         let call = match comes {
             Comes::NotYet => return,
             Comes::Ok(price) => done(claimed, now, SearchStatus::Ok, None, Some(price)),
-            Comes::Partial(price) => done(claimed, now, SearchStatus::Partial, Some("search_truncated"), Some(price)),
+            Comes::Partial(price) => done(
+                claimed,
+                now,
+                SearchStatus::Partial,
+                Some("search_truncated"),
+                Some(price),
+            ),
             Comes::Empty => done(claimed, now, SearchStatus::Empty, None, None),
-            Comes::Degraded(reason) => done(claimed, now, SearchStatus::Degraded, Some(reason), None),
+            Comes::Degraded(reason) => {
+                done(claimed, now, SearchStatus::Degraded, Some(reason), None)
+            }
             Comes::Refused => FinishedCall {
                 ending: Ending::Failed,
                 may_retry: false,
                 search_status: None,
                 error: Some("no such airport".to_owned()),
                 http_status: Some(422),
-                ..done(claimed, now, SearchStatus::Degraded, Some("invalid_request"), None)
+                ..done(
+                    claimed,
+                    now,
+                    SearchStatus::Degraded,
+                    Some("invalid_request"),
+                    None,
+                )
             },
         };
         let mut conn = self.db.pool().acquire().await.unwrap();
-        assert_eq!(store::record_calls(&mut conn, &[&call], now).await.unwrap().len(), 1);
+        assert_eq!(
+            store::record_calls(&mut conn, &[&call], now)
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
     }
 
     async fn tables(&self) -> Vec<String> {
-        let names =
-            "select relname::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1";
-        sqlx::query_scalar(names).fetch_all(self.db.pool()).await.unwrap()
+        let names = "select relname::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1";
+        sqlx::query_scalar(names)
+            .fetch_all(self.db.pool())
+            .await
+            .unwrap()
     }
 
     /// How many rows every table has.
@@ -181,7 +238,9 @@ impl Office {
     pub async fn dump(&self) -> String {
         let mut dump = String::new();
         for table in self.tables().await {
-            let rows = sqlx::query_scalar(AssertSqlSafe(format!("select coalesce(string_agg(t::text, ' '), '') from {table} t")));
+            let rows = sqlx::query_scalar(AssertSqlSafe(format!(
+                "select coalesce(string_agg(t::text, ' '), '') from {table} t"
+            )));
             let text: String = rows.fetch_one(self.db.pool()).await.unwrap();
             dump.push_str(&text);
         }
@@ -189,7 +248,13 @@ impl Office {
     }
 }
 
-fn done(claimed: &Claimed, now: Timestamp, status: SearchStatus, reason: Option<&str>, price: Option<u32>) -> FinishedCall {
+fn done(
+    claimed: &Claimed,
+    now: Timestamp,
+    status: SearchStatus,
+    reason: Option<&str>,
+    price: Option<u32>,
+) -> FinishedCall {
     let header = |word: &str| Map::from_iter([("x-search-status".to_owned(), json!(word))]);
     FinishedCall {
         tenant_id: claimed.claim.tenant.uuid(),

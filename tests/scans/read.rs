@@ -21,7 +21,10 @@ async fn pages(office: &Office, path: &str) -> (Vec<Value>, Vec<usize>) {
             return (rows, sizes);
         };
         let link = answer.header("link");
-        link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\"")).unwrap().clone_into(&mut next);
+        link.strip_prefix('<')
+            .and_then(|link| link.strip_suffix(">; rel=\"next\""))
+            .unwrap()
+            .clone_into(&mut next);
         assert!(next.contains(cursor), "{next}");
     }
 }
@@ -37,34 +40,82 @@ async fn scans_are_listed_newest_first_by_page_and_filter() {
     let mut ids = office.column("/v1/scans", "id").await;
     for number in 0..4 {
         let mut body = fares(1);
-        body["tags"] = if number % 2 == 0 { json!(["even", "all"]) } else { json!(["odd"]) };
+        body["tags"] = if number % 2 == 0 {
+            json!(["even", "all"])
+        } else {
+            json!(["odd"])
+        };
         ids.insert(0, office.order(&body).await.into());
     }
     let (rows, sizes) = pages(&office, "/v1/scans?limit=2").await;
     assert_eq!((column(&rows, "id"), sizes), (ids.clone(), vec![2, 2, 1]));
-    assert_eq!(office.column("/v1/scans?tag=even", "id").await, [ids[1].clone(), ids[3].clone()]);
-    assert_eq!(office.column("/v1/scans?status=completed", "id").await, [ids[4].clone()]);
-    assert_eq!(office.column("/v1/scans?endpoint=hotels/rooms", "id").await.len(), 0);
+    assert_eq!(
+        office.column("/v1/scans?tag=even", "id").await,
+        [ids[1].clone(), ids[3].clone()]
+    );
+    assert_eq!(
+        office.column("/v1/scans?status=completed", "id").await,
+        [ids[4].clone()]
+    );
+    assert_eq!(
+        office
+            .column("/v1/scans?endpoint=hotels/rooms", "id")
+            .await
+            .len(),
+        0
+    );
     assert_eq!(pages(&office, "/v1/scans?tag=even&limit=1").await.1, [1, 1]);
 }
 
 #[tokio::test]
 async fn items_are_filtered_sorted_and_paged() {
     let office = Office::open().await;
-    let comes =
-        [Comes::Ok(300), Comes::Empty, Comes::Ok(100), Comes::Degraded("blocked_page"), Comes::Refused, Comes::Partial(100)];
+    let comes = [
+        Comes::Ok(300),
+        Comes::Empty,
+        Comes::Ok(100),
+        Comes::Degraded("blocked_page"),
+        Comes::Refused,
+        Comes::Partial(100),
+    ];
     let id = office.done(&fares(6), |position| comes[position]).await;
     let path = format!("/v1/scans/{id}/items");
     let (rows, sizes) = pages(&office, &format!("{path}?limit=4")).await;
-    assert_eq!((column(&rows, "position"), sizes), ((0..6).map(Value::from).collect(), vec![4, 2]));
-    assert_eq!(column(&rows, "state"), ["done", "done", "done", "done", "failed", "done"].map(Value::from));
-    let statuses = [json!("ok"), json!("empty"), json!("ok"), json!("degraded"), json!(null), json!("partial")];
+    assert_eq!(
+        (column(&rows, "position"), sizes),
+        ((0..6).map(Value::from).collect(), vec![4, 2])
+    );
+    assert_eq!(
+        column(&rows, "state"),
+        ["done", "done", "done", "done", "failed", "done"].map(Value::from)
+    );
+    let statuses = [
+        json!("ok"),
+        json!("empty"),
+        json!("ok"),
+        json!("degraded"),
+        json!(null),
+        json!("partial"),
+    ];
     assert_eq!(column(&rows, "search_status"), statuses);
-    assert_eq!((&rows[0]["best_price"], &rows[0]["currency"], &rows[0]["attempts"]), (&json!(300), &json!("USD"), &json!(1)));
-    assert_eq!((&rows[4]["reason"], &rows[4]["error"]), (&json!("invalid_request"), &json!("no such airport")));
+    assert_eq!(
+        (
+            &rows[0]["best_price"],
+            &rows[0]["currency"],
+            &rows[0]["attempts"]
+        ),
+        (&json!(300), &json!("USD"), &json!(1))
+    );
+    assert_eq!(
+        (&rows[4]["reason"], &rows[4]["error"]),
+        (&json!("invalid_request"), &json!("no such airport"))
+    );
 
     let by_price = pages(&office, &format!("{path}?sort=price&limit=1")).await;
-    assert_eq!(column(&by_price.0, "position"), [2, 5, 0, 1, 3, 4].map(Value::from));
+    assert_eq!(
+        column(&by_price.0, "position"),
+        [2, 5, 0, 1, 3, 4].map(Value::from)
+    );
     for (filter, positions) in [
         ("state=failed", vec![4]),
         ("state=pending", vec![]),
@@ -74,7 +125,11 @@ async fn items_are_filtered_sorted_and_paged() {
         ("search_status=ok&sort=price", vec![2, 0]),
     ] {
         let positions: Vec<_> = positions.into_iter().map(Value::from).collect();
-        assert_eq!(office.column(&format!("{path}?{filter}"), "position").await, positions, "{filter}");
+        assert_eq!(
+            office.column(&format!("{path}?{filter}"), "position").await,
+            positions,
+            "{filter}"
+        );
     }
 }
 
@@ -90,12 +145,23 @@ async fn wire_states_hide_the_queues_own() {
         ["running", "pending", "pending"].map(Value::from),
         "claimed is pending still"
     );
-    assert_eq!(office.column(&format!("{path}?state=running"), "position").await, [json!(0)]);
+    assert_eq!(
+        office
+            .column(&format!("{path}?state=running"), "position")
+            .await,
+        [json!(0)]
+    );
     sqlx::query("update scan_items set state = 'held', worker_id = null where state = 'claimed'")
         .execute(office.db.pool())
         .await
         .unwrap();
-    assert_eq!(office.column(&format!("{path}?state=pending"), "position").await.len(), 2);
+    assert_eq!(
+        office
+            .column(&format!("{path}?state=pending"), "position")
+            .await
+            .len(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -104,7 +170,10 @@ async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
     let id = office.order(&fares(2)).await;
     let claims = office.claim().await;
     let body = json!([{"airline": "Example Air", "price_as_number": 100}]);
-    for (claimed, comes) in claims.iter().zip([Comes::Ok(100), Comes::Degraded("upstream_timeout")]) {
+    for (claimed, comes) in claims
+        .iter()
+        .zip([Comes::Ok(100), Comes::Degraded("upstream_timeout")])
+    {
         office.begin(claimed).await;
         office.end(claimed, comes).await;
     }
@@ -121,19 +190,42 @@ async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
     insert_answers(&mut conn, &[answer]).await.unwrap();
 
     let path = format!("/v1/scans/{id}/items");
-    assert_eq!(office.column(&path, "answer").await, [json!(null), json!(null)]);
-    assert_eq!(office.column(&format!("{path}?expand=answer"), "answer").await, [body.clone(), json!(null)]);
+    assert_eq!(
+        office.column(&path, "answer").await,
+        [json!(null), json!(null)]
+    );
+    assert_eq!(
+        office
+            .column(&format!("{path}?expand=answer"), "answer")
+            .await,
+        [body.clone(), json!(null)]
+    );
     let items = office.column(&path, "id").await;
     let first = format!("/v1/items/{}", items[0].as_str().unwrap());
-    assert_eq!(office.get(&format!("{first}?expand=answer")).await["answer"], body);
+    assert_eq!(
+        office.get(&format!("{first}?expand=answer")).await["answer"],
+        body
+    );
     assert_eq!(office.get(&first).await.get("answer"), None);
-    let attempts = office.get(&format!("/v1/items/{}/attempts", items[1].as_str().unwrap())).await;
+    let attempts = office
+        .get(&format!(
+            "/v1/items/{}/attempts",
+            items[1].as_str().unwrap()
+        ))
+        .await;
     let attempt = &attempts["data"][0];
     assert_eq!(
-        (&attempt["number"], &attempt["search_status"], &attempt["reason"]),
+        (
+            &attempt["number"],
+            &attempt["search_status"],
+            &attempt["reason"]
+        ),
         (&json!(1), &json!("degraded"), &json!("upstream_timeout"))
     );
-    assert_eq!(attempt["search_headers"], json!({"x-search-status": "degraded"}));
+    assert_eq!(
+        attempt["search_headers"],
+        json!({"x-search-status": "degraded"})
+    );
     assert!(attempt["id"].as_str().unwrap().starts_with("att_") && attempt["ended_at"].is_string());
     let unknown = "/v1/items/itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b/attempts";
     assert_eq!(office.app.get(unknown).await.kind(), "404 not_found");
@@ -151,11 +243,18 @@ async fn bad_queries_are_named() {
         (format!("/v1/scans/{id}?wait=61"), "wait"),
         (format!("/v1/scans/{id}/items?sort=size"), "sort"),
         (format!("/v1/scans/{id}/items?expand=all"), "expand"),
-        (format!("/v1/scans/{id}/items?sort=price&cursor=6974656d737c31"), "cursor"),
+        (
+            format!("/v1/scans/{id}/items?sort=price&cursor=6974656d737c31"),
+            "cursor",
+        ),
     ] {
         let answer = office.app.get(&path).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{path}");
-        assert!(answer.message().starts_with(&format!("`{field}` holds")), "{path}: {}", answer.message());
+        assert!(
+            answer.message().starts_with(&format!("`{field}` holds")),
+            "{path}: {}",
+            answer.message()
+        );
     }
 }
 
@@ -170,14 +269,25 @@ async fn waiting_ends_with_the_scan() {
         tokio::task::yield_now().await;
         office.work(|_| Comes::Ok(100)).await;
     };
-    let (answer, ()) = tokio::time::timeout(crate::support::PATIENCE, async { tokio::join!(waiting, working) }).await.unwrap();
+    let (answer, ()) = tokio::time::timeout(crate::support::PATIENCE, async {
+        tokio::join!(waiting, working)
+    })
+    .await
+    .unwrap();
     assert_eq!(answer.json()["status"], json!("completed"));
-    assert_eq!(office.get(&path).await["status"], json!("completed"), "an ended scan is not waited for");
+    assert_eq!(
+        office.get(&path).await["status"],
+        json!("completed"),
+        "an ended scan is not waited for"
+    );
 }
 
 #[tokio::test]
 async fn waiting_ends_with_the_time() {
     let office = Office::open().await;
     let id = office.order(&fares(1)).await;
-    assert_eq!(office.get(&format!("/v1/scans/{id}?wait=1")).await["status"], json!("queued"));
+    assert_eq!(
+        office.get(&format!("/v1/scans/{id}?wait=1")).await["status"],
+        json!("queued")
+    );
 }

@@ -39,15 +39,35 @@ async fn a_scan_is_accepted_whole_and_read_back() {
     ] {
         assert_eq!(scan[field], value, "{field}");
     }
-    assert_eq!((&scan["items"]["total"], &scan["items"]["pending"], &scan["items"]["ok"]), (&json!(3), &json!(3), &json!(0)));
-    assert!(scan["key_custody"]["until"].is_string(), "the key is held and the caller is told until when");
-    assert_eq!(scan["request"].to_string(), body["request"].to_string(), "as given, in the caller's order");
+    assert_eq!(
+        (
+            &scan["items"]["total"],
+            &scan["items"]["pending"],
+            &scan["items"]["ok"]
+        ),
+        (&json!(3), &json!(3), &json!(0))
+    );
+    assert!(
+        scan["key_custody"]["until"].is_string(),
+        "the key is held and the caller is told until when"
+    );
+    assert_eq!(
+        scan["request"].to_string(),
+        body["request"].to_string(),
+        "as given, in the caller's order"
+    );
     assert_eq!(office.scan(id).await, scan);
-    let searches = office.column(&format!("/v1/scans/{id}/items"), "search").await;
+    let searches = office
+        .column(&format!("/v1/scans/{id}/items"), "search")
+        .await;
     let expected: Vec<_> =
         (1..=3).map(|number| json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day(number)})).collect();
     assert_eq!(searches, expected);
-    assert_eq!(office.app.upstream.count(), 0, "an order calls nothing by itself");
+    assert_eq!(
+        office.app.upstream.count(),
+        0,
+        "an order calls nothing by itself"
+    );
 }
 
 #[tokio::test]
@@ -55,9 +75,18 @@ async fn the_key_is_sealed_opens_for_its_tenant_only_and_is_wiped_with_the_end()
     let office = Office::open().await;
     let id = office.order(&fares(2)).await;
     let pool = office.db.pool();
-    let (tenant, grant): (Uuid, Uuid) = sqlx::query_as("select tenant_id, grant_id from scans").fetch_one(pool).await.unwrap();
+    let (tenant, grant): (Uuid, Uuid) = sqlx::query_as("select tenant_id, grant_id from scans")
+        .fetch_one(pool)
+        .await
+        .unwrap();
     let (tenant, grant) = (TenantId::from(tenant), GrantId::from(grant));
-    assert_eq!(tenants::open_grant(pool, &ring(), tenant, grant).await.unwrap().expose(), KEY);
+    assert_eq!(
+        tenants::open_grant(pool, &ring(), tenant, grant)
+            .await
+            .unwrap()
+            .expose(),
+        KEY
+    );
     let another = tenants::open_grant(pool, &ring(), TenantId::new(), grant).await;
     assert!(matches!(another, Err(tenants::GrantError::Gone)));
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -65,9 +94,15 @@ async fn the_key_is_sealed_opens_for_its_tenant_only_and_is_wiped_with_the_end()
     assert!(dump.contains("flights/oneway") && !dump.contains(KEY) && !dump.contains(&hex));
 
     office.work(|_| Comes::Ok(100)).await;
-    assert!(matches!(tenants::open_grant(pool, &ring(), tenant, grant).await, Err(tenants::GrantError::Gone)));
+    assert!(matches!(
+        tenants::open_grant(pool, &ring(), tenant, grant).await,
+        Err(tenants::GrantError::Gone)
+    ));
     let scan = office.scan(&id).await;
-    assert_eq!((&scan["status"], &scan["key_custody"]), (&json!("completed"), &json!(null)));
+    assert_eq!(
+        (&scan["status"], &scan["key_custody"]),
+        (&json!("completed"), &json!(null))
+    );
 }
 
 #[tokio::test]
@@ -75,7 +110,13 @@ async fn a_scan_tells_how_far_it_is() {
     let office = Office::open().await;
     let id = office.order(&fares(6)).await;
     let claims = office.claim().await;
-    let comes = [Comes::Ok(250), Comes::Ok(199), Comes::Empty, Comes::Degraded("blocked_page"), Comes::NotYet];
+    let comes = [
+        Comes::Ok(250),
+        Comes::Ok(199),
+        Comes::Empty,
+        Comes::Degraded("blocked_page"),
+        Comes::NotYet,
+    ];
     for (claimed, comes) in claims.iter().zip(comes) {
         office.begin(claimed).await;
         office.end(claimed, comes).await;
@@ -84,24 +125,46 @@ async fn a_scan_tells_how_far_it_is() {
     let items = json!({
         "total": 6, "pending": 1, "running": 1, "ok": 2, "empty": 1, "partial": 0, "degraded": 1, "failed": 0, "cancelled": 0
     });
-    assert_eq!((&scan["items"], &scan["status"], &scan["requests"]["spent"]), (&items, &json!("running"), &json!(5)));
+    assert_eq!(
+        (&scan["items"], &scan["status"], &scan["requests"]["spent"]),
+        (&items, &json!("running"), &json!(5))
+    );
     assert_eq!(scan["progress"], json!(0.6667));
-    assert_eq!((&scan["best"]["price"], &scan["best"]["currency"]), (&json!(199), &json!("USD")));
-    assert_eq!(scan["best"]["item"], json!(claims[1].claim.item.to_string()));
+    assert_eq!(
+        (&scan["best"]["price"], &scan["best"]["currency"]),
+        (&json!(199), &json!("USD"))
+    );
+    assert_eq!(
+        scan["best"]["item"],
+        json!(claims[1].claim.item.to_string())
+    );
 }
 
 #[tokio::test]
 async fn a_lane_that_is_stopped_shows_in_its_scans() {
     let office = Office::open().await;
     let id = office.order(&fares(2)).await;
-    sqlx::query("select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes").execute(office.db.pool()).await.unwrap();
+    sqlx::query("select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes")
+        .execute(office.db.pool())
+        .await
+        .unwrap();
     let scan = office.scan(&id).await;
     assert_eq!(
-        (&scan["status"], &scan["status_reason"], &scan["eta_seconds"]),
+        (
+            &scan["status"],
+            &scan["status_reason"],
+            &scan["eta_seconds"]
+        ),
         (&json!("paused"), &json!("rate_limited"), &json!(null))
     );
-    assert_eq!(office.column("/v1/scans?status=paused", "id").await, [json!(id)]);
-    assert_eq!(office.column("/v1/scans?status=queued", "id").await.len(), 0);
+    assert_eq!(
+        office.column("/v1/scans?status=paused", "id").await,
+        [json!(id)]
+    );
+    assert_eq!(
+        office.column("/v1/scans?status=queued", "id").await.len(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -109,7 +172,10 @@ async fn all_five_endpoints_sweep() {
     let stay = json!({"checkin_date": "2030-01-01", "currency": "EUR"});
     let with = |more: serde_json::Value| {
         let mut request = stay.clone();
-        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         request
     };
     for (endpoint, request, sweep, items) in [
@@ -145,8 +211,14 @@ async fn all_five_endpoints_sweep() {
         ),
     ] {
         let office = Office::open().await;
-        let id = office.order(&json!({"endpoint": endpoint, "request": request, "sweep": sweep})).await;
-        assert_eq!(office.scan(&id).await["items"]["total"], json!(items), "{endpoint}");
+        let id = office
+            .order(&json!({"endpoint": endpoint, "request": request, "sweep": sweep}))
+            .await;
+        assert_eq!(
+            office.scan(&id).await["items"]["total"],
+            json!(items),
+            "{endpoint}"
+        );
     }
 }
 
@@ -155,12 +227,16 @@ async fn ten_thousand_items_are_one_scan() {
     let office = Office::open().await;
     let id = office.order(&fares(10_000)).await;
     assert_eq!(office.scan(&id).await["items"]["total"], json!(10_000));
-    let last = office.get(&format!("/v1/scans/{id}/items?limit=1&sort=position")).await;
+    let last = office
+        .get(&format!("/v1/scans/{id}/items?limit=1&sort=position"))
+        .await;
     assert_eq!(last["data"][0]["position"], json!(0));
-    let places: (i64, i32, i32) = sqlx::query_as("select count(distinct position), min(position), max(position) from scan_items")
-        .fetch_one(office.db.pool())
-        .await
-        .unwrap();
+    let places: (i64, i32, i32) = sqlx::query_as(
+        "select count(distinct position), min(position), max(position) from scan_items",
+    )
+    .fetch_one(office.db.pool())
+    .await
+    .unwrap();
     assert_eq!(places, (10_000, 0, 9_999));
 }
 
@@ -174,19 +250,32 @@ async fn live_scans_and_open_items_of_a_caller_are_bounded() {
     office.order(&fares(9_950)).await;
     let full = office.app.post("/v1/scans", &fares(51)).await;
     assert_eq!(full.kind(), "429 too_many_requests");
-    assert!(full.message().contains("99950 items are underway"), "{}", full.message());
+    assert!(
+        full.message().contains("99950 items are underway"),
+        "{}",
+        full.message()
+    );
     for _ in 0..50 {
         office.order(&fares(1)).await;
     }
-    let other = office.post_as("another-key-0123456789", "/v1/scans", &fares(1)).await;
+    let other = office
+        .post_as("another-key-0123456789", "/v1/scans", &fares(1))
+        .await;
     assert_eq!(other.status, 202, "another caller's limits are its own");
 
-    sqlx::query("update scans set total = 1 where total > 1").execute(office.db.pool()).await.unwrap();
+    sqlx::query("update scans set total = 1 where total > 1")
+        .execute(office.db.pool())
+        .await
+        .unwrap();
     for _ in 0..40 {
         office.order(&fares(1)).await;
     }
     let many = office.app.post("/v1/scans", &fares(1)).await;
-    assert!(many.message().starts_with("100 scans are underway"), "{}", many.message());
+    assert!(
+        many.message().starts_with("100 scans are underway"),
+        "{}",
+        many.message()
+    );
 }
 
 #[tokio::test]
@@ -194,8 +283,11 @@ async fn a_service_without_a_master_key_says_what_to_set() {
     let db = TestDb::new().await;
     let app = TestApp::builder().pool(db.pool().clone()).start().await;
     let scan = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
-    let mut answers =
-        vec![app.post("/v1/scans", &fares(1)).await, app.post(&format!("/v1/scans/{scan}/cancel"), &json!({})).await];
+    let mut answers = vec![
+        app.post("/v1/scans", &fares(1)).await,
+        app.post(&format!("/v1/scans/{scan}/cancel"), &json!({}))
+            .await,
+    ];
     for path in [
         "/v1/scans",
         &format!("/v1/scans/{scan}"),
@@ -214,26 +306,53 @@ async fn a_service_without_a_master_key_says_what_to_set() {
 #[tokio::test]
 async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
     let mut server = PrivatePg::start().await;
-    let config = farescan::config::DatabaseConfig { url: Some(server.url().into()), ..Default::default() };
+    let config = farescan::config::DatabaseConfig {
+        url: Some(server.url().into()),
+        ..Default::default()
+    };
     let database = farescan::db::Database::open(&config).await.unwrap();
     farescan::db::migrate(database.pool()).await.unwrap();
     accept_at_once(database.pool()).await;
-    let app = TestApp::builder().orders(database.pool().clone(), database.connect_options().clone()).start().await;
-    let id = app.post("/v1/scans", &fares(1)).await.json()["id"].as_str().unwrap().to_owned();
+    let app = TestApp::builder()
+        .orders(database.pool().clone(), database.connect_options().clone())
+        .start()
+        .await;
+    let id = app.post("/v1/scans", &fares(1)).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
 
     server.stop_immediate().await;
-    for answer in [app.post("/v1/scans", &fares(1)).await, app.get(&format!("/v1/scans/{id}")).await, app.get("/v1/scans").await]
-    {
-        assert_eq!((answer.kind(), answer.header("retry-after")), ("503 unavailable".to_owned(), "5"));
+    for answer in [
+        app.post("/v1/scans", &fares(1)).await,
+        app.get(&format!("/v1/scans/{id}")).await,
+        app.get("/v1/scans").await,
+    ] {
+        assert_eq!(
+            (answer.kind(), answer.header("retry-after")),
+            ("503 unavailable".to_owned(), "5")
+        );
     }
     app.upstream.on_any().reply(Reply::json(json!([])));
-    let search = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
-    assert_eq!(app.post("/v1/flights/oneway", &search).await.status, 200, "the gateway does not need it");
+    let search =
+        json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
+    assert_eq!(
+        app.post("/v1/flights/oneway", &search).await.status,
+        200,
+        "the gateway does not need it"
+    );
 
     server.restart().await;
     assert_eq!(app.get(&format!("/v1/scans/{id}?wait=0")).await.status, 200);
-    let another = app.request("POST", "/v1/scans").header("x-api-key", "another-key-0123456789").json(&fares(1));
+    let another = app
+        .request("POST", "/v1/scans")
+        .header("x-api-key", "another-key-0123456789")
+        .json(&fares(1));
     assert_eq!(app.send(another).await.status, 202, "it takes orders again");
-    assert_eq!(app.upstream.count(), 1, "the search alone was sent: nobody works on the orders here");
+    assert_eq!(
+        app.upstream.count(),
+        1,
+        "the search alone was sent: nobody works on the orders here"
+    );
     database.close().await;
 }

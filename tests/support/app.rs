@@ -69,7 +69,10 @@ impl TestAppBuilder {
     /// Keeps its work here.
     #[must_use]
     pub fn pool(self, pool: PgPool) -> Self {
-        Self { pool: Some(pool), ..self }
+        Self {
+            pool: Some(pool),
+            ..self
+        }
     }
 
     /// Takes orders and keeps them here; its lanes are as fast as lanes can be.
@@ -81,35 +84,60 @@ impl TestAppBuilder {
     /// The same for a database that a test may take away.
     #[must_use]
     pub fn orders(self, pool: PgPool, options: PgConnectOptions) -> Self {
-        let pace = PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 1_000 };
+        let pace = PaceConfig {
+            flights_per_minute: 60_000,
+            hotels_per_minute: 60_000,
+            max_in_flight: 1_000,
+        };
         let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
         let watch = Watch::start(pool.clone(), options, self.watch, &stop);
         let charges = Charges::start(pool.clone(), Arc::clone(&ring), &stop);
-        Self { pool: Some(pool), custody: Some(Custody { ring, pace, watch, charges }), ..self }
+        Self {
+            pool: Some(pool),
+            custody: Some(Custody {
+                ring,
+                pace,
+                watch,
+                charges,
+            }),
+            ..self
+        }
     }
 
     /// New lanes begin with this pace.
     #[must_use]
     pub fn pace(self, pace: PaceConfig) -> Self {
-        Self { custody: self.custody.map(|custody| Custody { pace, ..custody }), ..self }
+        Self {
+            custody: self.custody.map(|custody| Custody { pace, ..custody }),
+            ..self
+        }
     }
 
     /// Takes orders with this.
     #[must_use]
     pub fn custody(self, custody: Custody) -> Self {
-        Self { custody: Some(custody), ..self }
+        Self {
+            custody: Some(custody),
+            ..self
+        }
     }
 
     /// Reaches the marketplace by other settings.
     #[must_use]
     pub fn config(self, change: impl FnOnce(&mut UpstreamConfig) + 'static) -> Self {
-        Self { config: Some(Box::new(change)), ..self }
+        Self {
+            config: Some(Box::new(change)),
+            ..self
+        }
     }
 
     /// Has something else in its state.
     #[must_use]
     pub fn state(self, change: impl FnOnce(AppState) -> AppState + 'static) -> Self {
-        Self { state: Some(Box::new(change)), ..self }
+        Self {
+            state: Some(Box::new(change)),
+            ..self
+        }
     }
 
     /// Gives a search this much time instead of 180 s.
@@ -124,7 +152,10 @@ impl TestAppBuilder {
         if let Some(change) = self.config {
             change(&mut config);
         }
-        let mut app = AppState::new(Client::new(&config).unwrap(), self.pool.map(RequestPools::shared));
+        let mut app = AppState::new(
+            Client::new(&config).unwrap(),
+            self.pool.map(RequestPools::shared),
+        );
         // A loaded machine is no caller in a hurry.
         app = app.with_patience(Duration::from_secs(60));
         if let Some(custody) = self.custody {
@@ -135,15 +166,28 @@ impl TestAppBuilder {
         }
         let (url, server) = serve(router(app.clone())).await;
         let (admin_url, admin) = serve(admin_router(app)).await;
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        TestApp { upstream, url, admin_url, http, servers: [server, admin] }
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .unwrap();
+        TestApp {
+            upstream,
+            url,
+            admin_url,
+            http,
+            servers: [server, admin],
+        }
     }
 }
 
 async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    (url, tokio::spawn(http::serve(listener, router, CancellationToken::new())))
+    (
+        url,
+        tokio::spawn(http::serve(listener, router, CancellationToken::new())),
+    )
 }
 
 /// An answer, whole.
@@ -158,7 +202,11 @@ impl Answer {
     async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, bytes: response.bytes().await.unwrap().to_vec() }
+        Self {
+            status,
+            headers,
+            bytes: response.bytes().await.unwrap().to_vec(),
+        }
     }
 
     /// The body as JSON.
@@ -172,7 +220,9 @@ impl Answer {
 
     /// A header's text; empty when absent.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     /// `200`, or `400 invalid_request` for an error in the specified form.
@@ -181,14 +231,27 @@ impl Answer {
             return self.status.to_string();
         }
         let json = self.json();
-        let (error, keys) = (&json["error"], json.as_object().map_or(0, serde_json::Map::len));
-        assert!(keys == 1 && error["message"].is_string(), "not the specified error form: {json}");
-        format!("{} {}", self.status, error["type"].as_str().unwrap_or_default())
+        let (error, keys) = (
+            &json["error"],
+            json.as_object().map_or(0, serde_json::Map::len),
+        );
+        assert!(
+            keys == 1 && error["message"].is_string(),
+            "not the specified error form: {json}"
+        );
+        format!(
+            "{} {}",
+            self.status,
+            error["type"].as_str().unwrap_or_default()
+        )
     }
 
     /// An error's message.
     pub fn message(&self) -> String {
-        self.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
+        self.json()["error"]["message"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -211,21 +274,29 @@ impl TestApp {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.send(self.request("POST", path).header("x-api-key", KEY).json(body)).await
+        self.send(
+            self.request("POST", path)
+                .header("x-api-key", KEY)
+                .json(body),
+        )
+        .await
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        self.send(self.request("GET", path).header("x-api-key", KEY)).await
+        self.send(self.request("GET", path).header("x-api-key", KEY))
+            .await
     }
 
     /// From the admin listener.
     pub async fn admin(&self, path: &str) -> Answer {
-        self.send(self.http.get(format!("{}{path}", self.admin_url))).await
+        self.send(self.http.get(format!("{}{path}", self.admin_url)))
+            .await
     }
 
     /// A request without a key, to be completed.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url()))
+        self.http
+            .request(method.parse().unwrap(), format!("{}{path}", self.url()))
     }
 
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {

@@ -42,7 +42,10 @@ impl TestDb {
         drop_stale(&mut connection).await;
         let create = format!("create database {name} template {template} strategy file_copy");
         if let Err(error) = execute(&mut connection, &create).await {
-            let missing = error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "3D000");
+            let missing = error
+                .as_database_error()
+                .and_then(|error| error.code())
+                .is_some_and(|code| code == "3D000");
             assert!(missing, "cannot make a test database: {error}");
             make_template(&admin, &mut connection, &template).await;
             execute(&mut connection, &create).await.unwrap();
@@ -50,13 +53,21 @@ impl TestDb {
         connection.close().await.unwrap();
         let url = admin.clone().database(&name).to_url_lossy().to_string();
         let database = Database::open(&config(&url)).await.unwrap();
-        Self { name, admin, url, database, is_gone: false }
+        Self {
+            name,
+            admin,
+            url,
+            database,
+            is_gone: false,
+        }
     }
 
     /// Drops it now. For a task in which other tests' futures are polled: they would wait while this one's end is waited for in `drop`.
     pub async fn close(mut self) {
         self.is_gone = true;
-        execute(&mut connect(&self.admin).await, &self.drop_statement()).await.unwrap();
+        execute(&mut connect(&self.admin).await, &self.drop_statement())
+            .await
+            .unwrap();
     }
 
     fn drop_statement(&self) -> String {
@@ -67,10 +78,18 @@ impl TestDb {
     pub async fn copy(&self) -> Self {
         let name = unique_name();
         let mut connection = connect(&self.admin).await;
-        let leave = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
-        let create = format!("create database {name} template {} strategy file_copy", self.name);
+        let leave =
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
+        let create = format!(
+            "create database {name} template {} strategy file_copy",
+            self.name
+        );
         for tries_left in (0..100).rev() {
-            sqlx::query(leave).bind(&self.name).execute(&mut connection).await.unwrap();
+            sqlx::query(leave)
+                .bind(&self.name)
+                .execute(&mut connection)
+                .await
+                .unwrap();
             match execute(&mut connection, &create).await {
                 Ok(()) => break,
                 Err(error) if tries_left == 0 => panic!("cannot copy a test database: {error}"),
@@ -79,9 +98,20 @@ impl TestDb {
             }
         }
         connection.close().await.unwrap();
-        let url = self.admin.clone().database(&name).to_url_lossy().to_string();
+        let url = self
+            .admin
+            .clone()
+            .database(&name)
+            .to_url_lossy()
+            .to_string();
         let database = Database::open(&config(&url)).await.unwrap();
-        Self { name, admin: self.admin.clone(), url, database, is_gone: false }
+        Self {
+            name,
+            admin: self.admin.clone(),
+            url,
+            database,
+            is_gone: false,
+        }
     }
 
     /// The program's own pool on it.
@@ -118,14 +148,22 @@ impl Drop for TestDb {
         let (tell, told) = mpsc::channel();
         // A runtime of its own: the test's cannot be waited for from within.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { execute(&mut connect(&admin).await, &drop_it).await.unwrap() });
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime
+                .block_on(async { execute(&mut connect(&admin).await, &drop_it).await.unwrap() });
             let _ = tell.send(());
         });
         // Postgres drops no database before every session has heard of it, and one whose client does not read its answer hears nothing: a
         // process that a test has stopped, for one. The drop ends by itself then.
         let gone = told.recv_timeout(LONGEST_DROP);
-        assert_ne!(gone, Err(mpsc::RecvTimeoutError::Disconnected), "the test's database can be dropped");
+        assert_ne!(
+            gone,
+            Err(mpsc::RecvTimeoutError::Disconnected),
+            "the test's database can be dropped"
+        );
     }
 }
 
@@ -141,12 +179,22 @@ impl PrivatePg {
     /// Empty but for a database `farescan` without tables.
     pub async fn start() -> Self {
         let place = reachable_folder();
-        let options = ServerOptions { home: place.path().join("pg"), pg_bin: None, durability: Durability::Scratch };
+        let options = ServerOptions {
+            home: place.path().join("pg"),
+            pg_bin: None,
+            durability: Durability::Scratch,
+        };
         let server = start(options.clone()).await;
         let mut connection = connect(&server.connect_options().database("postgres")).await;
-        execute(&mut connection, "create database farescan").await.unwrap();
+        execute(&mut connection, "create database farescan")
+            .await
+            .unwrap();
         connection.close().await.unwrap();
-        Self { server: Some(server), options, _place: place }
+        Self {
+            server: Some(server),
+            options,
+            _place: place,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -156,7 +204,8 @@ impl PrivatePg {
 
     /// What the server has written to its log.
     pub fn log(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(self.options.home.join("postgres.log")).unwrap()).into_owned()
+        String::from_utf8_lossy(&std::fs::read(self.options.home.join("postgres.log")).unwrap())
+            .into_owned()
     }
 
     /// As `pg_ctl stop -m immediate`: sessions are cut, nothing is flushed. Returns when nobody answers any more.
@@ -196,40 +245,63 @@ impl PrivatePg {
 /// A temporary folder that the server's user can reach when root runs the test.
 pub fn reachable_folder() -> TempDir {
     let permissions = std::fs::Permissions::from_mode(0o755);
-    tempfile::Builder::new().prefix("farescan-").permissions(permissions).tempdir_in("/tmp").unwrap()
+    tempfile::Builder::new()
+        .prefix("farescan-")
+        .permissions(permissions)
+        .tempdir_in("/tmp")
+        .unwrap()
 }
 
 /// Waits for a condition.
 pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = tokio::time::Instant::now() + super::PATIENCE;
     while !condition() {
-        assert!(tokio::time::Instant::now() < end, "waited too long until {what}");
+        assert!(
+            tokio::time::Instant::now() < end,
+            "waited too long until {what}"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 pub async fn connect(options: &PgConnectOptions) -> PgConnection {
-    options.connect().await.unwrap_or_else(|error| panic!("no connection to {options:?}: {error}"))
+    options
+        .connect()
+        .await
+        .unwrap_or_else(|error| panic!("no connection to {options:?}: {error}"))
 }
 
 pub async fn execute(connection: &mut PgConnection, sql: &str) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.map(drop)
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .execute(connection)
+        .await
+        .map(drop)
 }
 
 fn config(url: &str) -> DatabaseConfig {
     // Tests work with the engine's pool alone, several workers and services on one.
-    DatabaseConfig { url: Some(url.into()), max_connections: 40, engine_connections: 20, ..DatabaseConfig::default() }
+    DatabaseConfig {
+        url: Some(url.into()),
+        max_connections: 40,
+        engine_connections: 20,
+        ..DatabaseConfig::default()
+    }
 }
 
 async fn start(options: ServerOptions) -> Server {
-    tokio::task::spawn_blocking(move || Server::start(&options).unwrap()).await.unwrap()
+    tokio::task::spawn_blocking(move || Server::start(&options).unwrap())
+        .await
+        .unwrap()
 }
 
 /// How to connect as one who may create databases.
 async fn shared_server() -> PgConnectOptions {
     // Never dropped, so never stopped: the lock goes with the process, the server stays for the next one.
     static SHARED: OnceLock<Server> = OnceLock::new();
-    if let Some(url) = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty()) {
+    if let Some(url) = std::env::var("DATABASE_URL")
+        .ok()
+        .filter(|url| !url.is_empty())
+    {
         return PgConnectOptions::from_str(&url).expect("DATABASE_URL is a Postgres URL");
     }
     let user = rustix::process::geteuid().as_raw();
@@ -238,29 +310,57 @@ async fn shared_server() -> PgConnectOptions {
         pg_bin: None,
         durability: Durability::Scratch,
     };
-    let shared = tokio::task::spawn_blocking(move || SHARED.get_or_init(|| Server::start(&options).unwrap()));
+    let shared = tokio::task::spawn_blocking(move || {
+        SHARED.get_or_init(|| Server::start(&options).unwrap())
+    });
     shared.await.unwrap().connect_options().database("postgres")
 }
 
 /// Migrates once for all tests with the same migrations. Takes the name only when it is whole.
 async fn make_template(admin: &PgConnectOptions, connection: &mut PgConnection, template: &str) {
-    execute(connection, "select pg_advisory_lock(hashtext('farescan test template'))").await.unwrap();
-    let exists: bool = sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
-        .bind(template)
-        .fetch_one(&mut *connection)
-        .await
-        .unwrap();
+    execute(
+        connection,
+        "select pg_advisory_lock(hashtext('farescan test template'))",
+    )
+    .await
+    .unwrap();
+    let exists: bool =
+        sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
+            .bind(template)
+            .fetch_one(&mut *connection)
+            .await
+            .unwrap();
     if !exists {
         let draft = format!("{template}_draft");
-        execute(connection, &format!("drop database if exists {draft} with (force)")).await.unwrap();
-        execute(connection, &format!("create database {draft}")).await.unwrap();
-        let pool = PgPoolOptions::new().connect_with(admin.clone().database(&draft)).await.unwrap();
+        execute(
+            connection,
+            &format!("drop database if exists {draft} with (force)"),
+        )
+        .await
+        .unwrap();
+        execute(connection, &format!("create database {draft}"))
+            .await
+            .unwrap();
+        let pool = PgPoolOptions::new()
+            .connect_with(admin.clone().database(&draft))
+            .await
+            .unwrap();
         db::migrate(&pool).await.expect("the migrations run");
         accept_at_once(&pool).await;
         pool.close().await;
-        execute(connection, &format!("alter database {draft} rename to {template}")).await.unwrap();
+        execute(
+            connection,
+            &format!("alter database {draft} rename to {template}"),
+        )
+        .await
+        .unwrap();
     }
-    execute(connection, "select pg_advisory_unlock(hashtext('farescan test template'))").await.unwrap();
+    execute(
+        connection,
+        "select pg_advisory_unlock(hashtext('farescan test template'))",
+    )
+    .await
+    .unwrap();
 }
 
 /// The scripted marketplace accepts any key: here its callers are accepted from the start, so that a test can order what it is about at
@@ -277,7 +377,10 @@ pub async fn accept_at_once(pool: &PgPool) {
 
 /// From here on callers are strangers until the marketplace accepts them, as they are in production.
 pub async fn strangers(pool: &PgPool) {
-    sqlx::query("drop trigger accept_at_once on tenants").execute(pool).await.unwrap();
+    sqlx::query("drop trigger accept_at_once on tenants")
+        .execute(pool)
+        .await
+        .unwrap();
 }
 
 fn migrations_digest() -> String {
@@ -287,18 +390,30 @@ fn migrations_digest() -> String {
         digest.update(migration.version.to_be_bytes());
         digest.update(&migration.checksum);
     }
-    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// `farescan_test_<born>_<process>_<count>`.
 fn unique_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("farescan_test_{}_{}_{count}", seconds_now(), std::process::id())
+    format!(
+        "farescan_test_{}_{}_{count}",
+        seconds_now(),
+        std::process::id()
+    )
 }
 
 fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
 }
 
 /// Drops what failed or killed tests left long ago, unless somebody is connected to it.

@@ -67,7 +67,14 @@ impl Gate {
 impl Reply {
     /// This status and no body.
     pub fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new(), delay: Duration::ZERO, gate: None, manners: Manners::Good }
+        Self {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+            delay: Duration::ZERO,
+            gate: None,
+            manners: Manners::Good,
+        }
     }
 
     /// 200 with this JSON.
@@ -87,20 +94,32 @@ impl Reply {
     }
 
     pub fn hang() -> Self {
-        Self { manners: Manners::Hang, ..Self::status(200) }
+        Self {
+            manners: Manners::Hang,
+            ..Self::status(200)
+        }
     }
 
     pub fn reset() -> Self {
-        Self { manners: Manners::Reset, ..Self::status(200) }
+        Self {
+            manners: Manners::Reset,
+            ..Self::status(200)
+        }
     }
 
     pub fn noise() -> Self {
-        Self { manners: Manners::Noise, ..Self::status(200) }
+        Self {
+            manners: Manners::Noise,
+            ..Self::status(200)
+        }
     }
 
     /// Over 8 MiB of good JSON.
     pub fn huge() -> Self {
-        Self::text(format!("[{{\"filler\": \"{}\"}}]", "x".repeat(8 * 1024 * 1024)))
+        Self::text(format!(
+            "[{{\"filler\": \"{}\"}}]",
+            "x".repeat(8 * 1024 * 1024)
+        ))
     }
 
     /// A few hundred bytes that become over 8 MiB of good JSON.
@@ -116,17 +135,26 @@ impl Reply {
 
     #[must_use]
     pub fn half_body(self) -> Self {
-        Self { manners: Manners::HalfBody, ..self }
+        Self {
+            manners: Manners::HalfBody,
+            ..self
+        }
     }
 
     #[must_use]
     pub fn stalled_body(self) -> Self {
-        Self { manners: Manners::StalledBody, ..self }
+        Self {
+            manners: Manners::StalledBody,
+            ..self
+        }
     }
 
     #[must_use]
     pub fn drip(self, pause: Duration) -> Self {
-        Self { manners: Manners::Drip(pause), ..self }
+        Self {
+            manners: Manners::Drip(pause),
+            ..self
+        }
     }
 
     #[must_use]
@@ -137,13 +165,20 @@ impl Reply {
 
     #[must_use]
     pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
-        Self { body: body.into(), ..self }
+        Self {
+            body: body.into(),
+            ..self
+        }
     }
 
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "tests write json!(…) in place")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "tests write json!(…) in place"
+    )]
     pub fn with_json(self, body: Value) -> Self {
-        self.body(body.to_string()).header("content-type", "application/json")
+        self.body(body.to_string())
+            .header("content-type", "application/json")
     }
 
     /// Answers this much later.
@@ -155,7 +190,10 @@ impl Reply {
     /// Answers once the gate is open.
     #[must_use]
     pub fn held_by(self, gate: &Gate) -> Self {
-        Self { gate: Some(gate.clone()), ..self }
+        Self {
+            gate: Some(gate.clone()),
+            ..self
+        }
     }
 
     pub(super) async fn write(&self, stream: &mut TcpStream) -> io::Result<End> {
@@ -168,11 +206,17 @@ impl Reply {
             Manners::Reset => stream.set_zero_linger()?,
             Manners::Noise => stream.write_all(b"\x16\x03garbage\r\n\r\n").await?,
             Manners::Good => {
-                stream.write_all(&[self.head().as_bytes(), &self.body].concat()).await?;
+                stream
+                    .write_all(&[self.head().as_bytes(), &self.body].concat())
+                    .await?;
                 return Ok(End::KeepAlive);
             }
             Manners::HalfBody | Manners::StalledBody => {
-                stream.write_all(&[self.head().as_bytes(), &self.body[..self.body.len() / 2]].concat()).await?;
+                stream
+                    .write_all(
+                        &[self.head().as_bytes(), &self.body[..self.body.len() / 2]].concat(),
+                    )
+                    .await?;
                 if self.manners == Manners::StalledBody {
                     gone(stream).await;
                 }
@@ -190,7 +234,11 @@ impl Reply {
     }
 
     fn head(&self) -> String {
-        let mut head = format!("HTTP/1.1 {} Scripted\r\ncontent-length: {}\r\n", self.status, self.body.len());
+        let mut head = format!(
+            "HTTP/1.1 {} Scripted\r\ncontent-length: {}\r\n",
+            self.status,
+            self.body.len()
+        );
         for (name, value) in &self.headers {
             head.extend([name, ": ", value, "\r\n"]);
         }

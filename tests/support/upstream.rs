@@ -40,7 +40,10 @@ pub struct Call {
 impl Call {
     /// A header's text; empty when absent.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.iter().find(|(held, _)| held == name).map_or("", |(_, value)| value)
+        self.headers
+            .iter()
+            .find(|(held, _)| held == name)
+            .map_or("", |(_, value)| value)
     }
 }
 
@@ -78,7 +81,12 @@ impl Upstream {
         let script = Arc::new(Mutex::new(Script::default()));
         let changed = watch::Sender::new(());
         let server = tokio::spawn(serve(listener, Arc::clone(&script), changed.clone()));
-        Self { url, script, changed, server }
+        Self {
+            url,
+            script,
+            changed,
+            server,
+        }
     }
 
     /// `http://127.0.0.1:port`, for both engines.
@@ -94,12 +102,18 @@ impl Upstream {
 
     /// What calls to `endpoint` are answered from now on.
     pub fn on(&self, endpoint: Endpoint) -> Rule<'_> {
-        Rule { upstream: self, matches: Box::new(move |call| call.endpoint == Some(endpoint)) }
+        Rule {
+            upstream: self,
+            matches: Box::new(move |call| call.endpoint == Some(endpoint)),
+        }
     }
 
     /// What all calls are answered from now on.
     pub fn on_any(&self) -> Rule<'_> {
-        Rule { upstream: self, matches: Box::new(|_| true) }
+        Rule {
+            upstream: self,
+            matches: Box::new(|_| true),
+        }
     }
 
     /// The ledger: every call so far, in the order they came.
@@ -114,7 +128,11 @@ impl Upstream {
 
     /// How many calls wait for their answer.
     pub fn in_flight(&self) -> usize {
-        lock(&self.script).calls.iter().filter(|call| !call.ended).count()
+        lock(&self.script)
+            .calls
+            .iter()
+            .filter(|call| !call.ended)
+            .count()
     }
 
     /// Waits until the ledger is as the test wants it.
@@ -126,13 +144,18 @@ impl Upstream {
             }
         };
         let waited = tokio::time::timeout(PATIENCE, met).await;
-        assert!(waited.is_ok(), "waited in vain until {what}; the ledger: {:#?}", self.calls());
+        assert!(
+            waited.is_ok(),
+            "waited in vain until {what}; the ledger: {:#?}",
+            self.calls()
+        );
     }
 
     /// Waits until at least `count` calls wait for their answer at once.
     pub async fn wait_for_in_flight(&self, count: usize) {
         let in_flight = |calls: &[Call]| calls.iter().filter(|call| !call.ended).count() >= count;
-        self.wait_for(&format!("{count} calls are in flight"), in_flight).await;
+        self.wait_for(&format!("{count} calls are in flight"), in_flight)
+            .await;
     }
 }
 
@@ -146,7 +169,10 @@ impl Rule<'_> {
     /// Only for calls that are so.
     #[must_use]
     pub fn when(self, also: impl Fn(&Call) -> bool + Send + 'static) -> Self {
-        Self { upstream: self.upstream, matches: Box::new(move |call| (self.matches)(call) && also(call)) }
+        Self {
+            upstream: self.upstream,
+            matches: Box::new(move |call| (self.matches)(call) && also(call)),
+        }
     }
 
     /// Always this.
@@ -157,13 +183,21 @@ impl Rule<'_> {
     /// One after the other; the last stays.
     pub fn replies(self, replies: impl IntoIterator<Item = Reply>) {
         let mut replies: Vec<_> = replies.into_iter().collect();
-        self.answer(move |_| if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() });
+        self.answer(move |_| {
+            if replies.len() > 1 {
+                replies.remove(0)
+            } else {
+                replies[0].clone()
+            }
+        });
     }
 
     /// Whatever the closure makes of the call.
     pub fn answer(self, mut answer: impl FnMut(&Call) -> Reply + Send + 'static) {
         let matches = self.matches;
-        lock(&self.upstream.script).rules.push(Box::new(move |call| matches(call).then(|| answer(call))));
+        lock(&self.upstream.script)
+            .rules
+            .push(Box::new(move |call| matches(call).then(|| answer(call))));
     }
 }
 
@@ -183,7 +217,12 @@ async fn converse(mut stream: TcpStream, script: Arc<Mutex<Script>>, changed: wa
     while let Some(call) = read_call(&mut stream).await {
         let (number, reply) = {
             let mut script = lock(&script);
-            let reply = script.rules.iter_mut().rev().find_map(|rule| rule(&call)).unwrap_or_else(|| ordinary(&call));
+            let reply = script
+                .rules
+                .iter_mut()
+                .rev()
+                .find_map(|rule| rule(&call))
+                .unwrap_or_else(|| ordinary(&call));
             script.calls.push(call);
             (script.calls.len() - 1, reply)
         };
@@ -206,8 +245,10 @@ async fn read_call(stream: &mut TcpStream) -> Option<Call> {
     let head = String::from_utf8(head).unwrap();
     let mut lines = head.lines();
     let path = lines.next()?.split(' ').nth(1)?.to_owned();
-    let headers: Vec<_> =
-        lines.filter_map(|line| line.split_once(": ")).map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+    let headers: Vec<_> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+        .collect();
     let mut call = Call {
         endpoint: endpoint(&path),
         path,
@@ -244,8 +285,12 @@ fn endpoint(path: &str) -> Option<Endpoint> {
 pub fn ordinary(call: &Call) -> Reply {
     let body = &call.body;
     match call.endpoint {
-        Some(Endpoint::FlightsOneway) => Reply::json(json!([fare(164, body)])).header("x-search-status", "ok"),
-        Some(Endpoint::FlightsRoundtrip) => Reply::json(json!([pair(310, body)])).header("x-search-status", "ok"),
+        Some(Endpoint::FlightsOneway) => {
+            Reply::json(json!([fare(164, body)])).header("x-search-status", "ok")
+        }
+        Some(Endpoint::FlightsRoundtrip) => {
+            Reply::json(json!([pair(310, body)])).header("x-search-status", "ok")
+        }
         Some(Endpoint::HotelsSearch) => Reply::json(json!({
             "destination": body["destination"], "checkin_date": body["checkin_date"], "checkout_date": body["checkout_date"],
             "applied_filters": [], "budget_per_night": null, "properties": [{"name": "Hotel One", "price": 420, "price_string": "$420"}],
@@ -263,7 +308,9 @@ pub fn ordinary(call: &Call) -> Reply {
         Some(Endpoint::HotelsResolve) => Reply::json(json!({
             "hotel_name": body["hotel_name"], "hotel_booking_id": "il/one", "matched_name": "Hotel One",
         })),
-        None => Reply::status(404).header("x-rapidapi-proxy-response", "true").with_json(json!({"message": "no such path"})),
+        None => Reply::status(404)
+            .header("x-rapidapi-proxy-response", "true")
+            .with_json(json!({"message": "no such path"})),
     }
 }
 

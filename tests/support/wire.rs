@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader, BufWriter,
+};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 
@@ -42,10 +44,17 @@ impl Drop for Wire {
 impl Wire {
     /// A wire to where `to` leads.
     pub fn start(to: &PgConnectOptions, swap: Option<Swap>) -> Self {
-        let folder = tempfile::Builder::new().prefix("farescan-wire-").tempdir_in("/tmp").unwrap();
+        let folder = tempfile::Builder::new()
+            .prefix("farescan-wire-")
+            .tempdir_in("/tmp")
+            .unwrap();
         let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
         let prepared = Arc::new(Mutex::new(BTreeSet::new()));
-        let line = Arc::new(Line { to: Far::of(to), swap, prepared: Arc::clone(&prepared) });
+        let line = Arc::new(Line {
+            to: Far::of(to),
+            swap,
+            prepared: Arc::clone(&prepared),
+        });
         let server = tokio::spawn(async move {
             // Aborted with this task, so a cut wire leaves no connection behind.
             let mut connections = tokio::task::JoinSet::new();
@@ -54,12 +63,19 @@ impl Wire {
                 connections.spawn(async move { line.pass(near).await });
             }
         });
-        Self { folder, prepared, server }
+        Self {
+            folder,
+            prepared,
+            server,
+        }
     }
 
     /// The same way over this wire.
     pub fn options(&self, to: &PgConnectOptions) -> PgConnectOptions {
-        to.clone().socket(self.folder.path()).port(5432).ssl_mode(PgSslMode::Disable)
+        to.clone()
+            .socket(self.folder.path())
+            .port(5432)
+            .ssl_mode(PgSslMode::Disable)
     }
 
     /// The statements that were prepared so far, as the program has them.
@@ -76,7 +92,8 @@ enum Far {
 
 impl Far {
     fn of(options: &PgConnectOptions) -> Self {
-        let socket = |folder: &Path| Self::Socket(folder.join(format!(".s.PGSQL.{}", options.get_port())));
+        let socket =
+            |folder: &Path| Self::Socket(folder.join(format!(".s.PGSQL.{}", options.get_port())));
         match options.get_socket() {
             Some(folder) => socket(folder),
             None if options.get_host().starts_with('/') => socket(Path::new(options.get_host())),
@@ -96,12 +113,27 @@ impl Line {
     async fn pass(&self, near: UnixStream) -> io::Result<()> {
         let near = near.into_split();
         match &self.to {
-            Far::Socket(path) => self.join(near, UnixStream::connect(path).await?.into_split()).await,
-            Far::Host(host, port) => self.join(near, TcpStream::connect((host.as_str(), *port)).await?.into_split()).await,
+            Far::Socket(path) => {
+                self.join(near, UnixStream::connect(path).await?.into_split())
+                    .await
+            }
+            Far::Host(host, port) => {
+                self.join(
+                    near,
+                    TcpStream::connect((host.as_str(), *port))
+                        .await?
+                        .into_split(),
+                )
+                .await
+            }
         }
     }
 
-    async fn join<A, B, C, D>(&self, (near_out, mut near_in): (A, B), (mut far_out, far_in): (C, D)) -> io::Result<()>
+    async fn join<A, B, C, D>(
+        &self,
+        (near_out, mut near_in): (A, B),
+        (mut far_out, far_in): (C, D),
+    ) -> io::Result<()>
     where
         A: AsyncRead + Unpin,
         B: AsyncWrite + Unpin,
@@ -114,7 +146,11 @@ impl Line {
         }
     }
 
-    async fn requests(&self, near: impl AsyncRead + Unpin, far: impl AsyncWrite + Unpin) -> io::Result<()> {
+    async fn requests(
+        &self,
+        near: impl AsyncRead + Unpin,
+        far: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
         let (mut near, mut far) = (BufReader::new(near), BufWriter::new(far));
         let start = message(&mut near).await?;
         write(&mut far, &start).await?;
@@ -136,9 +172,16 @@ impl Line {
     /// A name, the statement, the types of its parameters; the first two end with a zero.
     fn parse(&self, body: Vec<u8>) -> Vec<u8> {
         let mut parts = body.splitn(3, |byte| *byte == 0);
-        let (Some(name), Some(statement), Some(types)) = (parts.next(), parts.next(), parts.next()) else { return body };
+        let (Some(name), Some(statement), Some(types)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return body;
+        };
         let statement = String::from_utf8_lossy(statement).into_owned();
-        let other = self.swap.as_ref().filter(|swap| swap.statement == statement).map(|swap| swap.other.clone());
+        let other = self
+            .swap
+            .as_ref()
+            .filter(|swap| swap.statement == statement)
+            .map(|swap| swap.other.clone());
         let changed = other.map(|other| [name, &[0], other.as_bytes(), &[0], types].concat());
         self.prepared.lock().unwrap().insert(statement);
         changed.unwrap_or(body)
@@ -157,6 +200,7 @@ async fn message(near: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
 }
 
 async fn write(far: &mut (impl AsyncWrite + Unpin), body: &[u8]) -> io::Result<()> {
-    far.write_u32(u32::try_from(body.len() + 4).map_err(io::Error::other)?).await?;
+    far.write_u32(u32::try_from(body.len() + 4).map_err(io::Error::other)?)
+        .await?;
     far.write_all(body).await
 }

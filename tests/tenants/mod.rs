@@ -19,47 +19,75 @@ fn ring(ids: &str) -> Keyring {
 
 async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now()).await.unwrap();
+    let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
 
 async fn found(pool: &PgPool, ring: &Keyring, key: &str) -> Option<TenantId> {
     let mut conn = pool.acquire().await.unwrap();
-    store::find(&mut conn, ring, &CallerKey::new(key), Timestamp::now()).await.unwrap()
+    store::find(&mut conn, ring, &CallerKey::new(key), Timestamp::now())
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn first_requests_at_once_make_one_tenant_also_while_a_new_primary_is_rolled_out() {
     let db = TestDb::new().await;
     let rings = [ring("a"), ring("ba")];
-    let made = join_all((0..20).map(|number| tenant(db.pool(), &rings[number % 2], "a-callers-key"))).await;
+    let made =
+        join_all((0..20).map(|number| tenant(db.pool(), &rings[number % 2], "a-callers-key")))
+            .await;
     assert_eq!(made.iter().collect::<HashSet<_>>().len(), 1);
-    let tenants: i64 = sqlx::query_scalar("select count(*) from tenants").fetch_one(db.pool()).await.unwrap();
+    let tenants: i64 = sqlx::query_scalar("select count(*) from tenants")
+        .fetch_one(db.pool())
+        .await
+        .unwrap();
     assert_eq!(tenants, 1);
     let another = tenant(db.pool(), &rings[1], "anothers-key").await;
     assert_ne!(another, made[0]);
-    assert_eq!(tenant(db.pool(), &rings[0], "anothers-key").await, another, "known to processes without the new primary");
+    assert_eq!(
+        tenant(db.pool(), &rings[0], "anothers-key").await,
+        another,
+        "known to processes without the new primary"
+    );
 }
 
 #[tokio::test]
 async fn a_fingerprint_is_renewed_under_the_primary_when_seen() {
     let db = TestDb::new().await;
     let made = tenant(db.pool(), &ring("a"), "key").await;
-    assert_eq!(found(db.pool(), &ring("b"), "key").await, None, "nobody knows it under b yet");
+    assert_eq!(
+        found(db.pool(), &ring("b"), "key").await,
+        None,
+        "nobody knows it under b yet"
+    );
     assert_eq!(found(db.pool(), &ring("ba"), "key").await, Some(made));
-    assert_eq!(found(db.pool(), &ring("b"), "key").await, Some(made), "a may be dropped from the ring now");
+    assert_eq!(
+        found(db.pool(), &ring("b"), "key").await,
+        Some(made),
+        "a may be dropped from the ring now"
+    );
     assert_eq!(found(db.pool(), &ring("ba"), "another").await, None);
 }
 
 fn terms(tenant: TenantId, expires_at: &str) -> GrantTerms {
-    GrantTerms { tenant, grant: GrantId::new(), purpose: Purpose::Scan, expires_at: expires_at.parse().unwrap() }
+    GrantTerms {
+        tenant,
+        grant: GrantId::new(),
+        purpose: Purpose::Scan,
+        expires_at: expires_at.parse().unwrap(),
+    }
 }
 
 async fn held(pool: &PgPool, terms: &GrantTerms, ring: &Keyring) {
     let mut conn = pool.acquire().await.unwrap();
     let sealed = terms.seal(ring, &CallerKey::new("the-key"));
-    store::insert_grant(&mut conn, terms, &sealed, Timestamp::now()).await.unwrap();
+    store::insert_grant(&mut conn, terms, &sealed, Timestamp::now())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -75,11 +103,21 @@ async fn a_grant_opens_until_it_is_wiped_or_expires() {
     assert_eq!(open(live).await.unwrap().expose(), "the-key");
 
     let mut conn = db.pool().acquire().await.unwrap();
-    store::replace_grant(&mut conn, &live, &live.seal(&ring, &CallerKey::new("the-new-key"))).await.unwrap();
+    store::replace_grant(
+        &mut conn,
+        &live,
+        &live.seal(&ring, &CallerKey::new("the-new-key")),
+    )
+    .await
+    .unwrap();
     assert_eq!(open(live).await.unwrap().expose(), "the-new-key");
-    store::wipe_expired(&mut conn, tenant, live.grant, Timestamp::now()).await.unwrap();
+    store::wipe_expired(&mut conn, tenant, live.grant, Timestamp::now())
+        .await
+        .unwrap();
     assert!(open(live).await.is_ok(), "it has not expired");
-    store::wipe_expired(&mut conn, tenant, live.grant, live.expires_at).await.unwrap();
+    store::wipe_expired(&mut conn, tenant, live.grant, live.expires_at)
+        .await
+        .unwrap();
     assert!(matches!(open(live).await, Err(GrantError::Gone)));
 
     let expired = terms(tenant, "2020-01-01T00:00:00Z");
@@ -90,19 +128,36 @@ async fn a_grant_opens_until_it_is_wiped_or_expires() {
 #[tokio::test]
 async fn a_row_that_was_moved_or_changed_does_not_open() {
     let (db, ring) = (TestDb::new().await, ring("a"));
-    let (mine, theirs) = (tenant(db.pool(), &ring, "mine").await, tenant(db.pool(), &ring, "theirs").await);
+    let (mine, theirs) = (
+        tenant(db.pool(), &ring, "mine").await,
+        tenant(db.pool(), &ring, "theirs").await,
+    );
     for change in [
         "update key_grants set tenant_id = $1",
         "update key_grants set expires_at = expires_at + interval '1 day' where $1::uuid is not null",
         "update key_grants set ciphertext = set_byte(ciphertext, 5, get_byte(ciphertext, 5) # 1) where $1::uuid is not null",
     ] {
-        sqlx::query("delete from key_grants").execute(db.pool()).await.unwrap();
+        sqlx::query("delete from key_grants")
+            .execute(db.pool())
+            .await
+            .unwrap();
         let live = terms(mine, "2099-01-01T00:00:00Z");
         held(db.pool(), &live, &ring).await;
-        sqlx::query(change).bind(theirs.uuid()).execute(db.pool()).await.unwrap();
-        let owner = if change.contains("tenant_id") { theirs } else { mine };
+        sqlx::query(change)
+            .bind(theirs.uuid())
+            .execute(db.pool())
+            .await
+            .unwrap();
+        let owner = if change.contains("tenant_id") {
+            theirs
+        } else {
+            mine
+        };
         let opened = tenants::open_grant(db.pool(), &ring, owner, live.grant).await;
-        assert!(matches!(opened, Err(GrantError::NotOpened { .. })), "{change}");
+        assert!(
+            matches!(opened, Err(GrantError::NotOpened { .. })),
+            "{change}"
+        );
     }
 }
 
@@ -113,9 +168,14 @@ async fn a_ring_that_lacks_a_key_in_use_is_refused_at_start() {
     let live = terms(tenant, "2099-01-01T00:00:00Z");
     held(db.pool(), &live, &ring("a")).await;
     store::check_ring(db.pool(), &ring("ba")).await.unwrap();
-    let refused = store::check_ring(db.pool(), &ring("b")).await.unwrap_err().to_string();
+    let refused = store::check_ring(db.pool(), &ring("b"))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("sealed keys still in use: a"), "{refused}");
     let mut conn = db.pool().acquire().await.unwrap();
-    store::wipe_expired(&mut conn, tenant, live.grant, live.expires_at).await.unwrap();
+    store::wipe_expired(&mut conn, tenant, live.grant, live.expires_at)
+        .await
+        .unwrap();
     store::check_ring(db.pool(), &ring("b")).await.unwrap();
 }

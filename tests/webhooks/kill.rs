@@ -13,7 +13,10 @@ use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::Upstream;
 use crate::worker::stage::Stage;
 
-const OPEN: [(&str, &str); 2] = [("FARESCAN_WEBHOOKS_ALLOW_INSECURE", "true"), ("FARESCAN_LOG", "trace")];
+const OPEN: [(&str, &str); 2] = [
+    ("FARESCAN_WEBHOOKS_ALLOW_INSECURE", "true"),
+    ("FARESCAN_LOG", "trace"),
+];
 
 async fn when(
     stage: &Stage,
@@ -24,11 +27,17 @@ async fn when(
 ) -> DeliveryDetail {
     let end = tokio::time::Instant::now() + Duration::from_secs(300);
     loop {
-        let seen = read::detail(stage.pool(), tenant, id).await.unwrap().unwrap();
+        let seen = read::detail(stage.pool(), tenant, id)
+            .await
+            .unwrap()
+            .unwrap();
         if so(&seen) {
             return seen;
         }
-        assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#?}");
+        assert!(
+            tokio::time::Instant::now() < end,
+            "waited in vain until {what}: {seen:#?}"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -38,22 +47,32 @@ fn is_delivered(seen: &DeliveryDetail) -> bool {
 }
 
 fn errors(seen: &DeliveryDetail) -> Vec<Option<&'static str>> {
-    seen.tries.iter().rev().map(|tried| tried.error.map(|error| error.as_str())).collect()
+    seen.tries
+        .iter()
+        .rev()
+        .map(|tried| tried.error.map(|error| error.as_str()))
+        .collect()
 }
 
 async fn tenant(stage: &Stage) -> TenantId {
     let mut tx = farescan::db::begin(stage.pool()).await.unwrap();
     let key = farescan::search::CallerKey::new(crate::worker::stage::KEY);
-    let tenant = farescan::tenants::store::find_or_make(&mut tx, &stage.ring, &key, jiff::Timestamp::now()).await.unwrap();
+    let tenant =
+        farescan::tenants::store::find_or_make(&mut tx, &stage.ring, &key, jiff::Timestamp::now())
+            .await
+            .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
 
 /// What the processes have written to their logs.
 fn logs(stage: &Stage) -> String {
-    let files = std::fs::read_dir(stage.spool.path()).unwrap().map(|entry| entry.unwrap().path());
+    let files = std::fs::read_dir(stage.spool.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
-    logs.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    logs.map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +98,10 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
     let mut lost = 0;
     for (id, _) in &sent {
         let seen = when(&stage, tenant, *id, "it is delivered", is_delivered).await;
-        assert!(matches!(errors(&seen)[..], [None] | [Some("worker_lost"), None]), "{seen:#?}");
+        assert!(
+            matches!(errors(&seen)[..], [None] | [Some("worker_lost"), None]),
+            "{seen:#?}"
+        );
         lost += seen.tries.len() - 1;
     }
     let took = died.elapsed();
@@ -91,15 +113,28 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
         "four were in flight, and were sent once more: at least once, and not more than that"
     );
     for call in receiver.calls() {
-        let secret = &sent.iter().find(|(id, _)| call.header("webhook-id") == id.to_string()).unwrap().1;
+        let secret = &sent
+            .iter()
+            .find(|(id, _)| call.header("webhook-id") == id.to_string())
+            .unwrap()
+            .1;
         assert!(is_signed(&call, secret), "{call:#?}");
     }
     let logs = logs(&stage);
-    assert!(logs.contains("a delivery was tried") && logs.len() > 10_000, "logs at trace");
+    assert!(
+        logs.contains("a delivery was tried") && logs.len() > 10_000,
+        "logs at trace"
+    );
     for (_, secret) in &sent {
-        assert!(!logs.contains(&secret[6..]) && !logs.contains("hunter2"), "a secret or a URL is in the logs");
+        assert!(
+            !logs.contains(&secret[6..]) && !logs.contains("hunter2"),
+            "a secret or a URL is in the logs"
+        );
     }
-    println!("4 of 8 deliveries in flight at kill -9, 8 delivered, all within {:.0} s of it", took.as_secs_f64());
+    println!(
+        "4 of 8 deliveries in flight at kill -9, 8 delivered, all within {:.0} s of it",
+        took.as_secs_f64()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,8 +142,16 @@ async fn a_process_that_stood_still_does_not_overwrite_what_came_after_it() {
     let stage = Stage::new().await;
     let tenant = tenant(&stage).await;
     let receiver = Upstream::start().await;
-    receiver.on_any().replies([Reply::hang(), Reply::status(200)]);
-    let (monitor, _) = webhook_under(&stage.ring, stage.pool(), tenant, &format!("{}/", receiver.url())).await;
+    receiver
+        .on_any()
+        .replies([Reply::hang(), Reply::status(200)]);
+    let (monitor, _) = webhook_under(
+        &stage.ring,
+        stage.pool(),
+        tenant,
+        &format!("{}/", receiver.url()),
+    )
+    .await;
     let stopped = Serve::worker(&stage, 1, &OPEN);
     stopped.says("listening").await;
     let id = enqueue(stage.pool(), tenant, monitor).await;
@@ -119,8 +162,14 @@ async fn a_process_that_stood_still_does_not_overwrite_what_came_after_it() {
     assert_eq!(errors(&seen), [Some("worker_lost"), None]);
     stopped.signal(Signal::CONT);
     stopped.says("came too late").await;
-    let late = read::detail(stage.pool(), tenant, id).await.unwrap().unwrap();
-    assert_eq!(late.delivery, seen.delivery, "its late failure is evidence and nothing more");
+    let late = read::detail(stage.pool(), tenant, id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        late.delivery, seen.delivery,
+        "its late failure is evidence and nothing more"
+    );
     assert_eq!(errors(&late), [Some("timeout"), None]);
     // Both go on.
     for _ in 0..4 {

@@ -16,7 +16,9 @@ async fn a_receiver_that_hangs_takes_one_place_and_delays_nobody() {
     let (hangs, slow) = post.receiver("hangs.test").await;
     hangs.on_any().reply(Reply::hang());
     let (quick, fast) = post.receiver("quick.test").await;
-    quick.on_any().reply(Reply::status(200).delay(Duration::from_millis(2)));
+    quick
+        .on_any()
+        .reply(Reply::status(200).delay(Duration::from_millis(2)));
     for _ in 0..20 {
         post.enqueue(slow).await;
     }
@@ -30,7 +32,10 @@ async fn a_receiver_that_hangs_takes_one_place_and_delays_nobody() {
                 where t.ended_at is null group by d.monitor_id) open";
     let mut most = 0;
     for id in ids {
-        assert_eq!(post.ended(id).await.delivery.status, DeliveryStatus::Delivered);
+        assert_eq!(
+            post.ended(id).await.delivery.status,
+            DeliveryStatus::Delivered
+        );
         most = most.max(post.count(open).await);
     }
     // A try that has ended is followed by the next at once, not at the next look five seconds later: most are, however slow the machine.
@@ -40,7 +45,11 @@ async fn a_receiver_that_hangs_takes_one_place_and_delays_nobody() {
     let wait = post.count(waits).await;
     println!("50 deliveries to one receiver beside one that hangs: {wait} ms between two of them");
     assert!(wait < 5_000, "{wait} ms");
-    assert_eq!((quick.count(), most), (50, 1), "each once, and one try at a time for each receiver");
+    assert_eq!(
+        (quick.count(), most),
+        (50, 1),
+        "each once, and one try at a time for each receiver"
+    );
     for deliverer in two {
         deliverer.stop().await;
     }
@@ -51,14 +60,26 @@ async fn a_receiver_that_hangs_takes_one_place_and_delays_nobody() {
 async fn what_comes_in_between_is_sent() {
     let post = Post::open().await;
     let (receiver, monitor) = post.receiver("steady.test").await;
-    receiver.on_any().reply(Reply::status(200).delay(Duration::from_millis(5)));
+    receiver
+        .on_any()
+        .reply(Reply::status(200).delay(Duration::from_millis(5)));
     let deliverer = post.deliverer();
     let mut open = Vec::new();
     for round in 0..40 {
         let mut tx = farescan::db::begin(post.pool()).await.unwrap();
         let data = json!({"round": round});
-        let lock = MonitorLock::acquire(&mut tx, post.tenant, monitor, LockFor::Webhook).await.unwrap();
-        let id = webhooks::enqueue(&mut lock.unwrap(), "monitor.alerts", &data, Timestamp::now()).await.unwrap().unwrap();
+        let lock = MonitorLock::acquire(&mut tx, post.tenant, monitor, LockFor::Webhook)
+            .await
+            .unwrap();
+        let id = webhooks::enqueue(
+            &mut lock.unwrap(),
+            "monitor.alerts",
+            &data,
+            Timestamp::now(),
+        )
+        .await
+        .unwrap()
+        .unwrap();
         tokio::time::sleep(Duration::from_millis(round % 7)).await;
         if round % 5 == 4 {
             tx.rollback().await.unwrap();
@@ -68,10 +89,21 @@ async fn what_comes_in_between_is_sent() {
         }
     }
     for id in &open {
-        assert_eq!(post.ended(*id).await.delivery.status, DeliveryStatus::Delivered);
+        assert_eq!(
+            post.ended(*id).await.delivery.status,
+            DeliveryStatus::Delivered
+        );
     }
-    assert_eq!((open.len(), receiver.count()), (32, 32), "what was committed, and nothing else");
-    let rounds: Vec<_> = receiver.calls().iter().map(|call| call.body["data"]["round"].as_u64().unwrap()).collect();
+    assert_eq!(
+        (open.len(), receiver.count()),
+        (32, 32),
+        "what was committed, and nothing else"
+    );
+    let rounds: Vec<_> = receiver
+        .calls()
+        .iter()
+        .map(|call| call.body["data"]["round"].as_u64().unwrap())
+        .collect();
     assert!(rounds.is_sorted(), "in their order: {rounds:?}");
     deliverer.stop().await;
 }
@@ -81,16 +113,36 @@ async fn what_comes_in_between_is_sent() {
 async fn a_monitor_without_a_webhook_has_no_delivery() {
     let post = Post::open().await;
     let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    let none = MonitorLock::acquire(&mut tx, post.tenant, farescan::ids::MonitorId::new(), LockFor::Webhook).await.unwrap();
+    let none = MonitorLock::acquire(
+        &mut tx,
+        post.tenant,
+        farescan::ids::MonitorId::new(),
+        LockFor::Webhook,
+    )
+    .await
+    .unwrap();
     assert!(none.is_none());
     let (monitor, _) = post.webhook("http://nowhere.test/").await;
-    let mut lock = MonitorLock::acquire(&mut tx, post.tenant, monitor, LockFor::Webhook).await.unwrap().unwrap();
+    let mut lock = MonitorLock::acquire(&mut tx, post.tenant, monitor, LockFor::Webhook)
+        .await
+        .unwrap()
+        .unwrap();
     let huge = json!({"x": "x".repeat(webhooks::MAX_BODY)});
     let refused = webhooks::enqueue(&mut lock, "monitor.alerts", &huge, Timestamp::now()).await;
     endpoint::close(&mut lock, Timestamp::now()).await.unwrap();
-    assert!(webhooks::enqueue(&mut lock, "monitor.alerts", &json!({}), Timestamp::now()).await.unwrap().is_none());
+    assert!(
+        webhooks::enqueue(&mut lock, "monitor.alerts", &json!({}), Timestamp::now())
+            .await
+            .unwrap()
+            .is_none()
+    );
     tx.commit().await.unwrap();
-    assert!(refused.unwrap_err().to_string().contains("at most 1048576 can be sent"));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("at most 1048576 can be sent")
+    );
     assert_eq!(post.count("select count(*) from deliveries").await, 0);
 }
 
@@ -98,7 +150,9 @@ async fn a_monitor_without_a_webhook_has_no_delivery() {
 async fn what_ended_long_ago_goes_and_what_is_pending_stays() {
     let post = Post::open().await;
     let (receiver, monitor) = post.receiver("old.test").await;
-    receiver.on_any().replies([Reply::status(200), Reply::status(500)]);
+    receiver
+        .on_any()
+        .replies([Reply::status(200), Reply::status(500)]);
     let deliverer = post.deliverer();
     let old = post.enqueue(monitor).await;
     post.ended(old).await;
@@ -114,7 +168,14 @@ async fn what_ended_long_ago_goes_and_what_is_pending_stays() {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(post.detail(pending).await.delivery.status, DeliveryStatus::Pending);
-    assert_eq!(post.count("select count(*) from delivery_tries").await, 1, "tries go with their delivery");
+    assert_eq!(
+        post.detail(pending).await.delivery.status,
+        DeliveryStatus::Pending
+    );
+    assert_eq!(
+        post.count("select count(*) from delivery_tries").await,
+        1,
+        "tries go with their delivery"
+    );
     deliverer.stop().await;
 }

@@ -27,28 +27,56 @@ enum Call {
     Delete,
 }
 
-const CALLS: [Call; 5] = [Call::Test, Call::Resend, Call::Move, Call::Close, Call::Delete];
+const CALLS: [Call; 5] = [
+    Call::Test,
+    Call::Resend,
+    Call::Move,
+    Call::Close,
+    Call::Delete,
+];
 
 impl Call {
     async fn send(self, app: &TestApp, monitor: MonitorId, delivery: DeliveryId) -> Answer {
         let path = format!("/v1/monitors/{monitor}");
         let (method, path, body) = match self {
             Self::Test => ("POST", format!("{path}/test"), json!({})),
-            Self::Resend => ("POST", format!("/v1/deliveries/{delivery}/resend"), json!({})),
-            Self::Move => ("PATCH", path, json!({"webhook_url": "http://pair.test/moved"})),
+            Self::Resend => (
+                "POST",
+                format!("/v1/deliveries/{delivery}/resend"),
+                json!({}),
+            ),
+            Self::Move => (
+                "PATCH",
+                path,
+                json!({"webhook_url": "http://pair.test/moved"}),
+            ),
             Self::Close => ("PATCH", path, json!({"webhook_url": Value::Null})),
             Self::Delete => ("DELETE", path, Value::Null),
         };
         let request = app.request(method, &path).header("x-api-key", KEY);
-        app.send(if body.is_null() { request } else { request.json(&body) }).await
+        app.send(if body.is_null() {
+            request
+        } else {
+            request.json(&body)
+        })
+        .await
     }
 }
 
 async fn service(server: &PrivatePg) -> (Database, TestApp) {
-    let database = Database::open(&DatabaseConfig { url: Some(server.url().into()), ..DatabaseConfig::default() }).await.unwrap();
+    let database = Database::open(&DatabaseConfig {
+        url: Some(server.url().into()),
+        ..DatabaseConfig::default()
+    })
+    .await
+    .unwrap();
     db::migrate(database.pool()).await.unwrap();
-    let orders = TestApp::builder().orders(database.pool().clone(), database.connect_options().clone());
-    let app = orders.state(|app| app.with_guard(post::guard())).start().await;
+    let orders =
+        TestApp::builder().orders(database.pool().clone(), database.connect_options().clone());
+    let app = orders
+        .state(|app| app.with_guard(post::guard()))
+        .start()
+        .await;
     (database, app)
 }
 
@@ -64,7 +92,10 @@ async fn webhook_calls_at_two_services_never_deadlock() {
     let names = Names::default();
     names.lead("pair.test", &[&[post::address(&receiver)]]);
     let pool = database.pool();
-    let deliverer = post::deliver(pool, Sender::with_names(post::guard(), Arc::new(names)).unwrap());
+    let deliverer = post::deliver(
+        pool,
+        Sender::with_names(post::guard(), Arc::new(names)).unwrap(),
+    );
     let tenant = post::tenant(pool, KEY).await;
     let mut wrong = Vec::new();
     for (place, first) in CALLS.into_iter().enumerate() {
@@ -72,10 +103,16 @@ async fn webhook_calls_at_two_services_never_deadlock() {
             for _ in 0..ROUNDS {
                 let (monitor, _) = post::webhook(pool, tenant, "http://pair.test/").await;
                 let delivery = post::enqueue(pool, tenant, monitor).await;
-                let answers = tokio::join!(first.send(&one, monitor, delivery), second.send(&other, monitor, delivery));
+                let answers = tokio::join!(
+                    first.send(&one, monitor, delivery),
+                    second.send(&other, monitor, delivery)
+                );
                 for (call, answer) in [(first, answers.0), (second, answers.1)] {
                     if ![200, 202, 204, 404, 409, 429].contains(&answer.status) {
-                        wrong.push(format!("{call:?} of {first:?} beside {second:?}: {}", answer.kind()));
+                        wrong.push(format!(
+                            "{call:?} of {first:?} beside {second:?}: {}",
+                            answer.kind()
+                        ));
                     }
                 }
             }
@@ -83,12 +120,18 @@ async fn webhook_calls_at_two_services_never_deadlock() {
     }
     deliverer.stop().await;
     let log = server.log();
-    let deadlocks = log.lines().filter(|line| line.contains("deadlock detected")).count();
+    let deadlocks = log
+        .lines()
+        .filter(|line| line.contains("deadlock detected"))
+        .count();
     assert_eq!(
         (wrong, deadlocks),
         (vec![], 0),
         "{}",
-        log.lines().filter(|line| line.contains("ERROR")).collect::<Vec<_>>().join("\n")
+        log.lines()
+            .filter(|line| line.contains("ERROR"))
+            .collect::<Vec<_>>()
+            .join("\n")
     );
 }
 
@@ -104,9 +147,22 @@ async fn a_request_that_meets_another_is_409_and_not_an_outage() {
              begin raise exception 'deadlock detected' using errcode = '{code}'; end $$;
              create or replace trigger refuse before insert on deliveries for each row execute function refuse()"
         );
-        sqlx::raw_sql(AssertSqlSafe(refuse)).execute(post.pool()).await.unwrap();
-        let answer = app.post(&format!("/v1/monitors/{monitor}/test"), &json!({})).await;
-        assert_eq!((answer.kind().as_str(), answer.header("retry-after")), ("409 invalid_state", "1"), "{code}");
-        assert!(answer.message().contains("nothing of this one was stored"), "{}", answer.message());
+        sqlx::raw_sql(AssertSqlSafe(refuse))
+            .execute(post.pool())
+            .await
+            .unwrap();
+        let answer = app
+            .post(&format!("/v1/monitors/{monitor}/test"), &json!({}))
+            .await;
+        assert_eq!(
+            (answer.kind().as_str(), answer.header("retry-after")),
+            ("409 invalid_state", "1"),
+            "{code}"
+        );
+        assert!(
+            answer.message().contains("nothing of this one was stored"),
+            "{}",
+            answer.message()
+        );
     }
 }

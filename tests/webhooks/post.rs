@@ -10,7 +10,9 @@ use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants;
-use farescan::webhooks::{self, Guard, LockFor, MonitorLock, Sender, WebhookError, endpoint, read, resend};
+use farescan::webhooks::{
+    self, Guard, LockFor, MonitorLock, Sender, WebhookError, endpoint, read, resend,
+};
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde_json::json;
@@ -40,7 +42,11 @@ impl Names {
     }
 
     pub fn asked(&self, name: &str) -> usize {
-        self.0.lock().unwrap().get(name).map_or(0, |(_, asked)| *asked)
+        self.0
+            .lock()
+            .unwrap()
+            .get(name)
+            .map_or(0, |(_, asked)| *asked)
     }
 }
 
@@ -49,7 +55,11 @@ impl Resolve for Names {
         let mut names = self.0.lock().unwrap();
         let found = names.get_mut(name.as_str()).map(|(answers, asked)| {
             *asked += 1;
-            if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
+            if answers.len() > 1 {
+                answers.remove(0)
+            } else {
+                answers[0].clone()
+            }
         });
         Box::pin(async move {
             let found = found.ok_or("no such name")?;
@@ -59,12 +69,18 @@ impl Resolve for Names {
 }
 
 pub fn address(receiver: &Upstream) -> SocketAddr {
-    receiver.url().trim_start_matches("http://").parse().unwrap()
+    receiver
+        .url()
+        .trim_start_matches("http://")
+        .parse()
+        .unwrap()
 }
 
 /// What tests open.
 pub fn guard() -> Guard {
-    Guard::new(&WebhookConfig { webhooks_allow_insecure: true })
+    Guard::new(&WebhookConfig {
+        webhooks_allow_insecure: true,
+    })
 }
 
 pub struct Post {
@@ -88,7 +104,10 @@ impl Drop for Delivering {
 impl Delivering {
     pub async fn stop(mut self) {
         self.stop.cancel();
-        tokio::time::timeout(PATIENCE, &mut self.task).await.expect("the deliverer ends").unwrap();
+        tokio::time::timeout(PATIENCE, &mut self.task)
+            .await
+            .expect("the deliverer ends")
+            .unwrap();
     }
 }
 
@@ -96,7 +115,11 @@ impl Post {
     pub async fn open() -> Self {
         let db = TestDb::new().await;
         let tenant = tenant(db.pool(), KEY).await;
-        Self { db, names: Names::default(), tenant }
+        Self {
+            db,
+            names: Names::default(),
+            tenant,
+        }
     }
 
     pub fn pool(&self) -> &PgPool {
@@ -104,7 +127,9 @@ impl Post {
     }
 
     pub fn deliverer(&self) -> Delivering {
-        let sender = Sender::with_names(guard(), Arc::new(self.names.clone())).unwrap().within(TRY_TIME);
+        let sender = Sender::with_names(guard(), Arc::new(self.names.clone()))
+            .unwrap()
+            .within(TRY_TIME);
         deliver(self.pool(), sender)
     }
 
@@ -117,7 +142,9 @@ impl Post {
     pub async fn receiver(&self, name: &str) -> (Upstream, MonitorId) {
         let receiver = Upstream::start().await;
         self.names.lead(name, &[&[address(&receiver)]]);
-        let (monitor, _) = self.webhook(&format!("http://{name}/fares?token=hunter2")).await;
+        let (monitor, _) = self
+            .webhook(&format!("http://{name}/fares?token=hunter2"))
+            .await;
         (receiver, monitor)
     }
 
@@ -129,40 +156,70 @@ impl Post {
     pub async fn resend(&self, id: DeliveryId) -> Result<(), WebhookError> {
         let mut tx = farescan::db::begin(self.pool()).await.unwrap();
         let monitor = resend::monitor_of(&mut tx, self.tenant, id).await?;
-        resend::resend(&mut lock(&mut tx, self.tenant, monitor).await, id, Timestamp::now()).await?;
+        resend::resend(
+            &mut lock(&mut tx, self.tenant, monitor).await,
+            id,
+            Timestamp::now(),
+        )
+        .await?;
         tx.commit().await.unwrap();
         Ok(())
     }
 
     pub async fn detail(&self, id: DeliveryId) -> DeliveryDetail {
-        read::detail(self.pool(), self.tenant, id).await.unwrap().unwrap()
+        read::detail(self.pool(), self.tenant, id)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     pub async fn endpoint(&self, monitor: MonitorId) -> Option<Webhook> {
-        endpoint::show(&mut self.pool().acquire().await.unwrap(), self.tenant, monitor).await.unwrap()
+        endpoint::show(
+            &mut self.pool().acquire().await.unwrap(),
+            self.tenant,
+            monitor,
+        )
+        .await
+        .unwrap()
     }
 
     /// The delivery once it is so.
-    pub async fn when(&self, id: DeliveryId, what: &str, so: impl Fn(&DeliveryDetail) -> bool) -> DeliveryDetail {
+    pub async fn when(
+        &self,
+        id: DeliveryId,
+        what: &str,
+        so: impl Fn(&DeliveryDetail) -> bool,
+    ) -> DeliveryDetail {
         let end = tokio::time::Instant::now() + PATIENCE;
         loop {
             let seen = self.detail(id).await;
             if so(&seen) {
                 return seen;
             }
-            assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#?}");
+            assert!(
+                tokio::time::Instant::now() < end,
+                "waited in vain until {what}: {seen:#?}"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     pub async fn ended(&self, id: DeliveryId) -> DeliveryDetail {
-        self.when(id, "it has ended", |seen| seen.delivery.status != DeliveryStatus::Pending).await
+        self.when(id, "it has ended", |seen| {
+            seen.delivery.status != DeliveryStatus::Pending
+        })
+        .await
     }
 
     /// The delivery after its try of this number.
     pub async fn tried(&self, id: DeliveryId, number: u32) -> DeliveryDetail {
-        let is_over = |seen: &DeliveryDetail| seen.tries.iter().any(|tried| tried.number == number && tried.ended_at.is_some());
-        self.when(id, &format!("try {number} is over"), is_over).await
+        let is_over = |seen: &DeliveryDetail| {
+            seen.tries
+                .iter()
+                .any(|tried| tried.number == number && tried.ended_at.is_some())
+        };
+        self.when(id, &format!("try {number} is over"), is_over)
+            .await
     }
 
     /// As if its next try were due.
@@ -170,8 +227,15 @@ impl Post {
         let sql = "with d as (update deliveries set due_at = clock_timestamp() where delivery_id = $1 and due_at is not null returning *)
                    update webhook_endpoints w set next_at = clock_timestamp() from d
                    where w.tenant_id = d.tenant_id and w.monitor_id = d.monitor_id and w.taken_until is null and w.off_at is null";
-        sqlx::query(sql).bind(id.uuid()).execute(self.pool()).await.unwrap();
-        sqlx::query("notify farescan_delivery").execute(self.pool()).await.unwrap();
+        sqlx::query(sql)
+            .bind(id.uuid())
+            .execute(self.pool())
+            .await
+            .unwrap();
+        sqlx::query("notify farescan_delivery")
+            .execute(self.pool())
+            .await
+            .unwrap();
     }
 
     /// As if a minute had passed since every test.
@@ -183,19 +247,33 @@ impl Post {
 
     /// One number from the database.
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap()
+        sqlx::query_scalar(sql)
+            .fetch_one(self.pool())
+            .await
+            .unwrap()
     }
 }
 
 pub fn deliver(pool: &PgPool, sender: Sender) -> Delivering {
-    let deps = webhooks::Deps { pool: pool.clone(), ring: Arc::new(ring()), sender, lease: Duration::from_secs(10) };
+    let deps = webhooks::Deps {
+        pool: pool.clone(),
+        ring: Arc::new(ring()),
+        sender,
+        lease: Duration::from_secs(10),
+    };
     let stop = CancellationToken::new();
-    Delivering { task: tokio::spawn(webhooks::run(deps, stop.clone())), stop }
+    Delivering {
+        task: tokio::spawn(webhooks::run(deps, stop.clone())),
+        stop,
+    }
 }
 
 pub async fn tenant(pool: &PgPool, key: &str) -> TenantId {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = tenants::store::find_or_make(&mut tx, &ring(), &CallerKey::new(key), Timestamp::now()).await.unwrap();
+    let tenant =
+        tenants::store::find_or_make(&mut tx, &ring(), &CallerKey::new(key), Timestamp::now())
+            .await
+            .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
@@ -204,7 +282,12 @@ pub async fn webhook(pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, 
     webhook_under(&ring(), pool, tenant, url).await
 }
 
-pub async fn webhook_under(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, String) {
+pub async fn webhook_under(
+    ring: &tenants::Keyring,
+    pool: &PgPool,
+    tenant: TenantId,
+    url: &str,
+) -> (MonitorId, String) {
     let (monitor, grant) = (MonitorId::new(), GrantId::new());
     // One that never runs, and holds no key.
     let make = "with held as (
@@ -215,29 +298,57 @@ pub async fn webhook_under(ring: &tenants::Keyring, pool: &PgPool, tenant: Tenan
     let scan = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}
     });
-    sqlx::query(make).bind(tenant.uuid()).bind(monitor.uuid()).bind(grant.uuid()).bind(scan).execute(pool).await.unwrap();
+    sqlx::query(make)
+        .bind(tenant.uuid())
+        .bind(monitor.uuid())
+        .bind(grant.uuid())
+        .bind(scan)
+        .execute(pool)
+        .await
+        .unwrap();
     (monitor, open_for(ring, pool, tenant, monitor, url).await)
 }
 
 /// A monitor that is there, locked as for a change of its webhook.
 pub async fn lock(tx: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> MonitorLock<'_> {
-    MonitorLock::acquire(tx, tenant, monitor, LockFor::Webhook).await.unwrap().expect("the monitor is there")
+    MonitorLock::acquire(tx, tenant, monitor, LockFor::Webhook)
+        .await
+        .unwrap()
+        .expect("the monitor is there")
 }
 
 /// Opens the webhook of a monitor; its secret.
-pub async fn open_for(ring: &tenants::Keyring, pool: &PgPool, tenant: TenantId, monitor: MonitorId, url: &str) -> String {
+pub async fn open_for(
+    ring: &tenants::Keyring,
+    pool: &PgPool,
+    tenant: TenantId,
+    monitor: MonitorId,
+    url: &str,
+) -> String {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let secret = endpoint::open(&mut lock(&mut tx, tenant, monitor).await, ring, url, Timestamp::now()).await.unwrap();
+    let secret = endpoint::open(
+        &mut lock(&mut tx, tenant, monitor).await,
+        ring,
+        url,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     secret.0.to_string()
 }
 
 pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> DeliveryId {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let data =
-        json!({"monitor_id": monitor, "alerts": [{"type": "price_below", "price": 198.5, "note": "größer „als“ gedacht"}]});
-    let id =
-        webhooks::enqueue(&mut lock(&mut tx, tenant, monitor).await, "monitor.alerts", &data, Timestamp::now()).await.unwrap();
+    let data = json!({"monitor_id": monitor, "alerts": [{"type": "price_below", "price": 198.5, "note": "größer „als“ gedacht"}]});
+    let id = webhooks::enqueue(
+        &mut lock(&mut tx, tenant, monitor).await,
+        "monitor.alerts",
+        &data,
+        Timestamp::now(),
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     id.expect("the monitor has a webhook")
 }
@@ -245,8 +356,18 @@ pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> Del
 /// Whether a call is signed with this secret, by the standard's own library.
 pub fn is_signed(call: &Call, secret: &str) -> bool {
     let mut headers = axum::http::HeaderMap::new();
-    for (name, value) in call.headers.iter().filter(|(name, _)| name.starts_with("webhook-")) {
-        headers.insert(axum::http::HeaderName::try_from(name).unwrap(), value.parse().unwrap());
+    for (name, value) in call
+        .headers
+        .iter()
+        .filter(|(name, _)| name.starts_with("webhook-"))
+    {
+        headers.insert(
+            axum::http::HeaderName::try_from(name).unwrap(),
+            value.parse().unwrap(),
+        );
     }
-    standardwebhooks::Webhook::new(secret).unwrap().verify(&call.raw, &headers).is_ok()
+    standardwebhooks::Webhook::new(secret)
+        .unwrap()
+        .verify(&call.raw, &headers)
+        .is_ok()
 }

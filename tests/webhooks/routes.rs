@@ -13,7 +13,12 @@ async fn app(post: &Post) -> TestApp {
 }
 
 fn ids(page: &Value) -> Vec<&str> {
-    page["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect()
+    page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +27,10 @@ async fn what_was_sent_can_be_listed_and_read() {
     let app = app(&post).await;
     let (receiver, monitor) = post.receiver("one.test").await;
     let (_, other) = post.receiver("two.test").await;
-    receiver.on_any().replies([Reply::status(200).body("thanks"), Reply::status(500).body("oh no")]);
+    receiver.on_any().replies([
+        Reply::status(200).body("thanks"),
+        Reply::status(500).body("oh no"),
+    ]);
     let deliverer = post.deliverer();
     let first = post.enqueue(monitor).await;
     post.ended(first).await;
@@ -36,39 +44,106 @@ async fn what_was_sent_can_be_listed_and_read() {
     let all = app.get("/v1/deliveries").await.json();
     assert_eq!(ids(&all), [&third, &second, &first]);
     assert_eq!(all["next_cursor"], Value::Null);
-    assert!(!all.to_string().contains("hunter2") && !all.to_string().contains("one.test"), "no URL");
-    let of_one = app.get(&format!("/v1/deliveries?monitor_id={monitor}&limit=1")).await;
+    assert!(
+        !all.to_string().contains("hunter2") && !all.to_string().contains("one.test"),
+        "no URL"
+    );
+    let of_one = app
+        .get(&format!("/v1/deliveries?monitor_id={monitor}&limit=1"))
+        .await;
     assert_eq!(ids(&of_one.json()), [&second]);
     assert!(of_one.header("link").contains("rel=\"next\""));
     let cursor = of_one.json()["next_cursor"].as_str().unwrap().to_owned();
-    let rest = app.get(&format!("/v1/deliveries?monitor_id={monitor}&limit=1&cursor={cursor}")).await.json();
-    assert_eq!((ids(&rest), &rest["next_cursor"]), (vec![first.as_str()], &Value::Null));
-    assert_eq!(ids(&app.get("/v1/deliveries?status=delivered").await.json()), [&first]);
-    let refused = app.get("/v1/deliveries?monitor_id=x&status=lost&limit=0&cursor=77&also=1").await;
+    let rest = app
+        .get(&format!(
+            "/v1/deliveries?monitor_id={monitor}&limit=1&cursor={cursor}"
+        ))
+        .await
+        .json();
+    assert_eq!(
+        (ids(&rest), &rest["next_cursor"]),
+        (vec![first.as_str()], &Value::Null)
+    );
+    assert_eq!(
+        ids(&app.get("/v1/deliveries?status=delivered").await.json()),
+        [&first]
+    );
+    let refused = app
+        .get("/v1/deliveries?monitor_id=x&status=lost&limit=0&cursor=77&also=1")
+        .await;
     assert_eq!(refused.kind(), "400 invalid_request");
     for field in ["monitor_id", "status", "limit", "also"] {
-        assert!(refused.message().contains(&format!("`{field}`")), "{field}: {}", refused.message());
+        assert!(
+            refused.message().contains(&format!("`{field}`")),
+            "{field}: {}",
+            refused.message()
+        );
     }
 
     let read = app.get(&format!("/v1/deliveries/{second}")).await.json();
     assert_eq!(
-        [&read["status"], &read["reason"], &read["try_count"], &read["monitor_id"], &read["event_type"], &read["ended_at"]],
-        [&json!("pending"), &Value::Null, &json!(1), &json!(monitor), &json!("monitor.alerts"), &Value::Null]
+        [
+            &read["status"],
+            &read["reason"],
+            &read["try_count"],
+            &read["monitor_id"],
+            &read["event_type"],
+            &read["ended_at"]
+        ],
+        [
+            &json!("pending"),
+            &Value::Null,
+            &json!(1),
+            &json!(monitor),
+            &json!("monitor.alerts"),
+            &Value::Null
+        ]
     );
-    assert_eq!((&read["payload"]["type"], &read["payload"]["data"]["monitor_id"]), (&json!("monitor.alerts"), &json!(monitor)));
+    assert_eq!(
+        (
+            &read["payload"]["type"],
+            &read["payload"]["data"]["monitor_id"]
+        ),
+        (&json!("monitor.alerts"), &json!(monitor))
+    );
     assert!(read["payload"]["timestamp"].is_string() && read["next_try_at"].is_string());
     let tried = &read["tries"][0];
     assert_eq!(
-        [&tried["number"], &tried["http_status"], &tried["error"], &tried["response"]],
-        [&json!(1), &json!(500), &json!("http_status"), &json!("oh no")]
+        [
+            &tried["number"],
+            &tried["http_status"],
+            &tried["error"],
+            &tried["response"]
+        ],
+        [
+            &json!(1),
+            &json!(500),
+            &json!("http_status"),
+            &json!("oh no")
+        ]
     );
-    assert!(tried["latency_ms"].is_u64() && tried["started_at"].is_string() && tried["ended_at"].is_string());
-    assert_eq!(app.get(&format!("/v1/deliveries/{first}")).await.json()["tries"][0]["response"], "thanks");
-    for path in ["/v1/deliveries/nonsense", "/v1/deliveries/dlv_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"] {
+    assert!(
+        tried["latency_ms"].is_u64()
+            && tried["started_at"].is_string()
+            && tried["ended_at"].is_string()
+    );
+    assert_eq!(
+        app.get(&format!("/v1/deliveries/{first}")).await.json()["tries"][0]["response"],
+        "thanks"
+    );
+    for path in [
+        "/v1/deliveries/nonsense",
+        "/v1/deliveries/dlv_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+    ] {
         assert_eq!(app.get(path).await.kind(), "404 not_found");
     }
-    let stranger = app.request("GET", "/v1/deliveries").header("x-api-key", "nobody-knows-this-key");
-    assert_eq!(app.send(stranger).await.json(), json!({"data": [], "next_cursor": null}));
+    let stranger = app
+        .request("GET", "/v1/deliveries")
+        .header("x-api-key", "nobody-knows-this-key");
+    assert_eq!(
+        app.send(stranger).await.json(),
+        json!({"data": [], "next_cursor": null})
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,31 +151,57 @@ async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
     let post = Post::open().await;
     let app = app(&post).await;
     let (receiver, monitor) = post.receiver("test.test").await;
-    receiver.on_any().replies([Reply::status(500), Reply::status(200)]);
+    receiver
+        .on_any()
+        .replies([Reply::status(500), Reply::status(200)]);
     let deliverer = post.deliverer();
-    let sent = app.post(&format!("/v1/monitors/{monitor}/test"), &json!({})).await;
+    let sent = app
+        .post(&format!("/v1/monitors/{monitor}/test"), &json!({}))
+        .await;
     assert_eq!(sent.status, 202, "{}", sent.text());
-    assert_eq!((&sent.json()["status"], &sent.json()["event_type"]), (&json!("pending"), &json!("monitor.test")));
+    assert_eq!(
+        (&sent.json()["status"], &sent.json()["event_type"]),
+        (&json!("pending"), &json!("monitor.test"))
+    );
     let path = sent.header("location").to_owned();
     let id = sent.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(path, format!("/v1/deliveries/{id}"));
     let seen = post.ended(id.parse().unwrap()).await;
-    assert_eq!((seen.delivery.reason.unwrap().as_str(), seen.tries.len()), ("test_failed", 1), "a test has one try");
+    assert_eq!(
+        (seen.delivery.reason.unwrap().as_str(), seen.tries.len()),
+        ("test_failed", 1),
+        "a test has one try"
+    );
     assert_eq!(receiver.calls()[0].body["type"], "monitor.test");
 
     post.minute_passes().await;
     let again = app.post(&format!("{path}/resend"), &json!({})).await;
-    assert_eq!((again.status, again.header("location"), &again.json()["status"]), (202, path.as_str(), &json!("pending")));
+    assert_eq!(
+        (
+            again.status,
+            again.header("location"),
+            &again.json()["status"]
+        ),
+        (202, path.as_str(), &json!("pending"))
+    );
     let seen = post.ended(id.parse().unwrap()).await;
-    assert_eq!((seen.delivery.status.as_str(), seen.tries.len()), ("delivered", 2));
+    assert_eq!(
+        (seen.delivery.status.as_str(), seen.tries.len()),
+        ("delivered", 2)
+    );
     let calls = receiver.calls();
     assert_eq!(calls[0].header("webhook-id"), calls[1].header("webhook-id"));
     assert_eq!(calls[0].raw, calls[1].raw, "byte for byte");
     // What was delivered can be sent once more too.
     post.minute_passes().await;
-    assert_eq!(app.post(&format!("{path}/resend"), &json!({})).await.status, 202);
-    post.when(id.parse().unwrap(), "it was sent a third time", |seen| seen.tries.len() == 3 && seen.delivery.ended_at.is_some())
-        .await;
+    assert_eq!(
+        app.post(&format!("{path}/resend"), &json!({})).await.status,
+        202
+    );
+    post.when(id.parse().unwrap(), "it was sent a third time", |seen| {
+        seen.tries.len() == 3 && seen.delivery.ended_at.is_some()
+    })
+    .await;
     deliverer.stop().await;
 }
 
@@ -113,7 +214,10 @@ async fn a_test_or_resend_that_is_repeated_is_sent_once() {
     receiver.on_any().reply(Reply::status(200));
     let deliverer = post.deliverer();
     let ask = async |path: &str, key: &'static str| {
-        let request = app.request("POST", path).header("x-api-key", KEY).header("idempotency-key", key);
+        let request = app
+            .request("POST", path)
+            .header("x-api-key", KEY)
+            .header("idempotency-key", key);
         app.send(request.json(&json!({}))).await
     };
     let test = format!("/v1/monitors/{monitor}/test");
@@ -121,19 +225,46 @@ async fn a_test_or_resend_that_is_repeated_is_sent_once() {
     let id: DeliveryId = first.json()["id"].as_str().unwrap().parse().unwrap();
     post.ended(id).await;
     let again = ask(&test, "one").await;
-    assert_eq!((again.status, again.header("idempotent-replayed"), again.json()), (202, "true", first.json()));
+    assert_eq!(
+        (
+            again.status,
+            again.header("idempotent-replayed"),
+            again.json()
+        ),
+        (202, "true", first.json())
+    );
     assert_eq!(again.header("location"), first.header("location"));
     let resend = format!("/v1/deliveries/{id}/resend");
     post.minute_passes().await;
-    assert_eq!(ask(&resend, "one").await.header("idempotent-replayed"), "", "another path is another matter");
-    post.when(id, "it was sent again", |seen| seen.tries.len() == 2 && seen.delivery.ended_at.is_some()).await;
-    assert_eq!(ask(&resend, "one").await.header("idempotent-replayed"), "true");
+    assert_eq!(
+        ask(&resend, "one").await.header("idempotent-replayed"),
+        "",
+        "another path is another matter"
+    );
+    post.when(id, "it was sent again", |seen| {
+        seen.tries.len() == 2 && seen.delivery.ended_at.is_some()
+    })
+    .await;
+    assert_eq!(
+        ask(&resend, "one").await.header("idempotent-replayed"),
+        "true"
+    );
     post.minute_passes().await;
-    let other = ask(&test, "two").await.json()["id"].as_str().unwrap().parse().unwrap();
+    let other = ask(&test, "two").await.json()["id"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert_ne!(other, id);
     assert_eq!(ask(&test, "not a key").await.kind(), "400 invalid_request");
     post.ended(other).await;
-    assert_eq!((post.count("select count(*) from deliveries").await, receiver.count()), (2, 3));
+    assert_eq!(
+        (
+            post.count("select count(*) from deliveries").await,
+            receiver.count()
+        ),
+        (2, 3)
+    );
     deliverer.stop().await;
 }
 
@@ -142,32 +273,79 @@ async fn a_secret_is_rotated_and_a_webhook_switched_on() {
     let post = Post::open().await;
     let app = app(&post).await;
     let (receiver, _) = post.receiver("rotate.test").await;
-    receiver.on_any().replies([Reply::status(200), Reply::status(410)]);
+    receiver
+        .on_any()
+        .replies([Reply::status(200), Reply::status(410)]);
     let (monitor, old) = post.webhook("http://rotate.test/").await;
-    let rotated = app.post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({})).await;
-    assert_eq!((rotated.status, rotated.header("cache-control")), (200, "no-store"), "{}", rotated.text());
-    let new = rotated.json()["webhook_secret"].as_str().unwrap().to_owned();
+    let rotated = app
+        .post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({}))
+        .await;
+    assert_eq!(
+        (rotated.status, rotated.header("cache-control")),
+        (200, "no-store"),
+        "{}",
+        rotated.text()
+    );
+    let new = rotated.json()["webhook_secret"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(new.starts_with("whsec_") && rotated.json()["old_secret_until"].is_string());
     let deliverer = post.deliverer();
     post.ended(post.enqueue(monitor).await).await;
     assert!(is_signed(&receiver.calls()[0], &old) && is_signed(&receiver.calls()[0], &new));
     for _ in 0..2 {
-        assert_eq!(app.post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({})).await.status, 200);
+        assert_eq!(
+            app.post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({}))
+                .await
+                .status,
+            200
+        );
     }
-    assert_eq!(app.post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({})).await.kind(), "409 invalid_state");
+    assert_eq!(
+        app.post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({}))
+            .await
+            .kind(),
+        "409 invalid_state"
+    );
 
     let gone = post.enqueue(monitor).await;
     post.ended(gone).await;
-    for path in [format!("/v1/monitors/{monitor}/test"), format!("/v1/deliveries/{gone}/resend")] {
+    for path in [
+        format!("/v1/monitors/{monitor}/test"),
+        format!("/v1/deliveries/{gone}/resend"),
+    ] {
         let refused = app.post(&path, &json!({})).await;
         assert_eq!(refused.kind(), "409 invalid_state", "{path}");
-        assert!(refused.message().contains("switched off"), "{}", refused.message());
+        assert!(
+            refused.message().contains("switched off"),
+            "{}",
+            refused.message()
+        );
     }
-    let on = app.post(&format!("/v1/monitors/{monitor}/enable-webhook"), &json!({})).await;
-    assert_eq!((on.status, &on.json()["off_at"], &on.json()["url"]), (200, &Value::Null, &json!("http://rotate.test/")));
-    assert_eq!(app.post(&format!("/v1/monitors/{monitor}/test"), &json!({})).await.status, 202);
+    let on = app
+        .post(
+            &format!("/v1/monitors/{monitor}/enable-webhook"),
+            &json!({}),
+        )
+        .await;
+    assert_eq!(
+        (on.status, &on.json()["off_at"], &on.json()["url"]),
+        (200, &Value::Null, &json!("http://rotate.test/"))
+    );
+    assert_eq!(
+        app.post(&format!("/v1/monitors/{monitor}/test"), &json!({}))
+            .await
+            .status,
+        202
+    );
     for verb in ["test", "rotate-secret", "enable-webhook"] {
-        let other = app.post(&format!("/v1/monitors/mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b/{verb}"), &json!({})).await;
+        let other = app
+            .post(
+                &format!("/v1/monitors/mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b/{verb}"),
+                &json!({}),
+            )
+            .await;
         assert_eq!(other.kind(), "404 not_found", "{verb}");
     }
     deliverer.stop().await;
@@ -179,13 +357,24 @@ async fn without_the_setting_for_tests_loopback_is_not_called() {
     let post = Post::open().await;
     let (receiver, _) = post.receiver("here.test").await;
     let strict = farescan::webhooks::Guard::new(&farescan::config::WebhookConfig::default());
-    let deliverer = deliver(post.pool(), Sender::with_names(strict, std::sync::Arc::new(post.names.clone())).unwrap());
-    for url in
-        ["http://here.test/", "https://here.test/", &format!("{}/", receiver.url()), "https://127.0.0.1/", "https://[::1]/"]
-    {
+    let deliverer = deliver(
+        post.pool(),
+        Sender::with_names(strict, std::sync::Arc::new(post.names.clone())).unwrap(),
+    );
+    for url in [
+        "http://here.test/",
+        "https://here.test/",
+        &format!("{}/", receiver.url()),
+        "https://127.0.0.1/",
+        "https://[::1]/",
+    ] {
         let (monitor, _) = post.webhook(url).await;
         let seen = post.tried(post.enqueue(monitor).await, 1).await;
-        let refused = if url == "https://here.test/" { "unresolved" } else { "address_refused" };
+        let refused = if url == "https://here.test/" {
+            "unresolved"
+        } else {
+            "address_refused"
+        };
         assert_eq!(seen.tries[0].error.unwrap().as_str(), refused, "{url}");
     }
     assert_eq!(receiver.count(), 0);

@@ -11,11 +11,20 @@ use super::post::{Post, is_signed, lock};
 use crate::support::app::{KEY, ring};
 use crate::support::reply::Reply;
 
-async fn rotated(post: &Post, monitor: farescan::ids::MonitorId, now: Timestamp) -> Result<String, WebhookError> {
+async fn rotated(
+    post: &Post,
+    monitor: farescan::ids::MonitorId,
+    now: Timestamp,
+) -> Result<String, WebhookError> {
     let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    let (secret, until) = endpoint::rotate_secret(&mut lock(&mut tx, post.tenant, monitor).await, &ring(), now).await?;
+    let (secret, until) =
+        endpoint::rotate_secret(&mut lock(&mut tx, post.tenant, monitor).await, &ring(), now)
+            .await?;
     tx.commit().await.unwrap();
-    assert!((until.duration_since(now) - SignedDuration::from_hours(24)).abs() < SignedDuration::from_secs(1));
+    assert!(
+        (until.duration_since(now) - SignedDuration::from_hours(24)).abs()
+            < SignedDuration::from_secs(1)
+    );
     Ok(secret.0.to_string())
 }
 
@@ -29,9 +38,17 @@ async fn a_rotation_signs_with_both_for_a_day() {
     let sent = async |signatures: usize, by: &[&str], not_by: &[&str]| {
         post.ended(post.enqueue(monitor).await).await;
         let call = receiver.calls().pop().unwrap();
-        assert_eq!(call.header("webhook-signature").split(' ').count(), signatures, "{call:#?}");
-        assert!(by.iter().all(|secret| is_signed(&call, secret)) && !not_by.iter().any(|secret| is_signed(&call, secret)));
-        let age = Timestamp::now().as_second() - call.header("webhook-timestamp").parse::<i64>().unwrap();
+        assert_eq!(
+            call.header("webhook-signature").split(' ').count(),
+            signatures,
+            "{call:#?}"
+        );
+        assert!(
+            by.iter().all(|secret| is_signed(&call, secret))
+                && !not_by.iter().any(|secret| is_signed(&call, secret))
+        );
+        let age =
+            Timestamp::now().as_second() - call.header("webhook-timestamp").parse::<i64>().unwrap();
         assert!((0..30).contains(&age), "{age}");
         assert!(call.header("user-agent").starts_with("farescan/"));
     };
@@ -42,7 +59,8 @@ async fn a_rotation_signs_with_both_for_a_day() {
     let third = rotated(&post, monitor, Timestamp::now()).await.unwrap();
     sent(2, &[&second, &third], &[&first]).await;
     assert_eq!(
-        post.count("select count(*) from key_grants where purpose = 'webhook'").await,
+        post.count("select count(*) from key_grants where purpose = 'webhook'")
+            .await,
         3,
         "of the other webhook one, of this two: what had ended is gone"
     );
@@ -52,7 +70,10 @@ async fn a_rotation_signs_with_both_for_a_day() {
     let fifth = rotated(&post, monitor, Timestamp::now()).await.unwrap();
     sent(4, &[&second, &third, &fourth, &fifth], &[]).await;
     let refused = rotated(&post, monitor, Timestamp::now()).await.unwrap_err();
-    assert!(matches!(refused, WebhookError::InvalidState(_)), "{refused}");
+    assert!(
+        matches!(refused, WebhookError::InvalidState(_)),
+        "{refused}"
+    );
     deliverer.stop().await;
 }
 
@@ -64,8 +85,17 @@ async fn secrets_outlive_a_rotation_of_the_callers_key_and_move_to_a_new_master_
     let (monitor, secret) = post.webhook("http://kept.test/").await;
     let (old, new) = (CallerKey::new(KEY), CallerKey::new("the-next-key-0123"));
     let rotation = rotate::rotate(post.pool(), &ring(), &old, &new, Timestamp::now()).await;
-    assert_eq!(rotation.unwrap().held_keys, 0, "a webhook's secret is no key of the caller's");
-    let both = Keyring::parse(&format!("next:{},test:{}", "6b".repeat(32), "5a".repeat(32))).unwrap();
+    assert_eq!(
+        rotation.unwrap().held_keys,
+        0,
+        "a webhook's secret is no key of the caller's"
+    );
+    let both = Keyring::parse(&format!(
+        "next:{},test:{}",
+        "6b".repeat(32),
+        "5a".repeat(32)
+    ))
+    .unwrap();
     let moved = rewrap(post.pool(), &both).await.unwrap();
     assert_eq!((moved.moved, moved.unopened.len()), (2, 0));
     // A process without the new master key cannot sign, says so, and tries again later; nothing was sent.
@@ -74,7 +104,12 @@ async fn secrets_outlive_a_rotation_of_the_callers_key_and_move_to_a_new_master_
     let seen = post.tried(id, 1).await;
     assert_eq!(seen.tries[0].error.unwrap().as_str(), "secret_unreadable");
     assert_eq!(receiver.count(), 0);
-    let back = Keyring::parse(&format!("test:{},next:{}", "5a".repeat(32), "6b".repeat(32))).unwrap();
+    let back = Keyring::parse(&format!(
+        "test:{},next:{}",
+        "5a".repeat(32),
+        "6b".repeat(32)
+    ))
+    .unwrap();
     assert_eq!(rewrap(post.pool(), &back).await.unwrap().moved, 2);
     post.due_now(id).await;
     post.ended(id).await;
@@ -87,13 +122,26 @@ async fn no_secret_is_in_the_database_in_the_clear() {
     use base64::Engine as _;
     let post = Post::open().await;
     let (_, secret) = post.webhook("http://sealed.test/").await;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(secret.trim_start_matches("whsec_")).unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(secret.trim_start_matches("whsec_"))
+        .unwrap();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut looked = 0;
-    for table in ["webhook_endpoints", "key_grants", "deliveries", "delivery_tries"] {
+    for table in [
+        "webhook_endpoints",
+        "key_grants",
+        "deliveries",
+        "delivery_tries",
+    ] {
         let rows = format!("select coalesce(string_agg(t::text, ' '), '') from {table} t");
-        let text: String = sqlx::query_scalar(AssertSqlSafe(rows)).fetch_one(post.pool()).await.unwrap();
-        assert!(!text.contains(&secret[6..]) && !text.contains(&hex[..16]), "{table}");
+        let text: String = sqlx::query_scalar(AssertSqlSafe(rows))
+            .fetch_one(post.pool())
+            .await
+            .unwrap();
+        assert!(
+            !text.contains(&secret[6..]) && !text.contains(&hex[..16]),
+            "{table}"
+        );
         looked += text.len();
     }
     assert!(looked > 200);

@@ -20,7 +20,12 @@ const ENDED: &str = "select count(*) from delivery_tries where ended_at is not n
 
 /// A deliverer that waits for a receiver as long as it takes. It is left where it is when its test ends.
 fn patient(post: &Post) -> Delivering {
-    deliver(post.pool(), Sender::with_names(guard(), Arc::new(post.names.clone())).unwrap().within(NO_END))
+    deliver(
+        post.pool(),
+        Sender::with_names(guard(), Arc::new(post.names.clone()))
+            .unwrap()
+            .within(NO_END),
+    )
 }
 
 async fn hanging() -> Upstream {
@@ -54,7 +59,10 @@ async fn receivers_of_other_callers_that_hang_delay_no_delivery() {
     let (under_way, ended) = (post.count(UNDER_WAY).await, post.count(ENDED).await);
     println!("5 deliveries beside {under_way} tries that hang; {ended} tries have ended");
     assert_eq!(ended, 5, "none waited for another caller's try to end");
-    assert!(under_way < 64, "there is always something free: {under_way}");
+    assert!(
+        under_way < 64,
+        "there is always something free: {under_way}"
+    );
 }
 
 /// However many callers, webhooks and processes: a host is not called more than four times at once, and others are not kept waiting.
@@ -68,7 +76,8 @@ async fn a_host_has_at_most_four_tries_in_flight() {
         }
         for caller in 0..3 {
             let tenant = tenant(post.pool(), &format!("caller-{caller}-0123456789")).await;
-            let (monitor, _) = webhook(post.pool(), tenant, &format!("http://{spelling}/{caller}")).await;
+            let (monitor, _) =
+                webhook(post.pool(), tenant, &format!("http://{spelling}/{caller}")).await;
             enqueue(post.pool(), tenant, monitor).await;
         }
     }
@@ -87,7 +96,11 @@ async fn ask(app: &TestApp, path: &str) -> String {
     if answer.status == 429 {
         let wait: u64 = answer.header("retry-after").parse().unwrap();
         assert!((1..=60).contains(&wait), "{wait}");
-        assert!(answer.message().contains("at most once a minute"), "{}", answer.message());
+        assert!(
+            answer.message().contains("at most once a minute"),
+            "{}",
+            answer.message()
+        );
     }
     answer.kind()
 }
@@ -106,14 +119,32 @@ async fn a_monitor_is_tested_at_most_once_a_minute() {
     assert_eq!(sent.status, 202, "{}", sent.text());
     let id = sent.json()["id"].as_str().unwrap().to_owned();
     let seen = post.ended(id.parse().unwrap()).await;
-    assert_eq!(seen.delivery.reason.unwrap().as_str(), "test_failed", "its one try failed, and no schedule was spent");
+    assert_eq!(
+        seen.delivery.reason.unwrap().as_str(),
+        "test_failed",
+        "its one try failed, and no schedule was spent"
+    );
     assert_eq!(ask(&app, &test(monitor)).await, "429 too_many_requests");
-    assert_eq!(ask(&app, &format!("/v1/deliveries/{id}/resend")).await, "429 too_many_requests");
-    assert_eq!(ask(&app, &test(other)).await, "202", "another monitor is another matter");
+    assert_eq!(
+        ask(&app, &format!("/v1/deliveries/{id}/resend")).await,
+        "429 too_many_requests"
+    );
+    assert_eq!(
+        ask(&app, &test(other)).await,
+        "202",
+        "another monitor is another matter"
+    );
     let path = format!("/v1/monitors/{monitor}");
     for url in [json!(null), json!("https://hooks.example.com/")] {
-        let patch = app.request("PATCH", &path).header("x-api-key", crate::support::app::KEY);
-        assert_eq!(app.send(patch.json(&json!({"webhook_url": url}))).await.status, 200);
+        let patch = app
+            .request("PATCH", &path)
+            .header("x-api-key", crate::support::app::KEY);
+        assert_eq!(
+            app.send(patch.json(&json!({"webhook_url": url})))
+                .await
+                .status,
+            200
+        );
     }
     assert_eq!(ask(&app, &test(monitor)).await, "429 too_many_requests");
     post.minute_passes().await;

@@ -27,14 +27,24 @@ fn patient_worker(stage: &Stage) -> Running {
         pool: stage.pool().clone(),
         ring: Arc::clone(&stage.ring),
         upstream: Client::new(&stage.upstream.config()).unwrap(),
-        config: WorkerConfig { lease_seconds: 60, worker_concurrency: 64, ..WorkerConfig::default() },
+        config: WorkerConfig {
+            lease_seconds: 60,
+            worker_concurrency: 64,
+            ..WorkerConfig::default()
+        },
     })
 }
 
 /// How many items of a scan are so.
 async fn items_that(stage: &Stage, scan: ScanId, are: &str) -> i64 {
-    let sql = format!("select count(*) from scan_items where scan_id = '{}' and {are}", scan.uuid());
-    sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(stage.pool()).await.unwrap()
+    let sql = format!(
+        "select count(*) from scan_items where scan_id = '{}' and {are}",
+        scan.uuid()
+    );
+    sqlx::query_scalar(AssertSqlSafe(sql))
+        .fetch_one(stage.pool())
+        .await
+        .unwrap()
 }
 
 /// Waits until all items of a scan are so.
@@ -60,20 +70,32 @@ async fn paused_and_resumed_beside_a_blocked_begin_it_calls_once() {
 
     let neighbour = stage.submit(1, &json!({"label": "neighbour"})).await;
     let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
-    sqlx::query("select from scans where scan_id = $1 for update").bind(neighbour.uuid()).execute(&mut *lock).await.unwrap();
+    sqlx::query("select from scans where scan_id = $1 for update")
+        .bind(neighbour.uuid())
+        .execute(&mut *lock)
+        .await
+        .unwrap();
     let worker = patient_worker(&stage);
     until_all(&stage, neighbour, 1, "state = 'claimed'").await;
     let scan = stage.submit(20, &json!({})).await;
     until_all(&stage, scan, 20, "state = 'claimed'").await;
     pause::pause(stage.desk(), scan).await.unwrap();
-    resume::resume(stage.desk(), scan, &Map::new(), None).await.unwrap();
+    resume::resume(stage.desk(), scan, &Map::new(), None)
+        .await
+        .unwrap();
     until_all(&stage, scan, 20, "state = 'claimed' and attempt = 2").await;
     lock.rollback().await.unwrap();
 
     let seen = stage.ended(scan).await;
     stage.ended(neighbour).await;
-    println!("20 items, each with two claims that waited: {} calls", stage.upstream.count() - 2);
-    assert_eq!((seen.status, seen.items.ok, seen.requests.spent), (ScanStatus::Completed, 20, 20));
+    println!(
+        "20 items, each with two claims that waited: {} calls",
+        stage.upstream.count() - 2
+    );
+    assert_eq!(
+        (seen.status, seen.items.ok, seen.requests.spent),
+        (ScanStatus::Completed, 20, 20)
+    );
     assert_eq!(stage.upstream.count(), 22, "each item is called once");
     worker.stop().await;
     println!("{}", Books::compare(&stage).await.complete());
@@ -93,11 +115,28 @@ async fn a_claim_that_the_database_refuses_stops_no_other_call() {
     let scan = stage.submit(20, &json!({})).await;
     let worker = stage.worker();
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.status, seen.items.ok, seen.items.failed, seen.requests.spent), (ScanStatus::Incomplete, 19, 1, 19));
+    assert_eq!(
+        (
+            seen.status,
+            seen.items.ok,
+            seen.items.failed,
+            seen.requests.spent
+        ),
+        (ScanStatus::Incomplete, 19, 1, 19)
+    );
     let items = stage.items(scan).await;
-    let failed = items.iter().find(|item| item.state == ItemState::Failed).unwrap();
+    let failed = items
+        .iter()
+        .find(|item| item.state == ItemState::Failed)
+        .unwrap();
     assert_eq!(failed.reason.as_deref(), Some("not_on_record"));
-    assert!(failed.error.as_deref().is_some_and(|error| error.contains("this row cannot be stored")), "{failed:#?}");
+    assert!(
+        failed
+            .error
+            .as_deref()
+            .is_some_and(|error| error.contains("this row cannot be stored")),
+        "{failed:#?}"
+    );
     assert_eq!(stage.upstream.count(), 19, "nothing was sent for it");
     worker.stop().await;
     println!("{}", Books::compare(&stage).await.complete());
@@ -123,8 +162,14 @@ async fn a_fault_of_the_database_itself_fails_no_item() {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(items_that(&stage, scan, "state not in ('pending', 'claimed')").await, 0);
-    sqlx::raw_sql("drop trigger refuse on attempts").execute(stage.pool()).await.unwrap();
+    assert_eq!(
+        items_that(&stage, scan, "state not in ('pending', 'claimed')").await,
+        0
+    );
+    sqlx::raw_sql("drop trigger refuse on attempts")
+        .execute(stage.pool())
+        .await
+        .unwrap();
     let seen = stage.ended(scan).await;
     assert_eq!((seen.items.ok, stage.upstream.count()), (5, 5));
     worker.stop().await;
@@ -147,12 +192,23 @@ async fn a_slow_refusal_of_before_the_resume_stops_nothing() {
     });
     let scan = stage.submit(2, &json!({})).await;
     let worker = patient_worker(&stage);
-    stage.scan_when(scan, "the lane is paused", |scan| scan.status == ScanStatus::Paused).await;
-    resume::resume(stage.desk(), scan, &Map::new(), None).await.unwrap();
-    stage.scan_when(scan, "the one is asked again", |scan| scan.items.ok == 1).await;
+    stage
+        .scan_when(scan, "the lane is paused", |scan| {
+            scan.status == ScanStatus::Paused
+        })
+        .await;
+    resume::resume(stage.desk(), scan, &Map::new(), None)
+        .await
+        .unwrap();
+    stage
+        .scan_when(scan, "the one is asked again", |scan| scan.items.ok == 1)
+        .await;
     gate.open();
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.status, seen.items.ok, stage.upstream.count()), (ScanStatus::Completed, 2, 4));
+    assert_eq!(
+        (seen.status, seen.items.ok, stage.upstream.count()),
+        (ScanStatus::Completed, 2, 4)
+    );
     worker.stop().await;
 }
 
@@ -161,7 +217,10 @@ async fn a_slow_refusal_of_before_the_resume_stops_nothing() {
 async fn calls_whose_rows_are_lost_meanwhile_are_not_made_again() {
     let stage = Stage::new().await;
     let gate = Gate::closed();
-    stage.upstream.on_any().reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
     let scan = stage.submit(10, &json!({})).await;
     let worker = stage.worker();
     stage.upstream.wait_for_in_flight(10).await;
@@ -175,7 +234,10 @@ async fn calls_whose_rows_are_lost_meanwhile_are_not_made_again() {
     .unwrap();
     gate.open();
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.items.ok, seen.requests.spent, stage.upstream.count()), (10, 10, 10));
+    assert_eq!(
+        (seen.items.ok, seen.requests.spent, stage.upstream.count()),
+        (10, 10, 10)
+    );
     worker.stop().await;
     println!("{}", Books::compare(&stage).await.complete());
 }
@@ -183,12 +245,23 @@ async fn calls_whose_rows_are_lost_meanwhile_are_not_made_again() {
 /// Two callers' answers come together, and somebody else has the row of the one's scan.
 async fn beside_a_locked_scan(stage: &Stage, gate: &Gate) -> i64 {
     let other = CallerKey::new("another-key-0123456789");
-    let desk = Desk { key: &other, ..stage.desk() };
-    let free = submit::submit(desk, &stage.pace, fares(3).as_object().unwrap(), None).await.unwrap().answer.id;
+    let desk = Desk {
+        key: &other,
+        ..stage.desk()
+    };
+    let free = submit::submit(desk, &stage.pace, fares(3).as_object().unwrap(), None)
+        .await
+        .unwrap()
+        .answer
+        .id;
     let locked = stage.submit(3, &json!({})).await;
     stage.upstream.wait_for_in_flight(6).await;
     let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
-    sqlx::query("select from scans where scan_id = $1 for update").bind(locked.uuid()).execute(&mut *lock).await.unwrap();
+    sqlx::query("select from scans where scan_id = $1 for update")
+        .bind(locked.uuid())
+        .execute(&mut *lock)
+        .await
+        .unwrap();
     gate.open();
     until_all(stage, free, 3, "state = 'done'").await;
     let waiting = items_that(stage, locked, "state = 'calling'").await;
@@ -201,9 +274,16 @@ async fn beside_a_locked_scan(stage: &Stage, gate: &Gate) -> i64 {
 async fn an_answer_that_cannot_be_stored_keeps_no_other_back() {
     let stage = Stage::new().await;
     let gate = Gate::closed();
-    stage.upstream.on_any().reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
     let worker = patient_worker(&stage);
-    assert_eq!(beside_a_locked_scan(&stage, &gate).await, 3, "those of the locked scan wait");
+    assert_eq!(
+        beside_a_locked_scan(&stage, &gate).await,
+        3,
+        "those of the locked scan wait"
+    );
     worker.stop().await;
     println!("{}", Books::compare(&stage).await.complete());
 }
@@ -212,9 +292,16 @@ async fn an_answer_that_cannot_be_stored_keeps_no_other_back() {
 async fn an_answer_in_the_spool_keeps_no_other_back() {
     let stage = Stage::new().await;
     let gate = Gate::closed();
-    stage.upstream.on_any().reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
     let worker = Serve::worker(&stage, 16, &[("FARESCAN_LEASE_SECONDS", "60")]);
-    assert_eq!(beside_a_locked_scan(&stage, &gate).await, 3, "those of the locked scan wait");
+    assert_eq!(
+        beside_a_locked_scan(&stage, &gate).await,
+        3,
+        "those of the locked scan wait"
+    );
     spooled::wait_for(&stage, 0).await;
     worker.kill();
     println!("{}", Books::compare(&stage).await.complete());

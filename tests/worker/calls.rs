@@ -20,12 +20,18 @@ async fn a_scan_of_31_dates_asks_each_date_once_and_stores_every_answer() {
     worker.stop().await;
 
     let calls = stage.upstream.calls();
-    let dates: BTreeSet<_> = calls.iter().map(|call| call.body["departure_date"].to_string()).collect();
+    let dates: BTreeSet<_> = calls
+        .iter()
+        .map(|call| call.body["departure_date"].to_string())
+        .collect();
     assert_eq!((calls.len(), dates.len()), (31, 31));
-    assert!(
-        calls.iter().all(|call| call.body["strict"] == true && call.body["limit"] == 50 && call.key == "test-key-0123456789")
+    assert!(calls.iter().all(|call| call.body["strict"] == true
+        && call.body["limit"] == 50
+        && call.key == "test-key-0123456789"));
+    assert_eq!(
+        (seen.status, seen.items.ok, seen.requests.spent),
+        (ScanStatus::Completed, 31, 31)
     );
-    assert_eq!((seen.status, seen.items.ok, seen.requests.spent), (ScanStatus::Completed, 31, 31));
     for table in [
         "select count(*) from attempts where ended_at is not null and requests_spent = 1 and search_status = 'ok'",
         "select count(*) from answers",
@@ -41,9 +47,22 @@ async fn a_scan_of_31_dates_asks_each_date_once_and_stores_every_answer() {
                 and (item_id, observed_at) in (select item_id, observed_at from observations)
                 and (item_id, observed_at) in (select item_id, observed_at from answers)
                 and observed_at in (select observed_at from latest_prices)";
-    assert_eq!(stage.count(same).await, 31, "the times of items, attempts, answers, observations and latest prices");
-    assert_eq!(stage.count("select count(*) from key_grants where wiped_at is null").await, 0);
-    assert_eq!(stage.count("select count(*) from workers").await, 0, "the lease was given back");
+    assert_eq!(
+        stage.count(same).await,
+        31,
+        "the times of items, attempts, answers, observations and latest prices"
+    );
+    assert_eq!(
+        stage
+            .count("select count(*) from key_grants where wiped_at is null")
+            .await,
+        0
+    );
+    assert_eq!(
+        stage.count("select count(*) from workers").await,
+        0,
+        "the lease was given back"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +76,10 @@ async fn an_idle_worker_starts_within_a_fraction_of_a_second() {
     for earlier in 1..=50 {
         let asked = Instant::now();
         let scan = stage.submit(1, &json!({})).await;
-        stage.upstream.wait_for("the next scan is asked", |calls| calls.len() > earlier).await;
+        stage
+            .upstream
+            .wait_for("the next scan is asked", |calls| calls.len() > earlier)
+            .await;
         shortest = shortest.min(asked.elapsed());
         stage.ended(scan).await;
         if shortest < Duration::from_millis(500) {
@@ -76,23 +98,47 @@ async fn a_date_that_has_passed_meanwhile_is_not_searched() {
     let weeks_later =
         "update scan_items set body = jsonb_set(body, '{departure_date}', '\"2026-01-01\"'), first_date = '2026-01-01'
                        where position < 2";
-    sqlx::raw_sql(weeks_later).execute(stage.pool()).await.unwrap();
+    sqlx::raw_sql(weeks_later)
+        .execute(stage.pool())
+        .await
+        .unwrap();
     let worker = stage.worker();
     let seen = stage.ended(scan).await;
     worker.stop().await;
-    assert_eq!((stage.upstream.count(), seen.items.ok, seen.items.failed, seen.requests.spent), (3, 3, 2, 3));
+    assert_eq!(
+        (
+            stage.upstream.count(),
+            seen.items.ok,
+            seen.items.failed,
+            seen.requests.spent
+        ),
+        (3, 3, 2, 3)
+    );
     let items = stage.items(scan).await;
     let of = |item: &farescan::contract::scans::Item| (item.reason.clone(), item.error.clone());
     let error = "2026-01-01 had passed when its turn came: it was not searched";
-    assert!(items[..2].iter().all(|item| of(item) == (Some("date_passed".to_owned()), Some(error.to_owned()))), "{:?}", items[0]);
-    assert_eq!(stage.count("select count(*) from observations where search_status <> 'ok'").await, 0);
+    assert!(
+        items[..2]
+            .iter()
+            .all(|item| of(item) == (Some("date_passed".to_owned()), Some(error.to_owned()))),
+        "{:?}",
+        items[0]
+    );
+    assert_eq!(
+        stage
+            .count("select count(*) from observations where search_status <> 'ok'")
+            .await,
+        0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_degraded_answer_a_retry_asks_exactly_those_again() {
     let stage = Stage::new().await;
     let worker = stage.worker();
-    let broken: Vec<_> = (0..5).map(|day| super::stage::fares(5 + day)["sweep"]["departure_date"]["to"].clone()).collect();
+    let broken: Vec<_> = (0..5)
+        .map(|day| super::stage::fares(5 + day)["sweep"]["departure_date"]["to"].clone())
+        .collect();
     let dates = broken.clone();
     stage
         .upstream
@@ -101,17 +147,41 @@ async fn after_a_degraded_answer_a_retry_asks_exactly_those_again() {
         .reply(Reply::search_incomplete("blocked_page"));
     let scan = stage.submit(31, &json!({})).await;
     let seen = stage.ended(scan).await;
-    assert_eq!((seen.status, seen.items.ok, seen.items.degraded), (ScanStatus::Incomplete, 26, 5));
+    assert_eq!(
+        (seen.status, seen.items.ok, seen.items.degraded),
+        (ScanStatus::Incomplete, 26, 5)
+    );
     assert_eq!(stage.upstream.count(), 31);
 
-    stage.upstream.on(Endpoint::FlightsOneway).answer(|call| Reply::json(json!([fare(164, &call.body)])));
-    stage.retry(scan, &json!({"search_status": ["degraded"]})).await;
+    stage
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .answer(|call| Reply::json(json!([fare(164, &call.body)])));
+    stage
+        .retry(scan, &json!({"search_status": ["degraded"]}))
+        .await;
     let seen = stage.ended(scan).await;
     worker.stop().await;
-    let again: BTreeSet<_> = stage.upstream.calls()[31..].iter().map(|call| call.body["departure_date"].to_string()).collect();
+    let again: BTreeSet<_> = stage.upstream.calls()[31..]
+        .iter()
+        .map(|call| call.body["departure_date"].to_string())
+        .collect();
     assert_eq!(again, broken.iter().map(ToString::to_string).collect());
-    assert_eq!((stage.upstream.count(), seen.status, seen.items.ok, seen.requests.spent), (36, ScanStatus::Completed, 31, 36));
-    assert_eq!(stage.count("select count(*) from attempts where reason = 'blocked_page'").await, 5);
+    assert_eq!(
+        (
+            stage.upstream.count(),
+            seen.status,
+            seen.items.ok,
+            seen.requests.spent
+        ),
+        (36, ScanStatus::Completed, 31, 36)
+    );
+    assert_eq!(
+        stage
+            .count("select count(*) from attempts where reason = 'blocked_page'")
+            .await,
+        5
+    );
     assert_eq!(stage.count("select count(*) from observations where search_status = 'degraded' and price is null").await, 5);
 }
 
@@ -119,27 +189,49 @@ async fn after_a_degraded_answer_a_retry_asks_exactly_those_again() {
 async fn a_server_error_is_sent_once_more_with_a_second_place() {
     let stage = Stage::new().await;
     let worker = stage.worker();
-    stage.upstream.on(Endpoint::FlightsOneway).reply(Reply::status(502));
+    stage
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .reply(Reply::status(502));
     let scan = stage.submit(3, &json!({"max_requests": 4})).await;
     let seen = stage.ended(scan).await;
     worker.stop().await;
     assert_eq!((seen.items.degraded, seen.requests.spent), (3, 4));
-    assert_eq!(stage.upstream.count(), 4, "the ceiling left room for one second try");
-    assert_eq!(stage.count("select sum(requests_spent)::bigint from attempts where reason = 'upstream_status'").await, 4);
+    assert_eq!(
+        stage.upstream.count(),
+        4,
+        "the ceiling left room for one second try"
+    );
+    assert_eq!(
+        stage
+            .count(
+                "select sum(requests_spent)::bigint from attempts where reason = 'upstream_status'"
+            )
+            .await,
+        4
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_degraded_item_is_asked_again_by_itself_only_as_ordered() {
     let stage = Stage::new().await;
     let worker = stage.worker();
-    stage
-        .upstream
-        .on(Endpoint::FlightsOneway)
-        .replies([Reply::search_incomplete("blocked_page"), Reply::json(json!([fare(99, &json!({}))]))]);
-    let scan = stage.submit(1, &json!({"retry": {"max_attempts": 2, "delay_seconds": 1}})).await;
+    stage.upstream.on(Endpoint::FlightsOneway).replies([
+        Reply::search_incomplete("blocked_page"),
+        Reply::json(json!([fare(99, &json!({}))])),
+    ]);
+    let scan = stage
+        .submit(
+            1,
+            &json!({"retry": {"max_attempts": 2, "delay_seconds": 1}}),
+        )
+        .await;
     let seen = stage.ended(scan).await;
     worker.stop().await;
-    assert_eq!((seen.status, seen.items.ok, stage.upstream.count()), (ScanStatus::Completed, 1, 2));
+    assert_eq!(
+        (seen.status, seen.items.ok, stage.upstream.count()),
+        (ScanStatus::Completed, 1, 2)
+    );
     let calls = stage.upstream.calls();
     assert!(calls[1].at - calls[0].at >= Duration::from_secs(1));
 }
@@ -149,13 +241,31 @@ async fn a_rate_limit_pauses_the_lane_and_is_not_asked_again() {
     let mut stage = Stage::new().await;
     stage.pace.max_in_flight = 4;
     let worker = stage.worker();
-    stage.upstream.on_any().reply(Reply::status(429).header("retry-after", "600"));
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::status(429).header("retry-after", "600"));
     let scan = stage.submit(40, &json!({})).await;
-    let seen = stage.scan_when(scan, "the lane is paused", |scan| scan.status == ScanStatus::Paused).await;
-    assert_eq!(seen.status_reason.map(|reason| reason.to_string()).as_deref(), Some("rate_limited"));
-    let settled = stage.scan_when(scan, "nothing is in flight", |scan| scan.items.running == 0).await;
+    let seen = stage
+        .scan_when(scan, "the lane is paused", |scan| {
+            scan.status == ScanStatus::Paused
+        })
+        .await;
+    assert_eq!(
+        seen.status_reason
+            .map(|reason| reason.to_string())
+            .as_deref(),
+        Some("rate_limited")
+    );
+    let settled = stage
+        .scan_when(scan, "nothing is in flight", |scan| scan.items.running == 0)
+        .await;
     worker.stop().await;
-    assert!(stage.upstream.count() <= 8, "{} calls: over the limit at most those in flight", stage.upstream.count());
+    assert!(
+        stage.upstream.count() <= 8,
+        "{} calls: over the limit at most those in flight",
+        stage.upstream.count()
+    );
     assert_eq!(settled.items.degraded as usize, stage.upstream.count());
     assert_eq!(settled.items.pending, 40 - settled.items.degraded);
 }
@@ -165,12 +275,25 @@ async fn a_rejected_key_leaves_every_item_to_be_asked_once_the_key_is_good() {
     let mut stage = Stage::new().await;
     stage.pace.max_in_flight = 3;
     let worker = stage.worker();
-    stage.upstream.on_any().reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
     let scan = stage.submit(10, &json!({})).await;
-    stage.scan_when(scan, "the lane is paused", |scan| scan.status == ScanStatus::Paused && scan.items.running == 0).await;
+    stage
+        .scan_when(scan, "the lane is paused", |scan| {
+            scan.status == ScanStatus::Paused && scan.items.running == 0
+        })
+        .await;
     worker.stop().await;
     assert!(stage.upstream.count() <= 3);
-    assert!(stage.items(scan).await.iter().all(|item| item.state == ItemState::Pending && item.search_status.is_none()));
+    assert!(
+        stage
+            .items(scan)
+            .await
+            .iter()
+            .all(|item| item.state == ItemState::Pending && item.search_status.is_none())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +322,24 @@ async fn an_answer_without_rows_is_empty_and_an_observation() {
     let seen = stage.ended(scan).await;
     worker.stop().await;
     assert_eq!((seen.status, seen.items.empty), (ScanStatus::Completed, 2));
-    assert_eq!(stage.count("select count(*) from observations where search_status = 'empty' and price is null").await, 2);
-    assert_eq!(stage.count("select count(*) from latest_prices where look_status = 'empty'").await, 2);
-    assert_eq!(stage.count("select count(*) from latest_prices where price is not null").await, 0);
+    assert_eq!(
+        stage
+            .count(
+                "select count(*) from observations where search_status = 'empty' and price is null"
+            )
+            .await,
+        2
+    );
+    assert_eq!(
+        stage
+            .count("select count(*) from latest_prices where look_status = 'empty'")
+            .await,
+        2
+    );
+    assert_eq!(
+        stage
+            .count("select count(*) from latest_prices where price is not null")
+            .await,
+        0
+    );
 }

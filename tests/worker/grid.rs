@@ -17,19 +17,29 @@ use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
 async fn read(stage: &Stage, scan: ScanId, pairs: &[(&str, &str)]) -> Grid {
-    grid(stage.pool(), stage.tenant().await, scan, &GridQuery::from_query(pairs.iter().copied()).unwrap()).await.unwrap()
+    grid(
+        stage.pool(),
+        stage.tenant().await,
+        scan,
+        &GridQuery::from_query(pairs.iter().copied()).unwrap(),
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cell_shows_the_best_offer_of_its_samples_with_band_verdict_and_link() {
     let stage = Stage::new().await;
     let mut asked = 0_u64;
-    stage.upstream.on(Endpoint::FlightsOneway).answer(move |call| {
-        asked += 1;
-        let mut cheap = fare(200 + asked, &call.body);
-        cheap["buy_link"] = json!(format!("https://flights.example/?n={asked}&curr=USD"));
-        Reply::json(json!([fare(400, &call.body), cheap]))
-    });
+    stage
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .answer(move |call| {
+            asked += 1;
+            let mut cheap = fare(200 + asked, &call.body);
+            cheap["buy_link"] = json!(format!("https://flights.example/?n={asked}&curr=USD"));
+            Reply::json(json!([fare(400, &call.body), cheap]))
+        });
     let worker = stage.worker();
     let mut order = super::stage::fares(2);
     order["sweep"]["samples"] = json!(3);
@@ -37,16 +47,33 @@ async fn a_cell_shows_the_best_offer_of_its_samples_with_band_verdict_and_link()
     stage.ended(scan).await;
     worker.stop().await;
     let grid = read(&stage, scan, &[("rows", "departure_date")]).await;
-    assert_eq!((grid.rows.values.len(), grid.cells.len(), grid.columns), (2, 2, None));
+    assert_eq!(
+        (grid.rows.values.len(), grid.cells.len(), grid.columns),
+        (2, 2, None)
+    );
     let items = stage.items(scan).await;
     for cell in &grid.cells {
-        let of_cell = items.iter().filter(|item| item.search["departure_date"] == cell.row);
+        let of_cell = items
+            .iter()
+            .filter(|item| item.search["departure_date"] == cell.row);
         let best = of_cell.min_by_key(|item| item.best_price).unwrap();
-        assert_eq!((cell.item_id, cell.price, cell.search_status), (best.id, best.best_price, Some(SearchStatus::Ok)));
+        assert_eq!(
+            (cell.item_id, cell.price, cell.search_status),
+            (best.id, best.best_price, Some(SearchStatus::Ok))
+        );
         let number = cell.price.unwrap() - Decimal::from(200);
-        assert_eq!(cell.buy_link.as_deref(), Some(format!("https://flights.example/?n={number}&curr=USD").as_str()));
-        assert_eq!((cell.price_insights_low, cell.price_insights_high), (Some(180.into()), Some(320.into())));
-        assert_eq!((cell.verdict, cell.currency.as_deref(), cell.link.as_deref()), (Some(Verdict::Low), Some("USD"), None));
+        assert_eq!(
+            cell.buy_link.as_deref(),
+            Some(format!("https://flights.example/?n={number}&curr=USD").as_str())
+        );
+        assert_eq!(
+            (cell.price_insights_low, cell.price_insights_high),
+            (Some(180.into()), Some(320.into()))
+        );
+        assert_eq!(
+            (cell.verdict, cell.currency.as_deref(), cell.link.as_deref()),
+            (Some(Verdict::Low), Some("USD"), None)
+        );
     }
 }
 
@@ -61,24 +88,45 @@ async fn what_a_retry_did_not_see_again_is_not_shown() {
     let worker = stage.worker();
     let scan = stage.submit(1, &json!({})).await;
     stage.ended(scan).await;
-    let cell = read(&stage, scan, &[("rows", "departure_date")]).await.cells.remove(0);
-    assert_eq!((cell.price, cell.search_status, cell.buy_link.is_some()), (Some(99.into()), Some(SearchStatus::Partial), true));
-    stage.upstream.on_any().reply(Reply::search_incomplete("blocked_page"));
-    stage.retry(scan, &json!({"search_status": ["partial"]})).await;
+    let cell = read(&stage, scan, &[("rows", "departure_date")])
+        .await
+        .cells
+        .remove(0);
+    assert_eq!(
+        (cell.price, cell.search_status, cell.buy_link.is_some()),
+        (Some(99.into()), Some(SearchStatus::Partial), true)
+    );
+    stage
+        .upstream
+        .on_any()
+        .reply(Reply::search_incomplete("blocked_page"));
+    stage
+        .retry(scan, &json!({"search_status": ["partial"]}))
+        .await;
     stage.ended(scan).await;
     worker.stop().await;
-    let cell = read(&stage, scan, &[("rows", "departure_date")]).await.cells.remove(0);
+    let cell = read(&stage, scan, &[("rows", "departure_date")])
+        .await
+        .cells
+        .remove(0);
     assert_eq!(
         (cell.price, cell.search_status, cell.reason.as_deref()),
         (None, Some(SearchStatus::Degraded), Some("blocked_page"))
     );
-    assert_eq!((cell.buy_link, cell.verdict, cell.price_insights_low), (None, None, None));
+    assert_eq!(
+        (cell.buy_link, cell.verdict, cell.price_insights_low),
+        (None, None, None)
+    );
 }
 
 /// One stay from four markets, three samples each.
 fn markets() -> Value {
     let mut order = super::stage::fares(1);
-    let checkin = order["sweep"]["departure_date"]["from"].as_str().unwrap().parse::<jiff::civil::Date>().unwrap();
+    let checkin = order["sweep"]["departure_date"]["from"]
+        .as_str()
+        .unwrap()
+        .parse::<jiff::civil::Date>()
+        .unwrap();
     order["endpoint"] = json!("hotels/by-name");
     order["request"] = json!({"hotel_name": "Grand Hotel", "checkin_date": checkin, "checkout_date": checkin.tomorrow().unwrap(), "currency": "USD"});
     order["sweep"] = json!({"proxy_country": ["us", "de", "fr", "jp"], "samples": 3});
@@ -105,32 +153,60 @@ async fn markets_stand_beside_their_baseline() {
     let scan = stage.order(&markets()).await;
     stage.ended(scan).await;
     worker.stop().await;
-    let grid = read(&stage, scan, &[("rows", "proxy_country"), ("baseline", "US")]).await;
+    let grid = read(
+        &stage,
+        scan,
+        &[("rows", "proxy_country"), ("baseline", "US")],
+    )
+    .await;
     assert_eq!(grid.rows.values, ["us", "de", "fr", "jp"].map(Value::from));
-    let told: Vec<_> =
-        grid.cells.iter().map(|cell| cell.parity.as_ref().map(|parity| (parity.verdict, parity.samples))).collect();
+    let told: Vec<_> = grid
+        .cells
+        .iter()
+        .map(|cell| {
+            cell.parity
+                .as_ref()
+                .map(|parity| (parity.verdict, parity.samples))
+        })
+        .collect();
     assert_eq!(told[0], None, "the baseline itself");
-    assert_eq!((told[1], told[3]), (Some((Gap, 3)), Some((NotComparable, 3))));
+    assert_eq!(
+        (told[1], told[3]),
+        (Some((Gap, 3)), Some((NotComparable, 3)))
+    );
     let base = grid.cells[0].price.unwrap();
     let german = grid.cells[1].parity.as_ref().unwrap();
     assert_eq!(german.difference, Some(grid.cells[1].price.unwrap() - base));
     assert!(german.difference_percent.unwrap() < Decimal::from(-9));
     assert_eq!(grid.cells[3].parity.as_ref().unwrap().difference, None);
-    assert!(matches!(told[2], Some((Noise | Gap, 3))), "which depends on the order of the samples");
+    assert!(
+        matches!(told[2], Some((Noise | Gap, 3))),
+        "which depends on the order of the samples"
+    );
     assert_eq!(
         (grid.cells[1].link.as_deref(), grid.cells[1].room.as_deref()),
         (Some("https://hotels.example/one"), Some("double"))
     );
     // And the history says the room, as the hotel is what was asked for.
-    let rates = seen(&stage, &[("hotel_name", "Grand Hotel"), ("proxy_country", "jp")]).await;
-    assert_eq!((rates.len(), &rates[0].room, &rates[0].hotel), (3, &Some("Single".to_owned()), &None));
+    let rates = seen(
+        &stage,
+        &[("hotel_name", "Grand Hotel"), ("proxy_country", "jp")],
+    )
+    .await;
+    assert_eq!(
+        (rates.len(), &rates[0].room, &rates[0].hotel),
+        (3, &Some("Single".to_owned()), &None)
+    );
 }
 
 /// The rates that a caller has seen.
 async fn seen(stage: &Stage, question: &[(&str, &str)]) -> Vec<HotelObservation> {
     let asked = HotelHistoryQuery::from_query(question.iter().copied()).unwrap();
     let mut conn = stage.pool().acquire().await.unwrap();
-    query::hotels(&mut conn, stage.tenant().await, &asked).await.unwrap().data
+    query::hotels(&mut conn, stage.tenant().await, &asked)
+        .await
+        .unwrap()
+        .data
 }
 
 /// Of a place it is the hotel that was not asked for.
@@ -139,10 +215,16 @@ async fn the_history_of_a_place_names_the_hotel() {
     let stage = Stage::new().await;
     let cheap = json!({"name": "Hotel One", "price": 90, "room_type": "Single", "link": "https://hotels.example/one"});
     let dear = json!({"name": "Hotel Two", "price": 120, "room_type": "Double", "link": "https://hotels.example/two"});
-    stage.upstream.on(Endpoint::HotelsSearch).reply(Reply::json(json!({"properties": [dear, cheap]})));
+    stage
+        .upstream
+        .on(Endpoint::HotelsSearch)
+        .reply(Reply::json(json!({"properties": [dear, cheap]})));
     let mut order = markets();
     order["endpoint"] = json!("hotels/search");
-    order["request"].as_object_mut().unwrap().shift_remove("hotel_name");
+    order["request"]
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("hotel_name");
     order["request"]["destination"] = json!("Barcelona");
     order["sweep"] = json!({});
     let worker = stage.worker();
@@ -150,7 +232,10 @@ async fn the_history_of_a_place_names_the_hotel() {
     stage.ended(scan).await;
     worker.stop().await;
     let rates = seen(&stage, &[("destination", "Barcelona")]).await;
-    assert_eq!((rates.len(), &rates[0].hotel, &rates[0].room), (1, &Some("Hotel One".to_owned()), &None));
+    assert_eq!(
+        (rates.len(), &rates[0].hotel, &rates[0].room),
+        (1, &Some("Hotel One".to_owned()), &None)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,9 +255,22 @@ async fn a_grid_of_ten_thousand_items_is_read_in_one_go() {
         sqlx::query(sql).execute(stage.pool()).await.unwrap();
     }
     let begin = Instant::now();
-    let grid = read(&stage, scan, &[("rows", "departure_date"), ("columns", "nights")]).await;
+    let grid = read(
+        &stage,
+        scan,
+        &[("rows", "departure_date"), ("columns", "nights")],
+    )
+    .await;
     let took = begin.elapsed();
     println!("10,000 items to {} cells in {took:?}", grid.cells.len());
-    assert_eq!((grid.rows.values.len(), grid.columns.unwrap().values), (100, (1..=50).map(Value::from).collect()));
-    assert!(grid.cells.iter().enumerate().all(|(at, cell)| cell.price == Some(at.into()) && cell.state == ItemState::Done));
+    assert_eq!(
+        (grid.rows.values.len(), grid.columns.unwrap().values),
+        (100, (1..=50).map(Value::from).collect())
+    );
+    assert!(
+        grid.cells
+            .iter()
+            .enumerate()
+            .all(|(at, cell)| cell.price == Some(at.into()) && cell.state == ItemState::Done)
+    );
 }

@@ -10,7 +10,9 @@ use super::stage::Stage;
 /// How often a claimer of this process has looked for work.
 fn visits() -> u32 {
     let text = measure::text();
-    let count = text.lines().find_map(|line| line.strip_prefix(r#"farescan_queue_batch_size_count{step="claim"} "#));
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix(r#"farescan_queue_batch_size_count{step="claim"} "#));
     count.map_or(0, |count| count.parse().unwrap())
 }
 
@@ -20,7 +22,10 @@ async fn a_claimer_asks_less_and_less_for_a_lane_that_is_locked() {
     let stage = Stage::new().await;
     let scan = stage.submit(1, &json!({})).await;
     let mut holder = farescan::db::begin(stage.pool()).await.unwrap();
-    sqlx::query("select from lanes for update").execute(&mut *holder).await.unwrap();
+    sqlx::query("select from lanes for update")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
     let worker = stage.worker();
     let begun = Instant::now();
     while visits() < 60 {

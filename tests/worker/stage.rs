@@ -72,7 +72,10 @@ pub struct Running {
 impl Running {
     pub fn start(deps: WorkerDeps) -> Self {
         let stop = CancellationToken::new();
-        Self { task: tokio::spawn(worker::run(deps, stop.clone())), stop }
+        Self {
+            task: tokio::spawn(worker::run(deps, stop.clone())),
+            stop,
+        }
     }
 
     /// As SIGTERM does.
@@ -81,7 +84,11 @@ impl Running {
     }
 
     pub async fn ended(self) {
-        tokio::time::timeout(PATIENCE, self.task).await.expect("the worker ends").unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, self.task)
+            .await
+            .expect("the worker ends")
+            .unwrap()
+            .unwrap();
     }
 
     pub async fn stop(self) {
@@ -97,12 +104,18 @@ impl Stage {
 
     /// For a caller with this key.
     pub async fn with_key(key: &str) -> Self {
-        Self { key: CallerKey::new(key), ..Self::new().await }
+        Self {
+            key: CallerKey::new(key),
+            ..Self::new().await
+        }
     }
 
     /// On a server of the test's own.
     pub async fn on(url: &str) -> Self {
-        let config = DatabaseConfig { url: Some(url.into()), ..DatabaseConfig::default() };
+        let config = DatabaseConfig {
+            url: Some(url.into()),
+            ..DatabaseConfig::default()
+        };
         let database = Database::open(&config).await.unwrap();
         db::migrate(database.pool()).await.unwrap();
         accept_at_once(database.pool()).await;
@@ -114,7 +127,11 @@ impl Stage {
             db,
             upstream: Upstream::start().await,
             ring: Arc::new(ring()),
-            pace: PaceConfig { flights_per_minute: 60_000, hotels_per_minute: 60_000, max_in_flight: 100 },
+            pace: PaceConfig {
+                flights_per_minute: 60_000,
+                hotels_per_minute: 60_000,
+                max_in_flight: 100,
+            },
             spool: TempDir::new().unwrap(),
             key: CallerKey::new(KEY),
         }
@@ -134,25 +151,40 @@ impl Stage {
             pool: self.pool().clone(),
             ring: Arc::clone(&self.ring),
             upstream: Client::new(upstream).unwrap(),
-            config: WorkerConfig { lease_seconds: LEASE_SECONDS, ..WorkerConfig::default() },
+            config: WorkerConfig {
+                lease_seconds: LEASE_SECONDS,
+                ..WorkerConfig::default()
+            },
         };
         Running::start(deps)
     }
 
     /// The caller, as the parts of the job API know him.
     pub fn desk(&self) -> Desk<'_> {
-        Desk { pool: self.pool(), ring: &self.ring, key: &self.key, now: Timestamp::now() }
+        Desk {
+            pool: self.pool(),
+            ring: &self.ring,
+            key: &self.key,
+            now: Timestamp::now(),
+        }
     }
 
     /// A scan of this many dates of one route, with more fields of the order.
     pub async fn submit(&self, dates: i64, more: &Value) -> ScanId {
         let mut order = fares(dates);
-        order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        order
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         self.order(&order).await
     }
 
     pub async fn order(&self, order: &Value) -> ScanId {
-        submit::submit(self.desk(), &self.pace, order.as_object().unwrap(), None).await.unwrap().answer.id
+        submit::submit(self.desk(), &self.pace, order.as_object().unwrap(), None)
+            .await
+            .unwrap()
+            .answer
+            .id
     }
 
     pub async fn cancel(&self, scan: ScanId) {
@@ -160,16 +192,24 @@ impl Stage {
     }
 
     pub async fn retry(&self, scan: ScanId, order: &Value) {
-        retry::retry(self.desk(), scan, order.as_object().unwrap(), None).await.unwrap();
+        retry::retry(self.desk(), scan, order.as_object().unwrap(), None)
+            .await
+            .unwrap();
     }
 
     pub async fn tenant(&self) -> TenantId {
         let mut connection = self.pool().acquire().await.unwrap();
-        tenants::store::find(&mut connection, &self.ring, &self.key, Timestamp::now()).await.unwrap().unwrap()
+        tenants::store::find(&mut connection, &self.ring, &self.key, Timestamp::now())
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     pub async fn scan(&self, scan: ScanId) -> Scan {
-        read::scan(self.pool(), self.tenant().await, scan).await.unwrap().unwrap()
+        read::scan(self.pool(), self.tenant().await, scan)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// The scan once it is so.
@@ -177,14 +217,23 @@ impl Stage {
         self.scan_within(PATIENCE, scan, what, so).await
     }
 
-    async fn scan_within(&self, time: Duration, scan: ScanId, what: &str, so: impl Fn(&Scan) -> bool) -> Scan {
+    async fn scan_within(
+        &self,
+        time: Duration,
+        scan: ScanId,
+        what: &str,
+        so: impl Fn(&Scan) -> bool,
+    ) -> Scan {
         let end = tokio::time::Instant::now() + time;
         loop {
             let seen = self.scan(scan).await;
             if so(&seen) {
                 return seen;
             }
-            assert!(tokio::time::Instant::now() < end, "waited in vain until {what}: {seen:#?}");
+            assert!(
+                tokio::time::Instant::now() < end,
+                "waited in vain until {what}: {seen:#?}"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -194,13 +243,20 @@ impl Stage {
     }
 
     pub async fn ended_within(&self, scan: ScanId, time: Duration) -> Scan {
-        self.scan_within(time, scan, "the scan has ended", |scan| scan.finished_at.is_some()).await
+        self.scan_within(time, scan, "the scan has ended", |scan| {
+            scan.finished_at.is_some()
+        })
+        .await
     }
 
     /// Its items in the order of their positions.
     pub async fn items(&self, scan: ScanId) -> Vec<Item> {
         let query = farescan::contract::scans::ItemsQuery::from_query([("limit", "500")]).unwrap();
-        read::items(self.pool(), self.tenant().await, scan, &query).await.unwrap().unwrap().data
+        read::items(self.pool(), self.tenant().await, scan, &query)
+            .await
+            .unwrap()
+            .unwrap()
+            .data
     }
 
     /// A scan of this many dates, asked by a worker that is stopped then.
@@ -214,14 +270,20 @@ impl Stage {
     pub async fn becomes(&self, sql: &'static str, wanted: i64) {
         let end = tokio::time::Instant::now() + PATIENCE;
         while self.count(sql).await != wanted {
-            assert!(tokio::time::Instant::now() < end, "waited in vain until {wanted}: {sql}");
+            assert!(
+                tokio::time::Instant::now() < end,
+                "waited in vain until {wanted}: {sql}"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// One number from the database.
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(self.pool()).await.unwrap()
+        sqlx::query_scalar(sql)
+            .fetch_one(self.pool())
+            .await
+            .unwrap()
     }
 }
 
@@ -237,7 +299,10 @@ pub fn ring_text() -> String {
 
 /// A fare scan of consecutive dates that are still to come.
 pub fn fares(dates: i64) -> Value {
-    let first = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(jiff::Span::new().days(30));
+    let first = Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date()
+        .saturating_add(jiff::Span::new().days(30));
     let last = first.saturating_add(jiff::Span::new().days(dates - 1));
     json!({
         "endpoint": "flights/oneway",

@@ -14,7 +14,12 @@ async fn grow(stage: &Stage) {
     sqlx::query(alone).execute(stage.pool()).await.unwrap();
     let mut sweep = fares(300)["sweep"].clone();
     sweep["to_airport"] = json!(["LHR", "CDG", "JFK"]);
-    stage.submit(300, &json!({"request": {"from_airport": "TLV", "currency": "USD"}, "sweep": sweep})).await;
+    stage
+        .submit(
+            300,
+            &json!({"request": {"from_airport": "TLV", "currency": "USD"}, "sweep": sweep}),
+        )
+        .await;
 }
 
 /// Waits until the items were counted, with this done before every look.

@@ -22,16 +22,37 @@ pub struct Folder {
 /// The folder cannot be made or written to, or all are in use.
 pub fn take(demos: &Path) -> Result<Folder, Failure> {
     let unusable = |error| {
-        format!("the demo cannot keep its database in {}: {error}; set FARESCAN_DATA_DIR to another folder", demos.display())
+        format!(
+            "the demo cannot keep its database in {}: {error}; set FARESCAN_DATA_DIR to another folder",
+            demos.display()
+        )
     };
     // The database server's user has to pass through root's folder; a user's own is closed to others.
-    let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
-    DirBuilder::new().recursive(true).mode(mode).create(demos).map_err(unusable)?;
+    let mode = if rustix::process::geteuid().is_root() {
+        0o755
+    } else {
+        0o700
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(demos)
+        .map_err(unusable)?;
     for number in 1..=MOST {
         let lock = demos.join(format!("{number}.lock"));
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(lock).map_err(unusable)?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(lock)
+            .map_err(unusable)?;
         match lock.try_lock() {
-            Ok(()) => return Ok(Folder { path: demos.join(number.to_string()), _lock: lock }),
+            Ok(()) => {
+                return Ok(Folder {
+                    path: demos.join(number.to_string()),
+                    _lock: lock,
+                });
+            }
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(unusable(error).into()),
         }
@@ -53,12 +74,18 @@ mod tests {
         let demos = place.path().join("demos");
         let first = take(&demos).unwrap();
         let second = take(&demos).unwrap();
-        assert_eq!((first.path.clone(), second.path.clone()), (demos.join("1"), demos.join("2")));
+        assert_eq!(
+            (first.path.clone(), second.path.clone()),
+            (demos.join("1"), demos.join("2"))
+        );
         drop(first);
         let all: Vec<_> = (1..MOST).map(|_| take(&demos).unwrap()).collect();
         assert_eq!(all[0].path, demos.join("1"));
         let refused = take(&demos).unwrap_err().to_string();
-        assert!(refused.starts_with("9 demos are running in ") && refused.contains("FARESCAN_DATA_DIR"), "{refused}");
+        assert!(
+            refused.starts_with("9 demos are running in ") && refused.contains("FARESCAN_DATA_DIR"),
+            "{refused}"
+        );
         drop(second);
         assert_eq!(take(&demos).unwrap().path, demos.join("2"));
     }

@@ -17,7 +17,8 @@ use super::client::ApiClient;
 use super::serve::{Signal, end_signal, in_data_folder, sandbox_upstream, start_sandbox};
 use super::{Failure, Signalled};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig,
+    WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::sandbox::SandboxOptions;
@@ -54,15 +55,24 @@ pub struct Args {
 
 /// Tells the story, then runs until SIGTERM or SIGINT.
 pub async fn run(args: Args) -> Result<(), Failure> {
-    telemetry::start(&LogConfig { filter: "warn".to_owned(), format: None })?;
+    telemetry::start(&LogConfig {
+        filter: "warn".to_owned(),
+        format: None,
+    })?;
     // Before anything is made: a port that cannot be had is told at once.
     let listen = free(args.http.listen).await?;
     let folder = folder::take(&in_data_folder(args.data_dir.clone(), FOLDER)?)?;
     let mut out = anstream::stdout();
-    writeln!(out, "Starting a simulated marketplace, a database and the service …\n\n   data         {}", folder.path.display())?;
+    writeln!(
+        out,
+        "Starting a simulated marketplace, a database and the service …\n\n   data         {}",
+        folder.path.display()
+    )?;
     let (stop, exit) = (CancellationToken::new(), args.exit);
     let service = start(args, listen, folder.path.clone(), &stop).await?;
-    let address = service.address().ok_or("the demo's service does not listen")?;
+    let address = service
+        .address()
+        .ok_or("the demo's service does not listen")?;
     let running = tokio::spawn(service.run());
     let signal = Signal::default();
     end_signal(stop.clone(), signal.clone());
@@ -93,8 +103,18 @@ async fn show(out: &mut impl Write, base: &str, folder: &Path, exit: bool) -> Re
     let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     let client = ApiClient::new(base, KEY)?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    writeln!(out, "   service      {base}\n   description  {base}/docs\n   key          {KEY}\n")?;
-    let told = Story { client: &client, out: &mut *out, colour, today }.tell().await?;
+    writeln!(
+        out,
+        "   service      {base}\n   description  {base}/docs\n   key          {KEY}\n"
+    )?;
+    let told = Story {
+        client: &client,
+        out: &mut *out,
+        colour,
+        today,
+    }
+    .tell()
+    .await?;
     let folder = folder.display();
     if exit {
         writeln!(
@@ -104,16 +124,31 @@ async fn show(out: &mut impl Write, base: &str, folder: &Path, exit: bool) -> Re
         return Ok(());
     }
     what_next(out, base, &told)?;
-    writeln!(out, "\n   The service stays up; Ctrl-C ends it. The data stay in {folder},\n   which may be deleted then.")?;
+    writeln!(
+        out,
+        "\n   The service stays up; Ctrl-C ends it. The data stay in {folder},\n   which may be deleted then."
+    )?;
     Ok(())
 }
 
 /// The sandbox and a service that asks it. What the demo stores lies apart from what a real service stores.
-async fn start(args: Args, listen: SocketAddr, folder: PathBuf, stop: &CancellationToken) -> Result<Service, Failure> {
-    let options = SandboxOptions { latency_factor: LATENCY, ..SandboxOptions::default() };
+async fn start(
+    args: Args,
+    listen: SocketAddr,
+    folder: PathBuf,
+    stop: &CancellationToken,
+) -> Result<Service, Failure> {
+    let options = SandboxOptions {
+        latency_factor: LATENCY,
+        ..SandboxOptions::default()
+    };
     let marketplace = start_sandbox(options, stop.clone()).await?;
     let upstream = sandbox_upstream(marketplace)?;
-    let database = DatabaseConfig { data_dir: Some(folder), pg_bin: args.pg_bin, ..DatabaseConfig::default() };
+    let database = DatabaseConfig {
+        data_dir: Some(folder),
+        pg_bin: args.pg_bin,
+        ..DatabaseConfig::default()
+    };
     let settings = Settings {
         http: Some(HttpConfig { listen }),
         admin: args.admin,
@@ -121,7 +156,11 @@ async fn start(args: Args, listen: SocketAddr, folder: PathBuf, stop: &Cancellat
         upstream,
         database,
         keys: KeysConfig::default(),
-        pace: PaceConfig { flights_per_minute: PER_MINUTE, hotels_per_minute: PER_MINUTE, ..PaceConfig::default() },
+        pace: PaceConfig {
+            flights_per_minute: PER_MINUTE,
+            hotels_per_minute: PER_MINUTE,
+            ..PaceConfig::default()
+        },
         webhooks: WebhookConfig::default(),
         worker: Some(WorkerConfig::default()),
         clock: Clock::default(),
@@ -133,14 +172,21 @@ async fn start(args: Args, listen: SocketAddr, folder: PathBuf, stop: &Cancellat
 async fn free(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
     match TcpListener::bind(wanted).await {
         Ok(_) => Ok(wanted),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(SocketAddr::new(wanted.ip(), 0)),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            Ok(SocketAddr::new(wanted.ip(), 0))
+        }
         Err(error) => Err(format!("cannot listen on {wanted}: {error}").into()),
     }
 }
 
 /// What the reader may do now, as lines to copy.
 fn what_next(out: &mut impl Write, base: &str, told: &Told) -> Result<(), Failure> {
-    let Told { fares, hotel, route, first } = told;
+    let Told {
+        fares,
+        hotel,
+        route,
+        first,
+    } = told;
     let curl = format!("curl -sw '\\n' -H 'x-api-key: {KEY}'");
     writeln!(
         out,

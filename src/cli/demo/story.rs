@@ -46,7 +46,12 @@ impl<W: Write> Story<'_, W> {
         let fares = self.fares(first, last).await?;
         self.retry(fares).await?;
         let hotel = self.hotel().await?;
-        Ok(Told { fares, hotel, first, route: "from_airport=TLV&to_airport=LHR" })
+        Ok(Told {
+            fares,
+            hotel,
+            first,
+            route: "from_airport=TLV&to_airport=LHR",
+        })
     }
 
     async fn fares(&mut self, first: Date, last: Date) -> Result<ScanId, Failure> {
@@ -55,7 +60,10 @@ impl<W: Write> Story<'_, W> {
             "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
             "sweep": {"departure_date": {"from": first, "to": last}},
         });
-        writeln!(self.out, "1. A month of fares, Tel Aviv to London: one request, 31 searches\n")?;
+        writeln!(
+            self.out,
+            "1. A month of fares, Tel Aviv to London: one request, 31 searches\n"
+        )?;
         let scan = self.run(&body).await?;
         self.calendar(&scan).await?;
         Ok(scan.id)
@@ -67,14 +75,21 @@ impl<W: Write> Story<'_, W> {
             return Err("no search of the demo was degraded: the sandbox should make one".into());
         };
         let reason = item.reason.as_deref().unwrap_or("no reason given");
-        let date = item.search.get("departure_date").and_then(Value::as_str).unwrap_or_default();
+        let date = item
+            .search
+            .get("departure_date")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         writeln!(
             self.out,
             "\n2. {date} did not complete ({reason}): that is no answer,\n   so it is asked again, and nothing else is\n"
         )?;
         let body = json!({"search_status": ["degraded"]});
         writeln!(self.out, "   POST /v1/scans/{id}/retry\n   {body}")?;
-        let _: RetryAccepted = self.client.post(&format!("/v1/scans/{id}/retry"), &body).await?;
+        let _: RetryAccepted = self
+            .client
+            .post(&format!("/v1/scans/{id}/retry"), &body)
+            .await?;
         let scan = self.ended(id).await?;
         self.calendar(&scan).await?;
         let spent = scan.requests.spent;
@@ -94,10 +109,16 @@ impl<W: Write> Story<'_, W> {
             "request": {"hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkin.checked_add(3.days())?, "currency": "USD"},
             "sweep": {"proxy_country": MARKETS},
         });
-        writeln!(self.out, "\n3. One stay from five markets: Hotel Arts, Barcelona, 3 nights from {checkin}\n")?;
+        writeln!(
+            self.out,
+            "\n3. One stay from five markets: Hotel Arts, Barcelona, 3 nights from {checkin}\n"
+        )?;
         let scan = self.run(&body).await?;
         let items = self.items(scan.id, "&expand=answer").await?;
-        let table = Markets { currency: "USD".to_owned(), markets: items.iter().map(market).collect() };
+        let table = Markets {
+            currency: "USD".to_owned(),
+            markets: items.iter().map(market).collect(),
+        };
         writeln!(self.out, "{}", table.table(self.colour))?;
         Ok(scan.id)
     }
@@ -121,23 +142,37 @@ impl<W: Write> Story<'_, W> {
     }
 
     async fn calendar(&mut self, scan: &Scan) -> Result<(), Failure> {
-        let calendar: Calendar = self.items(scan.id, "").await?.iter().filter_map(day).collect();
+        let calendar: Calendar = self
+            .items(scan.id, "")
+            .await?
+            .iter()
+            .filter_map(day)
+            .collect();
         for (month, table) in calendar.months(self.colour) {
-            writeln!(self.out, "   {month}, cheapest one-way fare in USD\n{table}")?;
+            writeln!(
+                self.out,
+                "   {month}, cheapest one-way fare in USD\n{table}"
+            )?;
         }
         writeln!(self.out, "{}", legend(self.colour))?;
         Ok(())
     }
 
     async fn items(&self, id: ScanId, filter: &str) -> Result<Vec<Item>, Failure> {
-        let page: ItemPage = self.client.get(&format!("/v1/scans/{id}/items?limit=100{filter}")).await?;
+        let page: ItemPage = self
+            .client
+            .get(&format!("/v1/scans/{id}/items?limit=100{filter}"))
+            .await?;
         Ok(page.data)
     }
 }
 
 /// The first month of 31 days that begins far enough ahead: its first day and its last.
 fn month_of_31_days(today: Date) -> Result<(Date, Date), Failure> {
-    let mut first = today.checked_add(AHEAD.days())?.last_of_month().tomorrow()?;
+    let mut first = today
+        .checked_add(AHEAD.days())?
+        .last_of_month()
+        .tomorrow()?;
     while first.days_in_month() != 31 {
         first = first.checked_add(Span::new().months(1))?;
     }
@@ -146,7 +181,10 @@ fn month_of_31_days(today: Date) -> Result<(Date, Date), Failure> {
 
 fn day(item: &Item) -> Option<Day> {
     let date = item.search.get("departure_date")?.as_str()?.parse().ok()?;
-    Some(Day { date, seen: seen(item) })
+    Some(Day {
+        date,
+        seen: seen(item),
+    })
 }
 
 fn market(item: &Item) -> Market {

@@ -21,7 +21,10 @@ pub struct Args {
     #[arg(long, requires = "out")]
     if_absent: bool,
     /// A file that is there may be readable for its group
-    #[arg(long = "master-key-group-readable", env = "FARESCAN_MASTER_KEY_GROUP_READABLE")]
+    #[arg(
+        long = "master-key-group-readable",
+        env = "FARESCAN_MASTER_KEY_GROUP_READABLE"
+    )]
     group_readable: bool,
 }
 
@@ -35,7 +38,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let place = path.display();
     if Keyring::make(path, &id)? {
-        anstream::eprintln!("made {place}: keep a copy with every backup of the database, but not in it");
+        anstream::eprintln!(
+            "made {place}: keep a copy with every backup of the database, but not in it"
+        );
     } else if args.if_absent {
         Keyring::read(path, args.group_readable)?;
         anstream::eprintln!("{place} is there and holds a master key: left as it is");
@@ -48,5 +53,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn todays_id() -> String {
-    format!("{}-{:04x}", Timestamp::now().strftime("%Y-%m-%d"), rand::random::<u16>())
+    format!(
+        "{}-{:04x}",
+        Timestamp::now().strftime("%Y-%m-%d"),
+        rand::random::<u16>()
+    )
 }

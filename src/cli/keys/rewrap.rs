@@ -24,8 +24,17 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     database.close().await;
     let done = done?;
     let mut out = anstream::stdout();
-    let Rewrapped { primary, moved, changed, unopened, strangers } = done;
-    writeln!(out, "{moved} held keys were sealed anew under `{primary}`, {changed} were wiped or sealed by others meanwhile")?;
+    let Rewrapped {
+        primary,
+        moved,
+        changed,
+        unopened,
+        strangers,
+    } = done;
+    writeln!(
+        out,
+        "{moved} held keys were sealed anew under `{primary}`, {changed} were wiped or sealed by others meanwhile"
+    )?;
     for (entry, callers) in &strangers {
         writeln!(
             out,
@@ -35,14 +44,24 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     if unopened.is_empty() {
         return Ok(());
     }
-    let each: Vec<_> = unopened.iter().map(|(why, count)| format!("{count} because {why}")).collect();
-    Err(format!("not every held key could be opened, and what could not is left as it is: {}", each.join("; ")).into())
+    let each: Vec<_> = unopened
+        .iter()
+        .map(|(why, count)| format!("{count} because {why}"))
+        .collect();
+    Err(format!(
+        "not every held key could be opened, and what could not is left as it is: {}",
+        each.join("; ")
+    )
+    .into())
 }
 
 async fn in_database(keys: &KeysConfig, database: &Database) -> Result<Rewrapped, Failure> {
-    let ring = keyring(keys, database.data_dir())?.ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE")?;
+    let ring = keyring(keys, database.data_dir())?
+        .ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE")?;
     if !db::is_migrated(database.pool()).await? {
-        return Err("the database's tables are not this version's: run `farescan migrate` first".into());
+        return Err(
+            "the database's tables are not this version's: run `farescan migrate` first".into(),
+        );
     }
     Ok(rewrap(database.pool(), &ring).await?)
 }

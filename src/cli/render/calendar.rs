@@ -29,7 +29,9 @@ pub struct Calendar {
 
 impl FromIterator<Day> for Calendar {
     fn from_iter<I: IntoIterator<Item = Day>>(days: I) -> Self {
-        Self { days: days.into_iter().map(|day| (day.date, day.seen)).collect() }
+        Self {
+            days: days.into_iter().map(|day| (day.date, day.seen)).collect(),
+        }
     }
 }
 
@@ -39,13 +41,24 @@ impl Calendar {
     pub fn months(&self, colour: bool) -> Vec<(String, Table)> {
         let mut months: Vec<Date> = self.days.keys().map(|date| date.first_of_month()).collect();
         months.dedup();
-        months.into_iter().map(|month| (month.strftime("%B %Y").to_string(), self.month(month, colour))).collect()
+        months
+            .into_iter()
+            .map(|month| {
+                (
+                    month.strftime("%B %Y").to_string(),
+                    self.month(month, colour),
+                )
+            })
+            .collect()
     }
 
     /// The cheapest price and its earliest date.
     #[must_use]
     pub fn cheapest(&self) -> Option<(Date, Decimal)> {
-        self.days.iter().filter_map(|(date, seen)| Some((*date, seen.price()?))).min_by_key(|(_, price)| *price)
+        self.days
+            .iter()
+            .filter_map(|(date, seen)| Some((*date, seen.price()?)))
+            .min_by_key(|(_, price)| *price)
     }
 
     fn month(&self, month: Date, colour: bool) -> Table {
@@ -53,8 +66,12 @@ impl Calendar {
         table.load_style(UTF8_FULL_CONDENSED).set_header(WEEKDAYS);
         styled(&mut table, colour);
         let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
-        let days = month.series(jiff::Span::new().days(1)).take_while(|date| date.month() == month.month());
-        let mut cells: Vec<Cell> = std::iter::repeat_n(Cell::new(""), blanks).chain(days.map(|date| self.cell(date))).collect();
+        let days = month
+            .series(jiff::Span::new().days(1))
+            .take_while(|date| date.month() == month.month());
+        let mut cells: Vec<Cell> = std::iter::repeat_n(Cell::new(""), blanks)
+            .chain(days.map(|date| self.cell(date)))
+            .collect();
         cells.resize(cells.len().next_multiple_of(WEEKDAYS.len()), Cell::new(""));
         for week in cells.chunks(WEEKDAYS.len()) {
             table.add_row(week.to_vec());
@@ -66,7 +83,9 @@ impl Calendar {
     }
 
     fn cell(&self, date: Date) -> Cell {
-        let Some(seen) = self.days.get(&date) else { return Cell::new(date.day()) };
+        let Some(seen) = self.days.get(&date) else {
+            return Cell::new(date.day());
+        };
         let cheapest = self.cheapest().is_some_and(|(best, _)| best == date);
         let mark = if cheapest { "*" } else { "" };
         let shown = format!("{mark}{}", seen.text());
@@ -82,7 +101,9 @@ impl Calendar {
     /// The cheapest fifth green, the dearest fifth red.
     fn tint(&self, cell: Cell, price: Decimal) -> Cell {
         let prices = self.days.values().filter_map(|seen| seen.price());
-        let (cheaper, total) = prices.fold((0, 0), |(below, all), other| (below + usize::from(other < price), all + 1));
+        let (cheaper, total) = prices.fold((0, 0), |(below, all), other| {
+            (below + usize::from(other < price), all + 1)
+        });
         match cheaper * 5 / total.max(1) {
             0 => cell.fg(Color::Green),
             4 => cell.fg(Color::Red),

@@ -33,14 +33,22 @@ impl Markets {
     pub fn table(&self, colour: bool) -> Table {
         let baseline = self.markets.first();
         let mut table = Table::new();
-        let versus = baseline.map_or_else(String::new, |market| format!("vs {}", market.country.to_uppercase()));
+        let versus = baseline.map_or_else(String::new, |market| {
+            format!("vs {}", market.country.to_uppercase())
+        });
         let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
-        let header = [Cell::new("Market"), right(&self.currency), right(&versus), Cell::new("Room")];
+        let header = [
+            Cell::new("Market"),
+            right(&self.currency),
+            right(&versus),
+            Cell::new("Room"),
+        ];
         table.load_style(UTF8_FULL_CONDENSED).set_header(header);
         styled(&mut table, colour);
         for (row, market) in self.markets.iter().enumerate() {
-            let difference =
-                baseline.filter(|_| row > 0).and_then(|baseline| percent(baseline.seen.price()?, market.seen.price()?));
+            let difference = baseline
+                .filter(|_| row > 0)
+                .and_then(|baseline| percent(baseline.seen.price()?, market.seen.price()?));
             table.add_row([
                 Cell::new(market.country.to_uppercase()),
                 Cell::new(market.seen.text()).set_alignment(CellAlignment::Right),
@@ -54,7 +62,9 @@ impl Markets {
 
 /// How far `price` lies from `baseline`, in percent; `None` where the baseline is nothing to measure by.
 fn percent(baseline: Decimal, price: Decimal) -> Option<f64> {
-    ((price - baseline) * Decimal::ONE_HUNDRED).checked_div(baseline)?.to_f64()
+    ((price - baseline) * Decimal::ONE_HUNDRED)
+        .checked_div(baseline)?
+        .to_f64()
 }
 
 fn difference_cell(is_baseline: bool, difference: Option<f64>) -> Cell {

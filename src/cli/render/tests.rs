@@ -15,7 +15,12 @@ fn february() -> Calendar {
         27.. => Seen::Waiting,
         day => price(200 + (i64::from(day) * 7 % 23) * 5),
     };
-    (3..=28).map(|day| Day { date: date(2027, 2, day), seen: seen(day) }).collect()
+    (3..=28)
+        .map(|day| Day {
+            date: date(2027, 2, day),
+            seen: seen(day),
+        })
+        .collect()
 }
 
 #[test]
@@ -27,24 +32,47 @@ fn a_month_reads_like_a_calendar() {
 
 #[test]
 fn a_range_over_the_year_has_a_table_for_each_month() {
-    let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| Day { date, seen: price(100) });
-    let titles: Vec<_> = Calendar::from_iter(days).months(false).into_iter().map(|(title, _)| title).collect();
+    let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| Day {
+        date,
+        seen: price(100),
+    });
+    let titles: Vec<_> = Calendar::from_iter(days)
+        .months(false)
+        .into_iter()
+        .map(|(title, _)| title)
+        .collect();
     assert_eq!(titles, ["December 2026", "January 2027"]);
 }
 
 #[test]
 fn the_cheapest_is_the_earliest_of_equals_and_never_an_absence() {
-    assert_eq!(february().cheapest().map(|(date, _)| date), Some(date(2027, 2, 23)));
-    let equal = Calendar::from_iter([5, 4].map(|day| Day { date: date(2027, 2, day), seen: price(9) }));
-    assert_eq!(equal.cheapest().map(|(date, _)| date), Some(date(2027, 2, 4)));
-    let absent = Calendar::from_iter([Day { date: date(2027, 2, 1), seen: Seen::Unknown }]);
+    assert_eq!(
+        february().cheapest().map(|(date, _)| date),
+        Some(date(2027, 2, 23))
+    );
+    let equal = Calendar::from_iter([5, 4].map(|day| Day {
+        date: date(2027, 2, day),
+        seen: price(9),
+    }));
+    assert_eq!(
+        equal.cheapest().map(|(date, _)| date),
+        Some(date(2027, 2, 4))
+    );
+    let absent = Calendar::from_iter([Day {
+        date: date(2027, 2, 1),
+        seen: Seen::Unknown,
+    }]);
     assert_eq!(absent.cheapest(), None);
 }
 
 #[test]
 fn what_stands_beneath_fits_80_columns() {
     for colour in [false, true] {
-        assert!(legend(colour).lines().all(|line| line.chars().count() < 80), "{}", legend(colour));
+        assert!(
+            legend(colour).lines().all(|line| line.chars().count() < 80),
+            "{}",
+            legend(colour)
+        );
     }
     assert!(legend(true).contains("green") && !legend(false).contains("green"));
 }
@@ -58,8 +86,11 @@ fn colour_is_only_there_when_asked_for() {
 
 #[test]
 fn markets_stand_beside_their_baseline() {
-    let market =
-        |country: &str, seen, room: Option<&str>| Market { country: country.into(), seen, room: room.map(str::to_owned) };
+    let market = |country: &str, seen, room: Option<&str>| Market {
+        country: country.into(),
+        seen,
+        room: room.map(str::to_owned),
+    };
     let markets = Markets {
         currency: "USD".into(),
         markets: vec![

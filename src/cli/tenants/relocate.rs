@@ -20,7 +20,12 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     tenant: TenantId,
     /// The other installation's database. Prefer the variable, a flag shows in the process list
-    #[arg(long, env = "FARESCAN_TARGET_DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        long,
+        env = "FARESCAN_TARGET_DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     target_database_url: SecretString,
     /// How long to wait for calls in flight before giving up
     #[arg(long, value_name = "SECONDS", default_value_t = 240)]
@@ -34,7 +39,11 @@ pub struct Args {
 /// Moves it. Run again after a failure, it finishes what was begun.
 pub async fn run(args: Args) -> Result<(), Failure> {
     let source = Database::open(&args.database).await?;
-    let target = DatabaseConfig { url: Some(args.target_database_url.clone()), read_url: None, ..args.database.clone() };
+    let target = DatabaseConfig {
+        url: Some(args.target_database_url.clone()),
+        read_url: None,
+        ..args.database.clone()
+    };
     let target = match Database::open(&target).await {
         Ok(target) => target,
         Err(error) => {
@@ -48,23 +57,43 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let Relocated { rows } = moved?;
     let mut out = anstream::stdout();
     if rows.is_empty() {
-        writeln!(out, "{} was moved by an earlier run; it works at the target now", args.tenant)?;
+        writeln!(
+            out,
+            "{} was moved by an earlier run; it works at the target now",
+            args.tenant
+        )?;
     } else {
         let all: u64 = rows.iter().map(|(_, count)| count).sum();
-        let each: Vec<_> = rows.iter().filter(|(_, count)| *count > 0).map(|(table, count)| format!("{table} {count}")).collect();
-        writeln!(out, "{} moved: {all} rows ({})", args.tenant, each.join(", "))?;
+        let each: Vec<_> = rows
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(table, count)| format!("{table} {count}"))
+            .collect();
+        writeln!(
+            out,
+            "{} moved: {all} rows ({})",
+            args.tenant,
+            each.join(", ")
+        )?;
     }
     Ok(())
 }
 
 async fn between(args: &Args, source: &Database, target: &Database) -> Result<Relocated, Failure> {
-    let ring = keyring(&args.keys, None)?.ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE to the target's")?;
+    let ring = keyring(&args.keys, None)?
+        .ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE to the target's")?;
     for (database, name) in [(source, "the source's"), (target, "the target's")] {
         if !db::is_migrated(database.pool()).await? {
-            return Err(format!("{name} tables are not this version's: run `farescan migrate` there first").into());
+            return Err(format!(
+                "{name} tables are not this version's: run `farescan migrate` there first"
+            )
+            .into());
         }
     }
-    let (from, to) = (marketplace::held(source.pool()).await?, marketplace::held(target.pool()).await?);
+    let (from, to) = (
+        marketplace::held(source.pool()).await?,
+        marketplace::held(target.pool()).await?,
+    );
     if let (Some(from), Some(to)) = (&from, &to)
         && from != to
     {

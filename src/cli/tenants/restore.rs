@@ -33,9 +33,20 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let database = Database::open(&args.database).await?;
     let done = in_database(&args.keys, &database, &old, to.as_ref().unwrap_or(&old)).await;
     database.close().await;
-    let Rotation { held_keys, lanes_resumed, .. } = done?;
-    let lanes = if lanes_resumed.is_empty() { "none".to_owned() } else { lanes_resumed.join(", ") };
-    writeln!(anstream::stdout(), "restored: {held_keys} held keys were sealed anew; lanes that go on: {lanes}")?;
+    let Rotation {
+        held_keys,
+        lanes_resumed,
+        ..
+    } = done?;
+    let lanes = if lanes_resumed.is_empty() {
+        "none".to_owned()
+    } else {
+        lanes_resumed.join(", ")
+    };
+    writeln!(
+        anstream::stdout(),
+        "restored: {held_keys} held keys were sealed anew; lanes that go on: {lanes}"
+    )?;
     Ok(())
 }
 
@@ -44,19 +55,34 @@ fn keys() -> Result<(CallerKey, Option<CallerKey>), Failure> {
     let mut text = Zeroizing::new(String::new());
     let most = u64::try_from(4 * MAX_KEY_BYTES).unwrap_or(u64::MAX);
     std::io::stdin().take(most).read_to_string(&mut text)?;
-    let mut keys = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| {
-        let key = read_key(line.as_bytes())
-            .map_err(|_| format!("a line holds no key: 1 to {MAX_KEY_BYTES} visible ASCII characters"))?;
-        Ok::<_, Failure>(CallerKey::new(key))
-    });
-    let old = keys.next().ok_or("standard input holds no key: give the key whose rotation is to be undone")??;
+    let mut keys = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            let key = read_key(line.as_bytes()).map_err(|_| {
+                format!("a line holds no key: 1 to {MAX_KEY_BYTES} visible ASCII characters")
+            })?;
+            Ok::<_, Failure>(CallerKey::new(key))
+        });
+    let old = keys
+        .next()
+        .ok_or("standard input holds no key: give the key whose rotation is to be undone")??;
     Ok((old, keys.next().transpose()?))
 }
 
-async fn in_database(config: &KeysConfig, database: &Database, old: &CallerKey, to: &CallerKey) -> Result<Rotation, Failure> {
-    let ring = keyring(config, database.data_dir())?.ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE")?;
+async fn in_database(
+    config: &KeysConfig,
+    database: &Database,
+    old: &CallerKey,
+    to: &CallerKey,
+) -> Result<Rotation, Failure> {
+    let ring = keyring(config, database.data_dir())?
+        .ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE")?;
     if !db::is_migrated(database.pool()).await? {
-        return Err("the database's tables are not this version's: run `farescan migrate` first".into());
+        return Err(
+            "the database's tables are not this version's: run `farescan migrate` first".into(),
+        );
     }
     let now = DatabaseTime::read(database.pool()).await?.now();
     Ok(restore(database.pool(), &ring, old, to, now).await?)

@@ -2,7 +2,8 @@
 
 use crate::contract::declare::request;
 use crate::contract::primitives::{
-    AirlineCode, Airport, Currency, Date, Hour, Limit, MaxPrice, PassengerKind, Passengers, SeatType, SortType, Stops,
+    AirlineCode, Airport, Currency, Date, Hour, Limit, MaxPrice, PassengerKind, Passengers,
+    SeatType, SortType, Stops,
 };
 
 request! {

@@ -3,5 +3,8 @@
 mod answer;
 mod request;
 
-pub use answer::{HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse, ResolveResponse};
+pub use answer::{
+    HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse,
+    ResolveResponse,
+};
 pub use request::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};

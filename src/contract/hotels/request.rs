@@ -2,7 +2,8 @@
 
 use crate::contract::declare::request;
 use crate::contract::primitives::{
-    Adults, BudgetPerNight, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, HotelFilter,
+    Adults, BudgetPerNight, Children, CountryCode, Currency, Date, FreeText, HotelBookingId,
+    HotelFilter,
 };
 
 request! {

@@ -76,8 +76,21 @@ impl MonitorAlertsQuery {
     /// The same question of all alerts, about this monitor's.
     #[must_use]
     pub fn of(self, monitor: MonitorId) -> AlertsQuery {
-        let Self { r#type, since, until, limit, cursor } = self;
-        AlertsQuery { monitor_id: Some(monitor), r#type, since, until, limit, cursor }
+        let Self {
+            r#type,
+            since,
+            until,
+            limit,
+            cursor,
+        } = self;
+        AlertsQuery {
+            monitor_id: Some(monitor),
+            r#type,
+            since,
+            until,
+            limit,
+            cursor,
+        }
     }
 }
 
@@ -144,11 +157,19 @@ pub struct Alert {
     /// The market that it was compared with.
     pub baseline: Option<AlertBaseline>,
     /// Flights: bottom of the provider's historical band.
-    #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::contract::money::price_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the provider's historical band.
-    #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::contract::money::price_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict on the fare.

@@ -12,18 +12,19 @@ mod scan;
 mod schedule;
 
 pub use alert::{
-    Alert, AlertBaseline, AlertPage, AlertsQuery, MonitorAlerts, MonitorAlertsQuery, PriceMark, RuleStanding, RuleState,
-    SearchedShare,
+    Alert, AlertBaseline, AlertPage, AlertsQuery, MonitorAlerts, MonitorAlertsQuery, PriceMark,
+    RuleStanding, RuleState, SearchedShare,
 };
 pub use list::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
-    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview, MonitorRequests, MonitorSchedule,
-    MonitorSlot, MonitorStatus, SlotJudgement, SlotKind, SlotOutcome, SlotPage,
+    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
+    MonitorRequests, MonitorSchedule, MonitorSlot, MonitorStatus, SlotJudgement, SlotKind,
+    SlotOutcome, SlotPage,
 };
 pub use rule::{
-    Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent, Rule, RuleScope, RuleType, Runs,
-    RunsBack, SoldOut, Stale, VerdictLow,
+    Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent,
+    Rule, RuleScope, RuleType, Runs, RunsBack, SoldOut, Stale, VerdictLow,
 };
 pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};

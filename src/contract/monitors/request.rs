@@ -97,8 +97,12 @@ fn is_webhook(text: &str) -> bool {
     let visible = text.len() <= MAX_URL_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic());
     visible
         && (text.starts_with("https://") || text.starts_with("http://"))
-        && reqwest::Url::parse(text)
-            .is_ok_and(|url| url.has_host() && url.username().is_empty() && url.password().is_none() && url.fragment().is_none())
+        && reqwest::Url::parse(text).is_ok_and(|url| {
+            url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+        })
 }
 
 whole_number! {

@@ -238,7 +238,13 @@ impl ParityGapPercent {
     #[must_use]
     pub fn rearm_percent_or_default(&self) -> RearmPercent {
         let half = self.percent.get() / Decimal::TWO;
-        let default = || if half < Decimal::TWO { RearmPercent::of(half) } else { RearmPercent::two() };
+        let default = || {
+            if half < Decimal::TWO {
+                RearmPercent::of(half)
+            } else {
+                RearmPercent::two()
+            }
+        };
         self.rearm_percent.clone().unwrap_or_else(default)
     }
 }
@@ -339,14 +345,22 @@ impl FieldValue for Rule {
     const COMPONENT: Option<&'static str> = Some("Rule");
 
     fn allowed() -> Cow<'static, str> {
-        format!("an object with a `type`, {}, and its fields", RuleType::allowed()).into()
+        format!(
+            "an object with a `type`, {}, and its fields",
+            RuleType::allowed()
+        )
+        .into()
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        let Value::Object(object) = value else { return Err(refused::<Self>(value)) };
+        let Value::Object(object) = value else {
+            return Err(refused::<Self>(value));
+        };
         let mut body = object.clone();
         let word = body.shift_remove(TYPE).filter(|word| !word.is_null());
-        let Some(word) = word else { return Err(Fault::missing(TYPE, RuleType::allowed()).into()) };
+        let Some(word) = word else {
+            return Err(Fault::missing(TYPE, RuleType::allowed()).into());
+        };
         let rule_type = RuleType::read(&word).map_err(|wrong| wrong.prefix(TYPE))?;
         Self::from_body(rule_type, &body)
     }
@@ -360,18 +374,31 @@ impl FieldValue for Rule {
     fn schema() -> Schema {
         // No discriminator: each `type` has a single word, and generators of Rust clients take the field away where there is one.
         let rules = OneOfBuilder::new().description(Some("When to tell."));
-        Self::bodies().into_iter().fold(rules, |rules, (name, _)| rules.item(Ref::from_schema_name(name))).into()
+        Self::bodies()
+            .into_iter()
+            .fold(rules, |rules, (name, _)| {
+                rules.item(Ref::from_schema_name(name))
+            })
+            .into()
     }
 
     fn parts(components: &mut Components) {
-        components.extend(Self::bodies().into_iter().map(|(name, body)| (name.to_owned(), body.into())));
+        components.extend(
+            Self::bodies()
+                .into_iter()
+                .map(|(name, body)| (name.to_owned(), body.into())),
+        );
     }
 }
 
 /// A rule's body with its `type` in front.
 fn with_type(rule_type: RuleType, body: Schema, example: Value, fields: &[FieldSpec]) -> Schema {
-    let Schema::Object(body) = body else { return body };
-    let word = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([rule_type.as_str()]));
+    let Schema::Object(body) = body else {
+        return body;
+    };
+    let word = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some([rule_type.as_str()]));
     let mut example = example.as_object().cloned().unwrap_or_default();
     example.shift_insert(0, TYPE.to_owned(), rule_type.to_value());
     let mut object = ObjectBuilder::new()

@@ -6,7 +6,8 @@ use crate::contract::describe::{body_schema, or_null};
 use crate::contract::field::{Components, FieldKind, FieldSpec};
 use crate::contract::primitives::kept_object;
 use crate::contract::scans::{
-    DateRange, SWEEP_VALUES, ScanRequest, search_fields, sweep_schema, sweep_value_schema, sweep_values,
+    DateRange, SWEEP_VALUES, ScanRequest, search_fields, sweep_schema, sweep_value_schema,
+    sweep_values,
 };
 use serde_json::json;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -30,27 +31,46 @@ fn named(name: &str) -> RefOr<Schema> {
 }
 
 fn monitor_scan() -> Schema {
-    let fields: Vec<_> = ScanRequest::FIELDS.iter().map(|field| of_monitor(*field)).collect();
+    let fields: Vec<_> = ScanRequest::FIELDS
+        .iter()
+        .map(|field| of_monitor(*field))
+        .collect();
     let example = json!({
         "endpoint": "flights/oneway",
         "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
         "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
     });
-    nullable(body_schema("The body of `POST /v1/scans` for each run. Its dates may be relative.", &fields, example))
+    nullable(body_schema(
+        "The body of `POST /v1/scans` for each run. Its dates may be relative.",
+        &fields,
+        example,
+    ))
 }
 
 fn of_monitor(field: FieldSpec) -> FieldSpec {
     match field.name {
-        "request" => FieldSpec { schema: || named(FIELDS), ..field },
-        "sweep" => FieldSpec { schema: || named(SWEEP), ..field },
-        "priority" => FieldSpec { doc: "Whether somebody waits for it. Without it `scheduled`.", default: None, ..field },
+        "request" => FieldSpec {
+            schema: || named(FIELDS),
+            ..field
+        },
+        "sweep" => FieldSpec {
+            schema: || named(SWEEP),
+            ..field
+        },
+        "priority" => FieldSpec {
+            doc: "Whether somebody waits for it. Without it `scheduled`.",
+            default: None,
+            ..field
+        },
         _ => field,
     }
 }
 
 /// It is shown as it was given, and what is optional may have been given as null.
 fn nullable(schema: Schema) -> Schema {
-    let Schema::Object(mut object) = schema else { return schema };
+    let Schema::Object(mut object) = schema else {
+        return schema;
+    };
     for (name, property) in &mut object.properties {
         if !object.required.contains(name) {
             *property = or_null(std::mem::take(property));
@@ -60,27 +80,41 @@ fn nullable(schema: Schema) -> Schema {
 }
 
 fn parts(components: &mut Components) {
-    let range: Vec<_> = DateRange::FIELDS.iter().map(|field| with_relative_date(*field)).collect();
+    let range: Vec<_> = DateRange::FIELDS
+        .iter()
+        .map(|field| with_relative_date(*field))
+        .collect();
     let meaning = "A range of days, both ends included; each end a date or a number of days after the slot's date.";
     let range = body_schema(meaning, &range, json!({"from": "+7d", "to": "+36d"}));
-    let fields =
-        search_fields("Fields of a search, in which dates may be relative. Null is the same as absent.", with_relative_date);
+    let fields = search_fields(
+        "Fields of a search, in which dates may be relative. Null is the same as absent.",
+        with_relative_date,
+    );
     let sweep = nullable(sweep_schema(|| named(SWEEP_VALUE)).into());
     components.extend([
         (FIELDS.to_owned(), fields.into()),
         (SWEEP.to_owned(), sweep.into()),
-        (SWEEP_VALUE.to_owned(), sweep_value_schema(named(DATE_RANGE)).into()),
+        (
+            SWEEP_VALUE.to_owned(),
+            sweep_value_schema(named(DATE_RANGE)).into(),
+        ),
         (SWEEP_VALUES.to_owned(), sweep_values()),
         (DATE_RANGE.to_owned(), nullable(range).into()),
     ]);
-    for field in ScanRequest::FIELDS.iter().filter(|field| !["request", "sweep"].contains(&field.name)) {
+    for field in ScanRequest::FIELDS
+        .iter()
+        .filter(|field| !["request", "sweep"].contains(&field.name))
+    {
         (field.components)(components);
     }
 }
 
 fn with_relative_date(field: FieldSpec) -> FieldSpec {
     match field.kind {
-        FieldKind::Date => FieldSpec { schema: relative_date, ..field },
+        FieldKind::Date => FieldSpec {
+            schema: relative_date,
+            ..field
+        },
         FieldKind::List | FieldKind::Object | FieldKind::Scalar => field,
     }
 }
@@ -88,5 +122,9 @@ fn with_relative_date(field: FieldSpec) -> FieldSpec {
 /// A date, or days after the slot's date.
 fn relative_date() -> RefOr<Schema> {
     let examples = ["+7d", "2027-01-13"];
-    ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^(\d{4}-\d{2}-\d{2}|\+\d{1,3}d)$")).examples(examples).into()
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(r"^(\d{4}-\d{2}-\d{2}|\+\d{1,3}d)$"))
+        .examples(examples)
+        .into()
 }

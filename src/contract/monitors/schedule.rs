@@ -63,7 +63,11 @@ fn wrong_fields(text: &str) -> Option<String> {
         let mut alone = ["*"; FIELDS.len()];
         alone[place] = held;
         if parse(&alone.join(" ")).is_none() {
-            let steps = if held.contains('/') { ", in steps of 1 or more" } else { "" };
+            let steps = if held.contains('/') {
+                ", in steps of 1 or more"
+            } else {
+                ""
+            };
             wrong.push(format!("`{held}` is no {name} ({range}{steps})"));
         }
     }
@@ -71,7 +75,10 @@ fn wrong_fields(text: &str) -> Option<String> {
 }
 
 fn is_plain(text: &str) -> bool {
-    text.len() <= MAX_CRON_CHARS && text.is_ascii() && !text.contains('@') && !text.bytes().any(|b| b.is_ascii_control())
+    text.len() <= MAX_CRON_CHARS
+        && text.is_ascii()
+        && !text.contains('@')
+        && !text.bytes().any(|b| b.is_ascii_control())
 }
 
 /// No nicknames (`@daily`), no seconds, no years: five fields and nothing else.
@@ -79,5 +86,10 @@ fn parse(text: &str) -> Option<Cron> {
     if !is_plain(text) || text.split_whitespace().count() != FIELDS.len() {
         return None;
     }
-    CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build().parse(text).ok()
+    CronParser::builder()
+        .seconds(Seconds::Disallowed)
+        .year(Year::Disallowed)
+        .build()
+        .parse(text)
+        .ok()
 }

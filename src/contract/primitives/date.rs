@@ -17,7 +17,10 @@ impl FieldValue for Date {
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        value.as_str().and_then(written).ok_or_else(|| refused::<Self>(value))
+        value
+            .as_str()
+            .and_then(written)
+            .ok_or_else(|| refused::<Self>(value))
     }
 
     fn to_value(&self) -> Value {
@@ -51,7 +54,10 @@ impl FieldValue for Timestamp {
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        let time = value.as_str().and_then(|text| text.parse().ok()).filter(|time| *time >= YEAR_0);
+        let time = value
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .filter(|time| *time >= YEAR_0);
         time.ok_or_else(|| refused::<Self>(value))
     }
 

@@ -15,7 +15,10 @@ impl FieldValue for MonitorId {
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
-        value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| refused::<Self>(value))
+        value
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| refused::<Self>(value))
     }
 
     fn to_value(&self) -> Value {

@@ -64,8 +64,14 @@ const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
 /// A whole number that is not negative. `20.0` is one, as JSON Schema has it: some clients know no other numbers.
 pub(crate) fn whole(value: &serde_json::Value) -> Option<u64> {
     let exact = |number: &f64| (0.0..=MAX_EXACT).contains(number) && number.fract() == 0.0;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and not beyond 2^53")]
-    value.as_u64().or_else(|| value.as_f64().filter(exact).map(|number| number as u64))
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole, and not beyond 2^53"
+    )]
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().filter(exact).map(|number| number as u64))
 }
 
 /// The largest 32-bit signed integer: the bound of counts for which the contract names none.

@@ -78,7 +78,9 @@ impl<T: FieldValue, const MIN: usize, const MAX: usize> FieldValue for List<T, M
 
     fn read(value: &Value) -> Result<Self, Faults> {
         match value {
-            Value::Array(elements) if (MIN..=MAX).contains(&elements.len()) => Vec::read(value).map(Self),
+            Value::Array(elements) if (MIN..=MAX).contains(&elements.len()) => {
+                Vec::read(value).map(Self)
+            }
             _ => Err(refused::<Self>(value)),
         }
     }

@@ -26,7 +26,9 @@ impl FieldValue for BudgetPerNight {
 
     fn read(value: &Value) -> Result<Self, Faults> {
         match value {
-            Value::Number(number) if number.as_f64().is_some_and(|amount| amount > 0.0) => Ok(Self(number.clone())),
+            Value::Number(number) if number.as_f64().is_some_and(|amount| amount > 0.0) => {
+                Ok(Self(number.clone()))
+            }
             _ => Err(refused::<Self>(value)),
         }
     }
@@ -36,6 +38,9 @@ impl FieldValue for BudgetPerNight {
     }
 
     fn schema() -> Schema {
-        ObjectBuilder::new().schema_type(Type::Number).exclusive_minimum(Some(0_u8)).into()
+        ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .exclusive_minimum(Some(0_u8))
+            .into()
     }
 }

@@ -26,7 +26,9 @@ impl Zone {
 
 /// The name as the database of zones writes it: any case is taken, a file's path or an offset is none.
 fn named(text: &str) -> Option<String> {
-    let is_name = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
+    let is_name = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"/_+-".contains(&byte));
     let zone = jiff::tz::TimeZone::get(text).ok().filter(|_| is_name)?;
     zone.iana_name().map(str::to_owned)
 }

@@ -27,9 +27,17 @@ pub(super) enum Unread {
 
 /// Reads one value with nothing after it: the value, and a fault for each name that its object has already.
 pub(super) fn read(json: &[u8]) -> Result<(Value, Faults), Unread> {
-    let mut progress = Progress { faults: Faults::default(), weight: 0, too_much: None };
+    let mut progress = Progress {
+        faults: Faults::default(),
+        weight: 0,
+        too_much: None,
+    };
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let read = Once { place: None, progress: &mut progress }.deserialize(&mut reader);
+    let read = Once {
+        place: None,
+        progress: &mut progress,
+    }
+    .deserialize(&mut reader);
     if let Some(fault) = progress.too_much {
         return Err(Unread::TooMuch(fault));
     }
@@ -48,7 +56,12 @@ struct Progress {
 
 impl Progress {
     /// Counts what was read at a place that holds `held` elements or fields of `most`.
-    fn add<E: Error>(&mut self, weight: usize, place: Option<&Place<'_>>, (held, most): (usize, usize)) -> Result<(), E> {
+    fn add<E: Error>(
+        &mut self,
+        weight: usize,
+        place: Option<&Place<'_>>,
+        (held, most): (usize, usize),
+    ) -> Result<(), E> {
         self.weight += weight;
         let fault = if held > most {
             let path = place.map_or_else(|| "body".to_owned(), Place::path);
@@ -59,8 +72,14 @@ impl Progress {
             }
         } else if self.weight > MAX_WEIGHT {
             let held = Some(format!("more than {MAX_WEIGHT} values"));
-            let allowed = format!("at most {MAX_WEIGHT} values in all, of which an object counts as {OBJECT_WEIGHT} more");
-            Fault { path: "body".to_owned(), held, allowed }
+            let allowed = format!(
+                "at most {MAX_WEIGHT} values in all, of which an object counts as {OBJECT_WEIGHT} more"
+            );
+            Fault {
+                path: "body".to_owned(),
+                held,
+                allowed,
+            }
         } else {
             return Ok(());
         };
@@ -76,7 +95,11 @@ fn twice(path: &str, first: &Value, second: &Value) -> Fault {
         return Fault::secret(path, allowed);
     }
     // Shortened as a whole: a hundred faults deep down must not make a huge answer.
-    Fault { path: shorten(path), held: Some(shortened(format_args!("{first} and {second}"))), allowed: allowed.to_owned() }
+    Fault {
+        path: shorten(path),
+        held: Some(shortened(format_args!("{first} and {second}"))),
+        allowed: allowed.to_owned(),
+    }
 }
 
 /// Where a value stands, from the inside out: a path is only put together for a fault.
@@ -92,7 +115,9 @@ impl Place<'_> {
         match self {
             Self::Field(name, None) => (*name).to_owned(),
             Self::Field(name, Some(outer)) => format!("{}.{name}", outer.path()),
-            Self::Element(index, outer) => format!("{}[{index}]", outer.map(Place::path).unwrap_or_default()),
+            Self::Element(index, outer) => {
+                format!("{}[{index}]", outer.map(Place::path).unwrap_or_default())
+            }
         }
     }
 }
@@ -150,7 +175,10 @@ impl<'de> Visitor<'de> for Once<'_> {
         let mut list = Vec::new();
         loop {
             let place = Place::Element(list.len(), self.place);
-            match elements.next_element_seed(Once { place: Some(&place), progress: self.progress })? {
+            match elements.next_element_seed(Once {
+                place: Some(&place),
+                progress: self.progress,
+            })? {
                 Some(element) => list.push(element),
                 None => {
                     // Room for four is made for the first: with thousands of lists of one element that counts.
@@ -158,7 +186,8 @@ impl<'de> Visitor<'de> for Once<'_> {
                     return Ok(list.into());
                 }
             }
-            self.progress.add(1, self.place, (list.len(), MAX_ELEMENTS))?;
+            self.progress
+                .add(1, self.place, (list.len(), MAX_ELEMENTS))?;
         }
     }
 
@@ -167,12 +196,18 @@ impl<'de> Visitor<'de> for Once<'_> {
         let mut object = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
             let place = Place::Field(&name, self.place);
-            let value = fields.next_value_seed(Once { place: Some(&place), progress: self.progress })?;
+            let value = fields.next_value_seed(Once {
+                place: Some(&place),
+                progress: self.progress,
+            })?;
             if let Some(first) = object.get(&name) {
-                self.progress.faults.push_with(|| twice(&place.path(), first, &value));
+                self.progress
+                    .faults
+                    .push_with(|| twice(&place.path(), first, &value));
             }
             object.insert(name, value);
-            self.progress.add(1, self.place, (object.len(), MAX_FIELDS))?;
+            self.progress
+                .add(1, self.place, (object.len(), MAX_FIELDS))?;
         }
         Ok(object.into())
     }

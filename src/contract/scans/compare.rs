@@ -142,7 +142,11 @@ mod tests {
             counts.add(*change);
             let counted = serde_json::to_value(counts).unwrap();
             for (name, count) in counted.as_object().unwrap() {
-                assert_eq!(count, if name == change.as_str() { 2 } else { 0 }, "{change} counts as {name}");
+                assert_eq!(
+                    count,
+                    if name == change.as_str() { 2 } else { 0 },
+                    "{change} counts as {name}"
+                );
             }
         }
     }

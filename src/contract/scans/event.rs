@@ -20,7 +20,10 @@ impl EventId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         // `u64` reads a plus sign too, which no id has.
-        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok().and_then(Self::new)).flatten()
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse().ok().and_then(Self::new))
+            .flatten()
     }
 }
 
@@ -77,7 +80,10 @@ mod tests {
 
     #[test]
     fn an_event_is_its_lines_and_a_blank_one() {
-        assert_eq!(EventKind::Item.text(Some(7), &json!({"a": "x\ny"})), "id: 7\nevent: item\ndata: {\"a\":\"x\\ny\"}\n\n");
+        assert_eq!(
+            EventKind::Item.text(Some(7), &json!({"a": "x\ny"})),
+            "id: 7\nevent: item\ndata: {\"a\":\"x\\ny\"}\n\n"
+        );
         assert_eq!(
             EventKind::Reset.text(None, &EventsReset { last_event_id: 3 }),
             "event: reset\ndata: {\"last_event_id\":3}\n\n"
@@ -87,8 +93,20 @@ mod tests {
     #[test]
     fn an_id_is_digits() {
         assert_eq!(EventId::parse("0").map(EventId::get), Some(0));
-        assert_eq!(EventId::parse("9007199254740991").map(EventId::get), Some(EventId::MAX));
-        for text in ["", "+1", "-1", " 1", "1.0", "x", "9007199254740992", "99999999999999999999999"] {
+        assert_eq!(
+            EventId::parse("9007199254740991").map(EventId::get),
+            Some(EventId::MAX)
+        );
+        for text in [
+            "",
+            "+1",
+            "-1",
+            " 1",
+            "1.0",
+            "x",
+            "9007199254740992",
+            "99999999999999999999999",
+        ] {
             assert_eq!(EventId::parse(text), None, "{text}");
         }
     }

@@ -18,8 +18,17 @@ kept_object! {
 /// The fields of any search, all of them optional; `described` may describe some of them in another way.
 pub(crate) fn search_fields(meaning: &str, described: fn(FieldSpec) -> FieldSpec) -> Schema {
     let object = ObjectBuilder::new().description(Some(meaning));
-    let fields = Endpoint::search_fields().into_iter().map(|field| described(FieldSpec { default: None, ..*field }));
-    fields.fold(object, |object, field| object.property(field.name, or_null(field_schema(&field)))).into()
+    let fields = Endpoint::search_fields().into_iter().map(|field| {
+        described(FieldSpec {
+            default: None,
+            ..*field
+        })
+    });
+    fields
+        .fold(object, |object, field| {
+            object.property(field.name, or_null(field_schema(&field)))
+        })
+        .into()
 }
 
 /// What makes a cell: the values of what is swept. For the description alone.
@@ -31,7 +40,9 @@ impl utoipa::PartialSchema for CellValues {
         let meaning = "The values of a cell: of each swept field, and of `nights` where lengths of stay are swept.";
         match search_fields(meaning, |field| field) {
             Schema::Object(mut object) => {
-                object.properties.insert("nights".to_owned(), or_null(super::Nights::schema().into()));
+                object
+                    .properties
+                    .insert("nights".to_owned(), or_null(super::Nights::schema().into()));
                 object.into()
             }
             other => other.into(),

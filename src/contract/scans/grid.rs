@@ -107,11 +107,19 @@ pub struct GridCell {
     /// Its currency. Prices of another currency in the same cell do not compare, and are left out.
     pub currency: Option<String>,
     /// Flights: bottom of the provider's historical band.
-    #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::contract::money::price_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the provider's historical band.
-    #[serde(default, serialize_with = "crate::contract::money::price_if_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "crate::contract::money::price_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<f64>, nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict on the fare.

@@ -25,10 +25,12 @@ pub use item::{Attempt, AttemptPage, Item, ItemPage};
 pub use list::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
 pub use request::{
-    DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest, RetryPolicy, RetryRequest, RetryStatus,
-    ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
+    DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest, RetryPolicy,
+    RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
 };
-pub use resource::{BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage};
+pub use resource::{
+    BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage,
+};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
 pub use strategy::{CoarseStep, Refine, Strategy, StrategyPhase, StrategyProgress};
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};

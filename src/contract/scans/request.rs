@@ -131,7 +131,11 @@ impl ScanEndpoint {
 
 impl FieldValue for ScanEndpoint {
     fn allowed() -> Cow<'static, str> {
-        format!("one of {}", listed(Endpoint::SEARCHES.iter().map(|endpoint| endpoint.as_str()))).into()
+        format!(
+            "one of {}",
+            listed(Endpoint::SEARCHES.iter().map(|endpoint| endpoint.as_str()))
+        )
+        .into()
     }
 
     fn read(value: &Value) -> Result<Self, Faults> {
@@ -149,7 +153,10 @@ impl FieldValue for ScanEndpoint {
 
     fn schema() -> Schema {
         let words = Endpoint::SEARCHES.iter().map(|endpoint| endpoint.as_str());
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(words))
+            .into()
     }
 }
 

@@ -12,7 +12,9 @@ use crate::contract::primitives::{Date, NonEmpty, whole_number};
 use crate::contract::words::words;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, SchemaType,
+};
 use utoipa::openapi::{Ref, RefOr};
 
 /// The swept fields in the caller's order, and the two words that are not fields.
@@ -39,7 +41,9 @@ impl Sweep {
             _ if value.is_null() => {}
             "nights" => self.nights = Some(FieldValue::read(value)?),
             "samples" => self.samples = Some(FieldValue::read(value)?),
-            _ => self.fields.push((name.to_owned(), FieldValue::read(value)?)),
+            _ => self
+                .fields
+                .push((name.to_owned(), FieldValue::read(value)?)),
         }
         Ok(())
     }
@@ -132,7 +136,8 @@ const NIGHTS: FieldSpec = FieldSpec::optional::<NonEmpty<Nights>>(
     "nights",
     "Lengths of stay: each sets `return_date` or `checkout_date` from the start date.",
 );
-const SAMPLES: FieldSpec = FieldSpec::optional::<Samples>("samples", "How often every combination is asked.");
+const SAMPLES: FieldSpec =
+    FieldSpec::optional::<Samples>("samples", "How often every combination is asked.");
 
 impl FieldValue for Sweep {
     const KIND: FieldKind = FieldKind::Object;
@@ -156,7 +161,11 @@ impl FieldValue for Sweep {
     }
 
     fn to_value(&self) -> Value {
-        let mut object: Map<_, _> = self.fields.iter().map(|(name, values)| (name.clone(), values.to_value())).collect();
+        let mut object: Map<_, _> = self
+            .fields
+            .iter()
+            .map(|(name, values)| (name.clone(), values.to_value()))
+            .collect();
         if let Some(nights) = &self.nights {
             object.insert(NIGHTS.name.to_owned(), nights.to_value());
         }
@@ -180,10 +189,22 @@ described!(Sweep);
 /// A sweep of any endpoint's fields, each of which takes `value`.
 pub(crate) fn sweep_schema(value: fn() -> RefOr<Schema>) -> ObjectBuilder {
     let object = ObjectBuilder::new()
-        .description(Some("The swept fields of the endpoint, each with its values."))
+        .description(Some(
+            "The swept fields of the endpoint, each with its values.",
+        ))
         .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    let swept = Endpoint::search_fields().into_iter().map(|field| FieldSpec { schema: value, default: None, ..*field });
-    swept.chain([NIGHTS, SAMPLES]).fold(object, |object, field| object.property(field.name, field_schema(&field)))
+    let swept = Endpoint::search_fields()
+        .into_iter()
+        .map(|field| FieldSpec {
+            schema: value,
+            default: None,
+            ..*field
+        });
+    swept
+        .chain([NIGHTS, SAMPLES])
+        .fold(object, |object, field| {
+            object.property(field.name, field_schema(&field))
+        })
 }
 
 impl FieldValue for SweepValue {
@@ -224,7 +245,10 @@ pub(crate) const SWEEP_VALUES: &str = "SweepValues";
 /// What a swept field takes: values, or for a date this range.
 pub(crate) fn sweep_value_schema(range: RefOr<Schema>) -> OneOfBuilder {
     let meaning = "What a swept field takes: its values, or for a date field a range of days.";
-    OneOfBuilder::new().description(Some(meaning)).item(Ref::from_schema_name(SWEEP_VALUES)).item(range)
+    OneOfBuilder::new()
+        .description(Some(meaning))
+        .item(Ref::from_schema_name(SWEEP_VALUES))
+        .item(range)
 }
 
 /// Any values: a list may hold lists, for a field that is itself a list.
@@ -233,6 +257,8 @@ pub(crate) fn sweep_values() -> RefOr<Schema> {
     ArrayBuilder::new()
         .items(any)
         .min_items(Some(1))
-        .description(Some("The values of a swept field, as its endpoint takes them."))
+        .description(Some(
+            "The values of a swept field, as its endpoint takes them.",
+        ))
         .into()
 }

@@ -3,7 +3,8 @@
 use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse};
 use crate::contract::flights::{OnewayFlight, RoundtripItinerary, StopCount};
 use crate::contract::hotels::{
-    HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse, ResolveResponse,
+    HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse,
+    ResolveResponse,
 };
 use crate::contract::{Api, Verdict};
 use serde::Serialize;
@@ -11,10 +12,17 @@ use serde_json::{Value, json};
 
 fn has_fields<T: Default + Serialize>(fields: &[&str]) {
     let written = json!(T::default());
-    assert_eq!(written.as_object().unwrap().keys().collect::<Vec<_>>(), fields);
+    assert_eq!(
+        written.as_object().unwrap().keys().collect::<Vec<_>>(),
+        fields
+    );
 }
 
-const INSIGHTS: [&str; 3] = ["price_range_in_relation_to_other_periods", "price_insights_low", "price_insights_high"];
+const INSIGHTS: [&str; 3] = [
+    "price_range_in_relation_to_other_periods",
+    "price_insights_low",
+    "price_insights_high",
+];
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table, one row a field")]
@@ -93,8 +101,20 @@ fn every_answer_has_the_fields_of_the_specification() {
         "adults",
         "children",
     ]);
-    has_fields::<HotelRoomsResponse>(&["hotel_booking_id", "checkin_date", "checkout_date", "booking_url", "rooms"]);
-    has_fields::<HotelRoom>(&["room_type", "room_economy", "guests", "price_as_number", "price"]);
+    has_fields::<HotelRoomsResponse>(&[
+        "hotel_booking_id",
+        "checkin_date",
+        "checkout_date",
+        "booking_url",
+        "rooms",
+    ]);
+    has_fields::<HotelRoom>(&[
+        "room_type",
+        "room_economy",
+        "guests",
+        "price_as_number",
+        "price",
+    ]);
     has_fields::<ResolveResponse>(&["hotel_name", "hotel_booking_id", "matched_name"]);
 }
 
@@ -102,16 +122,29 @@ fn every_answer_has_the_fields_of_the_specification() {
 fn a_row_is_read_whatever_it_lacks() {
     let row = json!({"stops": "Unknown", "price_as_number": 164, "price_insights_low": null, "new_field": [1]});
     let read: OnewayFlight = serde_json::from_value(row).unwrap();
-    assert_eq!(read.stops, Some(StopCount::Unreadable("Unknown".to_owned())));
-    assert_eq!((read.price_as_number, read.price_insights_low), (Some(164.0), None));
+    assert_eq!(
+        read.stops,
+        Some(StopCount::Unreadable("Unknown".to_owned()))
+    );
+    assert_eq!(
+        (read.price_as_number, read.price_insights_low),
+        (Some(164.0), None)
+    );
     let row = json!({"total_stops": 2, "price_range_in_relation_to_other_periods": "typical"});
     let read: RoundtripItinerary = serde_json::from_value(row).unwrap();
     assert_eq!(
-        (read.total_stops, read.price_range_in_relation_to_other_periods),
+        (
+            read.total_stops,
+            read.price_range_in_relation_to_other_periods
+        ),
         (Some(StopCount::Known(2)), Some(Verdict::Typical))
     );
-    let hotel: HotelProperty = serde_json::from_value(json!({"name": "Grand Hotel", "children": null})).unwrap();
-    assert_eq!((hotel.name.as_deref(), hotel.children), (Some("Grand Hotel"), None));
+    let hotel: HotelProperty =
+        serde_json::from_value(json!({"name": "Grand Hotel", "children": null})).unwrap();
+    assert_eq!(
+        (hotel.name.as_deref(), hotel.children),
+        (Some("Grand Hotel"), None)
+    );
 }
 
 /// Specification 2.13, contract 20.
@@ -119,14 +152,31 @@ fn a_row_is_read_whatever_it_lacks() {
 fn verify_tells_what_was_asked_and_what_is_left() {
     let mut usage = ApiUsage::default();
     assert_eq!(json!(usage), json!({}));
-    usage.set(Api::Hotels, PlanUsage { plan_requests_remaining: Some(7), ..PlanUsage::default() });
-    assert_eq!(json!(usage), json!({"hotels": {"plan_requests_remaining": 7}}));
+    usage.set(
+        Api::Hotels,
+        PlanUsage {
+            plan_requests_remaining: Some(7),
+            ..PlanUsage::default()
+        },
+    );
+    assert_eq!(
+        json!(usage),
+        json!({"hotels": {"plan_requests_remaining": 7}})
+    );
     usage.set(Api::Flights, PlanUsage::default());
     let told = VerifyResponse {
         valid: true,
         checks: vec![
-            VerifyCheck::new(Api::Flights, "flights/oneway, empty body", VerifyReason::NotSubscribed),
-            VerifyCheck::new(Api::Hotels, "hotels/resolve, empty body", VerifyReason::QuotaExhausted),
+            VerifyCheck::new(
+                Api::Flights,
+                "flights/oneway, empty body",
+                VerifyReason::NotSubscribed,
+            ),
+            VerifyCheck::new(
+                Api::Hotels,
+                "hotels/resolve, empty body",
+                VerifyReason::QuotaExhausted,
+            ),
         ],
         api_usage: usage,
         key_source: "x-api-key".to_owned(),
@@ -141,7 +191,16 @@ fn verify_tells_what_was_asked_and_what_is_left() {
         "key_source": "x-api-key"
     });
     assert_eq!(json!(told), wire);
-    assert_eq!(serde_json::from_value::<VerifyResponse>(wire).unwrap(), told);
-    let good: Vec<_> = VerifyReason::ALL.iter().filter(|reason| reason.is_ok()).collect();
-    assert_eq!(good, [&VerifyReason::Subscribed, &VerifyReason::QuotaExhausted]);
+    assert_eq!(
+        serde_json::from_value::<VerifyResponse>(wire).unwrap(),
+        told
+    );
+    let good: Vec<_> = VerifyReason::ALL
+        .iter()
+        .filter(|reason| reason.is_ok())
+        .collect();
+    assert_eq!(
+        good,
+        [&VerifyReason::Subscribed, &VerifyReason::QuotaExhausted]
+    );
 }

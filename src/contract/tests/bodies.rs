@@ -8,14 +8,32 @@ use serde_json::{Value, json};
 #[test]
 fn each_required_field_is_missed() {
     for endpoint in Endpoint::ALL {
-        let required: Vec<_> = endpoint.fields().iter().filter(|field| field.required).collect();
-        assert_eq!(required.iter().map(|field| field.name).collect::<Vec<_>>(), keys(&minimal(*endpoint)), "{endpoint}");
+        let required: Vec<_> = endpoint
+            .fields()
+            .iter()
+            .filter(|field| field.required)
+            .collect();
+        assert_eq!(
+            required.iter().map(|field| field.name).collect::<Vec<_>>(),
+            keys(&minimal(*endpoint)),
+            "{endpoint}"
+        );
         for field in required {
-            let told = format!("`{}` is missing; allowed: {}", field.name, (field.allowed)());
-            assert_eq!(faults(*endpoint, &json!({field.name: null})), std::slice::from_ref(&told));
+            let told = format!(
+                "`{}` is missing; allowed: {}",
+                field.name,
+                (field.allowed)()
+            );
+            assert_eq!(
+                faults(*endpoint, &json!({field.name: null})),
+                std::slice::from_ref(&told)
+            );
             let mut without = minimal(*endpoint);
             without.remove(field.name);
-            assert_eq!(Request::check(*endpoint, &without).unwrap_err().to_string(), told);
+            assert_eq!(
+                Request::check(*endpoint, &without).unwrap_err().to_string(),
+                told
+            );
         }
     }
 }
@@ -43,7 +61,10 @@ fn no_default_is_sent_and_fields_go_in_the_order_of_the_contract() {
     for endpoint in Endpoint::ALL {
         let mut body: Vec<_> = minimal(*endpoint).into_iter().collect();
         body.reverse();
-        let sent = Request::check(*endpoint, &body.into_iter().collect()).unwrap().request.to_body();
+        let sent = Request::check(*endpoint, &body.into_iter().collect())
+            .unwrap()
+            .request
+            .to_body();
         assert_eq!(keys(&sent), keys(&minimal(*endpoint)), "{endpoint}");
     }
 }
@@ -58,9 +79,21 @@ fn the_documented_defaults() {
         ("strict", json!(false)),
         ("use_ext_proxy", json!(true)),
     ];
-    let stay = [("adults", json!(2)), ("children", json!(0)), ("currency", json!("USD"))];
-    let search: Vec<_> = stay.iter().cloned().chain([("filters", json!([]))]).collect();
-    let rooms: Vec<_> = stay.iter().cloned().chain([("free_cancellation", json!(false))]).collect();
+    let stay = [
+        ("adults", json!(2)),
+        ("children", json!(0)),
+        ("currency", json!("USD")),
+    ];
+    let search: Vec<_> = stay
+        .iter()
+        .cloned()
+        .chain([("filters", json!([]))])
+        .collect();
+    let rooms: Vec<_> = stay
+        .iter()
+        .cloned()
+        .chain([("free_cancellation", json!(false))])
+        .collect();
     for (endpoint, defaults) in [
         (Endpoint::FlightsOneway, &flights[..]),
         (Endpoint::FlightsRoundtrip, &flights[..]),
@@ -69,21 +102,46 @@ fn the_documented_defaults() {
         (Endpoint::HotelsRooms, &rooms[..]),
         (Endpoint::HotelsResolve, &[]),
     ] {
-        let documented = endpoint.fields().iter().filter_map(|field| Some((field.name, field.default_value()?)));
+        let documented = endpoint
+            .fields()
+            .iter()
+            .filter_map(|field| Some((field.name, field.default_value()?)));
         assert_eq!(documented.collect::<Vec<_>>(), defaults, "{endpoint}");
     }
 }
 
 #[test]
 fn the_accessors_give_what_was_sent_or_the_default() {
-    let oneway = |more: Value| match Request::check(Endpoint::FlightsOneway, &with(Endpoint::FlightsOneway, &more)) {
+    let oneway = |more: Value| match Request::check(
+        Endpoint::FlightsOneway,
+        &with(Endpoint::FlightsOneway, &more),
+    ) {
         Ok(checked) => checked.request,
         Err(faults) => panic!("{faults}"),
     };
-    let Request::Oneway(silent) = oneway(json!({})) else { panic!() };
-    assert_eq!((silent.limit_or_default().get(), silent.limit, silent.currency_or_default().as_str()), (10, None, "USD"));
-    let Request::Oneway(told) = oneway(json!({"limit": 3, "currency": "eur", "use_ext_proxy": false})) else { panic!() };
-    assert_eq!((told.limit_or_default().get(), told.currency_or_default().as_str()), (3, "eur"));
+    let Request::Oneway(silent) = oneway(json!({})) else {
+        panic!()
+    };
+    assert_eq!(
+        (
+            silent.limit_or_default().get(),
+            silent.limit,
+            silent.currency_or_default().as_str()
+        ),
+        (10, None, "USD")
+    );
+    let Request::Oneway(told) =
+        oneway(json!({"limit": 3, "currency": "eur", "use_ext_proxy": false}))
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (
+            told.limit_or_default().get(),
+            told.currency_or_default().as_str()
+        ),
+        (3, "eur")
+    );
     assert!(!told.use_ext_proxy_or_default() && silent.use_ext_proxy_or_default());
     assert_eq!(silent.passengers_or_default().as_slice().len(), 1);
 }
@@ -92,7 +150,11 @@ fn the_accessors_give_what_was_sent_or_the_default() {
 fn an_unknown_field_is_refused_with_the_nearest_known_name() {
     for (endpoint, name, meant) in [
         (Endpoint::FlightsOneway, "depature_date", "departure_date"),
-        (Endpoint::FlightsOneway, "arrival_time_min", "departure_arrival_time_min"),
+        (
+            Endpoint::FlightsOneway,
+            "arrival_time_min",
+            "departure_arrival_time_min",
+        ),
         (Endpoint::FlightsOneway, "From_Airport", "from_airport"),
         (Endpoint::FlightsOneway, "curency", "currency"),
         (Endpoint::FlightsOneway, "currnecy", "currency"),
@@ -105,11 +167,17 @@ fn an_unknown_field_is_refused_with_the_nearest_known_name() {
         (Endpoint::FlightsOneway, "passenger", "passengers"),
         (Endpoint::HotelsByName, "country", "proxy_country"),
         (Endpoint::FlightsRoundtrip, "max_stop", "max_stops"),
-        (Endpoint::FlightsRoundtrip, "return_airlines", "return_airline_codes"),
+        (
+            Endpoint::FlightsRoundtrip,
+            "return_airlines",
+            "return_airline_codes",
+        ),
         (Endpoint::HotelsSearch, "check_in_date", "checkin_date"),
         (Endpoint::HotelsRooms, "booking_id", "hotel_booking_id"),
     ] {
-        let told = format!("`{name}` holds 1; allowed: no such field in {endpoint}; did you mean `{meant}`?");
+        let told = format!(
+            "`{name}` holds 1; allowed: no such field in {endpoint}; did you mean `{meant}`?"
+        );
         assert_eq!(faults(endpoint, &json!({name: 1})), [told]);
     }
 }
@@ -120,11 +188,31 @@ fn what_is_like_no_field_is_told_what_there_is() {
     let fields = "`hotel_name`, `proxy_country`";
     assert_eq!(
         faults(Endpoint::HotelsResolve, &json!({"zzz": 1})),
-        [format!("`zzz` holds 1; allowed: no such field in hotels/resolve; its fields are {fields}")]
+        [format!(
+            "`zzz` holds 1; allowed: no such field in hotels/resolve; its fields are {fields}"
+        )]
     );
-    for name in ["~", "", "foo", "x", "webhook", "timezone", "hello_world", "label", "_", "__", "bags", "sweep"] {
+    for name in [
+        "~",
+        "",
+        "foo",
+        "x",
+        "webhook",
+        "timezone",
+        "hello_world",
+        "label",
+        "_",
+        "__",
+        "bags",
+        "sweep",
+    ] {
         let told = faults(Endpoint::FlightsRoundtrip, &json!({name: 1}));
-        assert!(told[0].contains("no such field in flights/roundtrip; its fields are `from_airport`, `to_airport`"), "{told:?}");
+        assert!(
+            told[0].contains(
+                "no such field in flights/roundtrip; its fields are `from_airport`, `to_airport`"
+            ),
+            "{told:?}"
+        );
         assert!(told[0].ends_with("and 16 more"), "{told:?}");
     }
 }
@@ -136,11 +224,27 @@ fn all_faults_of_a_body_are_told_at_once() {
     });
     let told = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap_err();
     let paths: Vec<_> = told.iter().map(|fault| fault.path.as_str()).collect();
-    let expected = ["from_airport", "to_airport", "departure_date", "passengers[1]", "passengers[3]", "limit", "hotel"];
+    let expected = [
+        "from_airport",
+        "to_airport",
+        "departure_date",
+        "passengers[1]",
+        "passengers[3]",
+        "limit",
+        "hotel",
+    ];
     assert_eq!(paths, expected);
     let message = told.to_string();
-    assert!(message.contains("`to_airport` holds \"London\"; allowed: an IATA airport code of three letters"), "{message}");
-    assert!(message.contains(". `departure_date` holds \"2027-02-30\"; allowed: a date that exists"), "{message}");
+    assert!(
+        message.contains(
+            "`to_airport` holds \"London\"; allowed: an IATA airport code of three letters"
+        ),
+        "{message}"
+    );
+    assert!(
+        message.contains(". `departure_date` holds \"2027-02-30\"; allowed: a date that exists"),
+        "{message}"
+    );
 }
 
 /// Contract 5: what is given, what is sent as departure and return stops, what the header says.
@@ -149,10 +253,30 @@ fn max_stops_stands_for_the_stops_of_each_leg_that_is_not_given() {
     for (given, departure, back, header) in [
         (json!({}), None, None, None),
         (json!({"max_stops": null}), None, None, None),
-        (json!({"max_stops": 1}), Some(1), Some(1), Some("max_stops -> max_departure_stops, max_return_stops")),
-        (json!({"max_stops": 1, "max_departure_stops": 0}), Some(0), Some(1), Some("max_stops -> max_return_stops")),
-        (json!({"max_stops": 1, "max_return_stops": 2}), Some(1), Some(2), Some("max_stops -> max_departure_stops")),
-        (json!({"max_stops": 1, "max_departure_stops": 0, "max_return_stops": 2}), Some(0), Some(2), None),
+        (
+            json!({"max_stops": 1}),
+            Some(1),
+            Some(1),
+            Some("max_stops -> max_departure_stops, max_return_stops"),
+        ),
+        (
+            json!({"max_stops": 1, "max_departure_stops": 0}),
+            Some(0),
+            Some(1),
+            Some("max_stops -> max_return_stops"),
+        ),
+        (
+            json!({"max_stops": 1, "max_return_stops": 2}),
+            Some(1),
+            Some(2),
+            Some("max_stops -> max_departure_stops"),
+        ),
+        (
+            json!({"max_stops": 1, "max_departure_stops": 0, "max_return_stops": 2}),
+            Some(0),
+            Some(2),
+            None,
+        ),
         (
             json!({"max_stops": 1, "max_departure_stops": null, "max_return_stops": 0}),
             Some(1),
@@ -163,10 +287,22 @@ fn max_stops_stands_for_the_stops_of_each_leg_that_is_not_given() {
         let body = with(Endpoint::FlightsRoundtrip, &given);
         let checked = Request::check(Endpoint::FlightsRoundtrip, &body).unwrap();
         let sent = checked.request.to_body();
-        assert_eq!(sent.get("max_departure_stops").and_then(Value::as_u64), departure, "{given}");
-        assert_eq!(sent.get("max_return_stops").and_then(Value::as_u64), back, "{given}");
+        assert_eq!(
+            sent.get("max_departure_stops").and_then(Value::as_u64),
+            departure,
+            "{given}"
+        );
+        assert_eq!(
+            sent.get("max_return_stops").and_then(Value::as_u64),
+            back,
+            "{given}"
+        );
         assert!(!sent.contains_key("max_stops"), "{given}");
-        assert_eq!(checked.alias.as_ref().map(Alias::header_value).as_deref(), header, "{given}");
+        assert_eq!(
+            checked.alias.as_ref().map(Alias::header_value).as_deref(),
+            header,
+            "{given}"
+        );
         assert_eq!(checked.alias, Alias::of(Endpoint::FlightsRoundtrip, &body));
     }
 }
@@ -175,15 +311,25 @@ fn max_stops_stands_for_the_stops_of_each_leg_that_is_not_given() {
 fn one_way_max_stops_is_the_native_field() {
     let body = with(Endpoint::FlightsOneway, &json!({"max_stops": 1}));
     let checked = Request::check(Endpoint::FlightsOneway, &body).unwrap();
-    assert_eq!((&checked.request.to_body()["max_stops"], checked.alias), (&json!(1), None));
+    assert_eq!(
+        (&checked.request.to_body()["max_stops"], checked.alias),
+        (&json!(1), None)
+    );
 }
 
 #[test]
 fn the_alias_is_known_even_of_a_body_that_is_refused() {
-    for bad in [json!({"max_stops": "one"}), json!({"max_stops": [], "to_airport": 7}), json!({"max_stops": -1})] {
+    for bad in [
+        json!({"max_stops": "one"}),
+        json!({"max_stops": [], "to_airport": 7}),
+        json!({"max_stops": -1}),
+    ] {
         let body = with(Endpoint::FlightsRoundtrip, &bad);
         let alias = Alias::of(Endpoint::FlightsRoundtrip, &body).unwrap();
-        assert_eq!(alias.header_value(), "max_stops -> max_departure_stops, max_return_stops");
+        assert_eq!(
+            alias.header_value(),
+            "max_stops -> max_departure_stops, max_return_stops"
+        );
         let told = Request::check(Endpoint::FlightsRoundtrip, &body).unwrap_err();
         assert!(told.iter().any(|fault| fault.path == "max_stops"), "{told}");
     }
@@ -191,24 +337,47 @@ fn the_alias_is_known_even_of_a_body_that_is_refused() {
 
 #[test]
 fn what_other_parts_ask_a_request() {
-    let (out, back) = (Some("2027-01-14".parse().unwrap()), Some("2027-01-21".parse().unwrap()));
+    let (out, back) = (
+        Some("2027-01-14".parse().unwrap()),
+        Some("2027-01-21".parse().unwrap()),
+    );
     let stay = Some("2027-01-17".parse().unwrap());
     for (endpoint, api, limit, first, last) in [
         (Endpoint::FlightsOneway, Api::Flights, Some(10), out, None),
-        (Endpoint::FlightsRoundtrip, Api::Flights, Some(10), out, back),
+        (
+            Endpoint::FlightsRoundtrip,
+            Api::Flights,
+            Some(10),
+            out,
+            back,
+        ),
         (Endpoint::HotelsSearch, Api::Hotels, None, out, stay),
         (Endpoint::HotelsByName, Api::Hotels, None, out, stay),
         (Endpoint::HotelsRooms, Api::Hotels, None, out, stay),
         (Endpoint::HotelsResolve, Api::Hotels, None, None, None),
     ] {
-        let request = Request::check(endpoint, &minimal(endpoint)).unwrap().request;
+        let request = Request::check(endpoint, &minimal(endpoint))
+            .unwrap()
+            .request;
         assert_eq!((request.endpoint(), endpoint.api()), (endpoint, api));
-        assert_eq!((request.limit(), request.first_date(), request.last_date()), (limit, first, last), "{endpoint}");
+        assert_eq!(
+            (request.limit(), request.first_date(), request.last_date()),
+            (limit, first, last),
+            "{endpoint}"
+        );
         assert!(!request.strict(), "{endpoint}");
-        assert_eq!(Endpoint::SEARCHES.contains(&endpoint), endpoint != Endpoint::HotelsResolve);
+        assert_eq!(
+            Endpoint::SEARCHES.contains(&endpoint),
+            endpoint != Endpoint::HotelsResolve
+        );
     }
     for endpoint in [Endpoint::FlightsOneway, Endpoint::FlightsRoundtrip] {
-        let request = Request::check(endpoint, &with(endpoint, &json!({"strict": true, "limit": 7}))).unwrap().request;
+        let request = Request::check(
+            endpoint,
+            &with(endpoint, &json!({"strict": true, "limit": 7})),
+        )
+        .unwrap()
+        .request;
         assert_eq!((request.strict(), request.limit()), (true, Some(7)));
     }
 }
@@ -227,9 +396,19 @@ fn a_field_tells_its_kind() {
             assert_eq!(field.kind, expected, "{endpoint} {}", field.name);
         }
     }
-    let kinds: Vec<_> = ScanRequest::FIELDS.iter().map(|field| (field.name, field.kind)).take(5).collect();
+    let kinds: Vec<_> = ScanRequest::FIELDS
+        .iter()
+        .map(|field| (field.name, field.kind))
+        .take(5)
+        .collect();
     let (object, list, scalar) = (FieldKind::Object, FieldKind::List, FieldKind::Scalar);
-    let expected = [("endpoint", scalar), ("request", object), ("sweep", object), ("label", scalar), ("tags", list)];
+    let expected = [
+        ("endpoint", scalar),
+        ("request", object),
+        ("sweep", object),
+        ("label", scalar),
+        ("tags", list),
+    ];
     assert_eq!(kinds, expected);
 }
 
@@ -237,8 +416,15 @@ fn a_field_tells_its_kind() {
 fn a_field_can_be_checked_alone() {
     for endpoint in Endpoint::ALL {
         for field in endpoint.fields() {
-            assert_eq!(endpoint.field(field.name).map(|found| found.name), Some(field.name));
-            assert!((field.read)(&json!({})).is_err(), "{} takes an object", field.name);
+            assert_eq!(
+                endpoint.field(field.name).map(|found| found.name),
+                Some(field.name)
+            );
+            assert!(
+                (field.read)(&json!({})).is_err(),
+                "{} takes an object",
+                field.name
+            );
         }
         assert!(endpoint.field("no_such_field").is_none());
     }

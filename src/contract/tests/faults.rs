@@ -10,8 +10,14 @@ fn held(value: &Value) -> String {
 #[test]
 fn a_fault_tells_path_value_and_what_is_allowed() {
     let wrong = Fault::new("limit", &json!("ten"), "an integer");
-    assert_eq!(wrong.to_string(), "`limit` holds \"ten\"; allowed: an integer");
-    assert_eq!(Fault::missing("limit", "an integer").to_string(), "`limit` is missing; allowed: an integer");
+    assert_eq!(
+        wrong.to_string(),
+        "`limit` holds \"ten\"; allowed: an integer"
+    );
+    assert_eq!(
+        Fault::missing("limit", "an integer").to_string(),
+        "`limit` is missing; allowed: an integer"
+    );
 }
 
 #[test]
@@ -21,8 +27,14 @@ fn an_echo_is_short_and_has_no_control_characters() {
     assert_eq!(held(&json!(longest)), format!("\"{longest}\""));
     assert_eq!(held(&json!("é".repeat(79))), format!("\"{longest}…"));
     assert_eq!(held(&json!("é".repeat(79))).chars().count(), 80);
-    assert_eq!(held(&json!("a\u{1b}[31m\u{7f}\u{85}\n")), "\"a\\u001b[31m\u{fffd}\u{fffd}\\n\"");
-    assert_eq!(held(&json!(format!("\u{7f}{}", "x".repeat(100)))), format!("\"\u{fffd}{}…", "x".repeat(77)));
+    assert_eq!(
+        held(&json!("a\u{1b}[31m\u{7f}\u{85}\n")),
+        "\"a\\u001b[31m\u{fffd}\u{fffd}\\n\""
+    );
+    assert_eq!(
+        held(&json!(format!("\u{7f}{}", "x".repeat(100)))),
+        format!("\"\u{fffd}{}…", "x".repeat(77))
+    );
 }
 
 #[test]
@@ -31,26 +43,44 @@ fn faults_are_joined_in_their_order_and_bounded() {
     assert!(faults.is_empty());
     faults.push(Fault::missing("a", "1"));
     faults.merge(Fault::missing("b", "2").into());
-    assert_eq!(faults.to_string(), "`a` is missing; allowed: 1. `b` is missing; allowed: 2");
+    assert_eq!(
+        faults.to_string(),
+        "`a` is missing; allowed: 1. `b` is missing; allowed: 2"
+    );
     let asked = Faults::from(Fault::missing("c", "d?"));
     let mut both = asked.clone();
     both.merge(asked);
-    assert_eq!(both.to_string(), "`c` is missing; allowed: d? `c` is missing; allowed: d?");
+    assert_eq!(
+        both.to_string(),
+        "`c` is missing; allowed: d? `c` is missing; allowed: d?"
+    );
     assert!(!faults.is_empty());
     for index in 2..MAX_LISTED {
         faults.push(Fault::missing(index.to_string(), "x"));
     }
-    assert_eq!((faults.len(), faults.iter().count()), (MAX_LISTED, MAX_LISTED));
+    assert_eq!(
+        (faults.len(), faults.iter().count()),
+        (MAX_LISTED, MAX_LISTED)
+    );
     assert!(faults.to_string().ends_with("`99` is missing; allowed: x"));
 
     let mut more = faults.clone();
     more.push(Fault::missing("late", "x"));
     more.push_with(|| panic!("there is no room, so nothing is worked out"));
-    assert_eq!((more.len(), more.iter().count()), (MAX_LISTED + 2, MAX_LISTED));
-    assert!(more.to_string().ends_with("`99` is missing; allowed: x. And 2 more"));
+    assert_eq!(
+        (more.len(), more.iter().count()),
+        (MAX_LISTED + 2, MAX_LISTED)
+    );
+    assert!(
+        more.to_string()
+            .ends_with("`99` is missing; allowed: x. And 2 more")
+    );
 
     faults.merge(more);
-    assert_eq!((faults.len(), faults.iter().count()), (2 * MAX_LISTED + 2, MAX_LISTED));
+    assert_eq!(
+        (faults.len(), faults.iter().count()),
+        (2 * MAX_LISTED + 2, MAX_LISTED)
+    );
     assert_eq!((&faults).into_iter().count(), faults.into_iter().count());
 }
 
@@ -71,14 +101,25 @@ fn a_name_that_the_caller_made_up_is_shortened_in_the_path() {
     let short = format!("\u{fffd}{}…", "x".repeat(78));
     assert_eq!(Fault::new(&name, &json!(1), "y").path, short);
     assert_eq!(Fault::missing(&name, "y").path, short);
-    assert_eq!(Faults::from(Fault::missing("", "y")).prefix(&name).into_iter().next().unwrap().path, short);
+    assert_eq!(
+        Faults::from(Fault::missing("", "y"))
+            .prefix(&name)
+            .into_iter()
+            .next()
+            .unwrap()
+            .path,
+        short
+    );
 }
 
 #[test]
 fn what_was_pushed_wins_over_what_was_built() {
     assert_eq!(Faults::default().or_else_build(|| Some(1)), Ok(1));
     let faults = Faults::from(Fault::missing("a", "x"));
-    assert_eq!(faults.clone().or_else_build(|| Some(1)), Err(faults.clone()));
+    assert_eq!(
+        faults.clone().or_else_build(|| Some(1)),
+        Err(faults.clone())
+    );
     assert_eq!(faults.clone().or_else_build(|| None::<u8>), Err(faults));
 }
 
@@ -88,7 +129,12 @@ fn refusal(body: &[u8]) -> String {
 
 #[test]
 fn a_body_is_one_json_object() {
-    assert_eq!(read_object(br#" {"a": 1, "b": null} "#, MAX_DEPTH).unwrap().len(), 2);
+    assert_eq!(
+        read_object(br#" {"a": 1, "b": null} "#, MAX_DEPTH)
+            .unwrap()
+            .len(),
+        2
+    );
     for (body, told) in [
         ("", "`body` is missing; allowed: a JSON object"),
         (" \r\n\t", "`body` is missing; allowed: a JSON object"),
@@ -98,9 +144,21 @@ fn a_body_is_one_json_object() {
     ] {
         assert_eq!(refusal(body.as_bytes()), told);
     }
-    for body in ["{", "{} x", "{}{}", "{'a': 1}", "{\"a\": 1,}", "{\"a\": 1e999}", "a=1&b=2", "]"] {
+    for body in [
+        "{",
+        "{} x",
+        "{}{}",
+        "{'a': 1}",
+        "{\"a\": 1,}",
+        "{\"a\": 1e999}",
+        "a=1&b=2",
+        "]",
+    ] {
         let told = refusal(body.as_bytes());
-        assert!(told.starts_with(&format!("`body` holds {body}; allowed: a JSON object (")), "{told}");
+        assert!(
+            told.starts_with(&format!("`body` holds {body}; allowed: a JSON object (")),
+            "{told}"
+        );
     }
     assert!(refusal(b"{\"a\": \"\xff\"}").contains("\u{fffd}"));
     assert_eq!(
@@ -120,9 +178,18 @@ fn a_body_is_one_json_object() {
 #[test]
 fn a_field_is_given_once_at_every_depth() {
     for (body, told) in [
-        (r#"{"a": 1, "a": 2}"#, "`a` holds 1 and 2; allowed: one value: a field is given once"),
-        (r#"{"a": 1, "a": 1}"#, "`a` holds 1 and 1; allowed: one value: a field is given once"),
-        (r#"{"a": null, "\u0061": [2]}"#, "`a` holds null and [2]; allowed: one value: a field is given once"),
+        (
+            r#"{"a": 1, "a": 2}"#,
+            "`a` holds 1 and 2; allowed: one value: a field is given once",
+        ),
+        (
+            r#"{"a": 1, "a": 1}"#,
+            "`a` holds 1 and 1; allowed: one value: a field is given once",
+        ),
+        (
+            r#"{"a": null, "\u0061": [2]}"#,
+            "`a` holds null and [2]; allowed: one value: a field is given once",
+        ),
         (
             r#"{"scan": {"request": {"b": "x", "b": {}}}}"#,
             "`scan.request.b` holds \"x\" and {}; allowed: one value: a field is given once",
@@ -153,31 +220,48 @@ fn a_field_is_given_once_at_every_depth() {
     }
     // Many of them cost no more than a message.
     let many = format!("{{{}\"a\": 0}}", "\"a\": 0,".repeat(1_000));
-    assert!(refusal(many.as_bytes()).ends_with("And 900 more"), "{}", refusal(many.as_bytes()));
+    assert!(
+        refusal(many.as_bytes()).ends_with("And 900 more"),
+        "{}",
+        refusal(many.as_bytes())
+    );
     // What is no JSON is told as that alone.
     assert!(refusal(br#"{"a": 1, "a": 2"#).starts_with("`body` holds"));
 }
 
 #[test]
 fn numbers_are_read_as_json_reads_them() {
-    let body =
-        r#"{"a":[0,-1,1.5,-0.0,1e3,18446744073709551615,-9223372036854775808,18446744073709551616,0.1,true,null,"\u00e9"]}"#;
-    assert_eq!(Value::from(read_object(body.as_bytes(), MAX_DEPTH).unwrap()), serde_json::from_str::<Value>(body).unwrap());
+    let body = r#"{"a":[0,-1,1.5,-0.0,1e3,18446744073709551615,-9223372036854775808,18446744073709551616,0.1,true,null,"\u00e9"]}"#;
+    assert_eq!(
+        Value::from(read_object(body.as_bytes(), MAX_DEPTH).unwrap()),
+        serde_json::from_str::<Value>(body).unwrap()
+    );
 }
 
 #[test]
 fn a_body_is_nested_at_most_64_deep() {
     assert_eq!(MAX_DEPTH, 64);
-    let nested = |lists: usize| format!("{{\"s\": \"x\", \"a\": {}{}}}", "[".repeat(lists), "]".repeat(lists));
+    let nested = |lists: usize| {
+        format!(
+            "{{\"s\": \"x\", \"a\": {}{}}}",
+            "[".repeat(lists),
+            "]".repeat(lists)
+        )
+    };
     assert!(read_object(nested(63).as_bytes(), MAX_DEPTH).is_ok());
-    assert!(refusal(nested(64).as_bytes()).ends_with("allowed: a JSON object nested at most 64 deep"));
+    assert!(
+        refusal(nested(64).as_bytes()).ends_with("allowed: a JSON object nested at most 64 deep")
+    );
     let objects = |count: usize| format!("{}1{}", "{\"a\":".repeat(count), "}".repeat(count));
     assert!(read_object(objects(64).as_bytes(), MAX_DEPTH).is_ok());
     assert!(refusal(objects(65).as_bytes()).contains("nested at most 64 deep"));
     // Far too deep is refused before anything recurses.
     assert!(refusal("[".repeat(60_000).as_bytes()).contains("nested at most 64 deep"));
 
-    let wide = format!("{{\"a\": [{}[]]}}", "[],{},".to_owned().repeat(200).as_str());
+    let wide = format!(
+        "{{\"a\": [{}[]]}}",
+        "[],{},".to_owned().repeat(200).as_str()
+    );
     assert!(read_object(wide.replace("{},", "{\"b\":1},").as_bytes(), MAX_DEPTH).is_ok());
     let in_text = format!("{{\"a\": \"\\\"{}\\\\\", \"b\": []}}", "[{".repeat(100));
     assert!(read_object(in_text.as_bytes(), MAX_DEPTH).is_ok());

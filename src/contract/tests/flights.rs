@@ -6,13 +6,21 @@ use serde_json::json;
 
 const AIRPORT: &str = "an IATA airport code of three letters, such as \"TLV\"";
 const AIRLINE: &str = "an airline code of two or three letters or digits, such as \"LY\"";
-const AIRLINES: &str = "a list, each element an airline code of two or three letters or digits, such as \"LY\"";
+const AIRLINES: &str =
+    "a list, each element an airline code of two or three letters or digits, such as \"LY\"";
 const PASSENGER: &str = "1 (adult), 2 (child), 3 (infant on lap) or 4 (infant in seat)";
-const PASSENGERS: &str = "a list of at least 1, each 1 (adult), 2 (child), 3 (infant on lap) or 4 (infant in seat)";
+const PASSENGERS: &str =
+    "a list of at least 1, each 1 (adult), 2 (child), 3 (infant on lap) or 4 (infant in seat)";
 const SORT: &str = "one of `Overall`, `Price`, `Duration`";
 
 fn airport(field: &'static str) -> Row {
-    Row(field, json!(["LHR", "AAA", "ZZZ"]), json!(["", "LH", "LHRX", "LH1", "L R", "ÉCO", "éa", 3, true, [], {}]), AIRPORT)
+    Row(
+        field,
+        json!(["LHR", "AAA", "ZZZ"]),
+        json!(["", "LH", "LHRX", "LH1", "L R", "ÉCO", "éa", 3, true, [], {
+        }]),
+        AIRPORT,
+    )
 }
 
 fn date(field: &'static str, takes: [&str; 2]) -> Row {
@@ -47,27 +55,62 @@ fn count(field: &'static str) -> Row {
 }
 
 fn airlines(field: &'static str) -> Row {
-    Row(field, json!([[], ["LY"], ["LY", "BA"]]), json!(["LY", 1, true, {}]), AIRLINES)
+    Row(
+        field,
+        json!([[], ["LY"], ["LY", "BA"]]),
+        json!(["LY", 1, true, {}]),
+        AIRLINES,
+    )
 }
 
 fn hour(field: &'static str) -> Row {
-    Row(field, json!([0, 1, 22, 23]), json!([-1, 24, 256, 1.5, "8", "08:00", true, [], {}]), HOUR)
+    Row(
+        field,
+        json!([0, 1, 22, 23]),
+        json!([-1, 24, 256, 1.5, "8", "08:00", true, [], {}]),
+        HOUR,
+    )
 }
 
 /// The fields that both searches share, in their order.
 fn shared() -> Vec<Row> {
     vec![
-        Row("sort_type", json!(["Overall", "Price", "Duration"]), json!(["price", "OVERALL", "Stops", "", 1, true, []]), SORT),
-        Row("currency", json!(["USD", "eur", "Ils"]), json!(["", "US", "USDT", "U$D", "€", 840, true, []]), CURRENCY),
+        Row(
+            "sort_type",
+            json!(["Overall", "Price", "Duration"]),
+            json!(["price", "OVERALL", "Stops", "", 1, true, []]),
+            SORT,
+        ),
+        Row(
+            "currency",
+            json!(["USD", "eur", "Ils"]),
+            json!(["", "US", "USDT", "U$D", "€", 840, true, []]),
+            CURRENCY,
+        ),
         Row(
             "max_price",
             json!([0, 1, 500, 9_007_199_254_740_991_u64]),
             json!([-1, 9_007_199_254_740_992_u64, 99.5, "500", true, []]),
             "an integer from 0 to 9007199254740991",
         ),
-        Row("seat_type", json!([1, 3]), json!([0, 2, 4, -1, "1", "economy", 1.5, true, []]), "1 (economy) or 3 (business)"),
-        Row("passengers", json!([[1], [1, 1, 2, 3, 4]]), json!([[], 1, "1", true, {"adults": 1}]), PASSENGERS),
-        Row("limit", json!([1, 10, 200, 2_147_483_647]), json!([0, -1, 2_147_483_648_u64, 1.5, "10", true, []]), POSITIVE),
+        Row(
+            "seat_type",
+            json!([1, 3]),
+            json!([0, 2, 4, -1, "1", "economy", 1.5, true, []]),
+            "1 (economy) or 3 (business)",
+        ),
+        Row(
+            "passengers",
+            json!([[1], [1, 1, 2, 3, 4]]),
+            json!([[], 1, "1", true, {"adults": 1}]),
+            PASSENGERS,
+        ),
+        Row(
+            "limit",
+            json!([1, 10, 200, 2_147_483_647]),
+            json!([0, -1, 2_147_483_648_u64, 1.5, "10", true, []]),
+            POSITIVE,
+        ),
         flag("use_fallback"),
         flag("strict"),
         flag("use_ext_proxy"),
@@ -75,7 +118,12 @@ fn shared() -> Vec<Row> {
 }
 
 fn flag(field: &'static str) -> Row {
-    Row(field, json!([true, false]), json!([0, 1, "true", "", [], {}]), FLAG)
+    Row(
+        field,
+        json!([true, false]),
+        json!([0, 1, "true", "", [], {}]),
+        FLAG,
+    )
 }
 
 #[test]
@@ -120,7 +168,12 @@ fn every_field_of_a_roundtrip_request_keeps_its_rule() {
     ];
     rows.extend(shared());
     // The alias is never sent on, so it takes nothing here; see `bodies`.
-    rows.push(Row("max_stops", json!([]), json!([-1, 2_147_483_648_u64, 0.5, "0", true, []]), COUNT));
+    rows.push(Row(
+        "max_stops",
+        json!([]),
+        json!([-1, 2_147_483_648_u64, 0.5, "0", true, []]),
+        COUNT,
+    ));
     body_of(Endpoint::FlightsRoundtrip).holds(&rows);
 }
 
@@ -128,14 +181,30 @@ fn every_field_of_a_roundtrip_request_keeps_its_rule() {
 fn list_elements_are_named_by_their_index() {
     let airlines = |field| {
         let refuses = json!(["L", "LYYY", "L-", "", "é1", 12, null, true]);
-        Row(field, json!(["LY", "ly", "U2", "4O", "EZY", "123"]), refuses, AIRLINE)
+        Row(
+            field,
+            json!(["LY", "ly", "U2", "4O", "EZY", "123"]),
+            refuses,
+            AIRLINE,
+        )
     };
-    let passengers = || Row("passengers", json!([1, 2, 3, 4]), json!([0, 5, -1, 1.5, "1", null, true, []]), PASSENGER);
+    let passengers = || {
+        Row(
+            "passengers",
+            json!([1, 2, 3, 4]),
+            json!([0, 5, -1, 1.5, "1", null, true, []]),
+            PASSENGER,
+        )
+    };
     let oneway = ["airline_codes", "exclude_airline_codes"];
     body_of(Endpoint::FlightsOneway).elements_hold(&oneway.map(airlines));
     body_of(Endpoint::FlightsOneway).elements_hold(&[passengers()]);
-    let roundtrip =
-        ["departure_airline_codes", "return_airline_codes", "departure_exclude_airline_codes", "return_exclude_airline_codes"];
+    let roundtrip = [
+        "departure_airline_codes",
+        "return_airline_codes",
+        "departure_exclude_airline_codes",
+        "return_exclude_airline_codes",
+    ];
     body_of(Endpoint::FlightsRoundtrip).elements_hold(&roundtrip.map(airlines));
     body_of(Endpoint::FlightsRoundtrip).elements_hold(&[passengers()]);
 }
@@ -143,22 +212,37 @@ fn list_elements_are_named_by_their_index() {
 #[test]
 fn airports_are_sent_in_upper_case_and_codes_as_given() {
     for endpoint in [Endpoint::FlightsOneway, Endpoint::FlightsRoundtrip] {
-        let body = with(endpoint, &json!({"from_airport": "tlv", "to_airport": "lHr", "currency": "eUr"}));
+        let body = with(
+            endpoint,
+            &json!({"from_airport": "tlv", "to_airport": "lHr", "currency": "eUr"}),
+        );
         let sent = Request::check(endpoint, &body).unwrap().request.to_body();
-        assert_eq!([&sent["from_airport"], &sent["to_airport"], &sent["currency"]], ["TLV", "LHR", "eUr"]);
+        assert_eq!(
+            [
+                &sent["from_airport"],
+                &sent["to_airport"],
+                &sent["currency"]
+            ],
+            ["TLV", "LHR", "eUr"]
+        );
     }
 }
 
 #[test]
 fn a_return_is_not_before_its_departure() {
     let trip = |departure: &str, back: &str| {
-        faults(Endpoint::FlightsRoundtrip, &json!({"departure_date": departure, "return_date": back}))
+        faults(
+            Endpoint::FlightsRoundtrip,
+            &json!({"departure_date": departure, "return_date": back}),
+        )
     };
     assert_eq!(trip("2027-01-14", "2027-01-15"), [""; 0]);
     assert_eq!(trip("2027-01-14", "2027-01-14"), [""; 0]);
     assert_eq!(
         trip("2027-01-14", "2027-01-13"),
-        ["`return_date` holds \"2027-01-13\"; allowed: a date on or after `departure_date` (2027-01-14)"]
+        [
+            "`return_date` holds \"2027-01-13\"; allowed: a date on or after `departure_date` (2027-01-14)"
+        ]
     );
     // A date that cannot be read is not compared.
     assert_eq!(trip("2027-01-14", "2027-01-99").len(), 1);
@@ -172,5 +256,11 @@ fn a_minimum_hour_above_the_maximum_is_overnight() {
 
 #[test]
 fn a_past_date_is_taken() {
-    assert_eq!(faults(Endpoint::FlightsOneway, &json!({"departure_date": "1999-12-31"})), [""; 0]);
+    assert_eq!(
+        faults(
+            Endpoint::FlightsOneway,
+            &json!({"departure_date": "1999-12-31"})
+        ),
+        [""; 0]
+    );
 }

@@ -10,14 +10,31 @@ const TIME: &str = "a time with its offset in the years 0 to 9999, as 2027-01-13
 
 fn tail() -> Vec<Row> {
     let time = |field| {
-        let refuses = json!(["2027-01-13", "2027-01-13T08:00:00", "yesterday", "", 1, true]);
+        let refuses = json!([
+            "2027-01-13",
+            "2027-01-13T08:00:00",
+            "yesterday",
+            "",
+            1,
+            true
+        ]);
         Row(field, json!(["2027-01-13T08:00:00Z"]), refuses, TIME)
     };
     vec![
         time("since"),
         time("until"),
-        Row("limit", json!([1, 500]), json!([0, 501, "1"]), "an integer from 1 to 500"),
-        Row("cursor", json!(["abc"]), json!(["", "a b", 1]), "the `next_cursor` of the page before"),
+        Row(
+            "limit",
+            json!([1, 500]),
+            json!([0, 501, "1"]),
+            "an integer from 1 to 500",
+        ),
+        Row(
+            "cursor",
+            json!(["abc"]),
+            json!(["", "a b", 1]),
+            "the `next_cursor` of the page before",
+        ),
         Row(
             "format",
             json!(["json", "csv", "ndjson", "parquet"]),
@@ -28,7 +45,12 @@ fn tail() -> Vec<Row> {
 }
 
 fn date(field: &'static str) -> Row {
-    Row(field, json!(["2027-01-14"]), json!(["2027-02-29", "x", 1]), DATE)
+    Row(
+        field,
+        json!(["2027-01-14"]),
+        json!(["2027-02-29", "x", 1]),
+        DATE,
+    )
 }
 
 #[test]
@@ -60,7 +82,12 @@ fn every_field_of_the_hotel_query_keeps_its_rule() {
     let mut rows = vec![
         text("hotel_name"),
         text("destination"),
-        Row("hotel_booking_id", json!(["pt/grand"]), json!(["grand", 1]), id),
+        Row(
+            "hotel_booking_id",
+            json!(["pt/grand"]),
+            json!(["grand", 1]),
+            id,
+        ),
         date("checkin_date"),
         date("checkin_from"),
         date("checkin_to"),
@@ -80,46 +107,96 @@ fn every_field_of_the_hotel_query_keeps_its_rule() {
 }
 
 fn flights(more: &[(&'static str, &'static str)]) -> Result<FlightHistoryQuery, Vec<String>> {
-    let pairs = [("from_airport", "tlv"), ("to_airport", "lhr")].into_iter().chain(more.iter().copied());
-    FlightHistoryQuery::from_query(pairs).map_err(|faults| faults.iter().map(Fault::to_string).collect())
+    let pairs = [("from_airport", "tlv"), ("to_airport", "lhr")]
+        .into_iter()
+        .chain(more.iter().copied());
+    FlightHistoryQuery::from_query(pairs)
+        .map_err(|faults| faults.iter().map(Fault::to_string).collect())
 }
 
 fn hotels(pairs: &[(&str, &str)]) -> Vec<String> {
-    HotelHistoryQuery::from_query(pairs.iter().copied())
-        .map_or_else(|faults| faults.iter().map(Fault::to_string).collect(), |_| Vec::new())
+    HotelHistoryQuery::from_query(pairs.iter().copied()).map_or_else(
+        |faults| faults.iter().map(Fault::to_string).collect(),
+        |_| Vec::new(),
+    )
 }
 
 #[test]
 fn a_day_or_a_range_of_days() {
-    let query = flights(&[("departure_from", "2027-01-01"), ("departure_to", "2027-01-01"), ("limit", "7")]).unwrap();
-    assert_eq!((query.from_airport.as_str(), query.limit_or_default().get()), ("TLV", 7));
+    let query = flights(&[
+        ("departure_from", "2027-01-01"),
+        ("departure_to", "2027-01-01"),
+        ("limit", "7"),
+    ])
+    .unwrap();
+    assert_eq!(
+        (query.from_airport.as_str(), query.limit_or_default().get()),
+        ("TLV", 7)
+    );
     assert!(flights(&[("departure_date", "2027-01-01")]).is_ok());
     assert!(flights(&[("departure_from", "2027-01-01")]).is_ok());
-    let told =
-        "`departure_date` holds \"2027-01-01\"; allowed: a day without `departure_from` and `departure_to`, or the range alone";
+    let told = "`departure_date` holds \"2027-01-01\"; allowed: a day without `departure_from` and `departure_to`, or the range alone";
     for end in ["departure_from", "departure_to"] {
-        assert_eq!(flights(&[("departure_date", "2027-01-01"), (end, "2027-01-02")]).unwrap_err(), [told]);
+        assert_eq!(
+            flights(&[("departure_date", "2027-01-01"), (end, "2027-01-02")]).unwrap_err(),
+            [told]
+        );
     }
     assert_eq!(
-        flights(&[("departure_from", "2027-01-02"), ("departure_to", "2027-01-01")]).unwrap_err(),
-        ["`departure_to` holds \"2027-01-01\"; allowed: a date on or after `departure_from` (2027-01-02)"]
+        flights(&[
+            ("departure_from", "2027-01-02"),
+            ("departure_to", "2027-01-01")
+        ])
+        .unwrap_err(),
+        [
+            "`departure_to` holds \"2027-01-01\"; allowed: a date on or after `departure_from` (2027-01-02)"
+        ]
     );
     let told = "`checkin_date` holds \"2027-01-01\"; allowed: a day without `checkin_from` and `checkin_to`, or the range alone";
     for end in ["checkin_from", "checkin_to"] {
-        assert_eq!(hotels(&[("destination", "Rome"), ("checkin_date", "2027-01-01"), (end, "2027-01-02")]), [told]);
+        assert_eq!(
+            hotels(&[
+                ("destination", "Rome"),
+                ("checkin_date", "2027-01-01"),
+                (end, "2027-01-02")
+            ]),
+            [told]
+        );
     }
-    assert_eq!(hotels(&[("destination", "Rome"), ("checkin_from", "2027-01-02"), ("checkin_to", "2027-01-01")]).len(), 1);
+    assert_eq!(
+        hotels(&[
+            ("destination", "Rome"),
+            ("checkin_from", "2027-01-02"),
+            ("checkin_to", "2027-01-01")
+        ])
+        .len(),
+        1
+    );
 }
 
 #[test]
 fn exactly_one_subject() {
     let one = "exactly one of `hotel_name`, `destination`, `hotel_booking_id`";
-    assert_eq!(hotels(&[]), [format!("`hotel_name` is missing; allowed: {one}")]);
-    for subject in [("hotel_name", "Grand"), ("destination", "Rome"), ("hotel_booking_id", "pt/grand")] {
-        assert_eq!(hotels(&[subject, ("adults", "2"), ("proxy_country", "de")]), [""; 0]);
+    assert_eq!(
+        hotels(&[]),
+        [format!("`hotel_name` is missing; allowed: {one}")]
+    );
+    for subject in [
+        ("hotel_name", "Grand"),
+        ("destination", "Rome"),
+        ("hotel_booking_id", "pt/grand"),
+    ] {
+        assert_eq!(
+            hotels(&[subject, ("adults", "2"), ("proxy_country", "de")]),
+            [""; 0]
+        );
     }
     assert_eq!(
-        hotels(&[("hotel_booking_id", "pt/grand"), ("hotel_name", "Grand"), ("destination", "Rome")]),
+        hotels(&[
+            ("hotel_booking_id", "pt/grand"),
+            ("hotel_name", "Grand"),
+            ("destination", "Rome")
+        ]),
         [
             format!("`destination` holds \"Rome\"; allowed: {one}"),
             format!("`hotel_booking_id` holds \"pt/grand\"; allowed: {one}")
@@ -138,23 +215,49 @@ fn a_name_of_digits_stays_text() {
 #[test]
 fn a_calendar_has_at_most_400_days() {
     let flights = |from: &'static str, to: &'static str| {
-        let route = [("from_airport", "TLV"), ("to_airport", "LHR"), ("departure_from", from), ("departure_to", to)];
-        FlightLatestQuery::from_query(route).map(|_| ()).map_err(|faults| faults.to_string())
+        let route = [
+            ("from_airport", "TLV"),
+            ("to_airport", "LHR"),
+            ("departure_from", from),
+            ("departure_to", to),
+        ];
+        FlightLatestQuery::from_query(route)
+            .map(|_| ())
+            .map_err(|faults| faults.to_string())
     };
     let hotels = |from: &'static str, to: &'static str, more: &[(&'static str, &'static str)]| {
-        let stay = [("hotel_name", "Grand Hotel"), ("checkin_from", from), ("checkin_to", to)];
+        let stay = [
+            ("hotel_name", "Grand Hotel"),
+            ("checkin_from", from),
+            ("checkin_to", to),
+        ];
         HotelLatestQuery::from_query(stay.into_iter().chain(more.iter().copied()))
             .map(|_| ())
             .map_err(|faults| faults.to_string())
     };
     for (from, to) in [("2027-01-01", "2027-01-01"), ("2027-01-01", "2028-02-04")] {
-        assert_eq!((flights(from, to), hotels(from, to, &[])), (Ok(()), Ok(())), "{from} to {to}");
+        assert_eq!(
+            (flights(from, to), hotels(from, to, &[])),
+            (Ok(()), Ok(())),
+            "{from} to {to}"
+        );
     }
     let told = |field: &str| {
-        format!("`{field}` holds \"2028-02-05\"; allowed: a date up to 2028-02-04: a calendar has at most 400 days")
+        format!(
+            "`{field}` holds \"2028-02-05\"; allowed: a date up to 2028-02-04: a calendar has at most 400 days"
+        )
     };
-    assert_eq!(flights("2027-01-01", "2028-02-05"), Err(told("departure_to")));
-    assert_eq!(hotels("2027-01-01", "2028-02-05", &[]), Err(told("checkin_to")));
+    assert_eq!(
+        flights("2027-01-01", "2028-02-05"),
+        Err(told("departure_to"))
+    );
+    assert_eq!(
+        hotels("2027-01-01", "2028-02-05", &[]),
+        Err(told("checkin_to"))
+    );
     let two_subjects = hotels("2027-01-01", "2027-01-01", &[("destination", "Rome")]).unwrap_err();
-    assert!(two_subjects.contains("hotel_name") && two_subjects.contains("destination"), "{two_subjects}");
+    assert!(
+        two_subjects.contains("hotel_name") && two_subjects.contains("destination"),
+        "{two_subjects}"
+    );
 }

@@ -42,34 +42,97 @@ fn a_filter() -> String {
 }
 
 fn text(field: &'static str) -> Row {
-    let takes = json!(["x", " ", "São Paulo", "東京", "x".repeat(300), "é".repeat(300)]);
-    let refuses = json!(["", "x".repeat(301), "é".repeat(301), "a\nb", "a\u{0}", "\u{7f}", "a\u{85}", 1, true, [], {}]);
+    let takes = json!([
+        "x",
+        " ",
+        "São Paulo",
+        "東京",
+        "x".repeat(300),
+        "é".repeat(300)
+    ]);
+    let refuses = json!([
+        "",
+        "x".repeat(301),
+        "é".repeat(301),
+        "a\nb",
+        "a\u{0}",
+        "\u{7f}",
+        "a\u{85}",
+        1,
+        true,
+        [],
+        {}
+    ]);
     Row(field, takes, refuses, TEXT)
 }
 
 fn dates() -> [Row; 2] {
-    let refuses = json!(["2027-02-29", "2027-1-14", "20270114", "2027-01-14T00:00:00", "", 1, true, []]);
+    let refuses = json!([
+        "2027-02-29",
+        "2027-1-14",
+        "20270114",
+        "2027-01-14T00:00:00",
+        "",
+        1,
+        true,
+        []
+    ]);
     [
-        Row("checkin_date", json!(["2027-01-16", "1999-12-31"]), refuses.clone(), DATE),
-        Row("checkout_date", json!(["2027-01-15", "2028-02-29"]), refuses, DATE),
+        Row(
+            "checkin_date",
+            json!(["2027-01-16", "1999-12-31"]),
+            refuses.clone(),
+            DATE,
+        ),
+        Row(
+            "checkout_date",
+            json!(["2027-01-15", "2028-02-29"]),
+            refuses,
+            DATE,
+        ),
     ]
 }
 
 fn party() -> [Row; 4] {
     [
-        Row("adults", json!([1, 2, 2_147_483_647]), json!([0, -1, 2_147_483_648_u64, 1.5, "2", true, []]), POSITIVE),
-        Row("children", json!([0, 1, 2_147_483_647]), json!([-1, 2_147_483_648_u64, 0.5, "0", true, []]), COUNT),
-        Row("currency", json!(["USD", "eur"]), json!(["", "US", "USDT", "U$D", 840, true, []]), CURRENCY),
+        Row(
+            "adults",
+            json!([1, 2, 2_147_483_647]),
+            json!([0, -1, 2_147_483_648_u64, 1.5, "2", true, []]),
+            POSITIVE,
+        ),
+        Row(
+            "children",
+            json!([0, 1, 2_147_483_647]),
+            json!([-1, 2_147_483_648_u64, 0.5, "0", true, []]),
+            COUNT,
+        ),
+        Row(
+            "currency",
+            json!(["USD", "eur"]),
+            json!(["", "US", "USDT", "U$D", 840, true, []]),
+            CURRENCY,
+        ),
         country(),
     ]
 }
 
 fn country() -> Row {
-    Row("proxy_country", json!(["us", "DE", "zz"]), json!(["", "u", "usa", "u1", "日本", 1, true, []]), COUNTRY)
+    Row(
+        "proxy_country",
+        json!(["us", "DE", "zz"]),
+        json!(["", "u", "usa", "u1", "日本", 1, true, []]),
+        COUNTRY,
+    )
 }
 
 fn free_cancellation() -> Row {
-    Row("free_cancellation", json!([true, false]), json!([0, 1, "true", [], {}]), FLAG)
+    Row(
+        "free_cancellation",
+        json!([true, false]),
+        json!([0, 1, "true", [], {}]),
+        FLAG,
+    )
 }
 
 fn table(first: Vec<Row>, last: Vec<Row>) -> Vec<Row> {
@@ -87,7 +150,12 @@ fn every_field_of_a_search_keeps_its_rule() {
         json!([0, 0.0, -1, -0.01, "100", true, [], {}]),
         "a number above 0",
     ));
-    rows.push(Row("filters", json!([[], ["gym"], ["gym", "sauna"]]), json!(["gym", 1, true, {}]), allowed));
+    rows.push(Row(
+        "filters",
+        json!([[], ["gym"], ["gym", "sauna"]]),
+        json!(["gym", 1, true, {}]),
+        allowed,
+    ));
     body_of(Endpoint::HotelsSearch).holds(&rows);
 }
 
@@ -102,7 +170,13 @@ fn every_field_of_by_name_keeps_its_rule() {
 
 #[test]
 fn every_field_of_rooms_keeps_its_rule() {
-    let takes = json!(["a/b", "fr/grand-hotel_1.html", format!("a/{}", "x".repeat(298)), "!/~", "a/b.c./d"]);
+    let takes = json!([
+        "a/b",
+        "fr/grand-hotel_1.html",
+        format!("a/{}", "x".repeat(298)),
+        "!/~",
+        "a/b.c./d"
+    ]);
     let refuses = json!([
         "a/",
         "",
@@ -129,7 +203,10 @@ fn every_field_of_rooms_keeps_its_rule() {
         [],
         {}
     ]);
-    let mut rows = table(vec![Row("hotel_booking_id", takes, refuses, BOOKING_ID)], dates().into());
+    let mut rows = table(
+        vec![Row("hotel_booking_id", takes, refuses, BOOKING_ID)],
+        dates().into(),
+    );
     rows.extend(party());
     rows.push(free_cancellation());
     body_of(Endpoint::HotelsRooms).holds(&rows);
@@ -143,26 +220,57 @@ fn every_field_of_resolve_keeps_its_rule() {
 #[test]
 fn a_budget_can_be_compared() {
     let budget = |value: Value| BudgetPerNight::read(&value).unwrap().get();
-    assert!((budget(json!(99.5)) - 99.5).abs() < f64::EPSILON && (budget(json!(100)) - 100.0).abs() < f64::EPSILON);
+    assert!(
+        (budget(json!(99.5)) - 99.5).abs() < f64::EPSILON
+            && (budget(json!(100)) - 100.0).abs() < f64::EPSILON
+    );
 }
 
 #[test]
 fn each_of_the_24_filters_is_taken_and_any_other_lists_them() {
     let allowed: &'static str = a_filter().leak();
     let takes: Value = FILTERS.into();
-    let refuses = json!(["wifi", "Gym", "gym ", "stars_2", "stars_6", "review_score_6", "", 1, null, true]);
+    let refuses = json!([
+        "wifi",
+        "Gym",
+        "gym ",
+        "stars_2",
+        "stars_6",
+        "review_score_6",
+        "",
+        1,
+        null,
+        true
+    ]);
     body_of(Endpoint::HotelsSearch).elements_hold(&[Row("filters", takes, refuses, allowed)]);
-    assert_eq!(HotelFilter::ALL.iter().map(|filter| filter.as_str()).collect::<Vec<_>>(), FILTERS);
+    assert_eq!(
+        HotelFilter::ALL
+            .iter()
+            .map(|filter| filter.as_str())
+            .collect::<Vec<_>>(),
+        FILTERS
+    );
 }
 
 #[test]
 fn a_stay_has_at_least_one_night() {
-    for endpoint in [Endpoint::HotelsSearch, Endpoint::HotelsByName, Endpoint::HotelsRooms] {
-        let stay = |from: &str, to: &str| faults(endpoint, &json!({"checkin_date": from, "checkout_date": to}));
+    for endpoint in [
+        Endpoint::HotelsSearch,
+        Endpoint::HotelsByName,
+        Endpoint::HotelsRooms,
+    ] {
+        let stay = |from: &str, to: &str| {
+            faults(
+                endpoint,
+                &json!({"checkin_date": from, "checkout_date": to}),
+            )
+        };
         assert_eq!(stay("2027-01-14", "2027-01-15"), [""; 0]);
         assert_eq!(
             stay("2027-01-14", "2027-01-14"),
-            ["`checkout_date` holds \"2027-01-14\"; allowed: a date after `checkin_date` (2027-01-14)"]
+            [
+                "`checkout_date` holds \"2027-01-14\"; allowed: a date after `checkin_date` (2027-01-14)"
+            ]
         );
         assert_eq!(stay("2027-01-14", "2027-01-13").len(), 1);
     }
@@ -172,10 +280,25 @@ fn a_stay_has_at_least_one_night() {
 fn location_is_refused_with_the_three_required_fields() {
     let told = "`location` holds \"Lisbon\"; allowed: no such field in hotels/search; its required fields are \
                 `destination`, `checkin_date`, `checkout_date`";
-    assert_eq!(faults(Endpoint::HotelsSearch, &json!({"location": "Lisbon"})), [told]);
-    let instead = faults(Endpoint::HotelsSearch, &json!({"location": "Lisbon", "destination": null}));
-    assert_eq!(instead, [format!("`destination` is missing; allowed: {TEXT}"), told.to_owned()]);
+    assert_eq!(
+        faults(Endpoint::HotelsSearch, &json!({"location": "Lisbon"})),
+        [told]
+    );
+    let instead = faults(
+        Endpoint::HotelsSearch,
+        &json!({"location": "Lisbon", "destination": null}),
+    );
+    assert_eq!(
+        instead,
+        [
+            format!("`destination` is missing; allowed: {TEXT}"),
+            told.to_owned()
+        ]
+    );
     // Elsewhere it is a field like any other that does not exist.
     let elsewhere = faults(Endpoint::HotelsByName, &json!({"location": "Lisbon"}));
-    assert!(elsewhere[0].contains("no such field in hotels/by-name; its fields are `hotel_name`"), "{elsewhere:?}");
+    assert!(
+        elsewhere[0].contains("no such field in hotels/by-name; its fields are `hotel_name`"),
+        "{elsewhere:?}"
+    );
 }

@@ -53,13 +53,19 @@ impl Body {
     /// Every field of the table has a row, in order; each value is taken unchanged, or refused with its path, itself
     /// and what is allowed.
     pub(super) fn holds(&self, rows: &[Row]) {
-        let (names, tested): (Vec<_>, Vec<_>) =
-            (self.fields.iter().map(|field| field.name).collect(), rows.iter().map(|row| row.0).collect());
+        let (names, tested): (Vec<_>, Vec<_>) = (
+            self.fields.iter().map(|field| field.name).collect(),
+            rows.iter().map(|row| row.0).collect(),
+        );
         assert_eq!(names, tested, "fields of the table, fields that are tested");
         for Row(field, takes, refuses, allowed) in rows {
             for value in takes.as_array().unwrap() {
                 let sent = (self.read)(&self.with(field, value));
-                assert_eq!(sent.as_ref().map(|sent| &sent[*field]), Ok(value), "{field} takes {value}");
+                assert_eq!(
+                    sent.as_ref().map(|sent| &sent[*field]),
+                    Ok(value),
+                    "{field} takes {value}"
+                );
             }
             for value in refuses.as_array().unwrap() {
                 self.refuses(field, value, field, value, allowed);
@@ -73,7 +79,11 @@ impl Body {
             let (takes, refuses) = (takes.as_array().unwrap(), refuses.as_array().unwrap());
             for element in takes {
                 let sent = (self.read)(&self.with(field, &json!([element])));
-                assert_eq!(sent.as_ref().map(|sent| &sent[*field]), Ok(&json!([element])), "{field} takes {element}");
+                assert_eq!(
+                    sent.as_ref().map(|sent| &sent[*field]),
+                    Ok(&json!([element])),
+                    "{field} takes {element}"
+                );
             }
             for element in refuses {
                 let list = json!([takes[0], element]);
@@ -83,8 +93,13 @@ impl Body {
     }
 
     fn refuses(&self, field: &str, value: &Value, path: &str, held: &Value, allowed: &str) {
-        let Err(faults) = (self.read)(&self.with(field, value)) else { panic!("{field} takes {value}") };
-        let said: Vec<_> = faults.iter().map(|fault| (fault.path.as_str(), fault.allowed.as_str())).collect();
+        let Err(faults) = (self.read)(&self.with(field, value)) else {
+            panic!("{field} takes {value}")
+        };
+        let said: Vec<_> = faults
+            .iter()
+            .map(|fault| (fault.path.as_str(), fault.allowed.as_str()))
+            .collect();
         assert_eq!(said, [(path, allowed)], "{field} holds {value}");
         let echoed = faults.into_iter().next().unwrap().held.unwrap();
         let held = held.to_string().replace(char::is_control, "\u{fffd}");
@@ -92,14 +107,19 @@ impl Body {
             assert_eq!(echoed, "a value that is not shown", "{held}");
             return;
         }
-        assert!(held == echoed || held.chars().count() > 80 && echoed.ends_with('…'), "{held} is echoed as {echoed}");
+        assert!(
+            held == echoed || held.chars().count() > 80 && echoed.ends_with('…'),
+            "{held} is echoed as {echoed}"
+        );
     }
 }
 
 /// The endpoint's body with only its required fields.
 pub(super) fn minimal(endpoint: Endpoint) -> Map<String, Value> {
     let body = match endpoint {
-        Endpoint::FlightsOneway => json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"}),
+        Endpoint::FlightsOneway => {
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"})
+        }
         Endpoint::FlightsRoundtrip => json!({
             "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "return_date": "2027-01-21"
         }),
@@ -130,7 +150,11 @@ pub(super) fn body_of(endpoint: Endpoint) -> Body {
         Endpoint::HotelsRooms => read::<4>,
         Endpoint::HotelsResolve => read::<5>,
     };
-    Body { fields: endpoint.fields(), minimal: Value::Object(minimal(endpoint)), read }
+    Body {
+        fields: endpoint.fields(),
+        minimal: Value::Object(minimal(endpoint)),
+        read,
+    }
 }
 
 /// The body with more fields set.

@@ -7,14 +7,24 @@ use serde_json::{Value, json};
 
 const CRON: &str = "five cron fields, minute hour day-of-month month day-of-week, such as \"0 6 * * *\" or \"30 7 * * mon-fri\"";
 const ZONE: &str = "the name of an IANA time zone, such as \"Europe/London\" or \"UTC\"";
-const URL: &str = "an https URL of at most 2000 characters, without a user name, a password or a fragment";
+const URL: &str =
+    "an https URL of at most 2000 characters, without a user name, a password or a fragment";
 const NAME: &str = "text of 1 to 200 characters without control characters, not spaces alone";
 
 fn rows() -> [Row; 6] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
     let rules = |count: usize| json!(vec![json!({"type": "new_low"}); count]);
-    let long = |length: usize| format!("https://h.example/{}", "a".repeat(length - "https://h.example/".len()));
-    let urls = json!(["https://h.example", "https://h.example:8443/x?y=z", long(2000)]);
+    let long = |length: usize| {
+        format!(
+            "https://h.example/{}",
+            "a".repeat(length - "https://h.example/".len())
+        )
+    };
+    let urls = json!([
+        "https://h.example",
+        "https://h.example:8443/x?y=z",
+        long(2000)
+    ]);
     let no_urls = json!([
         "https://",
         "h.example",
@@ -30,37 +40,106 @@ fn rows() -> [Row; 6] {
     ]);
     let list = format!("a list of at most 20, each {}", Rule::allowed());
     [
-        Row("name", json!(["a", " a ", "é".repeat(200)]), json!(["", " ", "\u{2003}  ", "é".repeat(201), "a\nb", 1, []]), NAME),
-        Row("schedule", json!([schedule]), json!(["0 6 * * *", [], 1]), "an object with the fields `cron`, `timezone`"),
-        Row("scan", json!([{}, {"endpoint": "anything"}]), json!([[], "x", 1]), "an object"),
-        Row("alerts", json!([[], rules(20)]), json!([rules(21), {}, "x"]), Box::leak(list.into_boxed_str())),
+        Row(
+            "name",
+            json!(["a", " a ", "é".repeat(200)]),
+            json!(["", " ", "\u{2003}  ", "é".repeat(201), "a\nb", 1, []]),
+            NAME,
+        ),
+        Row(
+            "schedule",
+            json!([schedule]),
+            json!(["0 6 * * *", [], 1]),
+            "an object with the fields `cron`, `timezone`",
+        ),
+        Row(
+            "scan",
+            json!([{}, {"endpoint": "anything"}]),
+            json!([[], "x", 1]),
+            "an object",
+        ),
+        Row(
+            "alerts",
+            json!([[], rules(20)]),
+            json!([rules(21), {}, "x"]),
+            Box::leak(list.into_boxed_str()),
+        ),
         Row("webhook_url", urls, no_urls, URL),
-        Row("max_requests_per_month", json!([1, 2_147_483_647]), json!([0, -1, 1.5, "9", 2_147_483_648_u64]), POSITIVE),
+        Row(
+            "max_requests_per_month",
+            json!([1, 2_147_483_647]),
+            json!([0, -1, 1.5, "9", 2_147_483_648_u64]),
+            POSITIVE,
+        ),
     ]
 }
 
 #[test]
 fn every_field_of_a_monitor_keeps_its_rule() {
-    let minimal = json!({"name": "n", "schedule": {"cron": "0 6 * * *", "timezone": "UTC"}, "scan": {}});
-    let read = |body: &serde_json::Map<String, Value>| MonitorRequest::from_body(body).map(|monitor| monitor.to_body());
-    Body { fields: MonitorRequest::FIELDS, minimal, read }.holds(&rows());
-    let read = |body: &serde_json::Map<String, Value>| MonitorPatch::from_body(body).map(|monitor| monitor.to_body());
-    Body { fields: MonitorPatch::FIELDS, minimal: json!({}), read }.holds(&rows());
+    let minimal =
+        json!({"name": "n", "schedule": {"cron": "0 6 * * *", "timezone": "UTC"}, "scan": {}});
+    let read = |body: &serde_json::Map<String, Value>| {
+        MonitorRequest::from_body(body).map(|monitor| monitor.to_body())
+    };
+    Body {
+        fields: MonitorRequest::FIELDS,
+        minimal,
+        read,
+    }
+    .holds(&rows());
+    let read = |body: &serde_json::Map<String, Value>| {
+        MonitorPatch::from_body(body).map(|monitor| monitor.to_body())
+    };
+    Body {
+        fields: MonitorPatch::FIELDS,
+        minimal: json!({}),
+        read,
+    }
+    .holds(&rows());
 }
 
 #[test]
 fn every_field_of_a_schedule_keeps_its_rule() {
-    let crons = json!(["0 6 * * *", "*/15 * * * *", "30 7 * * MON-fri", "0 0 29 2 *", "0 6 L * *", "5  6 1,15 jan,Jun *"]);
+    let crons = json!([
+        "0 6 * * *",
+        "*/15 * * * *",
+        "30 7 * * MON-fri",
+        "0 0 29 2 *",
+        "0 6 L * *",
+        "5  6 1,15 jan,Jun *"
+    ]);
     let long = format!("0 6 {} * *", vec!["1"; 60].join(","));
-    let no_crons = json!(["", "0 6 * *", "0 0 6 * * *", "@daily", "0\t6 * * *", "0 6 * * é", long, 6, []]);
+    let no_crons = json!([
+        "",
+        "0 6 * *",
+        "0 0 6 * * *",
+        "@daily",
+        "0\t6 * * *",
+        "0 6 * * é",
+        long,
+        6,
+        []
+    ]);
     let zones = json!(["UTC", "Europe/London", "America/Argentina/Buenos_Aires"]);
-    let no_zones = json!(["", "Mars/Olympus", "+01:00", "EST5EDT,M3.2.0,M11.1.0", "../etc/passwd", "a".repeat(65), 1, {}]);
+    let no_zones = json!([
+        "",
+        "Mars/Olympus",
+        "+01:00",
+        "EST5EDT,M3.2.0,M11.1.0",
+        "../etc/passwd",
+        "a".repeat(65),
+        1,
+        {}
+    ]);
     Body {
         fields: ScheduleRequest::FIELDS,
         minimal: json!({"cron": "0 6 * * *", "timezone": "UTC"}),
         read: |body| ScheduleRequest::from_body(body).map(|schedule| schedule.to_body()),
     }
-    .holds(&[Row("cron", crons, no_crons, CRON), Row("timezone", zones, no_zones, ZONE)]);
+    .holds(&[
+        Row("cron", crons, no_crons, CRON),
+        Row("timezone", zones, no_zones, ZONE),
+    ]);
 }
 
 /// Which of the five, and what it may be.
@@ -74,7 +153,10 @@ fn a_cron_that_cannot_be_read_is_told_which_field_is_wrong() {
     for (cron, wrong) in [
         ("61 * * * *", vec![("61", MINUTE)]),
         ("60 * * * *", vec![("60", MINUTE)]),
-        ("*/0 * * * *", vec![("*/0", "minute (0 to 59, in steps of 1 or more)")]),
+        (
+            "*/0 * * * *",
+            vec![("*/0", "minute (0 to 59, in steps of 1 or more)")],
+        ),
         ("0-70 * * * *", vec![("0-70", MINUTE)]),
         ("x * * * *", vec![("x", MINUTE)]),
         ("0 24 * * *", vec![("24", HOUR)]),
@@ -86,9 +168,20 @@ fn a_cron_that_cannot_be_read_is_told_which_field_is_wrong() {
         ("0 6 * * xyz", vec![("xyz", WEEKDAY)]),
         ("99 * * 1-13 *", vec![("99", MINUTE), ("1-13", MONTH)]),
     ] {
-        let told = ScheduleRequest::read(&json!({"cron": cron, "timezone": "UTC"})).unwrap_err().to_string();
-        let wrong: Vec<_> = wrong.iter().map(|(held, says)| format!("`{held}` is no {says}")).collect();
-        assert_eq!(told, format!("`cron` holds \"{cron}\"; allowed: {CRON}; {}", wrong.join(", ")));
+        let told = ScheduleRequest::read(&json!({"cron": cron, "timezone": "UTC"}))
+            .unwrap_err()
+            .to_string();
+        let wrong: Vec<_> = wrong
+            .iter()
+            .map(|(held, says)| format!("`{held}` is no {says}"))
+            .collect();
+        assert_eq!(
+            told,
+            format!(
+                "`cron` holds \"{cron}\"; allowed: {CRON}; {}",
+                wrong.join(", ")
+            )
+        );
     }
 }
 
@@ -106,23 +199,52 @@ fn a_rule_is_what_its_type_says() {
         json!({"type": "stale", "runs": 3}),
     ] {
         let read = Rule::read(&rule).unwrap();
-        assert_eq!((read.to_value(), json!(read)), (rule.clone(), rule.clone()), "as it was written");
+        assert_eq!(
+            (read.to_value(), json!(read)),
+            (rule.clone(), rule.clone()),
+            "as it was written"
+        );
         assert_eq!(serde_json::from_value::<Rule>(rule).unwrap(), read);
     }
-    let Rule::DropPercent(defaults) = Rule::read(&json!({"type": "drop_percent", "percent": 3})).unwrap() else { panic!() };
+    let Rule::DropPercent(defaults) =
+        Rule::read(&json!({"type": "drop_percent", "percent": 3})).unwrap()
+    else {
+        panic!()
+    };
     assert_eq!(defaults.runs_or_default().get(), 7);
     assert_eq!(defaults.scope_or_default().as_str(), "scan");
-    assert_eq!(defaults.rearm_percent_or_default().get(), rust_decimal::Decimal::TWO);
+    assert_eq!(
+        defaults.rearm_percent_or_default().get(),
+        rust_decimal::Decimal::TWO
+    );
     assert_eq!(defaults.percent.get().to_string(), "3");
     for (rule, says) in [
-        (json!({}), "`type` is missing; allowed: one of `price_below`, `drop_percent`, `verdict`"),
+        (
+            json!({}),
+            "`type` is missing; allowed: one of `price_below`, `drop_percent`, `verdict`",
+        ),
         (json!({"type": "below"}), "`type` holds \"below\""),
         (json!({"type": "price_below"}), "`amount` is missing"),
-        (json!({"type": "price_below", "amount": "200"}), "`amount` holds \"200\"; allowed: a number above 0"),
-        (json!({"type": "price_below", "amount": 1, "percent": 3}), "`percent` holds 3; allowed: no such field in price_below"),
-        (json!({"type": "drop_percent", "percent": 0, "runs": 366, "rearm_percent": 101}), "`runs` holds 366"),
-        (json!({"type": "parity_gap_percent", "percent": 5}), "`baseline` is missing"),
-        (json!({"type": "verdict", "rearm_percent": 2}), "`rearm_percent` holds 2"),
+        (
+            json!({"type": "price_below", "amount": "200"}),
+            "`amount` holds \"200\"; allowed: a number above 0",
+        ),
+        (
+            json!({"type": "price_below", "amount": 1, "percent": 3}),
+            "`percent` holds 3; allowed: no such field in price_below",
+        ),
+        (
+            json!({"type": "drop_percent", "percent": 0, "runs": 366, "rearm_percent": 101}),
+            "`runs` holds 366",
+        ),
+        (
+            json!({"type": "parity_gap_percent", "percent": 5}),
+            "`baseline` is missing",
+        ),
+        (
+            json!({"type": "verdict", "rearm_percent": 2}),
+            "`rearm_percent` holds 2",
+        ),
         (json!("price_below"), "allowed: an object with a `type`"),
     ] {
         let told = Rule::read(&rule).unwrap_err().to_string();
@@ -138,10 +260,20 @@ fn rules_are_described_one_by_one() {
     let mut parts = Vec::new();
     Rule::parts(&mut parts);
     for ((shape, (name, part)), rule_type) in shapes.iter().zip(&parts).zip(RuleType::ALL) {
-        assert_eq!(shape, &json!({"$ref": format!("#/components/schemas/{name}")}));
+        assert_eq!(
+            shape,
+            &json!({"$ref": format!("#/components/schemas/{name}")})
+        );
         let shape = json!(part);
         assert_eq!(shape["properties"]["type"]["enum"], json!([rule_type]));
-        assert_eq!((&shape["required"][0], &shape["additionalProperties"]), (&json!("type"), &json!(false)));
-        assert!(Rule::read(&shape["examples"][0]).is_ok(), "{}", shape["examples"][0]);
+        assert_eq!(
+            (&shape["required"][0], &shape["additionalProperties"]),
+            (&json!("type"), &json!(false))
+        );
+        assert!(
+            Rule::read(&shape["examples"][0]).is_ok(),
+            "{}",
+            shape["examples"][0]
+        );
     }
 }

@@ -66,14 +66,22 @@ fn a_roundtrip_row() {
         stops: Some(3),
         ..nothing_but("402")
     };
-    assert_eq!(one(Endpoint::FlightsRoundtrip, &row(json!("A"), json!("B"))), expected);
+    assert_eq!(
+        one(Endpoint::FlightsRoundtrip, &row(json!("A"), json!("B"))),
+        expected
+    );
     for (out, back, carrier) in [
         (json!("A"), json!("A"), Some("A")),
         (json!("A"), json!(null), Some("A")),
         (json!(null), json!("B"), Some("B")),
         (json!(null), json!(""), None),
     ] {
-        assert_eq!(one(Endpoint::FlightsRoundtrip, &row(out, back)).carrier_or_room.as_deref(), carrier);
+        assert_eq!(
+            one(Endpoint::FlightsRoundtrip, &row(out, back))
+                .carrier_or_room
+                .as_deref(),
+            carrier
+        );
     }
 }
 
@@ -89,7 +97,10 @@ fn hotel_rows() {
         link: Some("https://hotels.example/pt/grand".into()),
         ..nothing_but("312")
     };
-    assert_eq!(one(Endpoint::HotelsSearch, &json!({"properties": [hotel]})), expected);
+    assert_eq!(
+        one(Endpoint::HotelsSearch, &json!({"properties": [hotel]})),
+        expected
+    );
     assert_eq!(one(Endpoint::HotelsByName, &hotel), expected);
 
     let rooms = json!({
@@ -112,27 +123,44 @@ fn a_hotel_that_is_not_available_has_no_offer() {
         json!({"name": "Grand Hotel", "available": false, "price": 312}),
         json!({"name": null, "available": true, "price": null}),
     ] {
-        assert_eq!(offers(Endpoint::HotelsByName, answer.to_string().as_bytes()), []);
+        assert_eq!(
+            offers(Endpoint::HotelsByName, answer.to_string().as_bytes()),
+            []
+        );
     }
 }
 
 #[test]
 fn rows_without_a_readable_price_are_left_out_and_the_order_is_kept() {
-    let rows: Vec<_> = [json!(300), json!(null), json!("200"), json!(0), json!(-5), json!({}), json!(100), json!(0.01)]
+    let rows: Vec<_> = [
+        json!(300),
+        json!(null),
+        json!("200"),
+        json!(0),
+        json!(-5),
+        json!({}),
+        json!(100),
+        json!(0.01),
+    ]
+    .into_iter()
+    .map(|price| json!({"price_as_number": price}))
+    .chain([json!({}), json!(null), json!("row")])
+    .collect();
+    let prices: Vec<_> = offers(Endpoint::FlightsOneway, json!(rows).to_string().as_bytes())
         .into_iter()
-        .map(|price| json!({"price_as_number": price}))
-        .chain([json!({}), json!(null), json!("row")])
+        .map(|offer| offer.price)
         .collect();
-    let prices: Vec<_> =
-        offers(Endpoint::FlightsOneway, json!(rows).to_string().as_bytes()).into_iter().map(|offer| offer.price).collect();
     assert_eq!(prices, [amount("300"), amount("100"), amount("0.01")]);
 }
 
 #[test]
 fn prices_are_exact() {
     let price = |number: &str| {
-        let row: Value = serde_json::from_str(&format!("[{{\"price_as_number\": {number}}}]")).unwrap();
-        offers(Endpoint::FlightsOneway, row.to_string().as_bytes()).pop().map(|offer| offer.price)
+        let row: Value =
+            serde_json::from_str(&format!("[{{\"price_as_number\": {number}}}]")).unwrap();
+        offers(Endpoint::FlightsOneway, row.to_string().as_bytes())
+            .pop()
+            .map(|offer| offer.price)
     };
     assert_eq!(price("123.45"), Some(amount("123.45")));
     assert_eq!(price("0.1"), Some(amount("0.1")));
@@ -156,15 +184,31 @@ fn what_a_row_lacks_or_garbles_is_nothing() {
         ("buy_link", json!(null)),
     ] {
         let row = json!([{"price_as_number": 10, field: garbled}]);
-        assert_eq!(one(Endpoint::FlightsOneway, &row), nothing_but("10"), "{row}");
+        assert_eq!(
+            one(Endpoint::FlightsOneway, &row),
+            nothing_but("10"),
+            "{row}"
+        );
     }
 }
 
 #[test]
 fn the_currency_is_in_the_deep_link() {
-    let currency = |link: &str| one(Endpoint::FlightsOneway, &json!([{"price_as_number": 1, "buy_link": link}])).currency;
-    assert_eq!(currency("https://x.example/?curr=USD").as_deref(), Some("USD"));
-    assert_eq!(currency("https://x.example/?tfs=a&curr=ils&hl=en").as_deref(), Some("ILS"));
+    let currency = |link: &str| {
+        one(
+            Endpoint::FlightsOneway,
+            &json!([{"price_as_number": 1, "buy_link": link}]),
+        )
+        .currency
+    };
+    assert_eq!(
+        currency("https://x.example/?curr=USD").as_deref(),
+        Some("USD")
+    );
+    assert_eq!(
+        currency("https://x.example/?tfs=a&curr=ils&hl=en").as_deref(),
+        Some("ILS")
+    );
     for link in [
         "https://x.example/curr=USD",
         "https://x.example/?xcurr=USD",
@@ -180,8 +224,19 @@ fn the_currency_is_in_the_deep_link() {
 #[test]
 fn an_answer_of_another_shape_has_no_offers() {
     for endpoint in Endpoint::ALL {
-        for answer in [json!(null), json!([]), json!({}), json!({"properties": null, "rooms": {}}), json!("x"), json!(1)] {
-            assert_eq!(offers(*endpoint, answer.to_string().as_bytes()), [], "{endpoint} {answer}");
+        for answer in [
+            json!(null),
+            json!([]),
+            json!({}),
+            json!({"properties": null, "rooms": {}}),
+            json!("x"),
+            json!(1),
+        ] {
+            assert_eq!(
+                offers(*endpoint, answer.to_string().as_bytes()),
+                [],
+                "{endpoint} {answer}"
+            );
         }
     }
     assert_eq!(offers(Endpoint::HotelsResolve, br#"{"price": 5}"#), []);

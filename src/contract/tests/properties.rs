@@ -24,27 +24,42 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 12, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((any_name(), inner), 0..4).prop_map(|pairs| pairs.into_iter().collect()),
+            prop::collection::vec((any_name(), inner), 0..4)
+                .prop_map(|pairs| pairs.into_iter().collect()),
         ]
     })
 }
 
 /// Any name, most often one that some body knows.
 fn any_name() -> impl Strategy<Value = String> {
-    let known: Vec<_> = Endpoint::ALL.iter().flat_map(|endpoint| endpoint.fields()).map(|field| field.name).collect();
+    let known: Vec<_> = Endpoint::ALL
+        .iter()
+        .flat_map(|endpoint| endpoint.fields())
+        .map(|field| field.name)
+        .collect();
     prop_oneof![6 => select(known).prop_map(str::to_owned), 1 => ".{0,90}"]
 }
 
 fn any_body() -> impl Strategy<Value = Map<String, Value>> {
-    prop::collection::vec((any_name(), any_json()), 0..8).prop_map(|pairs| pairs.into_iter().collect())
+    prop::collection::vec((any_name(), any_json()), 0..8)
+        .prop_map(|pairs| pairs.into_iter().collect())
 }
 
 /// Faults are short and hold no control characters.
 fn can_be_told(faults: &Faults) -> Result<(), TestCaseError> {
     prop_assert!(!faults.is_empty());
     for fault in faults {
-        prop_assert!(fault.held.as_ref().is_none_or(|held| held.chars().count() <= 80));
-        prop_assert!(fault.path.chars().count() <= 200, "three names of at most 80 or known length: {}", fault.path);
+        prop_assert!(
+            fault
+                .held
+                .as_ref()
+                .is_none_or(|held| held.chars().count() <= 80)
+        );
+        prop_assert!(
+            fault.path.chars().count() <= 200,
+            "three names of at most 80 or known length: {}",
+            fault.path
+        );
         prop_assert!(!fault.to_string().contains(char::is_control), "{}", fault);
     }
     Ok(())

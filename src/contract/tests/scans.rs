@@ -2,12 +2,14 @@
 
 use super::{Body, DATE, FLAG, POSITIVE, Row};
 use crate::contract::scans::{
-    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery, ScanRequest, ScansQuery, SweepValue,
+    DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery,
+    ScanRequest, ScansQuery, SweepValue,
 };
 use crate::contract::{Endpoint, FieldValue};
 use serde_json::{Value, json};
 
-const SWEEP_VALUE: &str = "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}";
+const SWEEP_VALUE: &str =
+    "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}";
 
 fn scan() -> Body {
     Body {
@@ -18,14 +20,25 @@ fn scan() -> Body {
 }
 
 fn endpoint() -> Row {
-    let takes = json!(["flights/oneway", "flights/roundtrip", "hotels/search", "hotels/by-name", "hotels/rooms"]);
+    let takes = json!([
+        "flights/oneway",
+        "flights/roundtrip",
+        "hotels/search",
+        "hotels/by-name",
+        "hotels/rooms"
+    ]);
     let refuses = json!(["hotels/resolve", "/v1/flights/oneway", "oneway", "", 1, []]);
     let allowed = "one of `flights/oneway`, `flights/roundtrip`, `hotels/search`, `hotels/by-name`, `hotels/rooms`";
     Row("endpoint", takes, refuses, allowed)
 }
 
 fn max_requests() -> Row {
-    Row("max_requests", json!([1, 40, 2_147_483_647]), json!([0, -1, 2_147_483_648_u64, 1.5, "40", true]), POSITIVE)
+    Row(
+        "max_requests",
+        json!([1, 40, 2_147_483_647]),
+        json!([0, -1, 2_147_483_648_u64, 1.5, "40", true]),
+        POSITIVE,
+    )
 }
 
 #[test]
@@ -33,7 +46,12 @@ fn every_field_of_a_scan_keeps_its_rule() {
     let tags = |count: usize| json!(vec!["t"; count]);
     scan().holds(&[
         endpoint(),
-        Row("request", json!([{}, {"to_airport": "LHR", "anything": [null]}]), json!([[], "x", 1, true]), "an object"),
+        Row(
+            "request",
+            json!([{}, {"to_airport": "LHR", "anything": [null]}]),
+            json!([[], "x", 1, true]),
+            "an object",
+        ),
         Row(
             "sweep",
             json!([{}, {"to_airport": ["LHR", null], "nights": [3], "samples": 10}]),
@@ -71,8 +89,18 @@ fn every_field_of_a_scan_keeps_its_rule() {
             json!(["high", "Interactive", 1, true]),
             "one of `interactive`, `scheduled`",
         ),
-        Row("upstream_filters", json!([true, false]), json!([0, "true", []]), FLAG),
-        Row("upstream_limit", json!([1, 50, 200]), json!([0, 201, -1, 1.5, "50"]), "an integer from 1 to 200"),
+        Row(
+            "upstream_filters",
+            json!([true, false]),
+            json!([0, "true", []]),
+            FLAG,
+        ),
+        Row(
+            "upstream_limit",
+            json!([1, 50, 200]),
+            json!([0, 201, -1, 1.5, "50"]),
+            "an integer from 1 to 200",
+        ),
     ]);
     scan().elements_hold(&[Row(
         "tags",
@@ -90,11 +118,27 @@ fn every_field_of_a_retry_policy_keeps_its_rule() {
         read: |body| RetryPolicy::from_body(body).map(|policy| policy.to_body()),
     };
     policy.holds(&[
-        Row("max_attempts", json!([1, 2, 10]), json!([0, 11, 257, -1, 1.5, "2", true]), "an integer from 1 to 10"),
-        Row("delay_seconds", json!([0, 60, 86_400]), json!([86_401, -1, 0.5, "60", true]), "an integer from 0 to 86400"),
+        Row(
+            "max_attempts",
+            json!([1, 2, 10]),
+            json!([0, 11, 257, -1, 1.5, "2", true]),
+            "an integer from 1 to 10",
+        ),
+        Row(
+            "delay_seconds",
+            json!([0, 60, 86_400]),
+            json!([86_401, -1, 0.5, "60", true]),
+            "an integer from 0 to 86400",
+        ),
     ]);
     let silent = RetryPolicy::from_body(&serde_json::Map::new()).unwrap();
-    assert_eq!((silent.max_attempts_or_default().get(), silent.delay_seconds_or_default().get()), (1, 60));
+    assert_eq!(
+        (
+            silent.max_attempts_or_default().get(),
+            silent.delay_seconds_or_default().get()
+        ),
+        (1, 60)
+    );
 }
 
 #[test]
@@ -122,7 +166,12 @@ fn every_field_of_a_retry_keeps_its_rule() {
         max_requests(),
     ]);
     retry.elements_hold(&[
-        Row("search_status", json!(["degraded"]), json!(["ok", "empty", "", 1]), "one of `partial`, `degraded`, `failed`"),
+        Row(
+            "search_status",
+            json!(["degraded"]),
+            json!(["ok", "empty", "", 1]),
+            "one of `partial`, `degraded`, `failed`",
+        ),
         Row(
             "reasons",
             json!(["upstream_status_503", "A", "x".repeat(100)]),
@@ -140,14 +189,25 @@ fn every_field_of_a_resume_and_a_deletion_keeps_its_rule() {
         read: |body| ResumeRequest::from_body(body).map(|resume| resume.to_body()),
     };
     resume.holds(&[max_requests()]);
-    let history = |text| DeleteQuery::from_query([("history", text)]).map(|query| query.history_or_default());
-    assert_eq!((history("true"), history("false"), history("")), (Ok(true), Ok(false), Ok(false)));
-    assert_eq!(history("1").unwrap_err().to_string(), "`history` holds 1; allowed: true or false");
+    let history =
+        |text| DeleteQuery::from_query([("history", text)]).map(|query| query.history_or_default());
+    assert_eq!(
+        (history("true"), history("false"), history("")),
+        (Ok(true), Ok(false), Ok(false))
+    );
+    assert_eq!(
+        history("1").unwrap_err().to_string(),
+        "`history` holds 1; allowed: true or false"
+    );
 }
 
 fn sweep_faults(sweep: &Value) -> Vec<String> {
     let body = scan().with("sweep", sweep);
-    ScanRequest::from_body(&body).err().map_or_else(Vec::new, |faults| faults.iter().map(ToString::to_string).collect())
+    ScanRequest::from_body(&body)
+        .err()
+        .map_or_else(Vec::new, |faults| {
+            faults.iter().map(ToString::to_string).collect()
+        })
 }
 
 #[test]
@@ -160,13 +220,36 @@ fn a_sweep_is_lists_ranges_nights_and_samples() {
         "samples": 2,
         "children": null
     });
-    let read = ScanRequest::from_body(&scan().with("sweep", &sweep)).unwrap().sweep.unwrap();
+    let read = ScanRequest::from_body(&scan().with("sweep", &sweep))
+        .unwrap()
+        .sweep
+        .unwrap();
     let names: Vec<_> = read.fields.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["to_airport", "departure_date", "passengers"]);
-    assert_eq!(read.fields[0].1, SweepValue::Values(vec![json!("LHR"), json!("CDG")]));
-    let SweepValue::Range(range) = &read.fields[1].1 else { panic!("not a range") };
-    assert_eq!((range.from.to_string().as_str(), range.step_days_or_default().get()), ("2027-01-01", 7));
-    assert_eq!(read.nights.as_ref().unwrap().as_slice().iter().map(|nights| nights.get()).collect::<Vec<_>>(), [3, 7]);
+    assert_eq!(
+        read.fields[0].1,
+        SweepValue::Values(vec![json!("LHR"), json!("CDG")])
+    );
+    let SweepValue::Range(range) = &read.fields[1].1 else {
+        panic!("not a range")
+    };
+    assert_eq!(
+        (
+            range.from.to_string().as_str(),
+            range.step_days_or_default().get()
+        ),
+        ("2027-01-01", 7)
+    );
+    assert_eq!(
+        read.nights
+            .as_ref()
+            .unwrap()
+            .as_slice()
+            .iter()
+            .map(|nights| nights.get())
+            .collect::<Vec<_>>(),
+        [3, 7]
+    );
     assert_eq!(read.samples.unwrap().get(), 2);
     let mut written = sweep.as_object().unwrap().clone();
     written.remove("children");
@@ -191,8 +274,12 @@ fn a_fault_in_a_sweep_is_named_by_its_path() {
     ] {
         assert_eq!(sweep_faults(&sweep), [told]);
     }
-    assert_eq!(sweep_faults(&json!({"nights": [1, 366], "samples": 1})), [""; 0]);
-    let all = json!({"a": 1, "departure_date": {"from": "x", "to": "y", "step": 1}, "samples": "2"});
+    assert_eq!(
+        sweep_faults(&json!({"nights": [1, 366], "samples": 1})),
+        [""; 0]
+    );
+    let all =
+        json!({"a": 1, "departure_date": {"from": "x", "to": "y", "step": 1}, "samples": "2"});
     assert_eq!(sweep_faults(&all).len(), 5);
 }
 
@@ -205,10 +292,30 @@ fn every_field_of_a_range_keeps_its_rule() {
     };
     let day = "one of `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`";
     range.holds(&[
-        Row("from", json!(["2027-01-31", "2026-12-31"]), json!(["+7d", "", 1]), DATE),
-        Row("to", json!(["2027-01-01", "2028-02-29"]), json!(["+7d", "", 1]), DATE),
-        Row("step_days", json!([1, 366]), json!([0, 367, -1, "1"]), "an integer from 1 to 366"),
-        Row("weekdays", json!([["mon"]]), json!([[], "mon"]), format!("a list of at least 1, each {day}").leak()),
+        Row(
+            "from",
+            json!(["2027-01-31", "2026-12-31"]),
+            json!(["+7d", "", 1]),
+            DATE,
+        ),
+        Row(
+            "to",
+            json!(["2027-01-01", "2028-02-29"]),
+            json!(["+7d", "", 1]),
+            DATE,
+        ),
+        Row(
+            "step_days",
+            json!([1, 366]),
+            json!([0, 367, -1, "1"]),
+            "an integer from 1 to 366",
+        ),
+        Row(
+            "weekdays",
+            json!([["mon"]]),
+            json!([[], "mon"]),
+            format!("a list of at least 1, each {day}").leak(),
+        ),
     ]);
     let days = json!(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]);
     range.elements_hold(&[Row("weekdays", days, json!(["Mon", "monday", 1]), day)]);
@@ -217,39 +324,115 @@ fn every_field_of_a_range_keeps_its_rule() {
 #[test]
 fn what_a_scan_does_not_say_has_a_default() {
     let silent = ScanRequest::from_body(scan().minimal.as_object().unwrap()).unwrap();
-    assert_eq!((silent.endpoint.get(), silent.sweep.clone()), (Endpoint::FlightsOneway, None));
-    assert_eq!((silent.priority_or_default().as_str(), silent.upstream_limit_or_default().get()), ("interactive", 50));
+    assert_eq!(
+        (silent.endpoint.get(), silent.sweep.clone()),
+        (Endpoint::FlightsOneway, None)
+    );
+    assert_eq!(
+        (
+            silent.priority_or_default().as_str(),
+            silent.upstream_limit_or_default().get()
+        ),
+        ("interactive", 50)
+    );
     assert!(!silent.upstream_filters_or_default());
 }
 
 #[test]
 fn lists_are_asked_by_query() {
-    let query = ScansQuery::from_query([("status", "running"), ("limit", "500"), ("tag", "7"), ("cursor", "")]).unwrap();
-    assert_eq!((query.limit_or_default().get(), query.tag.unwrap().as_str(), query.cursor), (500, "7", None));
-    assert_eq!(ScansQuery::from_query([]).unwrap().limit_or_default().get(), 50);
-    let query = ItemsQuery::from_query([("expand", "answer"), ("sort", "price"), ("reason", "503")]).unwrap();
-    assert_eq!((query.reason.as_ref().unwrap().as_str(), query.sort_or_default().as_str()), ("503", "price"));
+    let query = ScansQuery::from_query([
+        ("status", "running"),
+        ("limit", "500"),
+        ("tag", "7"),
+        ("cursor", ""),
+    ])
+    .unwrap();
+    assert_eq!(
+        (
+            query.limit_or_default().get(),
+            query.tag.unwrap().as_str(),
+            query.cursor
+        ),
+        (500, "7", None)
+    );
+    assert_eq!(
+        ScansQuery::from_query([]).unwrap().limit_or_default().get(),
+        50
+    );
+    let query =
+        ItemsQuery::from_query([("expand", "answer"), ("sort", "price"), ("reason", "503")])
+            .unwrap();
+    assert_eq!(
+        (
+            query.reason.as_ref().unwrap().as_str(),
+            query.sort_or_default().as_str()
+        ),
+        ("503", "price")
+    );
 
-    let told = |pairs: &[(&str, &str)]| ItemsQuery::from_query(pairs.iter().copied()).unwrap_err().to_string();
-    assert_eq!(told(&[("limit", "501")]), "`limit` holds 501; allowed: an integer from 1 to 500");
-    assert_eq!(told(&[("limit", "0")]), "`limit` holds 0; allowed: an integer from 1 to 500");
-    assert_eq!(told(&[("limit", "ten")]), "`limit` holds \"ten\"; allowed: an integer from 1 to 500");
-    assert_eq!(told(&[("limit", "[1]")]), "`limit` holds \"[1]\"; allowed: an integer from 1 to 500");
+    let told = |pairs: &[(&str, &str)]| {
+        ItemsQuery::from_query(pairs.iter().copied())
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        told(&[("limit", "501")]),
+        "`limit` holds 501; allowed: an integer from 1 to 500"
+    );
+    assert_eq!(
+        told(&[("limit", "0")]),
+        "`limit` holds 0; allowed: an integer from 1 to 500"
+    );
+    assert_eq!(
+        told(&[("limit", "ten")]),
+        "`limit` holds \"ten\"; allowed: an integer from 1 to 500"
+    );
+    assert_eq!(
+        told(&[("limit", "[1]")]),
+        "`limit` holds \"[1]\"; allowed: an integer from 1 to 500"
+    );
     assert_eq!(
         told(&[("sort", "price"), ("sort", "position")]),
         "`sort` holds \"price\"; allowed: one value; it is given more than once"
     );
     assert!(told(&[("stat", "done")]).contains("did you mean `state`?"));
     let long = "x".repeat(201);
-    assert_eq!(told(&[("cursor", &long)]).split("; ").nth(1), Some("allowed: the `next_cursor` of the page before"));
+    assert_eq!(
+        told(&[("cursor", &long)]).split("; ").nth(1),
+        Some("allowed: the `next_cursor` of the page before")
+    );
     for cursor in ["x", &long[1..], "!~"] {
-        assert_eq!(ItemsQuery::from_query([("cursor", cursor)]).unwrap().cursor.unwrap().as_str(), cursor);
+        assert_eq!(
+            ItemsQuery::from_query([("cursor", cursor)])
+                .unwrap()
+                .cursor
+                .unwrap()
+                .as_str(),
+            cursor
+        );
     }
-    let all = told(&[("sort", "price"), ("sort", "price"), ("limit", "0"), ("stat", "done")]);
+    let all = told(&[
+        ("sort", "price"),
+        ("sort", "price"),
+        ("limit", "0"),
+        ("stat", "done"),
+    ]);
     assert_eq!(all.matches("allowed: ").count(), 3, "{all}");
-    let wait = |seconds| ScanQuery::from_query([("wait", seconds)]).map(|query| query.wait_or_default().get());
-    assert_eq!((wait("0"), wait("60"), ScanQuery::from_query([]).unwrap().wait_or_default().get()), (Ok(0), Ok(60), 0));
-    assert_eq!(wait("61").unwrap_err().to_string(), "`wait` holds 61; allowed: an integer from 0 to 60");
+    let wait = |seconds| {
+        ScanQuery::from_query([("wait", seconds)]).map(|query| query.wait_or_default().get())
+    };
+    assert_eq!(
+        (
+            wait("0"),
+            wait("60"),
+            ScanQuery::from_query([]).unwrap().wait_or_default().get()
+        ),
+        (Ok(0), Ok(60), 0)
+    );
+    assert_eq!(
+        wait("61").unwrap_err().to_string(),
+        "`wait` holds 61; allowed: an integer from 0 to 60"
+    );
     for cursor in ["a b", "é"] {
         assert!(ItemsQuery::from_query([("cursor", cursor)]).is_err());
     }

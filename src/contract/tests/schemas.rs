@@ -2,20 +2,24 @@
 
 use crate::contract::flights::{OnewayRequest, RoundtripRequest};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
-use crate::contract::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
+use crate::contract::hotels::{
+    HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest,
+};
 use crate::contract::monitors::{
-    AlertsQuery, Available, DropPercent, MonitorAlertsQuery, MonitorPatch, MonitorRequest, MonitorsQuery, NewLow,
-    ParityGapPercent, PriceBelow, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
+    AlertsQuery, Available, DropPercent, MonitorAlertsQuery, MonitorPatch, MonitorRequest,
+    MonitorsQuery, NewLow, ParityGapPercent, PriceBelow, ScheduleRequest, SlotsQuery, SoldOut,
+    Stale, VerdictLow,
 };
 use crate::contract::primitives::{
-    Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId, Hour,
-    Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType, Stops,
+    Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date,
+    FreeText, HotelBookingId, Hour, Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType,
+    Stops,
 };
 use crate::contract::quota::LaneBounds;
 use crate::contract::rotation::RotateKeyRequest;
 use crate::contract::scans::{
-    DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanEndpoint, ScanQuery,
-    ScanRequest, ScansQuery, Sweep, SweepValue, Tag,
+    DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest,
+    ScanEndpoint, ScanQuery, ScanRequest, ScansQuery, Sweep, SweepValue, Tag,
 };
 use crate::contract::usage::UsageQuery;
 use crate::contract::{Endpoint, FieldSpec, FieldValue};
@@ -40,8 +44,14 @@ fn the_schema_of_each_kind_of_value() {
         (schema::<Currency>(), text("^[A-Za-z]{3}$", "USD")),
         (schema::<CountryCode>(), text("^[A-Za-z]{2}$", "de")),
         (schema::<AirlineCode>(), text("^[A-Za-z0-9]{2,3}$", "LY")),
-        (schema::<Date>(), json!({"type": "string", "format": "date", "examples": ["2027-01-13"]})),
-        (schema::<Timestamp>(), json!({"type": "string", "format": "date-time", "examples": ["2027-01-13T08:00:00Z"]})),
+        (
+            schema::<Date>(),
+            json!({"type": "string", "format": "date", "examples": ["2027-01-13"]}),
+        ),
+        (
+            schema::<Timestamp>(),
+            json!({"type": "string", "format": "date-time", "examples": ["2027-01-13T08:00:00Z"]}),
+        ),
         (schema::<bool>(), json!({"type": "boolean"})),
         (schema::<Hour>(), range(0, 23)),
         (schema::<Stops>(), range(0, COUNT)),
@@ -50,10 +60,22 @@ fn the_schema_of_each_kind_of_value() {
         (schema::<Adults>(), range(1, COUNT)),
         (schema::<Children>(), range(0, COUNT)),
         (schema::<PageLimit>(), range(1, 500)),
-        (schema::<BudgetPerNight>(), json!({"type": "number", "exclusiveMinimum": 0})),
-        (schema::<SeatType>(), json!({"type": "integer", "enum": [1, 3]})),
-        (schema::<Passengers>(), json!({"type": "array", "items": {"type": "integer", "enum": [1, 2, 3, 4]}, "minItems": 1})),
-        (schema::<Vec<SeatType>>(), json!({"type": "array", "items": {"type": "integer", "enum": [1, 3]}})),
+        (
+            schema::<BudgetPerNight>(),
+            json!({"type": "number", "exclusiveMinimum": 0}),
+        ),
+        (
+            schema::<SeatType>(),
+            json!({"type": "integer", "enum": [1, 3]}),
+        ),
+        (
+            schema::<Passengers>(),
+            json!({"type": "array", "items": {"type": "integer", "enum": [1, 2, 3, 4]}, "minItems": 1}),
+        ),
+        (
+            schema::<Vec<SeatType>>(),
+            json!({"type": "array", "items": {"type": "integer", "enum": [1, 3]}}),
+        ),
         (
             schema::<FreeText>(),
             json!({"type": "string", "examples": ["Lisbon"], "minLength": 1, "maxLength": 300, "pattern": no_controls}),
@@ -78,29 +100,69 @@ fn the_schema_of_each_kind_of_value() {
     ] {
         assert_eq!(ours, documented);
     }
-    assert_eq!(schema::<SortType>()["enum"], json!(["Overall", "Price", "Duration"]));
+    assert_eq!(
+        schema::<SortType>()["enum"],
+        json!(["Overall", "Price", "Duration"])
+    );
     let tags = schema::<crate::contract::primitives::List<Tag, 0, 20>>();
-    assert_eq!((tags.get("minItems"), &tags["maxItems"]), (None, &json!(20)));
+    assert_eq!(
+        (tags.get("minItems"), &tags["maxItems"]),
+        (None, &json!(20))
+    );
 }
 
 /// The body's schema has exactly the fields of its table, each with its meaning and default; its example is accepted.
 fn describes<T: FieldValue + ToSchema>(fields: &[FieldSpec], example: &Value, name: &str) {
     assert_eq!(T::name(), name);
     let schema = json!(<T as PartialSchema>::schema());
-    assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)), "{name}");
-    assert!(schema["description"].as_str().is_some_and(|doc| !doc.is_empty() && doc.trim() == doc));
+    assert_eq!(
+        (&schema["type"], &schema["additionalProperties"]),
+        (&json!("object"), &json!(false)),
+        "{name}"
+    );
+    assert!(
+        schema["description"]
+            .as_str()
+            .is_some_and(|doc| !doc.is_empty() && doc.trim() == doc)
+    );
     assert_eq!(schema["examples"], json!([example]));
     let described: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
-    assert_eq!(described, fields.iter().map(|field| field.name).collect::<Vec<_>>(), "{name}");
-    let required: Vec<_> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    assert_eq!(schema.get("required").cloned().unwrap_or(json!([])), json!(required), "{name}");
+    assert_eq!(
+        described,
+        fields.iter().map(|field| field.name).collect::<Vec<_>>(),
+        "{name}"
+    );
+    let required: Vec<_> = fields
+        .iter()
+        .filter(|field| field.required)
+        .map(|field| field.name)
+        .collect();
+    assert_eq!(
+        schema.get("required").cloned().unwrap_or(json!([])),
+        json!(required),
+        "{name}"
+    );
     for field in fields {
         let property = &schema["properties"][field.name];
         assert_eq!(property["description"], field.doc, "{name}.{}", field.name);
-        assert!(!field.doc.is_empty() && field.doc.trim() == field.doc && !field.doc.contains("  "), "{}", field.doc);
-        assert_eq!(property.get("default"), field.default_value().as_ref(), "{name}.{}", field.name);
+        assert!(
+            !field.doc.is_empty() && field.doc.trim() == field.doc && !field.doc.contains("  "),
+            "{}",
+            field.doc
+        );
+        assert_eq!(
+            property.get("default"),
+            field.default_value().as_ref(),
+            "{name}.{}",
+            field.name
+        );
         if let Some(default) = field.default_value() {
-            assert_eq!((field.read)(&default), Ok(default.clone()), "the default of {name}.{} is taken", field.name);
+            assert_eq!(
+                (field.read)(&default),
+                Ok(default.clone()),
+                "the default of {name}.{} is taken",
+                field.name
+            );
         }
     }
     assert!(T::read(example).is_ok(), "{name}: {example}");
@@ -157,7 +219,13 @@ fn every_body_is_described_by_its_table() {
 fn a_sweep_is_described() {
     let sweep = schema::<Sweep>();
     for endpoint in Endpoint::SEARCHES {
-        assert!(endpoint.fields().iter().all(|field| sweep["properties"][field.name]["$ref"].is_string()), "{endpoint}");
+        assert!(
+            endpoint
+                .fields()
+                .iter()
+                .all(|field| sweep["properties"][field.name]["$ref"].is_string()),
+            "{endpoint}"
+        );
     }
     assert_eq!(sweep["additionalProperties"], false);
     assert_eq!(sweep["properties"]["samples"]["maximum"], 10);
@@ -170,18 +238,38 @@ fn a_sweep_is_described() {
 #[test]
 fn a_query_is_described_as_parameters() {
     let described = FlightHistoryQuery::into_params(|| Some(ParameterIn::Query));
-    let names: Vec<_> = described.iter().map(|parameter| parameter.name.as_str()).collect();
-    assert_eq!(names, FlightHistoryQuery::FIELDS.iter().map(|field| field.name).collect::<Vec<_>>());
+    let names: Vec<_> = described
+        .iter()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        FlightHistoryQuery::FIELDS
+            .iter()
+            .map(|field| field.name)
+            .collect::<Vec<_>>()
+    );
     let first = json!(described[0]);
-    assert_eq!((&first["in"], &first["required"]), (&json!("query"), &json!(true)));
+    assert_eq!(
+        (&first["in"], &first["required"]),
+        (&json!("query"), &json!(true))
+    );
     assert_eq!(first["description"], "Origin IATA code.");
     assert_eq!(first["schema"]["pattern"], "^[A-Za-z]{3}$");
     assert_eq!(json!(described[2])["required"], false);
 }
 
 fn may_be_null(schema: &Value) -> bool {
-    let has_null = |kind: &Value| kind == "null" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("null")));
-    has_null(&schema["type"]) || schema["oneOf"].as_array().is_some_and(|arms| arms.iter().any(may_be_null))
+    let has_null = |kind: &Value| {
+        kind == "null"
+            || kind
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&json!("null")))
+    };
+    has_null(&schema["type"])
+        || schema["oneOf"]
+            .as_array()
+            .is_some_and(|arms| arms.iter().any(may_be_null))
 }
 
 /// Every documented example of an answer can be read as that answer.
@@ -208,7 +296,9 @@ fn the_examples_of_answers_are_answers() {
             }
         } )+ };
     }
-    use crate::contract::{account, flights, grids, history, hotels, monitors, quota, rotation, scans, series, usage};
+    use crate::contract::{
+        account, flights, grids, history, hotels, monitors, quota, rotation, scans, series, usage,
+    };
     answers!(
         flights::OnewayFlight,
         flights::RoundtripItinerary,

@@ -1,11 +1,15 @@
 //! Vocabularies: endpoints, states, error types.
 
 use crate::contract::account::{VerifyReason, VerifyScope};
-use crate::contract::monitors::{MonitorPause, MonitorStatus, RuleScope, RuleType, SlotKind, SlotOutcome};
+use crate::contract::monitors::{
+    MonitorPause, MonitorStatus, RuleScope, RuleType, SlotKind, SlotOutcome,
+};
 use crate::contract::plans::PlanName;
 use crate::contract::primitives::SortType;
 use crate::contract::quota::PaceSource;
-use crate::contract::scans::{Expand, ItemSort, ItemState, PauseReason, Priority, RetryStatus, ScanStatus, Weekday};
+use crate::contract::scans::{
+    Expand, ItemSort, ItemState, PauseReason, Priority, RetryStatus, ScanStatus, Weekday,
+};
 use crate::contract::usage::UsageGroup;
 use crate::contract::{Api, Endpoint, ErrorBody, ErrorType, SearchStatus, Verdict};
 use serde_json::json;
@@ -59,20 +63,47 @@ fn the_words_of_the_wire() {
 #[test]
 fn an_unknown_word_is_told_the_words() {
     let told = "typcial\u{7}".parse::<Verdict>().unwrap_err().to_string();
-    assert_eq!(told, "\"typcial\\u{7}\" is not one of `low`, `typical`, `high`");
+    assert_eq!(
+        told,
+        "\"typcial\\u{7}\" is not one of `low`, `typical`, `high`"
+    );
 }
 
 #[test]
 fn ended_scans() {
-    let ended: Vec<_> = ScanStatus::ALL.iter().filter(|status| status.is_ended()).collect();
-    assert_eq!(ended, [&ScanStatus::Completed, &ScanStatus::Incomplete, &ScanStatus::Cancelled]);
+    let ended: Vec<_> = ScanStatus::ALL
+        .iter()
+        .filter(|status| status.is_ended())
+        .collect();
+    assert_eq!(
+        ended,
+        [
+            &ScanStatus::Completed,
+            &ScanStatus::Incomplete,
+            &ScanStatus::Cancelled
+        ]
+    );
 }
 
 #[test]
 fn weekdays_are_the_calendars() {
     use jiff::civil::Weekday as Day;
-    let days = [Day::Monday, Day::Tuesday, Day::Wednesday, Day::Thursday, Day::Friday, Day::Saturday, Day::Sunday];
-    assert_eq!(Weekday::ALL.iter().map(|day| Day::from(*day)).collect::<Vec<_>>(), days);
+    let days = [
+        Day::Monday,
+        Day::Tuesday,
+        Day::Wednesday,
+        Day::Thursday,
+        Day::Friday,
+        Day::Saturday,
+        Day::Sunday,
+    ];
+    assert_eq!(
+        Weekday::ALL
+            .iter()
+            .map(|day| Day::from(*day))
+            .collect::<Vec<_>>(),
+        days
+    );
 }
 
 /// contract.md, "Error types", in its order.
@@ -98,16 +129,25 @@ fn every_error_type_and_its_status() {
         ("key_custody_disabled", 503),
         ("upstream_timeout", 504),
     ];
-    let ours: Vec<_> = ErrorType::ALL.iter().map(|kind| (kind.as_str(), kind.status())).collect();
+    let ours: Vec<_> = ErrorType::ALL
+        .iter()
+        .map(|kind| (kind.as_str(), kind.status()))
+        .collect();
     assert_eq!(ours, listed);
 }
 
 #[test]
 fn the_error_form() {
     let plain = ErrorBody::new(ErrorType::NotFound, "no such scan");
-    assert_eq!(json!(plain), json!({"error": {"type": "not_found", "message": "no such scan", "details": []}}));
+    assert_eq!(
+        json!(plain),
+        json!({"error": {"type": "not_found", "message": "no such scan", "details": []}})
+    );
     let incomplete = ErrorBody::search_incomplete("blocked_page", "try again");
     let wire = json!({"error": {"type": "search_incomplete", "reason": "blocked_page", "message": "try again", "details": []}});
     assert_eq!(json!(incomplete), wire);
-    assert_eq!(serde_json::from_value::<ErrorBody>(wire).unwrap(), incomplete);
+    assert_eq!(
+        serde_json::from_value::<ErrorBody>(wire).unwrap(),
+        incomplete
+    );
 }

@@ -23,20 +23,36 @@ pub(super) struct Access {
 
 /// Writes them: the user that this process runs as is the role.
 pub(super) fn write(folders: &Folders) -> Result<Access, EmbeddedError> {
-    let access = Access { rules: folders.home.join("pg_hba.conf"), map: folders.home.join("pg_ident.conf") };
+    let access = Access {
+        rules: folders.home.join("pg_hba.conf"),
+        map: folders.home.join("pg_ident.conf"),
+    };
     replace(&access.rules, RULES)?;
-    replace(&access.map, &map(&own_name(&fs::read_to_string("/etc/passwd").unwrap_or_default())?))?;
+    replace(
+        &access.map,
+        &map(&own_name(
+            &fs::read_to_string("/etc/passwd").unwrap_or_default(),
+        )?),
+    )?;
     Ok(access)
 }
 
 fn map(user: &str) -> String {
-    format!("# Written at each start.\nfarescan \"{}\" {ROLE}\n", user.replace('"', "\"\""))
+    format!(
+        "# Written at each start.\nfarescan \"{}\" {ROLE}\n",
+        user.replace('"', "\"\"")
+    )
 }
 
 /// Readable for the server's user, who is another one where root runs us.
 fn replace(path: &Path, text: &str) -> Result<(), EmbeddedError> {
     let draft = path.with_added_extension("new");
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft);
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .open(&draft);
     let written = file.and_then(|mut file| {
         // Whatever the umask says.
         file.set_permissions(fs::Permissions::from_mode(0o644))?;
@@ -57,10 +73,17 @@ fn own_name(passwd: &str) -> Result<String, EmbeddedError> {
     if let Some(name) = passwd.lines().find_map(of_line) {
         return Ok(name);
     }
-    let said =
-        Command::new("id").arg("-un").stdin(Stdio::null()).output().map_err(EmbeddedError::io("cannot run", Path::new("id")))?;
+    let said = Command::new("id")
+        .arg("-un")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(EmbeddedError::io("cannot run", Path::new("id")))?;
     let name = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    if said.status.success() && !name.is_empty() { Ok(name) } else { Err(EmbeddedError::NoName(uid)) }
+    if said.status.success() && !name.is_empty() {
+        Ok(name)
+    } else {
+        Err(EmbeddedError::NoName(uid))
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +99,10 @@ mod tests {
     #[test]
     fn a_user_is_found_by_its_number() {
         let uid = rustix::process::geteuid().as_raw();
-        let passwd = format!("other:x:{}:0::/:/bin/sh\nbroken\nme too:x:{uid}:0::/:/bin/sh\n", uid + 1);
+        let passwd = format!(
+            "other:x:{}:0::/:/bin/sh\nbroken\nme too:x:{uid}:0::/:/bin/sh\n",
+            uid + 1
+        );
         assert_eq!(own_name(&passwd).unwrap(), "me too");
     }
 }

@@ -31,7 +31,9 @@ impl Account {
             return Ok(None);
         }
         // An existing cluster stays with its owner, even if a user `postgres` was installed after it was made.
-        let owner = fs::metadata(&folders.data).ok().map(|data| (data.uid(), data.gid()));
+        let owner = fs::metadata(&folders.data)
+            .ok()
+            .map(|data| (data.uid(), data.gid()));
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let account = choose(&passwd, owner).ok_or(EmbeddedError::NoAccount)?;
         if account.name == NOBODY {
@@ -46,11 +48,20 @@ impl Account {
 
 fn choose(passwd: &str, owner: Option<(u32, u32)>) -> Option<Account> {
     let accounts: Vec<Account> = passwd.lines().filter_map(account).collect();
-    let named = |name: &str| accounts.iter().find(|account| account.name == name).cloned();
+    let named = |name: &str| {
+        accounts
+            .iter()
+            .find(|account| account.name == name)
+            .cloned()
+    };
     match owner {
         Some((uid, gid)) if uid != 0 => {
             let known = accounts.iter().find(|account| account.uid == uid);
-            Some(known.cloned().unwrap_or_else(|| Account { name: uid.to_string(), uid, gid }))
+            Some(known.cloned().unwrap_or_else(|| Account {
+                name: uid.to_string(),
+                uid,
+                gid,
+            }))
         }
         _ => named("postgres").or_else(|| named(NOBODY)),
     }
@@ -68,9 +79,16 @@ fn account(line: &str) -> Option<Account> {
 /// A program of the server: as its user, with nothing of our environment, terminal or folder.
 pub(super) fn command(program: &Path, account: Option<&Account>, folder: &Path) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.env_clear().envs(
+        ENVIRONMENT
+            .iter()
+            .filter_map(|name| Some((name, std::env::var_os(name)?))),
+    );
     // Messages are matched below, so they have to be English.
-    command.env("LC_ALL", "C").current_dir(folder).stdin(Stdio::null());
+    command
+        .env("LC_ALL", "C")
+        .current_dir(folder)
+        .stdin(Stdio::null());
     if let Some(account) = account {
         command.uid(account.uid).gid(account.gid);
     }
@@ -90,17 +108,39 @@ mod tests {
     #[test]
     fn root_lends_the_server_postgres_or_else_nobody() {
         let postgres = choose(PASSWD, None).unwrap();
-        assert_eq!((postgres.name.as_str(), postgres.uid, postgres.gid), ("postgres", 101, 104));
-        let without: String = PASSWD.lines().filter(|line| !line.starts_with("postgres")).map(|l| format!("{l}\n")).collect();
+        assert_eq!(
+            (postgres.name.as_str(), postgres.uid, postgres.gid),
+            ("postgres", 101, 104)
+        );
+        let without: String = PASSWD
+            .lines()
+            .filter(|line| !line.starts_with("postgres"))
+            .map(|l| format!("{l}\n"))
+            .collect();
         assert_eq!(choose(&without, None).unwrap().name, "nobody");
         assert_eq!(choose("root:x:0:0::/root:/bin/sh", None), None);
-        assert_eq!(choose("postgres:x:0:0::/root:/bin/sh", None), None, "root in disguise");
+        assert_eq!(
+            choose("postgres:x:0:0::/root:/bin/sh", None),
+            None,
+            "root in disguise"
+        );
     }
 
     #[test]
     fn a_cluster_stays_with_its_owner() {
         assert_eq!(choose(PASSWD, Some((65534, 65533))).unwrap().name, "nobody");
-        assert_eq!(choose(PASSWD, Some((4711, 42))), Some(Account { name: "4711".into(), uid: 4711, gid: 42 }));
-        assert_eq!(choose(PASSWD, Some((0, 0))).unwrap().name, "postgres", "root cannot own a cluster that runs");
+        assert_eq!(
+            choose(PASSWD, Some((4711, 42))),
+            Some(Account {
+                name: "4711".into(),
+                uid: 4711,
+                gid: 42
+            })
+        );
+        assert_eq!(
+            choose(PASSWD, Some((0, 0))).unwrap().name,
+            "postgres",
+            "root cannot own a cluster that runs"
+        );
     }
 }

@@ -41,10 +41,18 @@ impl Binaries {
         if !postgres.is_file() || !folder.join("initdb").is_file() {
             return None;
         }
-        let output = Command::new(&postgres).arg("--version").stdin(Stdio::null()).output().ok()?;
+        let output = Command::new(&postgres)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
         let said = String::from_utf8_lossy(&output.stdout);
         let (_, version) = said.trim().split_once(") ")?;
-        Some(Self { folder: folder.to_owned(), major: major(version)?, version: version.to_owned() })
+        Some(Self {
+            folder: folder.to_owned(),
+            major: major(version)?,
+            version: version.to_owned(),
+        })
     }
 }
 
@@ -76,7 +84,10 @@ impl ProgramFile {
 
 /// The first Postgres that fits the cluster (`needed`: its folder and major version), or any new enough one for a
 /// cluster that is still to be made. A folder named in the settings is the only one that is looked at.
-pub(super) fn find(named: Option<&Path>, needed: Option<(&Path, u32)>) -> Result<Binaries, EmbeddedError> {
+pub(super) fn find(
+    named: Option<&Path>,
+    needed: Option<(&Path, u32)>,
+) -> Result<Binaries, EmbeddedError> {
     let (folders, looked) = match named {
         Some(folder) => (vec![folder.to_owned()], folder.display().to_string()),
         None => (search_path(), "PATH and where packages put it".to_owned()),
@@ -85,9 +96,17 @@ pub(super) fn find(named: Option<&Path>, needed: Option<(&Path, u32)>) -> Result
     find_in(&folders, &looked, needed, &os_release)
 }
 
-fn find_in(folders: &[PathBuf], looked: &str, needed: Option<(&Path, u32)>, os_release: &str) -> Result<Binaries, EmbeddedError> {
+fn find_in(
+    folders: &[PathBuf],
+    looked: &str,
+    needed: Option<(&Path, u32)>,
+    os_release: &str,
+) -> Result<Binaries, EmbeddedError> {
     let mut unfit: Vec<Binaries> = Vec::new();
-    for found in folders.iter().filter_map(|folder| Binaries::in_folder(folder)) {
+    for found in folders
+        .iter()
+        .filter_map(|folder| Binaries::in_folder(folder))
+    {
         match needed {
             Some((_, major)) if found.major == major => return Ok(found),
             None if found.major >= OLDEST_MAJOR => return Ok(found),
@@ -110,16 +129,29 @@ fn find_in(folders: &[PathBuf], looked: &str, needed: Option<(&Path, u32)>, os_r
 }
 
 fn read_out(unfit: &[Binaries]) -> String {
-    let found: Vec<_> = unfit.iter().map(|found| format!("{} in {}", found.major, found.folder.display())).collect();
-    if found.is_empty() { "none was found".to_owned() } else { format!("only {} was found", found.join(", ")) }
+    let found: Vec<_> = unfit
+        .iter()
+        .map(|found| format!("{} in {}", found.major, found.folder.display()))
+        .collect();
+    if found.is_empty() {
+        "none was found".to_owned()
+    } else {
+        format!("only {} was found", found.join(", "))
+    }
 }
 
 /// `PATH`, then the packages' places, newest first.
 fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .collect();
     for (parent, prefix) in PACKAGES {
-        folders.extend(versions(Path::new(parent), prefix).into_iter().map(|folder| folder.join("bin")));
+        folders.extend(
+            versions(Path::new(parent), prefix)
+                .into_iter()
+                .map(|folder| folder.join("bin")),
+        );
     }
     folders
 }
@@ -131,7 +163,11 @@ fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let version = name.strip_prefix(prefix)?.trim_start_matches('@');
-            let major = if version.is_empty() { 0 } else { version.split('.').next()?.parse().ok()? };
+            let major = if version.is_empty() {
+                0
+            } else {
+                version.split('.').next()?.parse().ok()?
+            };
             Some((major, entry.path()))
         })
         .collect();
@@ -157,7 +193,11 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         for program in ["postgres", "initdb"] {
             let path = folder.join(program);
-            fs::write(&path, format!("#!/bin/sh\necho '{program} (PostgreSQL) {major}.3'\n")).unwrap();
+            fs::write(
+                &path,
+                format!("#!/bin/sh\necho '{program} (PostgreSQL) {major}.3'\n"),
+            )
+            .unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         folder
@@ -167,38 +207,93 @@ mod tests {
     fn the_first_folder_that_fits_wins() {
         let place = tempfile::tempdir().unwrap();
         let folders = [14, 16, 15, 17].map(|major| installed(place.path(), major));
-        assert_eq!(find_in(&folders, "here", None, "").unwrap().major, 16, "14 is too old, 16 comes before 17");
-        assert_eq!(find_in(&folders, "here", Some((Path::new("/data"), 15)), "").unwrap().major, 15);
-        assert_eq!(find(Some(&folders[3]), None).unwrap().major, 17, "a named folder is the only one");
+        assert_eq!(
+            find_in(&folders, "here", None, "").unwrap().major,
+            16,
+            "14 is too old, 16 comes before 17"
+        );
+        assert_eq!(
+            find_in(&folders, "here", Some((Path::new("/data"), 15)), "")
+                .unwrap()
+                .major,
+            15
+        );
+        assert_eq!(
+            find(Some(&folders[3]), None).unwrap().major,
+            17,
+            "a named folder is the only one"
+        );
     }
 
     #[test]
     fn no_postgres_names_the_line_that_installs_it() {
         let place = tempfile::tempdir().unwrap();
-        let error = find_in(&[installed(place.path(), 13)], "here", None, "ID=debian").unwrap_err().to_string();
-        assert!(error.contains("no PostgreSQL 15 or newer was found (looked in here"), "{error}");
+        let error = find_in(&[installed(place.path(), 13)], "here", None, "ID=debian")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no PostgreSQL 15 or newer was found (looked in here"),
+            "{error}"
+        );
         assert!(error.contains("only 13 in "), "{error}");
-        assert!(error.contains("`sudo apt-get update && sudo apt-get install -y postgresql`"), "{error}");
-        assert!(error.contains("FARESCAN_PG_BIN") && error.contains("DATABASE_URL"), "{error}");
+        assert!(
+            error.contains("`sudo apt-get update && sudo apt-get install -y postgresql`"),
+            "{error}"
+        );
+        assert!(
+            error.contains("FARESCAN_PG_BIN") && error.contains("DATABASE_URL"),
+            "{error}"
+        );
     }
 
     #[test]
     fn data_of_another_version_is_named() {
         let place = tempfile::tempdir().unwrap();
         let folders = [installed(place.path(), 16)];
-        let error = find_in(&folders, "here", Some((Path::new("/data"), 15)), "ID=debian").unwrap_err().to_string();
-        assert!(error.contains("the data in /data belongs to PostgreSQL 15, but only 16 in "), "{error}");
-        assert!(error.contains("apt-get install -y postgresql-15"), "{error}");
+        let error = find_in(
+            &folders,
+            "here",
+            Some((Path::new("/data"), 15)),
+            "ID=debian",
+        )
+        .unwrap_err()
+        .to_string();
+        assert!(
+            error.contains("the data in /data belongs to PostgreSQL 15, but only 16 in "),
+            "{error}"
+        );
+        assert!(
+            error.contains("apt-get install -y postgresql-15"),
+            "{error}"
+        );
     }
 
     #[test]
     fn versions_are_read_newest_first() {
         let place = tempfile::tempdir().unwrap();
-        for name in ["postgresql@9", "postgresql@17", "postgresql", "postgresql@16", "postgresql-common", "mysql"] {
+        for name in [
+            "postgresql@9",
+            "postgresql@17",
+            "postgresql",
+            "postgresql@16",
+            "postgresql-common",
+            "mysql",
+        ] {
             fs::create_dir(place.path().join(name)).unwrap();
         }
-        let names: Vec<_> = versions(place.path(), "postgresql").iter().map(|f| f.file_name().unwrap().to_owned()).collect();
-        assert_eq!(names, ["postgresql@17", "postgresql@16", "postgresql@9", "postgresql"]);
+        let names: Vec<_> = versions(place.path(), "postgresql")
+            .iter()
+            .map(|f| f.file_name().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "postgresql@17",
+                "postgresql@16",
+                "postgresql@9",
+                "postgresql"
+            ]
+        );
     }
 
     #[test]

@@ -32,7 +32,11 @@ pub(super) fn run(
     if let Some(running) = adopt(folders)? {
         return Ok((Origin::Adopted, running));
     }
-    let origin = if major_of(&folders.data)?.is_some() { Origin::Started } else { Origin::Created };
+    let origin = if major_of(&folders.data)?.is_some() {
+        Origin::Started
+    } else {
+        Origin::Created
+    };
     let binaries = find(folders, options)?;
     if origin == Origin::Created {
         initdb(folders, account, &binaries, options.durability)?;
@@ -40,8 +44,13 @@ pub(super) fn run(
     let access = access::write(folders)?;
     let patience = Instant::now() + AFTER_A_CRASH;
     loop {
-        match postmaster::spawn(server(folders, account, &binaries, &access, options.durability), folders) {
-            Err(EmbeddedError::Start { tail, .. }) if passes(&tail) && Instant::now() < patience => {
+        match postmaster::spawn(
+            server(folders, account, &binaries, &access, options.durability),
+            folders,
+        ) {
+            Err(EmbeddedError::Start { tail, .. })
+                if passes(&tail) && Instant::now() < patience =>
+            {
                 std::thread::sleep(POLL);
             }
             result => return result.map(|running| (origin, running)),
@@ -65,7 +74,9 @@ fn adopt(folders: &Folders) -> Result<Option<Running>, EmbeddedError> {
             State::Absent => return Ok(None),
             State::Stale => postmaster::clear_stale(folders)?,
             State::Busy(pid) if Instant::now() >= give_up => {
-                return Err(EmbeddedError::NoAnswer { pid: pid.unwrap_or_default() });
+                return Err(EmbeddedError::NoAnswer {
+                    pid: pid.unwrap_or_default(),
+                });
             }
             State::Busy(_) => std::thread::sleep(POLL),
         }
@@ -76,11 +87,11 @@ fn adopt(folders: &Folders) -> Result<Option<Running>, EmbeddedError> {
 fn major_of(data: &Path) -> Result<Option<u32>, EmbeddedError> {
     let path = data.join("PG_VERSION");
     match fs::read_to_string(&path) {
-        Ok(text) => {
-            text.trim().parse().map(Some).map_err(|_| {
-                EmbeddedError::io("cannot understand", &path)(std::io::Error::other(format!("{text:?} is no version")))
-            })
-        }
+        Ok(text) => text.trim().parse().map(Some).map_err(|_| {
+            EmbeddedError::io("cannot understand", &path)(std::io::Error::other(format!(
+                "{text:?} is no version"
+            )))
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(EmbeddedError::io("cannot read", &path)(error)),
     }
@@ -94,24 +105,46 @@ fn initdb(
     durability: Durability,
 ) -> Result<(), EmbeddedError> {
     if folders.data_new.exists() {
-        fs::remove_dir_all(&folders.data_new).map_err(EmbeddedError::io("cannot remove", &folders.data_new))?;
+        fs::remove_dir_all(&folders.data_new)
+            .map_err(EmbeddedError::io("cannot remove", &folders.data_new))?;
     }
     let program = binaries.program("initdb");
     let mut command = account::command(&program, account, &folders.cluster);
     command.arg("--pgdata").arg(&folders.data_new);
-    command.args(["--username", ROLE, "--auth", "reject", "--encoding", "UTF8", "--locale", "C", "--no-instructions"]);
+    command.args([
+        "--username",
+        ROLE,
+        "--auth",
+        "reject",
+        "--encoding",
+        "UTF8",
+        "--locale",
+        "C",
+        "--no-instructions",
+    ]);
     if durability == Durability::Scratch {
         command.arg("--no-sync");
     }
-    let output = command.output().map_err(EmbeddedError::io("cannot run", &program))?;
+    let output = command
+        .output()
+        .map_err(EmbeddedError::io("cannot run", &program))?;
     if !output.status.success() {
-        return Err(EmbeddedError::Initdb(postmaster::last_lines(&String::from_utf8_lossy(&output.stderr))));
+        return Err(EmbeddedError::Initdb(postmaster::last_lines(
+            &String::from_utf8_lossy(&output.stderr),
+        )));
     }
-    fs::rename(&folders.data_new, &folders.data).map_err(EmbeddedError::io("cannot rename", &folders.data_new))
+    fs::rename(&folders.data_new, &folders.data)
+        .map_err(EmbeddedError::io("cannot rename", &folders.data_new))
 }
 
 /// The command of the server. All settings are given here, so that they follow the program, not the cluster's age.
-fn server(folders: &Folders, account: Option<&Account>, binaries: &Binaries, access: &Access, durability: Durability) -> Command {
+fn server(
+    folders: &Folders,
+    account: Option<&Account>,
+    binaries: &Binaries,
+    access: &Access,
+    durability: Durability,
+) -> Command {
     let fsync = match durability {
         Durability::Full => "on",
         Durability::Scratch => "off",
@@ -157,10 +190,16 @@ mod tests {
 
     #[test]
     fn only_a_dying_server_in_the_way_is_worth_another_try() {
-        assert!(passes("FATAL:  lock file \"postmaster.pid\" already exists\nHINT:  Is another postmaster"));
-        assert!(passes("FATAL:  pre-existing shared memory block (key 1, ID 2) is still in use"));
+        assert!(passes(
+            "FATAL:  lock file \"postmaster.pid\" already exists\nHINT:  Is another postmaster"
+        ));
+        assert!(passes(
+            "FATAL:  pre-existing shared memory block (key 1, ID 2) is still in use"
+        ));
         assert!(!passes("FATAL:  could not create shared memory segment"));
-        assert!(!passes("FATAL:  database files are incompatible with server"));
+        assert!(!passes(
+            "FATAL:  database files are incompatible with server"
+        ));
     }
 
     #[test]

@@ -70,7 +70,9 @@ pub enum EmbeddedError {
     NoHome,
 
     /// The server tells users by their names.
-    #[error("this process runs as user {0}, which has no name on this system: add it to /etc/passwd, or set DATABASE_URL")]
+    #[error(
+        "this process runs as user {0}, which has no name on this system: add it to /etc/passwd, or set DATABASE_URL"
+    )]
     NoName(u32),
 
     /// Another process starts or stops the server, and does not end.
@@ -96,7 +98,9 @@ pub enum EmbeddedError {
     },
 
     /// A server process lives and does not answer.
-    #[error("the database server (process {pid}) does not answer on its socket; end it and start again")]
+    #[error(
+        "the database server (process {pid}) does not answer on its socket; end it and start again"
+    )]
     NoAnswer {
         /// The postmaster.
         pid: i32,
@@ -118,6 +122,10 @@ impl EmbeddedError {
     /// For `map_err`: names what was done to which path.
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { doing, path, source }
+        move |source| Self::Io {
+            doing,
+            path,
+            source,
+        }
     }
 }

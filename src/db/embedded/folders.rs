@@ -36,7 +36,11 @@ pub fn default_home() -> Result<PathBuf, EmbeddedError> {
     if rustix::process::geteuid().is_root() {
         return Ok("/var/lib/farescan".into());
     }
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     absolute("XDG_DATA_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
         .map(|data| data.join("farescan"))
@@ -47,10 +51,20 @@ impl Folders {
     /// Makes the outer folder and names the rest.
     pub(super) fn make(home: &Path) -> Result<Self, EmbeddedError> {
         // The server's user has to pass through root's folder; a user's own is closed to others.
-        let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
-        DirBuilder::new().recursive(true).mode(mode).create(home).map_err(EmbeddedError::io("cannot make", home))?;
+        let mode = if rustix::process::geteuid().is_root() {
+            0o755
+        } else {
+            0o700
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(mode)
+            .create(home)
+            .map_err(EmbeddedError::io("cannot make", home))?;
         // One name for one folder: it goes into the socket's path, which all processes must agree on.
-        let home = home.canonicalize().map_err(EmbeddedError::io("cannot find", home))?;
+        let home = home
+            .canonicalize()
+            .map_err(EmbeddedError::io("cannot find", home))?;
         Ok(Self::within(home))
     }
 
@@ -94,7 +108,11 @@ fn socket_dir(cluster: &Path) -> PathBuf {
         return beside_the_data;
     }
     let digest = Sha256::digest(cluster.as_os_str().as_bytes());
-    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name: String = digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Path::new("/tmp").join(format!("farescan-{name}"))
 }
 
@@ -104,20 +122,27 @@ fn make_private(path: &Path, account: Option<&Account>) -> Result<(), EmbeddedEr
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {
             if let Some(account) = account {
-                chown(path, Some(account.uid), Some(account.gid)).map_err(EmbeddedError::io("cannot give away", path))?;
+                chown(path, Some(account.uid), Some(account.gid))
+                    .map_err(EmbeddedError::io("cannot give away", path))?;
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(EmbeddedError::io("cannot make", path)(error)),
     }
     let found = fs::symlink_metadata(path).map_err(EmbeddedError::io("cannot read", path))?;
-    let user = account.map_or_else(|| rustix::process::geteuid().as_raw(), |account| account.uid);
+    let user = account.map_or_else(
+        || rustix::process::geteuid().as_raw(),
+        |account| account.uid,
+    );
     if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
         return Ok(());
     }
     // Killed between making the folder and giving it away.
-    if let Some(account) = account.filter(|_| found.is_dir() && found.uid() == 0 && found.mode() & 0o077 == 0) {
-        return chown(path, Some(account.uid), Some(account.gid)).map_err(EmbeddedError::io("cannot give away", path));
+    if let Some(account) =
+        account.filter(|_| found.is_dir() && found.uid() == 0 && found.mode() & 0o077 == 0)
+    {
+        return chown(path, Some(account.uid), Some(account.gid))
+            .map_err(EmbeddedError::io("cannot give away", path));
     }
     Err(EmbeddedError::NotOurs(path.to_owned()))
 }
@@ -129,7 +154,10 @@ fn check_reach(home: &Path, account: &Account) -> Result<(), EmbeddedError> {
     for folder in ancestors {
         let found = fs::metadata(folder).map_err(EmbeddedError::io("cannot read", folder))?;
         if !may_enter(found.mode(), (found.uid(), found.gid()), account) {
-            return Err(EmbeddedError::OutOfReach { user: account.name.clone(), folder: folder.to_owned() });
+            return Err(EmbeddedError::OutOfReach {
+                user: account.name.clone(),
+                folder: folder.to_owned(),
+            });
         }
     }
     Ok(())
@@ -163,7 +191,11 @@ mod tests {
 
     #[test]
     fn who_may_enter_goes_by_owner_then_group_then_others() {
-        let account = Account { name: "postgres".into(), uid: 101, gid: 104 };
+        let account = Account {
+            name: "postgres".into(),
+            uid: 101,
+            gid: 104,
+        };
         for (mode, owner, group, expected) in [
             (0o700, 0, 0, false),
             (0o755, 0, 0, true),
@@ -172,7 +204,11 @@ mod tests {
             (0o710, 0, 104, true),
             (0o701, 0, 104, false),
         ] {
-            assert_eq!(may_enter(mode, (owner, group), &account), expected, "{mode:o} of {owner}:{group}");
+            assert_eq!(
+                may_enter(mode, (owner, group), &account),
+                expected,
+                "{mode:o} of {owner}:{group}"
+            );
         }
     }
 }

@@ -9,7 +9,9 @@ pub(super) fn line(os_release: &str, major: Option<u32>) -> String {
     let dashed = major.map_or_else(String::new, |major| format!("-{major}"));
     for family in families(os_release) {
         return match family.as_str() {
-            "debian" | "ubuntu" => format!("sudo apt-get update && sudo apt-get install -y postgresql{dashed}"),
+            "debian" | "ubuntu" => {
+                format!("sudo apt-get update && sudo apt-get install -y postgresql{dashed}")
+            }
             "fedora" | "rhel" | "centos" => "sudo dnf install -y postgresql-server".to_owned(),
             "arch" => "sudo pacman -S --needed postgresql".to_owned(),
             "alpine" => format!("apk add postgresql{version}"),
@@ -23,11 +25,16 @@ pub(super) fn line(os_release: &str, major: Option<u32>) -> String {
 /// `ID`, then those of `ID_LIKE`, as os-release(5) orders them from near to far.
 fn families(os_release: &str) -> Vec<String> {
     let field = |name: &str| {
-        let value = os_release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        let value = os_release
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         value.unwrap_or_default().trim_matches('"').to_owned()
     };
     let (id, like) = (field("ID"), field("ID_LIKE"));
-    id.split_whitespace().chain(like.split_whitespace()).map(str::to_owned).collect()
+    id.split_whitespace()
+        .chain(like.split_whitespace())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(all(test, not(target_os = "macos")))]
@@ -37,12 +44,32 @@ mod tests {
     #[test]
     fn each_system_gets_its_own_line() {
         for (os_release, major, expected) in [
-            ("ID=debian\nVERSION_ID=\"12\"", None, "sudo apt-get update && sudo apt-get install -y postgresql"),
-            ("ID=linuxmint\nID_LIKE=\"ubuntu debian\"", Some(16), "sudo apt-get update && sudo apt-get install -y postgresql-16"),
-            ("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"", None, "sudo dnf install -y postgresql-server"),
+            (
+                "ID=debian\nVERSION_ID=\"12\"",
+                None,
+                "sudo apt-get update && sudo apt-get install -y postgresql",
+            ),
+            (
+                "ID=linuxmint\nID_LIKE=\"ubuntu debian\"",
+                Some(16),
+                "sudo apt-get update && sudo apt-get install -y postgresql-16",
+            ),
+            (
+                "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"",
+                None,
+                "sudo dnf install -y postgresql-server",
+            ),
             ("ID=alpine", Some(16), "apk add postgresql16"),
-            ("ID=manjaro\nID_LIKE=arch", None, "sudo pacman -S --needed postgresql"),
-            ("ID=plan9", None, "your system's package manager (see https://www.postgresql.org/download/)"),
+            (
+                "ID=manjaro\nID_LIKE=arch",
+                None,
+                "sudo pacman -S --needed postgresql",
+            ),
+            (
+                "ID=plan9",
+                None,
+                "your system's package manager (see https://www.postgresql.org/download/)",
+            ),
         ] {
             assert_eq!(line(os_release, major), expected, "{os_release}");
         }

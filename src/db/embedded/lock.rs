@@ -24,10 +24,20 @@ impl Lock {
         // Polled, since the blocking call has no end of its own.
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { file, path: path.to_owned() }),
-                Err(TryLockError::Error(error)) => return Err(EmbeddedError::io("cannot lock", path)(error)),
+                Ok(()) => {
+                    return Ok(Self {
+                        file,
+                        path: path.to_owned(),
+                    });
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(EmbeddedError::io("cannot lock", path)(error));
+                }
                 Err(TryLockError::WouldBlock) if Instant::now() >= give_up => {
-                    return Err(EmbeddedError::Busy { lock: path.to_owned(), seconds: patience.as_secs() });
+                    return Err(EmbeddedError::Busy {
+                        lock: path.to_owned(),
+                        seconds: patience.as_secs(),
+                    });
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
             }
@@ -37,24 +47,34 @@ impl Lock {
     /// Joins the other holders. Only `is_last` takes this lock exclusively, for a moment and under the start lock.
     pub(super) fn shared(path: &Path) -> Result<Self, EmbeddedError> {
         let file = open(path)?;
-        file.lock_shared().map_err(EmbeddedError::io("cannot lock", path))?;
-        Ok(Self { file, path: path.to_owned() })
+        file.lock_shared()
+            .map_err(EmbeddedError::io("cannot lock", path))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+        })
     }
 
     /// Gives a shared lock up and tells whether nobody else holds it. The caller holds the start lock, so that no
     /// one can join between the answer and what is done with it.
     pub(super) fn is_last(&self) -> Result<bool, EmbeddedError> {
-        self.file.unlock().map_err(EmbeddedError::io("cannot unlock", &self.path))?;
+        self.file
+            .unlock()
+            .map_err(EmbeddedError::io("cannot unlock", &self.path))?;
         match self.file.try_lock() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(EmbeddedError::io("cannot lock", &self.path)(error)),
+            Err(TryLockError::Error(error)) => {
+                Err(EmbeddedError::io("cannot lock", &self.path)(error))
+            }
         }
     }
 
     /// Joins the other holders again after [`Self::is_last`]. The caller holds the start lock.
     pub(super) fn rejoin(&self) -> Result<(), EmbeddedError> {
-        self.file.lock_shared().map_err(EmbeddedError::io("cannot lock", &self.path))
+        self.file
+            .lock_shared()
+            .map_err(EmbeddedError::io("cannot lock", &self.path))
     }
 }
 

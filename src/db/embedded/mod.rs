@@ -20,7 +20,10 @@
 //! Everything here blocks and takes no runtime; `crate::db` calls it from a blocking thread. What is *not* here: the
 //! schema, connections, and watching the server: a postmaster restarts its own children.
 
-#![expect(clippy::disallowed_methods, reason = "blocks by design, on a thread that is made for it")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "blocks by design, on a thread that is made for it"
+)]
 
 mod access;
 mod account;
@@ -132,7 +135,15 @@ impl Server {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(?origin, pid = running.pid, home = %folders.home.display(), took_ms, "embedded Postgres is up");
         let options = options.clone();
-        Ok(Self { options, folders, seen: None, origin, socket_dir: running.socket_dir, pid: running.pid, in_use })
+        Ok(Self {
+            options,
+            folders,
+            seen: None,
+            origin,
+            socket_dir: running.socket_dir,
+            pid: running.pid,
+            in_use,
+        })
     }
 
     /// The folder of everything, absolute.
@@ -157,7 +168,11 @@ impl Server {
 
     /// How to connect; the database is left to the caller. `PG…` variables of the environment have no say.
     pub fn connect_options(&self) -> PgConnectOptions {
-        PgConnectOptions::new_without_pgpass().socket(&self.socket_dir).port(PORT).username(ROLE).ssl_mode(PgSslMode::Disable)
+        PgConnectOptions::new_without_pgpass()
+            .socket(&self.socket_dir)
+            .port(PORT)
+            .username(ROLE)
+            .ssl_mode(PgSslMode::Disable)
     }
 
     /// The version of the programs that a start would use now. They are asked only when their file is another one than before.
@@ -171,7 +186,8 @@ impl Server {
             return Ok(version.clone());
         }
         let binaries = cluster::find(&self.folders, &self.options)?;
-        self.seen = ProgramFile::at(binaries.program("postgres")).map(|file| (file, binaries.version.clone()));
+        self.seen = ProgramFile::at(binaries.program("postgres"))
+            .map(|file| (file, binaries.version.clone()));
         Ok(binaries.version)
     }
 
@@ -194,7 +210,11 @@ impl Server {
             postmaster::stop(&self.folders.data)?;
         }
         self.run_and_use()?;
-        Ok(if is_the_same { Renewal::Restarted } else { Renewal::ByAnother })
+        Ok(if is_the_same {
+            Renewal::Restarted
+        } else {
+            Renewal::ByAnother
+        })
     }
 
     /// Objects again to restarts by others.

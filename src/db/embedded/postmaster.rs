@@ -62,11 +62,16 @@ pub(super) fn observe(data: &Path) -> Result<State, EmbeddedError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(State::Absent),
         Err(error) => return Err(EmbeddedError::io("cannot read", &path)(error)),
     };
-    let Some(file) = PidFile::parse(&text) else { return Ok(State::Busy(None)) };
+    let Some(file) = PidFile::parse(&text) else {
+        return Ok(State::Busy(None));
+    };
     match file.socket_dir {
         // Asked first: a server in another container that shares the folder answers, though its process is not seen.
         Some(socket_dir) if file.ready && takes_connections(&socket_dir) => {
-            Ok(State::Ready(Running { pid: file.pid, socket_dir }))
+            Ok(State::Ready(Running {
+                pid: file.pid,
+                socket_dir,
+            }))
         }
         _ if lives(file.pid, data) => Ok(State::Busy(Some(file.pid))),
         _ => Ok(State::Stale),
@@ -81,7 +86,10 @@ pub(super) fn is_ready(data: &Path, pid: i32) -> Result<bool, EmbeddedError> {
 /// Removes what a dead server left. Postgres does so itself, unless the process id lives on as a zombie or as another
 /// program's (in a restarted container it is likely to). Its shared memory still guards against a second server.
 pub(super) fn clear_stale(folders: &Folders) -> Result<(), EmbeddedError> {
-    for path in [pid_file(&folders.data), socket(&folders.socket_dir).with_added_extension("lock")] {
+    for path in [
+        pid_file(&folders.data),
+        socket(&folders.socket_dir).with_added_extension("lock"),
+    ] {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(EmbeddedError::io("cannot remove", &path)(error));
@@ -96,17 +104,27 @@ pub(super) fn clear_stale(folders: &Folders) -> Result<(), EmbeddedError> {
 /// group does not reach it.
 pub(super) fn spawn(mut command: Command, folders: &Folders) -> Result<Running, EmbeddedError> {
     let mut log = open_log(&folders.log)?;
-    let before = log.seek(SeekFrom::End(0)).map_err(EmbeddedError::io("cannot read", &folders.log))?;
-    let output = || log.try_clone().map_err(EmbeddedError::io("cannot open", &folders.log));
+    let before = log
+        .seek(SeekFrom::End(0))
+        .map_err(EmbeddedError::io("cannot read", &folders.log))?;
+    let output = || {
+        log.try_clone()
+            .map_err(EmbeddedError::io("cannot open", &folders.log))
+    };
     command.stdout(output()?).stderr(output()?).process_group(0);
     let program = PathBuf::from(command.get_program());
-    let mut child = command.spawn().map_err(EmbeddedError::io("cannot run", &program))?;
+    let mut child = command
+        .spawn()
+        .map_err(EmbeddedError::io("cannot run", &program))?;
     match await_ready(&mut child, folders) {
         Ok(Some(running)) => {
             reap(child);
             Ok(running)
         }
-        Ok(None) => Err(EmbeddedError::Start { log: folders.log.clone(), tail: tail(&mut log, before) }),
+        Ok(None) => Err(EmbeddedError::Start {
+            log: folders.log.clone(),
+            tail: tail(&mut log, before),
+        }),
         Err(error) => {
             // Half started is not started: no one would stop it.
             drop(child.kill());
@@ -123,11 +141,17 @@ fn await_ready(child: &mut Child, folders: &Folders) -> Result<Option<Running>, 
         if let State::Ready(running) = observe(&folders.data)? {
             return Ok(Some(running));
         }
-        if child.try_wait().map_err(EmbeddedError::io("cannot watch", &folders.data))?.is_some() {
+        if child
+            .try_wait()
+            .map_err(EmbeddedError::io("cannot watch", &folders.data))?
+            .is_some()
+        {
             return Ok(None);
         }
         if Instant::now() >= give_up {
-            return Err(EmbeddedError::NoAnswer { pid: child.id().cast_signed() });
+            return Err(EmbeddedError::NoAnswer {
+                pid: child.id().cast_signed(),
+            });
         }
         std::thread::sleep(POLL);
     }
@@ -135,7 +159,9 @@ fn await_ready(child: &mut Child, folders: &Folders) -> Result<Option<Running>, 
 
 /// Collects the server's exit status whenever it comes; otherwise it would stay as a zombie, which holds its pid.
 fn reap(mut child: Child) {
-    let spawned = std::thread::Builder::new().name("postgres-exit".to_owned()).spawn(move || drop(child.wait()));
+    let spawned = std::thread::Builder::new()
+        .name("postgres-exit".to_owned())
+        .spawn(move || drop(child.wait()));
     if let Err(error) = spawned {
         tracing::debug!(%error, "nobody collects the embedded server's exit status");
     }
@@ -144,7 +170,10 @@ fn reap(mut child: Child) {
 /// Ends the server of a cluster, if there is one, and waits for its end: with a checkpoint, or without when that
 /// takes too long.
 pub(super) fn stop(data: &Path) -> Result<(), EmbeddedError> {
-    for (signal, patience) in [(Signal::INT, FAST_SHUTDOWN), (Signal::QUIT, IMMEDIATE_SHUTDOWN)] {
+    for (signal, patience) in [
+        (Signal::INT, FAST_SHUTDOWN),
+        (Signal::QUIT, IMMEDIATE_SHUTDOWN),
+    ] {
         if send(data, signal)?.is_none() || ended(data, patience)? {
             return Ok(());
         }
@@ -161,11 +190,15 @@ fn send(data: &Path, signal: Signal) -> Result<Option<i32>, EmbeddedError> {
         State::Ready(Running { pid, .. }) | State::Busy(Some(pid)) => pid,
         State::Busy(None) | State::Absent | State::Stale => return Ok(None),
     };
-    let Some(process) = Pid::from_raw(pid).filter(|_| lives(pid, data)) else { return Ok(None) };
+    let Some(process) = Pid::from_raw(pid).filter(|_| lives(pid, data)) else {
+        return Ok(None);
+    };
     match kill_process(process, signal) {
         Ok(()) => Ok(Some(pid)),
         Err(rustix::io::Errno::SRCH) => Ok(None),
-        Err(error) => Err(EmbeddedError::io("cannot stop the server of", data)(error.into())),
+        Err(error) => Err(EmbeddedError::io("cannot stop the server of", data)(
+            error.into(),
+        )),
     }
 }
 
@@ -194,9 +227,16 @@ impl PidFile {
         let mut lines = text.lines();
         // Negative: a single-user backend.
         let pid: i32 = lines.next()?.trim().parse::<i32>().ok()?.checked_abs()?;
-        let socket_dir = lines.nth(3).filter(|line| !line.is_empty()).map(PathBuf::from);
+        let socket_dir = lines
+            .nth(3)
+            .filter(|line| !line.is_empty())
+            .map(PathBuf::from);
         let ready = lines.nth(2).is_some_and(|status| status.trim() == "ready");
-        Some(Self { pid, socket_dir, ready })
+        Some(Self {
+            pid,
+            socket_dir,
+            ready,
+        })
     }
 }
 
@@ -222,7 +262,9 @@ fn takes_connections(socket_dir: &Path) -> bool {
 
 /// Whether the process is the server of this cluster, as far as the system lets us see.
 fn lives(pid: i32, data: &Path) -> bool {
-    let Some(process) = Pid::from_raw(pid) else { return false };
+    let Some(process) = Pid::from_raw(pid) else {
+        return false;
+    };
     // Another user's process (EPERM) cannot be our server: we are its user, or root.
     if test_kill_process(process).is_err() {
         return false;
@@ -244,7 +286,8 @@ fn lives(pid: i32, data: &Path) -> bool {
 
 /// proc(5): `pid (name) state …`; the name may hold anything, spaces and brackets included.
 fn is_zombie(stat: &str) -> bool {
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 fn open_log(path: &Path) -> Result<File, EmbeddedError> {
@@ -252,13 +295,22 @@ fn open_log(path: &Path) -> Result<File, EmbeddedError> {
     if long {
         fs::remove_file(path).map_err(EmbeddedError::io("cannot remove", path))?;
     }
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path).map_err(EmbeddedError::io("cannot open", path))
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(EmbeddedError::io("cannot open", path))
 }
 
 /// What was written to the log since, at most its last ten lines.
 fn tail(log: &mut File, since: u64) -> String {
     let mut text = Vec::new();
-    drop(log.seek(SeekFrom::Start(since)).and_then(|_| log.read_to_end(&mut text)));
+    drop(
+        log.seek(SeekFrom::Start(since))
+            .and_then(|_| log.read_to_end(&mut text)),
+    );
     last_lines(&String::from_utf8_lossy(&text))
 }
 
@@ -275,12 +327,23 @@ mod tests {
 
     #[test]
     fn the_pid_file_is_read_at_every_stage() {
-        let ready = PidFile { pid: 4711, socket_dir: Some("/run dir".into()), ready: true };
+        let ready = PidFile {
+            pid: 4711,
+            socket_dir: Some("/run dir".into()),
+            ready: true,
+        };
         assert_eq!(PidFile::parse(READY), Some(ready));
         let starting = READY.replace("ready   ", "starting");
         assert!(!PidFile::parse(&starting).unwrap().ready);
         let early = "4711\n/data\n1700000000\n5432\n\n";
-        assert_eq!(PidFile::parse(early), Some(PidFile { pid: 4711, socket_dir: None, ready: false }));
+        assert_eq!(
+            PidFile::parse(early),
+            Some(PidFile {
+                pid: 4711,
+                socket_dir: None,
+                ready: false
+            })
+        );
         assert_eq!(PidFile::parse(""), None);
     }
 
@@ -294,8 +357,15 @@ mod tests {
     fn a_process_elsewhere_is_not_the_server() {
         let data = tempfile::tempdir().unwrap();
         let ourselves = std::process::id();
-        fs::write(pid_file(data.path()), format!("{ourselves}{}", READY.trim_start_matches("4711"))).unwrap();
+        fs::write(
+            pid_file(data.path()),
+            format!("{ourselves}{}", READY.trim_start_matches("4711")),
+        )
+        .unwrap();
         let state = observe(data.path()).unwrap();
-        assert!(matches!(state, State::Stale) || !Path::new("/proc/self/stat").exists(), "{state:?}");
+        assert!(
+            matches!(state, State::Stale) || !Path::new("/proc/self/stat").exists(),
+            "{state:?}"
+        );
     }
 }

@@ -44,7 +44,11 @@ pub(in crate::history) async fn next_unpacked(
     )
     .fetch_optional(conn)
     .await?;
-    Ok(row.map(|row| Unpacked { tenant: row.tenant_id.into(), series: row.series, since: row.since.to_jiff() }))
+    Ok(row.map(|row| Unpacked {
+        tenant: row.tenant_id.into(),
+        series: row.series,
+        since: row.since.to_jiff(),
+    }))
 }
 
 /// Puts in the packed days up to `until` for those that were there, and says from which day on there are others.
@@ -77,8 +81,10 @@ pub(in crate::history) async fn replace(
     )
     .execute(&mut *conn)
     .await?;
-    let (begins, looks): (Vec<_>, Vec<_>) =
-        days.iter().map(|day| (jiff_sqlx::Timestamp::from(day.begins_at), day.looks.clone())).unzip();
+    let (begins, looks): (Vec<_>, Vec<_>) = days
+        .iter()
+        .map(|day| (jiff_sqlx::Timestamp::from(day.begins_at), day.looks.clone()))
+        .unzip();
     sqlx::query!(
         "insert into observed_days (tenant_id, series, begins_at, looks)
          select $1, $2, x.begins_at, x.looks from unnest($3::timestamptz[], $4::bytea[]) as x (begins_at, looks)",

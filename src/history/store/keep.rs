@@ -16,7 +16,10 @@ macro_rules! column {
 }
 
 /// Series that are known already are left alone.
-pub(in crate::history) async fn insert_series(conn: &mut PgConnection, series: &[(TenantId, &Series)]) -> sqlx::Result<()> {
+pub(in crate::history) async fn insert_series(
+    conn: &mut PgConnection,
+    series: &[(TenantId, &Series)],
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into series (tenant_id, series, endpoint, product, origin, place, currency, market)
          select * from unnest($1::uuid[], $2::bytea[], $3::text[], $4::jsonb[], $5::text[], $6::text[], $7::text[], $8::text[])
@@ -36,7 +39,10 @@ pub(in crate::history) async fn insert_series(conn: &mut PgConnection, series: &
 }
 
 /// An observation that is there already is left alone.
-pub(in crate::history) async fn insert_observations(conn: &mut PgConnection, rows: &[Observation]) -> sqlx::Result<()> {
+pub(in crate::history) async fn insert_observations(
+    conn: &mut PgConnection,
+    rows: &[Observation],
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into observations (tenant_id, series, first_date, last_date, observed_at, price, seller, results, band_low, band_high,
                                    verdict, search_status, reason, item_id, number)
@@ -65,7 +71,10 @@ pub(in crate::history) async fn insert_observations(conn: &mut PgConnection, row
 }
 
 /// Neither an older price nor an older look ever takes the place of a newer one.
-pub(in crate::history) async fn upsert_latest(conn: &mut PgConnection, rows: &[Newest<'_>]) -> sqlx::Result<()> {
+pub(in crate::history) async fn upsert_latest(
+    conn: &mut PgConnection,
+    rows: &[Newest<'_>],
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
                                     item_id, looked_at, look_status, look_reason, look_item_id)
@@ -138,7 +147,11 @@ pub(in crate::history) async fn delete_observations(
 
 /// Latest prices and looks that came from these items become the newest that are left; a row with neither goes. They are locked in the
 /// order in which recorders write them.
-pub(in crate::history) async fn fall_back(conn: &mut PgConnection, tenant: TenantId, seen: &[SeenBy]) -> sqlx::Result<()> {
+pub(in crate::history) async fn fall_back(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    seen: &[SeenBy],
+) -> sqlx::Result<()> {
     let series: &Vec<_> = column!(seen, |seen| seen.series.0.to_vec());
     let first: &Vec<_> = column!(seen, |seen| seen.first_date.to_sqlx());
     let last: &Vec<_> = column!(seen, |seen| seen.last_date.to_sqlx());

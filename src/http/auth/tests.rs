@@ -12,10 +12,14 @@ fn headers(rows: &[(&'static str, &[u8])]) -> HeaderMap {
 }
 
 fn found(rows: &[(&'static str, &[u8])], uri: &str) -> Result<(String, &'static str), KeyFault> {
-    find(&headers(rows), &uri.parse().unwrap()).map(|caller| (caller.key.expose().to_owned(), caller.key_source))
+    find(&headers(rows), &uri.parse().unwrap())
+        .map(|caller| (caller.key.expose().to_owned(), caller.key_source))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "reads as the answers that it is compared with")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "reads as the answers that it is compared with"
+)]
 fn key(text: &str, source: &'static str) -> Result<(String, &'static str), KeyFault> {
     Ok((text.to_owned(), source))
 }
@@ -25,22 +29,48 @@ fn contract_11_each_carrier() {
     for name in HEADER_SOURCES {
         assert_eq!(found(&[(name, b"k1")], "/"), key("k1", name));
     }
-    for value in ["Bearer k1", "bearer k1", "ApiKey k1", "APIKEY k1", "Token k1", "tOkEn \t k1  "] {
-        assert_eq!(found(&[("authorization", value.as_bytes())], "/"), key("k1", "authorization"), "{value}");
+    for value in [
+        "Bearer k1",
+        "bearer k1",
+        "ApiKey k1",
+        "APIKEY k1",
+        "Token k1",
+        "tOkEn \t k1  ",
+    ] {
+        assert_eq!(
+            found(&[("authorization", value.as_bytes())], "/"),
+            key("k1", "authorization"),
+            "{value}"
+        );
     }
     for (name, source) in QUERY {
-        assert_eq!(found(&[], &format!("/p?a=b&{name}=k%31&c")), key("k1", source));
+        assert_eq!(
+            found(&[], &format!("/p?a=b&{name}=k%31&c")),
+            key("k1", source)
+        );
     }
 }
 
 #[test]
 fn contract_11_precedence() {
     let uri = "/?key=q4&marketplace_key=q3&apikey=q2&api_key=q1";
-    let all: [(&'static str, &[u8]); 4] =
-        [("authorization", b"Bearer h4"), ("x-marketplace-token", b"h3"), ("x-marketplace-key", b"h2"), ("x-api-key", b"h1")];
-    let order = ["x-api-key", "x-marketplace-key", "x-marketplace-token", "authorization"];
+    let all: [(&'static str, &[u8]); 4] = [
+        ("authorization", b"Bearer h4"),
+        ("x-marketplace-token", b"h3"),
+        ("x-marketplace-key", b"h2"),
+        ("x-api-key", b"h1"),
+    ];
+    let order = [
+        "x-api-key",
+        "x-marketplace-key",
+        "x-marketplace-token",
+        "authorization",
+    ];
     for (index, source) in order.iter().enumerate() {
-        assert_eq!(found(&all[..4 - index], uri), key(&format!("h{}", index + 1), source));
+        assert_eq!(
+            found(&all[..4 - index], uri),
+            key(&format!("h{}", index + 1), source)
+        );
     }
     let queries = [
         "/?key=q4&marketplace_key=q3&apikey=q2&api_key=q1",
@@ -62,26 +92,58 @@ fn contract_11_blank_is_absent_and_malformed_is_not() {
         ("authorization", b""),
         ("authorization", b"Bearer  "),
     ];
-    assert_eq!(found(&blank, "/?api_key=&api_key=%20&apikey=k1"), key("k1", "query:apikey"));
+    assert_eq!(
+        found(&blank, "/?api_key=&api_key=%20&apikey=k1"),
+        key("k1", "query:apikey")
+    );
     assert_eq!(found(&blank, "/"), Err(KeyFault::Missing));
-    assert_eq!(found(&[("x-api-key", b""), ("x-api-key", b"k1")], "/"), key("k1", "x-api-key"));
+    assert_eq!(
+        found(&[("x-api-key", b""), ("x-api-key", b"k1")], "/"),
+        key("k1", "x-api-key")
+    );
     let good = "/?api_key=k1";
-    assert_eq!(found(&[("x-api-key", b"a b"), ("x-marketplace-key", b"k1")], good), Err(KeyFault::Malformed("x-api-key")));
-    assert_eq!(found(&[("authorization", b"Bearer a b")], good), Err(KeyFault::Malformed("authorization")));
+    assert_eq!(
+        found(&[("x-api-key", b"a b"), ("x-marketplace-key", b"k1")], good),
+        Err(KeyFault::Malformed("x-api-key"))
+    );
+    assert_eq!(
+        found(&[("authorization", b"Bearer a b")], good),
+        Err(KeyFault::Malformed("authorization"))
+    );
     for other in ["Basic k1", "k1", "Bearerk1"] {
-        assert_eq!(found(&[("authorization", other.as_bytes())], good), Err(KeyFault::Scheme), "{other}");
+        assert_eq!(
+            found(&[("authorization", other.as_bytes())], good),
+            Err(KeyFault::Scheme),
+            "{other}"
+        );
     }
 }
 
 #[test]
 fn contract_12_malformed() {
     let (longest, too_long) = ("k".repeat(MAX_KEY_BYTES), "k".repeat(MAX_KEY_BYTES + 1));
-    assert_eq!(found(&[("x-api-key", longest.as_bytes())], "/"), key(&longest, "x-api-key"));
-    for bad in [too_long.as_bytes(), b"two words", b"a\tb", "schl\u{fc}ssel".as_bytes(), b"\xff"] {
-        assert_eq!(found(&[("x-api-key", bad)], "/"), Err(KeyFault::Malformed("x-api-key")));
+    assert_eq!(
+        found(&[("x-api-key", longest.as_bytes())], "/"),
+        key(&longest, "x-api-key")
+    );
+    for bad in [
+        too_long.as_bytes(),
+        b"two words",
+        b"a\tb",
+        "schl\u{fc}ssel".as_bytes(),
+        b"\xff",
+    ] {
+        assert_eq!(
+            found(&[("x-api-key", bad)], "/"),
+            Err(KeyFault::Malformed("x-api-key"))
+        );
     }
     for bad in ["a%20b", "a+b", "a%0Ab", "%C3%BC", "%00"] {
-        assert_eq!(found(&[], &format!("/?api_key={bad}")), Err(KeyFault::Malformed("query:api_key")), "{bad}");
+        assert_eq!(
+            found(&[], &format!("/?api_key={bad}")),
+            Err(KeyFault::Malformed("query:api_key")),
+            "{bad}"
+        );
     }
     assert_eq!(
         found(&[("x-api-key", b" !\"#$%&'()*+,-./:;<=>?@[]^_`{|}~ ")], "/"),
@@ -92,25 +154,47 @@ fn contract_12_malformed() {
 #[test]
 fn contract_12_placeholders() {
     for placeholder in PLACEHOLDERS {
-        assert_eq!(found(&[("x-api-key", placeholder.as_bytes())], "/"), Err(KeyFault::Placeholder(placeholder)));
+        assert_eq!(
+            found(&[("x-api-key", placeholder.as_bytes())], "/"),
+            Err(KeyFault::Placeholder(placeholder))
+        );
     }
     let fault = found(&[("authorization", b"Bearer Your_Api_Key")], "/").unwrap_err();
-    assert_eq!(fault, KeyFault::Placeholder("YOUR_API_KEY"), "only the list's own spelling is echoed");
-    assert_eq!(found(&[("x-api-key", b"MY_API_KEY_1")], "/"), key("MY_API_KEY_1", "x-api-key"));
+    assert_eq!(
+        fault,
+        KeyFault::Placeholder("YOUR_API_KEY"),
+        "only the list's own spelling is echoed"
+    );
+    assert_eq!(
+        found(&[("x-api-key", b"MY_API_KEY_1")], "/"),
+        key("MY_API_KEY_1", "x-api-key")
+    );
 }
 
 #[test]
 fn contract_13_the_query_is_stripped_of_keys() {
     let rows = [
         ("/v1/verify?api_key=k", Some("/v1/verify")),
-        ("/v1/verify?api=both&api_key=k&wait=3", Some("/v1/verify?api=both&wait=3")),
+        (
+            "/v1/verify?api=both&api_key=k&wait=3",
+            Some("/v1/verify?api=both&wait=3"),
+        ),
         ("/p?API_KEY=k&apikey&Key=&marketplace%5Fkey=k", Some("/p")),
-        ("http://h.example:80/p?key=k&a=%20", Some("http://h.example:80/p?a=%20")),
+        (
+            "http://h.example:80/p?key=k&a=%20",
+            Some("http://h.example:80/p?a=%20"),
+        ),
         ("/p?keys=1&my_key=2", None),
         ("/p?", None),
         ("/p", None),
     ];
     for (uri, clean) in rows {
-        assert_eq!(without_keys(&uri.parse().unwrap()).map(|uri| uri.to_string()).as_deref(), clean, "{uri}");
+        assert_eq!(
+            without_keys(&uri.parse().unwrap())
+                .map(|uri| uri.to_string())
+                .as_deref(),
+            clean,
+            "{uri}"
+        );
     }
 }

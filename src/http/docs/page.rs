@@ -40,21 +40,35 @@ const FILES: [&str; 8] = [
 pub(in crate::http) fn page() -> Router<AppState> {
     Router::new()
         .route("/docs", get(async || Redirect::to("/docs/")))
-        .route("/docs/", get(async |headers: HeaderMap| file(INDEX, &headers).await))
-        .route("/docs/{*file}", get(async |Path(name): Path<String>, headers: HeaderMap| file(&name, &headers).await))
+        .route(
+            "/docs/",
+            get(async |headers: HeaderMap| file(INDEX, &headers).await),
+        )
+        .route(
+            "/docs/{*file}",
+            get(async |Path(name): Path<String>, headers: HeaderMap| file(&name, &headers).await),
+        )
 }
 
 async fn file(name: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     static ASSETS: LazyLock<Vec<(&str, Asset)>> = LazyLock::new(assets);
-    let (_, asset) =
-        ASSETS.iter().find(|(file, _)| *file == name).ok_or_else(|| ApiError::not_found("the page has no such file"))?;
+    let (_, asset) = ASSETS
+        .iter()
+        .find(|(file, _)| *file == name)
+        .ok_or_else(|| ApiError::not_found("the page has no such file"))?;
     let mut response = asset.answer(headers).await;
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
+    response
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, POLICY);
     Ok(response)
 }
 
 fn assets() -> Vec<(&'static str, Asset)> {
-    let config = Arc::new(Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true));
+    let config = Arc::new(
+        Config::from("/openapi.json")
+            .validator_url("none")
+            .try_it_out_enabled(true),
+    );
     let found = FILES.iter().filter_map(|name| {
         let file = serve(name, Arc::clone(&config)).ok().flatten()?;
         let bytes = match file.bytes {

@@ -29,19 +29,25 @@ impl IntoParams for SearchHeaders {
                  comes as usual if it is known within that many seconds. Ignored where it cannot be honoured; `Preference-Applied` says \
                  what was.",
             ),
-            idempotency_key("With `Prefer`: the same key and body within 48 hours are the same search, asked once."),
+            idempotency_key(
+                "With `Prefer`: the same key and body within 48 hours are the same search, asked once.",
+            ),
         ]
     }
 }
 
 impl IntoResponses for SearchAccepted {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let scan = ContentBuilder::new().schema(Some(Ref::from_schema_name("Scan"))).build();
+        let scan = ContentBuilder::new()
+            .schema(Some(Ref::from_schema_name("Scan")))
+            .build();
         let accepted = ResponseBuilder::new()
             .description("With `Prefer`: the search is a scan of one item; `Location` names it")
             .content("application/json", scan);
-        let mut responses =
-            described(&[(ErrorType::IdempotencyMismatch, "With `Prefer`: the `Idempotency-Key` was used with another body")]);
+        let mut responses = described(&[(
+            ErrorType::IdempotencyMismatch,
+            "With `Prefer`: the `Idempotency-Key` was used with another body",
+        )]);
         responses.insert("202".to_owned(), accepted.build().into());
         responses
     }

@@ -11,16 +11,22 @@ use utoipa::openapi::{OpenApi, RefOr};
 
 use crate::contract::flights::{OnewayFlight, RoundtripItinerary, StopInfo};
 use crate::contract::hotels::{
-    HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse, ResolveResponse,
+    HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse,
+    ResolveResponse,
 };
 use crate::contract::monitors::MonitorScan;
 use crate::contract::scans::{CellValues, SearchFields};
 
 /// Requires every field that may be null, but in what the marketplace or the caller wrote.
 pub(super) fn describe(openapi: &mut OpenApi) {
-    let Some(components) = &mut openapi.components else { return };
+    let Some(components) = &mut openapi.components else {
+        return;
+    };
     let written_by_others = written_by_others();
-    let ours = components.schemas.iter_mut().filter(|(name, _)| !written_by_others.contains(name.as_str()));
+    let ours = components
+        .schemas
+        .iter_mut()
+        .filter(|(name, _)| !written_by_others.contains(name.as_str()));
     for (_, schema) in ours {
         if let RefOr::T(schema) = schema {
             require(schema);

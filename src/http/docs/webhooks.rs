@@ -61,6 +61,13 @@ fn monitor_test() {}
 pub(super) fn describe(openapi: &mut OpenApi) {
     let sent = Sent::openapi();
     openapi.webhooks = Some(sent.paths);
-    let schemas = sent.components.map(|components| components.schemas).unwrap_or_default();
-    openapi.components.get_or_insert_default().schemas.extend(schemas);
+    let schemas = sent
+        .components
+        .map(|components| components.schemas)
+        .unwrap_or_default();
+    openapi
+        .components
+        .get_or_insert_default()
+        .schemas
+        .extend(schemas);
 }

@@ -32,7 +32,10 @@ struct Column {
 
 impl Column {
     fn name(&self) -> Cow<'_, str> {
-        self.inner.map_or(Cow::Borrowed(self.field.as_str()), |inner| format!("{}.{inner}", self.field).into())
+        self.inner
+            .map_or(Cow::Borrowed(self.field.as_str()), |inner| {
+                format!("{}.{inner}", self.field).into()
+            })
     }
 }
 
@@ -43,15 +46,26 @@ impl Columns {
             RefOr::T(Schema::Object(object)) => object.properties.into_keys().collect(),
             _ => Vec::new(),
         };
-        Self(fields.into_iter().map(|field| Column { field, inner: None }).collect())
+        Self(
+            fields
+                .into_iter()
+                .map(|field| Column { field, inner: None })
+                .collect(),
+        )
     }
 
     /// One for each of these fields of the object in `field`, in its place.
     pub(in crate::http) fn flattened(self, field: &str, inner: &[&'static str]) -> Self {
         let columns = self.0.into_iter().flat_map(|column| {
-            let inner: Vec<_> =
-                if column.field == field { inner.iter().copied().map(Some).collect() } else { vec![column.inner] };
-            inner.into_iter().map(move |inner| Column { field: column.field.clone(), inner })
+            let inner: Vec<_> = if column.field == field {
+                inner.iter().copied().map(Some).collect()
+            } else {
+                vec![column.inner]
+            };
+            inner.into_iter().map(move |inner| Column {
+                field: column.field.clone(),
+                inner,
+            })
         });
         Self(columns.collect())
     }
@@ -85,12 +99,20 @@ impl Columns {
             None => row.get(&column.field),
             Some(inner) => row.get(&column.field).and_then(|object| object.get(inner)),
         };
-        record(out, self.0.iter().map(|column| value(column).map_or(Cow::Borrowed(""), cell)))
+        record(
+            out,
+            self.0
+                .iter()
+                .map(|column| value(column).map_or(Cow::Borrowed(""), cell)),
+        )
     }
 }
 
 fn record(out: &mut Vec<u8>, cells: impl Iterator<Item = impl AsRef<str>>) -> csv::Result<()> {
-    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).buffer_capacity(ROW_BYTES).from_writer(out);
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(csv::Terminator::CRLF)
+        .buffer_capacity(ROW_BYTES)
+        .from_writer(out);
     for cell in cells {
         writer.write_field(cell.as_ref())?;
     }
@@ -105,7 +127,9 @@ fn cell(value: &Value) -> Cow<'_, str> {
         Value::String(text) if text.starts_with(FORMULA) => format!("'{text}").into(),
         Value::String(text) => text.into(),
         // A list begins with a bracket, so none of these is a formula.
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string().into(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string().into()
+        }
     }
 }
 
@@ -116,10 +140,25 @@ mod tests {
     use super::*;
 
     fn written(value: Value) -> String {
-        let columns = Columns(vec![Column { field: "a".to_owned(), inner: None }, Column { field: "b".to_owned(), inner: None }]);
+        let columns = Columns(vec![
+            Column {
+                field: "a".to_owned(),
+                inner: None,
+            },
+            Column {
+                field: "b".to_owned(),
+                inner: None,
+            },
+        ]);
         let mut out = Vec::new();
-        columns.write(&json!({"a": value, "b": 1}), &mut out).unwrap();
-        String::from_utf8(out).unwrap().strip_suffix(",1\r\n").unwrap().to_owned()
+        columns
+            .write(&json!({"a": value, "b": 1}), &mut out)
+            .unwrap();
+        String::from_utf8(out)
+            .unwrap()
+            .strip_suffix(",1\r\n")
+            .unwrap()
+            .to_owned()
     }
 
     #[test]
@@ -136,7 +175,10 @@ mod tests {
             (json!("Żółw, ЦУМ"), "\"Żółw, ЦУМ\""),
             (json!("say \"hi\""), "\"say \"\"hi\"\"\""),
             (json!("two\nlines"), "\"two\nlines\""),
-            (json!("=HYPERLINK(\"http://x\")"), "\"'=HYPERLINK(\"\"http://x\"\")\""),
+            (
+                json!("=HYPERLINK(\"http://x\")"),
+                "\"'=HYPERLINK(\"\"http://x\"\")\"",
+            ),
             (json!("+1"), "'+1"),
             (json!("@SUM(A1)"), "'@SUM(A1)"),
             (json!("\tx"), "'\tx"),
@@ -156,18 +198,34 @@ mod tests {
     /// What is written reads back as rows of as many cells.
     #[test]
     fn rows_read_back() {
-        let hostile = ["a,b", "\"", "\"\"", "x\r\ny", "=\"1\"", ",", "\r", "\n", "'", ";=1"];
-        let columns =
-            Columns(vec![Column { field: "a".to_owned(), inner: None }, Column { field: "b".to_owned(), inner: Some("c") }]);
+        let hostile = [
+            "a,b", "\"", "\"\"", "x\r\ny", "=\"1\"", ",", "\r", "\n", "'", ";=1",
+        ];
+        let columns = Columns(vec![
+            Column {
+                field: "a".to_owned(),
+                inner: None,
+            },
+            Column {
+                field: "b".to_owned(),
+                inner: Some("c"),
+            },
+        ]);
         let mut out = Vec::new();
         columns.write_names(&mut out).unwrap();
         for text in hostile {
-            columns.write(&json!({"a": text, "b": {"c": text}}), &mut out).unwrap();
+            columns
+                .write(&json!({"a": text, "b": {"c": text}}), &mut out)
+                .unwrap();
         }
         let mut reader = csv::Reader::from_reader(&*out);
         assert_eq!(reader.headers().unwrap(), vec!["a", "b.c"]);
         for (row, text) in reader.records().map(Result::unwrap).zip(hostile) {
-            let shown = if text.starts_with(FORMULA) { format!("'{text}") } else { text.to_owned() };
+            let shown = if text.starts_with(FORMULA) {
+                format!("'{text}")
+            } else {
+                text.to_owned()
+            };
             assert_eq!(row, vec![shown.as_str(), shown.as_str()]);
         }
     }

@@ -92,20 +92,40 @@ pub(super) async fn export<Row: Serialize + ToSchema + Send + 'static>(
         return Err(error.into());
     }
     let sheet = match form {
-        Form::Csv => Sheet::Csv { columns, begun: false },
+        Form::Csv => Sheet::Csv {
+            columns,
+            begun: false,
+        },
         Form::Ndjson => Sheet::Ndjson,
-        Form::Parquet => Sheet::Parquet(Some(Box::new(parquet::Writer::of::<Row>().map_err(ApiError::internal)?))),
+        Form::Parquet => Sheet::Parquet(Some(Box::new(
+            parquet::Writer::of::<Row>().map_err(ApiError::internal)?,
+        ))),
     };
-    let file = File { rows, sheet, _permits: permits };
+    let file = File {
+        rows,
+        sheet,
+        _permits: permits,
+    };
     let body = stream::try_unfold(file, |mut file| async {
-        let chunk = file.chunk().await.inspect_err(|error| tracing::warn!(%error, "an export breaks off"))?;
+        let chunk = file
+            .chunk()
+            .await
+            .inspect_err(|error| tracing::warn!(%error, "an export breaks off"))?;
         Ok::<_, WriteError>(chunk.map(|chunk| (chunk, file)))
     });
     // Ids and words of ours: a header takes them.
-    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}.{}\"", form.extension())).ok();
+    let disposition = HeaderValue::try_from(format!(
+        "attachment; filename=\"{name}.{}\"",
+        form.extension()
+    ))
+    .ok();
     let mut answer = varied(Body::from_stream(body));
-    answer.headers_mut().insert(CONTENT_TYPE, form.content_type());
-    answer.headers_mut().extend(disposition.map(|disposition| (CONTENT_DISPOSITION, disposition)));
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, form.content_type());
+    answer
+        .headers_mut()
+        .extend(disposition.map(|disposition| (CONTENT_DISPOSITION, disposition)));
     Ok(answer)
 }
 
@@ -147,7 +167,9 @@ impl<Row: Serialize> File<Row> {
     /// The next bytes; `None` at the end.
     async fn chunk(&mut self) -> Result<Option<Bytes>, WriteError> {
         if let Sheet::Parquet(writer) = &mut self.sheet {
-            let Some(writer) = writer.take() else { return Ok(None) };
+            let Some(writer) = writer.take() else {
+                return Ok(None);
+            };
             return self.group(writer).await.map(Some);
         }
         let mut chunk = Vec::new();
@@ -157,7 +179,9 @@ impl<Row: Serialize> File<Row> {
             columns.write_names(&mut chunk)?;
         }
         while chunk.len() < CHUNK_BYTES {
-            let Some(row) = self.rows.next().await.transpose()? else { break };
+            let Some(row) = self.rows.next().await.transpose()? else {
+                break;
+            };
             match &self.sheet {
                 Sheet::Csv { columns, .. } => columns.write(&row, &mut chunk)?,
                 Sheet::Ndjson | Sheet::Parquet(_) => {

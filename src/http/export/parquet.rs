@@ -65,7 +65,10 @@ struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -86,12 +89,22 @@ impl Writer {
         let mut named = Vec::new();
         Row::schemas(&mut named);
         let RefOr::T(Schema::Object(row)) = Row::schema() else {
-            return Err(ParquetError::General("the rows are no documented object".to_owned()));
+            return Err(ParquetError::General(
+                "the rows are no documented object".to_owned(),
+            ));
         };
-        let columns: Vec<_> =
-            row.properties.into_iter().map(|(field, schema)| Column::new(field, kind(&schema, &named))).collect();
-        let fields = columns.iter().map(Column::described).collect::<Result<Vec<_>>>()?;
-        let schema = Type::group_type_builder("row").with_fields(fields).build()?;
+        let columns: Vec<_> = row
+            .properties
+            .into_iter()
+            .map(|(field, schema)| Column::new(field, kind(&schema, &named)))
+            .collect();
+        let fields = columns
+            .iter()
+            .map(Column::described)
+            .collect::<Result<Vec<_>>>()?;
+        let schema = Type::group_type_builder("row")
+            .with_fields(fields)
+            .build()?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_created_by("farescan".to_owned())
@@ -103,15 +116,24 @@ impl Writer {
 
     /// Adds a row to the group that is being collected; gives about how many bytes it holds.
     pub(super) fn push(&mut self, row: &Value) -> Result<usize> {
-        self.columns.iter_mut().map(|column| column.push(row.get(&column.field).unwrap_or(&Value::Null))).sum()
+        self.columns
+            .iter_mut()
+            .map(|column| column.push(row.get(&column.field).unwrap_or(&Value::Null)))
+            .sum()
     }
 
     /// Writes the rows that were collected as a group; gives what the file has grown by.
     pub(super) fn close_group(&mut self) -> Result<Bytes> {
-        if self.columns.first().is_some_and(|column| !column.levels.is_empty()) {
+        if self
+            .columns
+            .first()
+            .is_some_and(|column| !column.levels.is_empty())
+        {
             let mut group = self.file.next_row_group()?;
             for column in &mut self.columns {
-                let Some(writer) = group.next_column()? else { break };
+                let Some(writer) = group.next_column()? else {
+                    break;
+                };
                 column.write(writer)?;
             }
             group.close()?;
@@ -138,21 +160,30 @@ impl Column {
             Kind::Truth => Values::Truth(Vec::new()),
             Kind::Text | Kind::Json => Values::Bytes(Vec::new()),
         };
-        Self { field, kind, levels: Vec::new(), values }
+        Self {
+            field,
+            kind,
+            levels: Vec::new(),
+            values,
+        }
     }
 
     fn described(&self) -> Result<TypePtr> {
         let (physical, logical) = match self.kind {
             Kind::Whole => (Physical::INT64, None),
-            Kind::Time => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+            Kind::Time => (
+                Physical::INT64,
+                Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
+            ),
             Kind::Date => (Physical::INT32, Some(LogicalType::Date)),
             Kind::Number => (Physical::DOUBLE, None),
             Kind::Truth => (Physical::BOOLEAN, None),
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             Kind::Json => (Physical::BYTE_ARRAY, Some(LogicalType::Json)),
         };
-        let column =
-            Type::primitive_type_builder(&self.field, physical).with_repetition(Repetition::OPTIONAL).with_logical_type(logical);
+        let column = Type::primitive_type_builder(&self.field, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical);
         Ok(Arc::new(column.build()?))
     }
 
@@ -162,12 +193,20 @@ impl Column {
             return Ok(size_of::<i16>());
         }
         let fits = match (self.kind, &mut self.values) {
-            (Kind::Whole, Values::Whole(values)) => value.as_i64().map(|number| values.push(number)),
-            (Kind::Time, Values::Whole(values)) => microseconds(value).map(|time| values.push(time)),
+            (Kind::Whole, Values::Whole(values)) => {
+                value.as_i64().map(|number| values.push(number))
+            }
+            (Kind::Time, Values::Whole(values)) => {
+                microseconds(value).map(|time| values.push(time))
+            }
             (Kind::Date, Values::Day(values)) => days(value).map(|day| values.push(day)),
-            (Kind::Number, Values::Number(values)) => value.as_f64().map(|number| values.push(number)),
+            (Kind::Number, Values::Number(values)) => {
+                value.as_f64().map(|number| values.push(number))
+            }
             (Kind::Truth, Values::Truth(values)) => value.as_bool().map(|truth| values.push(truth)),
-            (Kind::Text, Values::Bytes(values)) => value.as_str().map(|text| values.push(text.into())),
+            (Kind::Text, Values::Bytes(values)) => {
+                value.as_str().map(|text| values.push(text.into()))
+            }
             (_, Values::Bytes(values)) => {
                 values.push(value.to_string().into_bytes().into());
                 Some(())
@@ -175,21 +214,43 @@ impl Column {
             _ => None,
         };
         let held = match &self.values {
-            Values::Bytes(values) => values.last().map_or(0, ByteArray::len) + size_of::<ByteArray>(),
+            Values::Bytes(values) => {
+                values.last().map_or(0, ByteArray::len) + size_of::<ByteArray>()
+            }
             _ => size_of::<i64>(),
         };
-        fits.map(|()| held).ok_or_else(|| ParquetError::General(format!("`{}` is not what it is documented to be", self.field)))
+        fits.map(|()| held).ok_or_else(|| {
+            ParquetError::General(format!(
+                "`{}` is not what it is documented to be",
+                self.field
+            ))
+        })
     }
 
     fn write(&mut self, mut writer: SerializedColumnWriter<'_>) -> Result<()> {
         let levels = Some(&self.levels[..]);
         match &mut self.values {
-            Values::Whole(values) => writer.typed::<Int64Type>().write_batch(values, levels, None).map(|_| values.clear())?,
-            Values::Day(values) => writer.typed::<Int32Type>().write_batch(values, levels, None).map(|_| values.clear())?,
-            Values::Number(values) => writer.typed::<DoubleType>().write_batch(values, levels, None).map(|_| values.clear())?,
-            Values::Truth(values) => writer.typed::<BoolType>().write_batch(values, levels, None).map(|_| values.clear())?,
+            Values::Whole(values) => writer
+                .typed::<Int64Type>()
+                .write_batch(values, levels, None)
+                .map(|_| values.clear())?,
+            Values::Day(values) => writer
+                .typed::<Int32Type>()
+                .write_batch(values, levels, None)
+                .map(|_| values.clear())?,
+            Values::Number(values) => writer
+                .typed::<DoubleType>()
+                .write_batch(values, levels, None)
+                .map(|_| values.clear())?,
+            Values::Truth(values) => writer
+                .typed::<BoolType>()
+                .write_batch(values, levels, None)
+                .map(|_| values.clear())?,
             Values::Bytes(values) => {
-                writer.typed::<ByteArrayType>().write_batch(values, levels, None).map(|_| values.clear())?;
+                writer
+                    .typed::<ByteArrayType>()
+                    .write_batch(values, levels, None)
+                    .map(|_| values.clear())?;
             }
         }
         self.levels.clear();
@@ -215,8 +276,13 @@ fn kind(schema: &RefOr<Schema>, named: &[(String, RefOr<Schema>)]) -> Kind {
         RefOr::T(Schema::Array(_)) => Kind::Json,
         RefOr::Ref(reference) => {
             let name = reference.ref_location.rsplit('/').next();
-            let schema = named.iter().find(|(known, _)| Some(known.as_str()) == name).map(|(_, schema)| schema);
-            schema.filter(|schema| matches!(schema, RefOr::T(_))).map_or(Kind::Text, |schema| kind(schema, named))
+            let schema = named
+                .iter()
+                .find(|(known, _)| Some(known.as_str()) == name)
+                .map(|(_, schema)| schema);
+            schema
+                .filter(|schema| matches!(schema, RefOr::T(_)))
+                .map_or(Kind::Text, |schema| kind(schema, named))
         }
         RefOr::T(_) => Kind::Text,
     }

@@ -30,10 +30,18 @@ const OFFERED: [(Option<Form>, &str, &str); 4] = [
 impl Wanted {
     /// The form that is liked best; `None`: none will do. No `Accept` at all is JSON.
     fn of(headers: &HeaderMap) -> Option<Self> {
-        let Some(likings) = likings(headers) else { return Some(Self(None)) };
-        let liked = likings.into_iter().zip(OFFERED).filter(|(liking, _)| *liking > 0);
+        let Some(likings) = likings(headers) else {
+            return Some(Self(None));
+        };
+        let liked = likings
+            .into_iter()
+            .zip(OFFERED)
+            .filter(|(liking, _)| *liking > 0);
         // The first of the best.
-        liked.rev().max_by_key(|(liking, _)| *liking).map(|(_, (form, ..))| Self(form))
+        liked
+            .rev()
+            .max_by_key(|(liking, _)| *liking)
+            .map(|(_, (form, ..))| Self(form))
     }
 
     /// All rows have no pages.
@@ -43,17 +51,31 @@ impl Wanted {
     pub(in crate::http) fn check(self, pairs: &Pairs) -> Result<(), Faults> {
         let Some(form) = self.0 else { return Ok(()) };
         let mut faults = Faults::default();
-        for (name, value) in pairs.iter().filter(|(name, value)| matches!(*name, "limit" | "cursor") && !value.is_empty()) {
-            let allowed = format!("nothing, since {} has all rows; pages are application/json", form.media_type());
+        for (name, value) in pairs
+            .iter()
+            .filter(|(name, value)| matches!(*name, "limit" | "cursor") && !value.is_empty())
+        {
+            let allowed = format!(
+                "nothing, since {} has all rows; pages are application/json",
+                form.media_type()
+            );
             faults.push_with(|| Fault::new(name, &value.into(), allowed));
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
     }
 }
 
 /// How much each of the offered forms is liked; `None`: `Accept` says nothing.
 fn likings(headers: &HeaderMap) -> Option<[u16; OFFERED.len()]> {
-    let accept: Vec<_> = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let accept: Vec<_> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
     if accept.iter().all(|value| value.trim().is_empty()) {
         return None;
     }
@@ -68,21 +90,33 @@ fn liking(ranges: &[MediaType<'_>], top: &str, sub: &str) -> u16 {
     let is = |name: mediatype::Name<'_>, word: &str| name.as_str().eq_ignore_ascii_case(word);
     let exactness = |range: &MediaType<'_>| {
         let (any_top, any_sub) = (range.ty == names::_STAR, range.subty == names::_STAR);
-        match (is(range.ty, top), is(range.subty, sub) && range.suffix.is_none()) {
+        match (
+            is(range.ty, top),
+            is(range.subty, sub) && range.suffix.is_none(),
+        ) {
             (true, true) => Some(2),
             (true, _) if any_sub => Some(1),
             _ if any_top && any_sub => Some(0),
             _ => None,
         }
     };
-    let naming = ranges.iter().filter_map(|range| Some((exactness(range)?, quality(range))));
+    let naming = ranges
+        .iter()
+        .filter_map(|range| Some((exactness(range)?, quality(range))));
     naming.max().map_or(0, |(_, quality)| quality)
 }
 
 /// `q` in thousandths; what is no number from 0 to 1 counts as not given.
 fn quality(range: &MediaType<'_>) -> u16 {
-    let given = range.get_param(names::Q).and_then(|q| q.as_str().parse::<f32>().ok()).filter(|q| (0.0..=1.0).contains(q));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
+    let given = range
+        .get_param(names::Q)
+        .and_then(|q| q.as_str().parse::<f32>().ok())
+        .filter(|q| (0.0..=1.0).contains(q));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to 1000"
+    )]
     given.map_or(1000, |q| (q * 1000.0).round() as u16)
 }
 
@@ -120,14 +154,24 @@ impl<S: Sync> FromRequestParts<S> for JsonOnly {
 
 /// 406: what `Accept` holds, and what there is.
 fn refused(headers: &HeaderMap, allowed: &str) -> Response {
-    let lines: Vec<_> = headers.get_all(ACCEPT).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+    let lines: Vec<_> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .map(|line| String::from_utf8_lossy(line.as_bytes()))
+        .collect();
     let held = Some(shorten(&lines.join(", ")));
-    varied(ApiError::not_acceptable(Fault { path: "Accept".to_owned(), held, allowed: allowed.to_owned() }))
+    varied(ApiError::not_acceptable(Fault {
+        path: "Accept".to_owned(),
+        held,
+        allowed: allowed.to_owned(),
+    }))
 }
 
 /// The form that the query names; a word that is none is the query's reader's to refuse.
 fn format(query: &str) -> Option<ListFormat> {
-    parse(query.as_bytes()).find(|(name, _)| name == "format").and_then(|(_, word)| ListFormat::parse(&word))
+    parse(query.as_bytes())
+        .find(|(name, _)| name == "format")
+        .and_then(|(_, word)| ListFormat::parse(&word))
 }
 
 const fn streamed(format: ListFormat) -> Option<Form> {
@@ -151,7 +195,12 @@ mod tests {
     const PARQUET: Option<Wanted> = Some(Wanted(Some(Form::Parquet)));
 
     fn wanted(lines: &[&str]) -> Option<Wanted> {
-        Wanted::of(&lines.iter().map(|line| (ACCEPT, HeaderValue::from_str(line).unwrap())).collect())
+        Wanted::of(
+            &lines
+                .iter()
+                .map(|line| (ACCEPT, HeaderValue::from_str(line).unwrap()))
+                .collect(),
+        )
     }
 
     #[test]
@@ -163,7 +212,10 @@ mod tests {
             ("application/json", JSON),
             ("application/json; charset=utf-8", JSON),
             ("application/json, text/plain, */*", JSON),
-            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8", JSON),
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8",
+                JSON,
+            ),
             ("text/csv", CSV),
             ("TEXT/CSV", CSV),
             ("text/*", CSV),
@@ -178,7 +230,10 @@ mod tests {
             ("application/*, application/json;q=0.2", NDJSON),
             ("text/csv;q=0, */*, application/json;q=0", NDJSON),
             ("application/vnd.apache.parquet", PARQUET),
-            ("application/vnd.apache.parquet, application/json;q=0.9", PARQUET),
+            (
+                "application/vnd.apache.parquet, application/json;q=0.9",
+                PARQUET,
+            ),
             // Liked equally: ours to choose.
             ("text/csv, application/json", JSON),
             ("application/x-ndjson, text/csv", CSV),
@@ -199,6 +254,10 @@ mod tests {
             assert_eq!(wanted(&[accept]), form, "{accept}");
         }
         assert_eq!(wanted(&[]), JSON);
-        assert_eq!(wanted(&["application/json;q=0.1", "text/csv"]), CSV, "a list in two lines is one list");
+        assert_eq!(
+            wanted(&["application/json;q=0.1", "text/csv"]),
+            CSV,
+            "a list in two lines is one list"
+        );
     }
 }

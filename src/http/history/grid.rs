@@ -15,7 +15,10 @@ use crate::http::extract::Pairs;
 use crate::http::scans::desk;
 
 /// What is known to a caller who never ordered anything.
-const NOTHING: HistoryGrids = HistoryGrids { data: Vec::new(), truncated: false };
+const NOTHING: HistoryGrids = HistoryGrids {
+    data: Vec::new(),
+    truncated: false,
+};
 
 /// Read the last known fares of a route as grids
 ///
@@ -34,8 +37,12 @@ pub(in crate::http) async fn flights(
     let desk = desk(&app, &caller)?;
     let asked = FlightGridQuery::from_query(pairs.iter())?;
     let _permits = app.bounds.heavy(&caller.key).await?;
-    let Some((mut conn, tenant)) = reader(&app, desk).await? else { return Ok(Json(NOTHING)) };
-    Ok(Json(grid::flights(&mut conn, tenant, &asked, desk.now).await?))
+    let Some((mut conn, tenant)) = reader(&app, desk).await? else {
+        return Ok(Json(NOTHING));
+    };
+    Ok(Json(
+        grid::flights(&mut conn, tenant, &asked, desk.now).await?,
+    ))
 }
 
 /// Read the last known rates of a hotel or place as grids
@@ -56,6 +63,10 @@ pub(in crate::http) async fn hotels(
     let desk = desk(&app, &caller)?;
     let asked = HotelGridQuery::from_query(pairs.iter())?;
     let _permits = app.bounds.heavy(&caller.key).await?;
-    let Some((mut conn, tenant)) = reader(&app, desk).await? else { return Ok(Json(NOTHING)) };
-    Ok(Json(grid::hotels(&mut conn, tenant, &asked, desk.now).await?))
+    let Some((mut conn, tenant)) = reader(&app, desk).await? else {
+        return Ok(Json(NOTHING));
+    };
+    Ok(Json(
+        grid::hotels(&mut conn, tenant, &asked, desk.now).await?,
+    ))
 }

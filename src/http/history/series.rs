@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::{file, reader};
-use crate::contract::series::{FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery};
+use crate::contract::series::{
+    FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
+};
 use crate::history::buckets::{self, Over};
 use crate::history::{fare_products, rate_products};
 use crate::http::AppState;
@@ -45,8 +47,18 @@ pub(in crate::http) async fn flights(
     let over = Over::of_flights(&asked, asked.times(desk.now)?);
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk).await?.map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
-        return file(&app, &caller, form, "flights-series", &fare_products(), rows).await;
+        let rows = tenant(desk)
+            .await?
+            .map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
+        return file(
+            &app,
+            &caller,
+            form,
+            "flights-series",
+            &fare_products(),
+            rows,
+        )
+        .await;
     }
     let _permits = app.bounds.heavy(&caller.key).await?;
     let series = match reader(&app, desk).await? {
@@ -85,7 +97,9 @@ pub(in crate::http) async fn hotels(
     let over = Over::of_hotels(&asked, asked.times(desk.now)?);
     if let Some(form) = wanted.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk).await?.map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
+        let rows = tenant(desk)
+            .await?
+            .map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
         return file(&app, &caller, form, "hotels-series", &rate_products(), rows).await;
     }
     let _permits = app.bounds.heavy(&caller.key).await?;

@@ -38,7 +38,8 @@ pub(in crate::http) async fn run(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    let answered = control::run::run(desk, &app.custody()?.pace, monitor_id(&id)?, key.as_ref()).await?;
+    let answered =
+        control::run::run(desk, &app.custody()?.pace, monitor_id(&id)?, key.as_ref()).await?;
     Ok(accepted(answered.answer.id, &answered))
 }
 
@@ -80,7 +81,8 @@ pub(in crate::http) async fn resume(
 ) -> Result<Response, ApiError> {
     let desk = desk(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    let answered = control::resume::resume(desk, &app.custody()?.pace, monitor_id(&id)?, key.as_ref()).await?;
+    let answered =
+        control::resume::resume(desk, &app.custody()?.pace, monitor_id(&id)?, key.as_ref()).await?;
     Ok(once(&answered).into_response())
 }
 

@@ -24,5 +24,7 @@ pub(in crate::http) async fn preview(
     OrderBody { body, .. }: OrderBody,
 ) -> Result<Json<ScanPreview>, ApiError> {
     let desk = super::desk(&app, &caller)?;
-    Ok(Json(scans::preview::preview(desk, &app.custody()?.pace, &body).await?))
+    Ok(Json(
+        scans::preview::preview(desk, &app.custody()?.pace, &body).await?,
+    ))
 }

@@ -11,7 +11,8 @@ use super::state::{Mark, Memory, State};
 use crate::contract::Api;
 use crate::contract::SearchStatus;
 use crate::contract::monitors::{
-    Alert, AlertBaseline, MonitorAlerts, PriceMark, Rule, RuleScope, RuleState, SearchedShare, SlotKind,
+    Alert, AlertBaseline, MonitorAlerts, PriceMark, Rule, RuleScope, RuleState, SearchedShare,
+    SlotKind,
 };
 use crate::contract::scans::{ItemState, Parity};
 use crate::ids::{AlertId, MonitorId, ScanId};
@@ -55,7 +56,12 @@ impl Firing {
     /// What is told first is less: the whole scan before its cells, the strongest before the weaker; the same whatever the order of the
     /// cells.
     fn rank(&self) -> (bool, std::cmp::Reverse<Decimal>, usize, &str) {
-        (!self.key.is_empty(), std::cmp::Reverse(self.fired.strength), self.rule, &self.key)
+        (
+            !self.key.is_empty(),
+            std::cmp::Reverse(self.fired.strength),
+            self.rule,
+            &self.key,
+        )
     }
 }
 
@@ -76,7 +82,8 @@ impl Strongest {
     }
 
     fn cut(&mut self) {
-        self.held.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        self.held
+            .sort_by(|one, other| one.rank().cmp(&other.rank()));
         self.held.truncate(MOST_KEPT);
     }
 
@@ -87,23 +94,45 @@ impl Strongest {
 }
 
 /// The alerts of firings. Ids are made from the weakest on: what is listed newest first begins with the strongest.
-pub(super) fn alerts(of: &Of, rules: &[(RuleKey, Rule)], run: Option<&sight::Run>, firings: &[Firing]) -> Vec<Alert> {
+pub(super) fn alerts(
+    of: &Of,
+    rules: &[(RuleKey, Rule)],
+    run: Option<&sight::Run>,
+    firings: &[Firing],
+) -> Vec<Alert> {
     let searched = run.map(searched);
-    let mut alerts: Vec<_> =
-        firings.iter().rev().map(|firing| alert(of, &rules[firing.rule].1, run, firing, searched.as_ref())).collect();
+    let mut alerts: Vec<_> = firings
+        .iter()
+        .rev()
+        .map(|firing| alert(of, &rules[firing.rule].1, run, firing, searched.as_ref()))
+        .collect();
     alerts.reverse();
     alerts
 }
 
-fn alert(of: &Of, rule: &Rule, run: Option<&sight::Run>, firing: &Firing, searched: Option<&SearchedShare>) -> Alert {
+fn alert(
+    of: &Of,
+    rule: &Rule,
+    run: Option<&sight::Run>,
+    firing: &Firing,
+    searched: Option<&SearchedShare>,
+) -> Alert {
     let found = firing.price.as_ref().zip(run).and_then(|(price, run)| {
         let cell = run.cells.all.get(price.found.0)?;
         Some((cell, cell.items.get(price.found.1)?))
     });
-    let cell = found.map(|(cell, _)| cell).or_else(|| run?.cells.all.get(firing.cell?));
-    let offer = found.and_then(|(_, searched)| searched.seen.offer.clone()).unwrap_or_default();
+    let cell = found
+        .map(|(cell, _)| cell)
+        .or_else(|| run?.cells.all.get(firing.cell?));
+    let offer = found
+        .and_then(|(_, searched)| searched.seen.offer.clone())
+        .unwrap_or_default();
     let flights = run.is_some_and(|run| run.cells.endpoint.api() == Api::Flights);
-    let (buy_link, link) = if flights { (offer.link, None) } else { (None, offer.link) };
+    let (buy_link, link) = if flights {
+        (offer.link, None)
+    } else {
+        (None, offer.link)
+    };
     Alert {
         id: AlertId::new(),
         monitor_id: of.monitor,
@@ -112,17 +141,32 @@ fn alert(of: &Of, rule: &Rule, run: Option<&sight::Run>, firing: &Firing, search
         scan_id: of.scan,
         rule_type: rule.rule_type(),
         rule: rule.clone(),
-        scope: if firing.key.is_empty() { RuleScope::Scan } else { RuleScope::Cell },
+        scope: if firing.key.is_empty() {
+            RuleScope::Scan
+        } else {
+            RuleScope::Cell
+        },
         cell: cell.map_or_else(|| values(&firing.key), |cell| cell.values.clone()),
         price: firing.price.as_ref().map(|price| price.amount.normalize()),
-        currency: firing.price.as_ref().map(|price| price.currency.clone()).or_else(|| firing.before.currency.clone()),
+        currency: firing
+            .price
+            .as_ref()
+            .map(|price| price.currency.clone())
+            .or_else(|| firing.before.currency.clone()),
         item_id: found.map(|(_, searched)| searched.seen.item),
         observed_at: found.and_then(|(_, searched)| searched.observed_at),
         search_status: found.and_then(|(_, searched)| searched.seen.search_status),
         before: shown(firing.before.last.as_ref().filter(|_| compares(firing))),
-        threshold: firing.fired.threshold.map(|threshold| threshold.normalize()),
+        threshold: firing
+            .fired
+            .threshold
+            .map(|threshold| threshold.normalize()),
         reference: shown(firing.fired.reference.as_ref()),
-        baseline: firing.parity.as_ref().zip(run).map(|((parity, place), run)| baseline(run, *place, parity)),
+        baseline: firing
+            .parity
+            .as_ref()
+            .zip(run)
+            .map(|((parity, place), run)| baseline(run, *place, parity)),
         price_insights_low: offer.band_low.map(|price| price.normalize()),
         price_insights_high: offer.band_high.map(|price| price.normalize()),
         verdict: offer.verdict,
@@ -138,7 +182,10 @@ fn alert(of: &Of, rule: &Rule, run: Option<&sight::Run>, firing: &Firing, search
 
 /// The price before is told only beside one of its own currency.
 fn compares(firing: &Firing) -> bool {
-    firing.price.as_ref().is_none_or(|price| firing.before.currency.as_ref() == Some(&price.currency))
+    firing
+        .price
+        .as_ref()
+        .is_none_or(|price| firing.before.currency.as_ref() == Some(&price.currency))
 }
 
 /// A cell's key is its values, and what tells of slots without a run keeps all of it.
@@ -147,7 +194,10 @@ fn values(key: &str) -> Map<String, Value> {
 }
 
 pub(super) fn shown(mark: Option<&Mark>) -> Option<PriceMark> {
-    mark.map(|mark| PriceMark { price: mark.price.normalize(), at: mark.at })
+    mark.map(|mark| PriceMark {
+        price: mark.price.normalize(),
+        at: mark.at,
+    })
 }
 
 fn state(state: &State) -> RuleState {
@@ -156,7 +206,8 @@ fn state(state: &State) -> RuleState {
         lowest: shown(state.memory.lowest()),
         last_fired: shown(state.told.as_ref()),
         had_price: state.memory.presence(),
-        runs_without_answer: matches!(state.memory, Memory::Absent(_)).then(|| state.memory.absent()),
+        runs_without_answer: matches!(state.memory, Memory::Absent(_))
+            .then(|| state.memory.absent()),
     }
 }
 
@@ -164,9 +215,16 @@ fn baseline(run: &sight::Run, place: usize, parity: &Parity) -> AlertBaseline {
     let lowest = run.of_cell(place).prices.into_iter().next();
     let cell = &run.cells.all[place];
     AlertBaseline {
-        proxy_country: cell.values.get("proxy_country").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        proxy_country: cell
+            .values
+            .get("proxy_country")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         price: lowest.as_ref().map(|price| price.amount.normalize()),
-        item_id: lowest.and_then(|price| cell.items.get(price.found.1)).map(|searched| searched.seen.item),
+        item_id: lowest
+            .and_then(|price| cell.items.get(price.found.1))
+            .map(|searched| searched.seen.item),
         difference: parity.difference,
         difference_percent: parity.difference_percent,
         samples: parity.samples,
@@ -176,8 +234,19 @@ fn baseline(run: &sight::Run, place: usize, parity: &Parity) -> AlertBaseline {
 }
 
 fn searched(run: &sight::Run) -> SearchedShare {
-    let mut share = SearchedShare { searches: 0, answered: 0, partial: 0, degraded: 0, share: 0.0 };
-    let items = run.cells.all.iter().flat_map(|cell| &cell.items).map(|searched| &searched.seen);
+    let mut share = SearchedShare {
+        searches: 0,
+        answered: 0,
+        partial: 0,
+        degraded: 0,
+        share: 0.0,
+    };
+    let items = run
+        .cells
+        .all
+        .iter()
+        .flat_map(|cell| &cell.items)
+        .map(|searched| &searched.seen);
     for seen in items.filter(|seen| seen.state != ItemState::Skipped) {
         share.searches += 1;
         match (seen.state, seen.search_status) {

@@ -27,7 +27,9 @@ pub(super) fn key(rule: &Rule) -> RuleKey {
     let mut given = rule.to_value();
     // The one default that hangs on another field.
     match rule {
-        Rule::ParityGapPercent(parity) => given["rearm_percent"] = parity.rearm_percent_or_default().to_value(),
+        Rule::ParityGapPercent(parity) => {
+            given["rearm_percent"] = parity.rearm_percent_or_default().to_value()
+        }
         Rule::PriceBelow(_)
         | Rule::DropPercent(_)
         | Rule::Verdict(_)
@@ -41,7 +43,10 @@ pub(super) fn key(rule: &Rule) -> RuleKey {
         .fields()
         .iter()
         .filter_map(|field| {
-            let value = given.get(field.name).cloned().or_else(|| field.default_value())?;
+            let value = given
+                .get(field.name)
+                .cloned()
+                .or_else(|| field.default_value())?;
             Some((field.name, canonical(&value)))
         })
         .collect();
@@ -55,9 +60,13 @@ pub(super) fn key(rule: &Rule) -> RuleKey {
 
 /// A number by its value: 200 and 200.0 are one. Fields of rules hold no objects.
 fn canonical(value: &Value) -> String {
-    let Value::Number(number) = value else { return value.to_string().to_lowercase() };
+    let Value::Number(number) = value else {
+        return value.to_string().to_lowercase();
+    };
     let written = number.to_string();
-    let decimal = written.parse::<Decimal>().or_else(|_| Decimal::from_scientific(&written));
+    let decimal = written
+        .parse::<Decimal>()
+        .or_else(|_| Decimal::from_scientific(&written));
     decimal.map_or(written, |decimal| decimal.normalize().to_string())
 }
 
@@ -91,18 +100,31 @@ mod tests {
         ] {
             assert_ne!(key(&rule(other.clone())), below, "{other}");
         }
-        assert_ne!(key(&rule(json!({"type": "available"}))), key(&rule(json!({"type": "sold_out"}))));
+        assert_ne!(
+            key(&rule(json!({"type": "available"}))),
+            key(&rule(json!({"type": "sold_out"})))
+        );
         let parity = |percent: f64, rearm: Value| {
-            key(&rule(json!({"type": "parity_gap_percent", "baseline": "us", "percent": percent, "rearm_percent": rearm})))
+            key(&rule(
+                json!({"type": "parity_gap_percent", "baseline": "us", "percent": percent, "rearm_percent": rearm}),
+            ))
         };
-        assert_eq!(parity(5.0, Value::Null), parity(5.0, json!(2)), "whatever it was kept under before half was");
+        assert_eq!(
+            parity(5.0, Value::Null),
+            parity(5.0, json!(2)),
+            "whatever it was kept under before half was"
+        );
         assert_eq!(parity(3.0, Value::Null), parity(3.0, json!(1.5)));
         assert_ne!(parity(3.0, Value::Null), parity(3.0, json!(2)));
     }
 
     #[test]
     fn of_equal_rules_there_is_one() {
-        let written = [json!({"type": "new_low"}), json!({"type": "available"}), json!({"type": "new_low", "rearm_percent": 2})];
+        let written = [
+            json!({"type": "new_low"}),
+            json!({"type": "available"}),
+            json!({"type": "new_low", "rearm_percent": 2}),
+        ];
         assert_eq!(distinct(written.into_iter().map(rule).collect()).len(), 2);
     }
 }

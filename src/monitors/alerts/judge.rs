@@ -43,18 +43,24 @@ pub(in crate::monitors) async fn judge(
         Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
             tracing::error!(monitor = %slot.monitor, %error, "rules cannot be read");
             let unread = Marks::failure("they cannot be read; a change of `alerts` brings others");
-            return store::mark(lock.conn(), slot, &unread, now).await.map(|()| true);
+            return store::mark(lock.conn(), slot, &unread, now)
+                .await
+                .map(|()| true);
         }
         Err(error) => return Err(error),
     };
     let rules = identity::distinct(monitor.rules);
     if rules.is_empty() {
-        return store::mark(lock.conn(), slot, &Marks::default(), now).await.map(|()| true);
+        return store::mark(lock.conn(), slot, &Marks::default(), now)
+            .await
+            .map(|()| true);
     }
     let run = match slot.scan {
         // What is in its way is slow, and no run without an answer: that is known once it has ended.
         None if slot.overlap && store::is_answered_since_slot_before(lock.conn(), slot).await? => {
-            return store::mark(lock.conn(), slot, &Marks::default(), now).await.map(|()| true);
+            return store::mark(lock.conn(), slot, &Marks::default(), now)
+                .await
+                .map(|()| true);
         }
         None => None,
         Some(scan) => match cells::ended(lock.conn(), slot.tenant, scan).await? {
@@ -65,16 +71,30 @@ pub(in crate::monitors) async fn judge(
     let kept = store::states(lock.conn(), slot.tenant, slot.monitor).await?;
     // As exact as the table keeps it: cursors name it.
     let fired_at = db::kept_time(now);
-    let of = Of { monitor: slot.monitor, name: monitor.name, slot: slot.slot, kind: slot.kind, scan: slot.scan, fired_at };
+    let of = Of {
+        monitor: slot.monitor,
+        name: monitor.name,
+        slot: slot.slot,
+        kind: slot.kind,
+        scan: slot.scan,
+        fired_at,
+    };
     let until = Instant::now() + most_time;
     // Thousands of cells for each of twenty rules: not on a thread that others' requests wait for.
-    let judged = tokio::task::spawn_blocking(move || Judged::of(&of, &rules, kept, run.as_ref(), until)).await;
-    let judged = match judged.map_err(|panic| panic.to_string()).and_then(|judged| judged.map_err(|error| error.to_string())) {
+    let judged =
+        tokio::task::spawn_blocking(move || Judged::of(&of, &rules, kept, run.as_ref(), until))
+            .await;
+    let judged = match judged
+        .map_err(|panic| panic.to_string())
+        .and_then(|judged| judged.map_err(|error| error.to_string()))
+    {
         Ok(judged) => judged,
         Err(error) => {
             tracing::error!(monitor = %slot.monitor, error, "a run cannot be judged");
             let broken = Marks::failure("a mistake of this service, which is in its log");
-            return store::mark(lock.conn(), slot, &broken, now).await.map(|()| true);
+            return store::mark(lock.conn(), slot, &broken, now)
+                .await
+                .map(|()| true);
         }
     };
     store::keep_states(lock.conn(), slot.tenant, slot.monitor, &judged.states).await?;
@@ -116,7 +136,10 @@ pub(super) struct Marks {
 
 impl Marks {
     fn failure(why: impl Display) -> Self {
-        Self { failure: Some(format!("its rules were not judged: {why}")), ..Self::default() }
+        Self {
+            failure: Some(format!("its rules were not judged: {why}")),
+            ..Self::default()
+        }
     }
 }
 
@@ -139,18 +162,24 @@ impl Judged {
         until: Instant,
     ) -> std::io::Result<Self> {
         let mut kept: HashMap<_, _> = kept.into_iter().collect();
-        let (mut states, mut verdicts, mut failures) = (Vec::new(), Verdicts::default(), Vec::new());
+        let (mut states, mut verdicts, mut failures) =
+            (Vec::new(), Verdicts::default(), Vec::new());
         for (place, (key, rule)) in rules.iter().enumerate() {
             let held = kept.remove(key);
             if Instant::now() >= until {
                 failures.push(format!(
                     "`alerts[{place}]` and what follows were not judged: the run is too large for the time there is"
                 ));
-                let left = rules[place..].iter().filter_map(|(key, _)| Some((*key, kept.remove(key)?)));
+                let left = rules[place..]
+                    .iter()
+                    .filter_map(|(key, _)| Some((*key, kept.remove(key)?)));
                 states.extend(held.map(|held| (*key, held)).into_iter().chain(left));
                 break;
             }
-            let before = held.map_or_else(|| Ok(States::new()), |packed| store::unpacked(rule, &packed));
+            let before = held.map_or_else(
+                || Ok(States::new()),
+                |packed| store::unpacked(rule, &packed),
+            );
             let before = before.unwrap_or_else(|error| {
                 tracing::error!(monitor = %of.monitor, %error, "what a rule remembers cannot be read; it begins anew");
                 failures.push(format!("`alerts[{place}]` began anew: what it remembered could not be read"));
@@ -159,18 +188,35 @@ impl Judged {
             let after = verdicts.judge(place, rule, before, run);
             states.push((*key, store::packed(&after)?));
         }
-        let Verdicts { fired, not_comparable } = verdicts;
+        let Verdicts {
+            fired,
+            not_comparable,
+        } = verdicts;
         let all = fired.all;
         let alerts = evidence::alerts(of, rules, run, &fired.in_order());
         let event = (all > 0).then(|| evidence::told(of, all, &alerts));
         let failure = (!failures.is_empty()).then(|| failures.join("; "));
-        let marks = Marks { fired: all, kept: alerts.len(), not_comparable, failure };
-        Ok(Self { states, alerts, event, marks })
+        let marks = Marks {
+            fired: all,
+            kept: alerts.len(),
+            not_comparable,
+            failure,
+        };
+        Ok(Self {
+            states,
+            alerts,
+            event,
+            marks,
+        })
     }
 }
 
 /// One event a run, for the monitor's webhook if it has one; sent once this transaction is committed.
-async fn tell(lock: &mut MonitorLock<'_>, event: &MonitorAlerts, now: Timestamp) -> sqlx::Result<()> {
+async fn tell(
+    lock: &mut MonitorLock<'_>,
+    event: &MonitorAlerts,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     match webhooks::enqueue(lock, EVENT, event, now).await {
         Ok(_) => Ok(()),
         Err(WebhookError::Database(error)) => Err(error),

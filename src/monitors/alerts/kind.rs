@@ -23,12 +23,20 @@ pub(in crate::monitors) struct Kind {
 
 impl Kind {
     pub(in crate::monitors) fn of(rule: &Rule) -> Self {
-        let about = |subject| Self { subject, has_amount: false };
+        let about = |subject| Self {
+            subject,
+            has_amount: false,
+        };
         match rule {
-            Rule::PriceBelow(_) => Self { has_amount: true, ..about(Subject::Prices) },
-            Rule::DropPercent(_) | Rule::NewLow(_) | Rule::Verdict(_) | Rule::Available(_) | Rule::SoldOut(_) => {
-                about(Subject::Prices)
-            }
+            Rule::PriceBelow(_) => Self {
+                has_amount: true,
+                ..about(Subject::Prices)
+            },
+            Rule::DropPercent(_)
+            | Rule::NewLow(_)
+            | Rule::Verdict(_)
+            | Rule::Available(_)
+            | Rule::SoldOut(_) => about(Subject::Prices),
             Rule::ParityGapPercent(_) => about(Subject::Markets),
             Rule::Stale(_) => about(Subject::Answers),
         }

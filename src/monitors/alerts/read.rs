@@ -18,7 +18,11 @@ const ALERTS: &str = "alerts";
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn alerts(pool: &PgPool, tenant: TenantId, query: &AlertsQuery) -> Result<Option<AlertPage>, PageError> {
+pub async fn alerts(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &AlertsQuery,
+) -> Result<Option<AlertPage>, PageError> {
     if let Some(monitor) = query.monitor_id
         && !is_there(&mut *pool.acquire().await?, tenant, monitor).await?
     {
@@ -28,7 +32,10 @@ pub async fn alerts(pool: &PgPool, tenant: TenantId, query: &AlertsQuery) -> Res
     let before = query.cursor.as_ref().map(place).transpose()?;
     let mut rows = store::list(pool, tenant, query, before, one_more_than(limit)).await?;
     let next_cursor = paging::cut(&mut rows, limit).map(|(fired_at, id, _)| cursor(*fired_at, *id));
-    Ok(Some(AlertPage { data: rows.into_iter().map(|(.., alert)| alert).collect(), next_cursor }))
+    Ok(Some(AlertPage {
+        data: rows.into_iter().map(|(.., alert)| alert).collect(),
+        next_cursor,
+    }))
 }
 
 /// The same of one monitor; `None`: there is no such monitor.
@@ -45,13 +52,21 @@ pub async fn of_monitor(
 }
 
 fn cursor(fired_at: Timestamp, id: AlertId) -> String {
-    paging::after(ALERTS, [fired_at.as_microsecond().to_string(), id.to_string()])
+    paging::after(
+        ALERTS,
+        [fired_at.as_microsecond().to_string(), id.to_string()],
+    )
 }
 
 fn place(cursor: &Cursor) -> Result<(Timestamp, AlertId), Faults> {
     let [fired_at, id] = paging::read(ALERTS, cursor)?;
-    let fired_at = fired_at.parse().ok().and_then(|micros| Timestamp::from_microsecond(micros).ok());
-    fired_at.zip(id.parse().ok()).ok_or_else(|| paging::refused(cursor))
+    let fired_at = fired_at
+        .parse()
+        .ok()
+        .and_then(|micros| Timestamp::from_microsecond(micros).ok());
+    fired_at
+        .zip(id.parse().ok())
+        .ok_or_else(|| paging::refused(cursor))
 }
 
 /// One alert, a [`contract::monitors::Alert`](crate::contract::monitors::Alert) as it was put on record.

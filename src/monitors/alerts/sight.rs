@@ -48,7 +48,10 @@ pub(super) struct Price {
 
 impl Price {
     pub(super) fn mark(&self) -> Mark {
-        Mark { price: self.amount, at: self.at }
+        Mark {
+            price: self.amount,
+            at: self.at,
+        }
     }
 }
 
@@ -91,18 +94,29 @@ pub(super) struct Compared {
 
 impl Run {
     pub(super) fn new(cells: Cells) -> Self {
-        let places = cells.all.iter().enumerate().map(|(place, cell)| (short(&cell.key).into_owned(), place)).collect();
+        let places = cells
+            .all
+            .iter()
+            .enumerate()
+            .map(|(place, cell)| (short(&cell.key).into_owned(), place))
+            .collect();
         Self { cells, places }
     }
 
     pub(super) fn cell(&self, key: &str) -> Option<&Cell> {
-        self.places.get(&*short(key)).map(|place| &self.cells.all[*place])
+        self.places
+            .get(&*short(key))
+            .map(|place| &self.cells.all[*place])
     }
 
     /// The currency that was asked for: in a cell, or without one in the whole scan.
     pub(super) fn asked(&self, cell: Option<&Cell>) -> String {
-        let swept = cell.or(self.cells.all.first()).and_then(|cell| cell.values.get("currency"));
-        let asked = swept.or(self.cells.request.get("currency")).and_then(Value::as_str);
+        let swept = cell
+            .or(self.cells.all.first())
+            .and_then(|cell| cell.values.get("currency"));
+        let asked = swept
+            .or(self.cells.request.get("currency"))
+            .and_then(Value::as_str);
         asked.unwrap_or(DEFAULT_CURRENCY).to_ascii_uppercase()
     }
 
@@ -111,7 +125,13 @@ impl Run {
         let is_known = |currency: &str| {
             let whole = |cell: &Cell| is_whole(cell, currency);
             let anchored = anchor.is_some_and(|key| self.cell(key).is_none_or(whole));
-            anchored || self.cells.all.iter().filter(|cell| was_wanted(cell)).all(whole)
+            anchored
+                || self
+                    .cells
+                    .all
+                    .iter()
+                    .filter(|cell| was_wanted(cell))
+                    .all(whole)
         };
         let mut sight = seen(self.cells.all.iter().enumerate());
         for price in &mut sight.prices {
@@ -133,25 +153,49 @@ impl Run {
 
     /// Every market beside `baseline`, for each combination of what else is swept.
     pub(super) fn of_markets(&self, baseline: &str) -> Vec<Compared> {
-        let is_baseline =
-            |cell: &Cell| cell.values.get(MARKET).and_then(Value::as_str).is_some_and(|it| it.eq_ignore_ascii_case(baseline));
+        let is_baseline = |cell: &Cell| {
+            cell.values
+                .get(MARKET)
+                .and_then(Value::as_str)
+                .is_some_and(|it| it.eq_ignore_ascii_case(baseline))
+        };
         let stay = |cell: &Cell| {
-            let others: Map<_, _> =
-                cell.values.iter().filter(|(word, _)| *word != MARKET).map(|(w, v)| (w.clone(), v.clone())).collect();
+            let others: Map<_, _> = cell
+                .values
+                .iter()
+                .filter(|(word, _)| *word != MARKET)
+                .map(|(w, v)| (w.clone(), v.clone()))
+                .collect();
             Value::Object(others).to_string()
         };
         let cells = || self.cells.all.iter().enumerate();
-        let baselines: HashMap<_, _> =
-            cells().filter(|(_, cell)| is_baseline(cell)).map(|(place, cell)| (stay(cell), place)).collect();
+        let baselines: HashMap<_, _> = cells()
+            .filter(|(_, cell)| is_baseline(cell))
+            .map(|(place, cell)| (stay(cell), place))
+            .collect();
         let markets = cells().filter(|(_, cell)| !is_baseline(cell));
         let compared = markets.filter_map(|(market, cell)| {
             let baseline = *baselines.get(&stay(cell))?;
-            let parity = parity(&whole_answers(&self.cells.all[baseline]), &whole_answers(cell));
+            let parity = parity(
+                &whole_answers(&self.cells.all[baseline]),
+                &whole_answers(cell),
+            );
             let percent = parity.difference_percent.map(|percent| percent.abs());
             let gap = percent
                 .filter(|_| matches!(parity.verdict, ParityVerdict::Gap | ParityVerdict::Noise))
-                .map(|percent| Gap { percent, verdict: parity.verdict });
-            Some(Compared { market, baseline, parity, sight: Sight { gap, ..self.of_cell(market) } })
+                .map(|percent| Gap {
+                    percent,
+                    verdict: parity.verdict,
+                });
+            Some(Compared {
+                market,
+                baseline,
+                parity,
+                sight: Sight {
+                    gap,
+                    ..self.of_cell(market)
+                },
+            })
         });
         compared.collect()
     }
@@ -160,21 +204,38 @@ impl Run {
 /// A part of an answer may lack the cheapest room, which looks like a gap.
 fn whole_answers(cell: &Cell) -> Vec<Seen> {
     let whole = |searched: &&Searched| searched.seen.search_status == Some(SearchStatus::Ok);
-    cell.items.iter().filter(whole).map(|searched| searched.seen.clone()).collect()
+    cell.items
+        .iter()
+        .filter(whole)
+        .map(|searched| searched.seen.clone())
+        .collect()
 }
 
 /// Some search of it was to be made: a scan in two phases leaves cells out.
 pub(super) fn was_wanted(cell: &Cell) -> bool {
-    cell.items.iter().any(|searched| searched.seen.state != ItemState::Skipped)
+    cell.items
+        .iter()
+        .any(|searched| searched.seen.state != ItemState::Skipped)
 }
 
 /// Every search of it came to its end, with a price in this currency or with none.
 fn is_whole(cell: &Cell, currency: &str) -> bool {
-    let wanted = cell.items.iter().filter(|searched| searched.seen.state != ItemState::Skipped);
+    let wanted = cell
+        .items
+        .iter()
+        .filter(|searched| searched.seen.state != ItemState::Skipped);
     wanted.clone().next().is_some()
         && wanted.map(|searched| &searched.seen).all(|seen| {
-            let complete = matches!(seen.search_status, Some(SearchStatus::Ok | SearchStatus::Empty));
-            seen.state == ItemState::Done && complete && seen.price.as_ref().is_none_or(|(_, other)| other == currency)
+            let complete = matches!(
+                seen.search_status,
+                Some(SearchStatus::Ok | SearchStatus::Empty)
+            );
+            seen.state == ItemState::Done
+                && complete
+                && seen
+                    .price
+                    .as_ref()
+                    .is_none_or(|(_, other)| other == currency)
         })
 }
 
@@ -192,10 +253,15 @@ fn seen<'a>(cells: impl Iterator<Item = (usize, &'a Cell)>) -> Sight {
             wanted = true;
             nothing &= is_nothing(seen);
             answered = answered.max(is_answered(seen));
-            let Some((amount, currency)) = price_of(seen) else { continue };
+            let Some((amount, currency)) = price_of(seen) else {
+                continue;
+            };
             // The first of equals, whatever the order of the cells.
             let rank = (*amount, searched.position);
-            if lowest.get(currency.as_str()).is_none_or(|(held, _)| rank < *held) {
+            if lowest
+                .get(currency.as_str())
+                .is_none_or(|(held, _)| rank < *held)
+            {
                 let price = Price {
                     amount: *amount,
                     currency: currency.clone(),
@@ -215,18 +281,30 @@ fn seen<'a>(cells: impl Iterator<Item = (usize, &'a Cell)>) -> Sight {
         true if wanted && nothing => Standing::Nothing,
         true => Standing::Unknown,
     };
-    Sight { prices, standing, answered, gap: None }
+    Sight {
+        prices,
+        standing,
+        answered,
+        gap: None,
+    }
 }
 
 /// A price counts where there was an answer: a degraded search has none.
 fn price_of(seen: &Seen) -> Option<&(Decimal, String)> {
-    let has_answer = matches!(seen.search_status, Some(SearchStatus::Ok | SearchStatus::Partial));
-    seen.price.as_ref().filter(|_| seen.state == ItemState::Done && has_answer)
+    let has_answer = matches!(
+        seen.search_status,
+        Some(SearchStatus::Ok | SearchStatus::Partial)
+    );
+    seen.price
+        .as_ref()
+        .filter(|_| seen.state == ItemState::Done && has_answer)
 }
 
 /// The engine says that there is none. Rows that fell to the caller's own filter, or a name that fits no hotel, say nothing of that.
 fn is_nothing(seen: &Seen) -> bool {
-    seen.state == ItemState::Done && seen.search_status == Some(SearchStatus::Empty) && seen.reason.as_deref() != Some(NO_MATCH)
+    seen.state == ItemState::Done
+        && seen.search_status == Some(SearchStatus::Empty)
+        && seen.reason.as_deref() != Some(NO_MATCH)
 }
 
 /// Whether a search had an answer, whole or with a price; `None`: it was not made.

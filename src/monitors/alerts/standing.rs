@@ -24,12 +24,21 @@ pub(in crate::monitors) async fn standing(
     if rules.is_empty() {
         return Ok(Vec::new());
     }
-    let kept: HashMap<_, _> = store::states(conn, tenant, monitor).await?.into_iter().collect();
+    let kept: HashMap<_, _> = store::states(conn, tenant, monitor)
+        .await?
+        .into_iter()
+        .collect();
     let rules = rules.to_vec();
     // Ten thousand cells of each of twenty rules: one rule at a time, and not on a thread that other requests wait for.
     let read = move || {
-        let states = |rule: &Rule| kept.get(&identity::key(rule)).and_then(|packed| store::unpacked(rule, packed).ok());
-        rules.iter().map(|rule| of(rule, &states(rule).unwrap_or_default())).collect()
+        let states = |rule: &Rule| {
+            kept.get(&identity::key(rule))
+                .and_then(|packed| store::unpacked(rule, packed).ok())
+        };
+        rules
+            .iter()
+            .map(|rule| of(rule, &states(rule).unwrap_or_default()))
+            .collect()
     };
     match tokio::task::spawn_blocking(read).await {
         Ok(standing) => Ok(standing),
@@ -43,10 +52,20 @@ fn of(rule: &Rule, states: &States) -> RuleStanding {
     let armed = states.values().filter(|state| state.armed).count();
     let is_of_cells = scope == RuleScope::Cell && !states.contains_key(WHOLE_SCAN);
     // Prices of several currencies do not compare.
-    let mut currencies = states.values().filter_map(|state| state.currency.as_deref());
-    let currency = currencies.next().filter(|first| currencies.all(|other| other == *first));
-    let lowest = states.values().filter_map(|state| state.memory.lowest()).min_by_key(|mark| mark.price);
-    let last_fired = states.values().filter_map(|state| state.told.as_ref()).max_by_key(|mark| mark.at);
+    let mut currencies = states
+        .values()
+        .filter_map(|state| state.currency.as_deref());
+    let currency = currencies
+        .next()
+        .filter(|first| currencies.all(|other| other == *first));
+    let lowest = states
+        .values()
+        .filter_map(|state| state.memory.lowest())
+        .min_by_key(|mark| mark.price);
+    let last_fired = states
+        .values()
+        .filter_map(|state| state.told.as_ref())
+        .max_by_key(|mark| mark.at);
     let priced = |mark: Option<&Mark>| shown(mark.filter(|_| currency.is_some()));
     RuleStanding {
         rule_type: rule.rule_type(),

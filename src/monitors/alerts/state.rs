@@ -23,7 +23,11 @@ pub(super) fn short(key: &str) -> Cow<'_, str> {
         return Cow::Borrowed(key);
     }
     let digest: [u8; 32] = Sha256::digest(key).into();
-    Cow::Owned(digest[..16].iter().fold("#".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+    Cow::Owned(
+        digest[..16]
+            .iter()
+            .fold("#".to_owned(), |text, byte| format!("{text}{byte:02x}")),
+    )
 }
 
 /// Under what a rule keeps what it remembers of a cell. `stale` alone keeps all of a long key: it tells of slots without a run, where the
@@ -75,7 +79,10 @@ impl TryFrom<(String, i64)> for Mark {
 
     fn try_from((price, at): (String, i64)) -> Result<Self, String> {
         let price = price.parse().map_err(|error| format!("{price}: {error}"))?;
-        Ok(Self { price, at: Timestamp::from_millisecond(at).map_err(|error| error.to_string())? })
+        Ok(Self {
+            price,
+            at: Timestamp::from_millisecond(at).map_err(|error| error.to_string())?,
+        })
     }
 }
 
@@ -106,13 +113,22 @@ impl State {
     /// Of a rule that has seen nothing. What waits for a change has to see the other side of it first.
     pub(super) fn new(rule: &Rule) -> Self {
         let (armed, memory) = match rule {
-            Rule::PriceBelow(_) | Rule::Verdict(_) | Rule::ParityGapPercent(_) => (true, Memory::Nothing),
+            Rule::PriceBelow(_) | Rule::Verdict(_) | Rule::ParityGapPercent(_) => {
+                (true, Memory::Nothing)
+            }
             Rule::NewLow(_) => (true, Memory::Lowest(None)),
             Rule::DropPercent(_) => (true, Memory::Window(Vec::new())),
             Rule::Available(_) | Rule::SoldOut(_) => (false, Memory::Presence(None)),
             Rule::Stale(_) => (true, Memory::Absent(0)),
         };
-        Self { armed, currency: None, last: None, told: None, anchor: None, memory }
+        Self {
+            armed,
+            currency: None,
+            last: None,
+            told: None,
+            anchor: None,
+            memory,
+        }
     }
 }
 
@@ -124,13 +140,19 @@ impl Memory {
     pub(super) fn lowest(&self) -> Option<&Mark> {
         match self {
             Self::Lowest(lowest) => lowest.as_ref(),
-            Self::Window(marks) => marks.iter().min_by(|one, other| one.price.cmp(&other.price)),
+            Self::Window(marks) => marks
+                .iter()
+                .min_by(|one, other| one.price.cmp(&other.price)),
             _ => None,
         }
     }
 
     pub(super) fn window(&self) -> &[Mark] {
-        if let Self::Window(marks) = self { marks } else { &[] }
+        if let Self::Window(marks) = self {
+            marks
+        } else {
+            &[]
+        }
     }
 
     /// Adds the newest of at most so many.
@@ -143,10 +165,18 @@ impl Memory {
     }
 
     pub(super) fn presence(&self) -> Option<bool> {
-        if let Self::Presence(presence) = self { *presence } else { None }
+        if let Self::Presence(presence) = self {
+            *presence
+        } else {
+            None
+        }
     }
 
     pub(super) fn absent(&self) -> u32 {
-        if let Self::Absent(absent) = self { *absent } else { 0 }
+        if let Self::Absent(absent) = self {
+            *absent
+        } else {
+            0
+        }
     }
 }

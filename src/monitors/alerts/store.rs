@@ -25,33 +25,60 @@ pub(super) struct Monitor {
     pub(super) rules: Vec<Rule>,
 }
 
-pub(super) async fn monitor(conn: &mut PgConnection, tenant: TenantId, id: MonitorId) -> sqlx::Result<Monitor> {
+pub(super) async fn monitor(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<Monitor> {
     let row = sqlx::query!(
         r#"select name, rules as "rules: Json<Vec<Rule>>" from monitors where tenant_id = $1 and monitor_id = $2"#,
         tenant.uuid(),
         id.uuid(),
     );
     let row = row.fetch_one(conn).await?;
-    Ok(Monitor { name: row.name, rules: row.rules.0 })
+    Ok(Monitor {
+        name: row.name,
+        rules: row.rules.0,
+    })
 }
 
 /// What the rules of a monitor remember, packed.
-pub(super) async fn states(conn: &mut PgConnection, tenant: TenantId, id: MonitorId) -> sqlx::Result<Vec<(RuleKey, Vec<u8>)>> {
-    let rows =
-        sqlx::query!("select rule, states from rule_states where tenant_id = $1 and monitor_id = $2", tenant.uuid(), id.uuid(),);
+pub(super) async fn states(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<Vec<(RuleKey, Vec<u8>)>> {
+    let rows = sqlx::query!(
+        "select rule, states from rule_states where tenant_id = $1 and monitor_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+    );
     let rows = rows.fetch_all(conn).await?;
-    let key = |rule: Vec<u8>| RuleKey::try_from(rule).map_err(|_| sqlx::Error::Decode("the key of a rule has 16 bytes".into()));
-    rows.into_iter().map(|row| Ok((key(row.rule)?, row.states))).collect()
+    let key = |rule: Vec<u8>| {
+        RuleKey::try_from(rule)
+            .map_err(|_| sqlx::Error::Decode("the key of a rule has 16 bytes".into()))
+    };
+    rows.into_iter()
+        .map(|row| Ok((key(row.rule)?, row.states)))
+        .collect()
 }
 
 /// The states of a rule as they were packed, also before long keys were shortened.
 pub(super) fn unpacked(rule: &Rule, packed: &[u8]) -> serde_json::Result<States> {
-    let states = zstd::Decoder::new(packed).map_err(serde_json::Error::io)?.take(MAX_STATES_BYTES);
+    let states = zstd::Decoder::new(packed)
+        .map_err(serde_json::Error::io)?
+        .take(MAX_STATES_BYTES);
     let states: States = serde_json::from_reader(std::io::BufReader::new(states))?;
-    if states.keys().all(|key| matches!(kept_under(rule, key), Cow::Borrowed(_))) {
+    if states
+        .keys()
+        .all(|key| matches!(kept_under(rule, key), Cow::Borrowed(_)))
+    {
         return Ok(states);
     }
-    Ok(states.into_iter().map(|(key, state)| (kept_under(rule, &key).into_owned(), state)).collect())
+    Ok(states
+        .into_iter()
+        .map(|(key, state)| (kept_under(rule, &key).into_owned(), state))
+        .collect())
 }
 
 pub(super) fn packed(states: &States) -> std::io::Result<Vec<u8>> {
@@ -89,7 +116,12 @@ pub(super) async fn keep_states(
 }
 
 /// Has all rules but these forget.
-pub(super) async fn forget_but(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, keys: &[RuleKey]) -> sqlx::Result<()> {
+pub(super) async fn forget_but(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    keys: &[RuleKey],
+) -> sqlx::Result<()> {
     let keys: Vec<_> = keys.iter().map(|key| key.to_vec()).collect();
     sqlx::query!(
         "delete from rule_states where tenant_id = $1 and monitor_id = $2 and rule <> all ($3)",
@@ -103,12 +135,24 @@ pub(super) async fn forget_but(conn: &mut PgConnection, tenant: TenantId, id: Mo
 }
 
 /// Puts alerts on record.
-pub(super) async fn insert(conn: &mut PgConnection, tenant: TenantId, alerts: &[Alert]) -> sqlx::Result<()> {
-    let Some(first) = alerts.first() else { return Ok(()) };
+pub(super) async fn insert(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    alerts: &[Alert],
+) -> sqlx::Result<()> {
+    let Some(first) = alerts.first() else {
+        return Ok(());
+    };
     let ids: Vec<_> = alerts.iter().map(|alert| alert.id.uuid()).collect();
-    let types: Vec<_> = alerts.iter().map(|alert| alert.rule_type.as_str().to_owned()).collect();
-    let told: Vec<_> =
-        alerts.iter().map(serde_json::to_string).collect::<Result<_, _>>().map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let types: Vec<_> = alerts
+        .iter()
+        .map(|alert| alert.rule_type.as_str().to_owned())
+        .collect();
+    let told: Vec<_> = alerts
+        .iter()
+        .map(serde_json::to_string)
+        .collect::<Result<_, _>>()
+        .map_err(|error| sqlx::Error::Encode(error.into()))?;
     sqlx::query!(
         "insert into alerts (tenant_id, alert_id, monitor_id, rule_type, fired_at, alert)
          select $1, x.id, $2, x.rule_type, $3, x.alert::json
@@ -127,7 +171,10 @@ pub(super) async fn insert(conn: &mut PgConnection, tenant: TenantId, alerts: &[
 
 /// Whether a search of the monitor was answered since the schedule's slot before this one: what runs then is only slow. Slots that nobody
 /// was there for are none.
-pub(super) async fn is_answered_since_slot_before(conn: &mut PgConnection, slot: &Slot) -> sqlx::Result<bool> {
+pub(super) async fn is_answered_since_slot_before(
+    conn: &mut PgConnection,
+    slot: &Slot,
+) -> sqlx::Result<bool> {
     let since = sqlx::query_scalar!(
         r#"select max(slot) as "slot: SqlTimestamp" from monitor_slots
            where tenant_id = $1 and monitor_id = $2 and kind = 'schedule' and outcome <> 'missed' and slot < $3"#,
@@ -153,7 +200,12 @@ pub(super) async fn is_answered_since_slot_before(conn: &mut PgConnection, slot:
 }
 
 /// Puts on record that a slot was judged, what that came to, and what could not be judged.
-pub(super) async fn mark(conn: &mut PgConnection, slot: &Slot, marks: &Marks, now: Timestamp) -> sqlx::Result<()> {
+pub(super) async fn mark(
+    conn: &mut PgConnection,
+    slot: &Slot,
+    marks: &Marks,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
         "update monitor_slots set judged_at = $5, fired = $6, alerts = $7, not_comparable = $8,
@@ -175,7 +227,12 @@ pub(super) async fn mark(conn: &mut PgConnection, slot: &Slot, marks: &Marks, no
 }
 
 /// Has no rule judge what a monitor runs just now.
-pub(super) async fn mark_all(conn: &mut PgConnection, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<()> {
+pub(super) async fn mark_all(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update monitor_slots set judged_at = $3 where tenant_id = $1 and monitor_id = $2 and judged_at is null",
         tenant.uuid(),
@@ -211,10 +268,21 @@ pub(super) async fn list(
         most,
     );
     let rows = rows.fetch_all(pool).await?;
-    Ok(rows.into_iter().map(|row| (row.fired_at.to_jiff(), row.alert_id.into(), row.alert)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.fired_at.to_jiff(), row.alert_id.into(), row.alert))
+        .collect())
 }
 
-pub(super) async fn one(pool: &PgPool, tenant: TenantId, id: AlertId) -> sqlx::Result<Option<Value>> {
-    let alert = sqlx::query_scalar!("select alert from alerts where tenant_id = $1 and alert_id = $2", tenant.uuid(), id.uuid(),);
+pub(super) async fn one(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: AlertId,
+) -> sqlx::Result<Option<Value>> {
+    let alert = sqlx::query_scalar!(
+        "select alert from alerts where tenant_id = $1 and alert_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+    );
     alert.fetch_optional(pool).await
 }

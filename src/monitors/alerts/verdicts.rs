@@ -25,8 +25,20 @@ impl Verdicts {
     ///
     /// Without a run there was no answer, of any cell that is known: the slot made no scan, or the run before it hangs. Nothing but `stale`
     /// moves then.
-    pub(super) fn judge(&mut self, place: usize, rule: &Rule, before: States, run: Option<&Run>) -> States {
-        let mut bench = Bench { place, rule, before, after: States::new(), verdicts: self };
+    pub(super) fn judge(
+        &mut self,
+        place: usize,
+        rule: &Rule,
+        before: States,
+        run: Option<&Run>,
+    ) -> States {
+        let mut bench = Bench {
+            place,
+            rule,
+            before,
+            after: States::new(),
+            verdicts: self,
+        };
         match (run, Kind::of(rule).subject, scope(rule)) {
             (None, Subject::Prices | Subject::Markets, _) => return bench.before,
             (None, Subject::Answers, scope) => bench.unanswered(scope),
@@ -73,42 +85,93 @@ struct Scope<'a> {
 
 impl Bench<'_> {
     fn scan(&mut self, run: &Run) {
-        let anchor = self.before.get(WHOLE_SCAN).and_then(|state| state.anchor.as_ref()).map(|anchor| anchor.cell.clone());
-        self.look(Scope { key: WHOLE_SCAN, ..Scope::default() }, &run.asked(None), &run.of_scan(anchor.as_deref()));
+        let anchor = self
+            .before
+            .get(WHOLE_SCAN)
+            .and_then(|state| state.anchor.as_ref())
+            .map(|anchor| anchor.cell.clone());
+        self.look(
+            Scope {
+                key: WHOLE_SCAN,
+                ..Scope::default()
+            },
+            &run.asked(None),
+            &run.of_scan(anchor.as_deref()),
+        );
     }
 
     fn cells(&mut self, run: &Run) {
         for (place, cell) in run.cells.all.iter().enumerate() {
             // Left out of a scan in two phases: the cell is of the scan still.
-            let sight = if was_wanted(cell) { run.of_cell(place) } else { Sight::default() };
-            self.look(Scope { key: &cell.key, cell: Some(place), parity: None }, &run.asked(Some(cell)), &sight);
+            let sight = if was_wanted(cell) {
+                run.of_cell(place)
+            } else {
+                Sight::default()
+            };
+            self.look(
+                Scope {
+                    key: &cell.key,
+                    cell: Some(place),
+                    parity: None,
+                },
+                &run.asked(Some(cell)),
+                &sight,
+            );
         }
     }
 
     fn markets(&mut self, run: &Run) {
-        let Rule::ParityGapPercent(parity) = self.rule else { return };
+        let Rule::ParityGapPercent(parity) = self.rule else {
+            return;
+        };
         for compared in run.of_markets(parity.baseline.as_str()) {
             let cell = &run.cells.all[compared.market];
-            let says_nothing = !matches!(compared.parity.verdict, ParityVerdict::Gap | ParityVerdict::Noise);
+            let says_nothing = !matches!(
+                compared.parity.verdict,
+                ParityVerdict::Gap | ParityVerdict::Noise
+            );
             self.verdicts.not_comparable += usize::from(was_wanted(cell) && says_nothing);
             let parity = Some((compared.parity, compared.baseline));
-            self.look(Scope { key: &cell.key, cell: Some(compared.market), parity }, &run.asked(Some(cell)), &compared.sight);
+            self.look(
+                Scope {
+                    key: &cell.key,
+                    cell: Some(compared.market),
+                    parity,
+                },
+                &run.asked(Some(cell)),
+                &compared.sight,
+            );
         }
     }
 
     fn unanswered(&mut self, scope: RuleScope) {
         if scope == RuleScope::Scan {
-            self.before.entry(WHOLE_SCAN.to_owned()).or_insert_with(|| State::new(self.rule));
+            self.before
+                .entry(WHOLE_SCAN.to_owned())
+                .or_insert_with(|| State::new(self.rule));
         }
         let keys: Vec<_> = self.before.keys().cloned().collect();
         for key in &keys {
-            self.look(Scope { key, ..Scope::default() }, "", &Sight { answered: Some(false), ..Sight::default() });
+            self.look(
+                Scope {
+                    key,
+                    ..Scope::default()
+                },
+                "",
+                &Sight {
+                    answered: Some(false),
+                    ..Sight::default()
+                },
+            );
         }
     }
 
     fn look(&mut self, Scope { key, cell, parity }: Scope<'_>, asked: &str, sight: &Sight) {
         let key = kept_under(self.rule, key).into_owned();
-        let before = self.before.remove(&key).unwrap_or_else(|| State::new(self.rule));
+        let before = self
+            .before
+            .remove(&key)
+            .unwrap_or_else(|| State::new(self.rule));
         let mut step = step(self.rule, asked, &before, sight);
         self.verdicts.not_comparable += usize::from(step.not_comparable);
         if let Some(fired) = step.fired {
@@ -117,7 +180,16 @@ impl Bench<'_> {
                 step.after.told = Some(price.mark());
             }
             let after = step.after.clone();
-            self.verdicts.fired.add(Firing { rule: self.place, key: key.clone(), cell, fired, price, parity, before, after });
+            self.verdicts.fired.add(Firing {
+                rule: self.place,
+                key: key.clone(),
+                cell,
+                fired,
+                price,
+                parity,
+                before,
+                after,
+            });
         }
         self.after.insert(key, step.after);
     }

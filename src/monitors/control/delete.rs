@@ -16,7 +16,9 @@ pub async fn delete(desk: Desk<'_>, id: MonitorId) -> Result<(), MonitorError> {
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
-    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion).await?.ok_or(MonitorError::NotFound)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion)
+        .await?
+        .ok_or(MonitorError::NotFound)?;
     // Its secrets are destroyed; what was delivered goes with the monitor.
     endpoint::close(&mut lock, desk.now).await?;
     store::delete(lock.conn(), tenant, id, GrantId::from(monitor.grant_id)).await?;

@@ -30,23 +30,37 @@ pub async fn resume(
 ) -> Result<Answered<Monitor>, MonitorError> {
     let post = Post::new(format!("/v1/monitors/{id}/resume"), &Map::new(), key);
     if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     let mut tx = db::begin(desk.pool).await?;
     let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
-    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?.ok_or(MonitorError::NotFound)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
+        .await?
+        .ok_or(MonitorError::NotFound)?;
     if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
-        return Ok(Answered { answer, replayed: true });
+        return Ok(Answered {
+            answer,
+            replayed: true,
+        });
     }
     let next = if monitor.paused {
         let last = store::last_decided(lock.conn(), tenant, id).await?;
-        Schedule::read(&monitor.cron, &monitor.timezone).and_then(|schedule| schedule.after_decided(desk.now, last))
+        Schedule::read(&monitor.cron, &monitor.timezone)
+            .and_then(|schedule| schedule.after_decided(desk.now, last))
     } else {
         monitor.next_slot.map(SqlTimestamp::to_jiff)
     };
     store::set_paused(lock.conn(), tenant, id, false, next, desk.now).await?;
-    let terms = GrantTerms { tenant, grant: GrantId::from(monitor.grant_id), purpose: Purpose::Monitor, expires_at: FOR_LIFE };
+    let terms = GrantTerms {
+        tenant,
+        grant: GrantId::from(monitor.grant_id),
+        purpose: Purpose::Monitor,
+        expires_at: FOR_LIFE,
+    };
     if let Some(api) = Api::parse(&monitor.api) {
         resume_lane(lock.conn(), tenant, api.as_str()).await?;
         open_lane(lock.conn(), tenant, api, pace).await?;
@@ -55,5 +69,8 @@ pub async fn resume(
     let answer = read::stored(lock.conn(), tenant, id, desk.now).await?;
     post.keep(lock.conn(), tenant, &answer).await?;
     tx.commit().await?;
-    Ok(Answered { answer, replayed: false })
+    Ok(Answered {
+        answer,
+        replayed: false,
+    })
 }

@@ -19,8 +19,16 @@ fn schedule(cron: &str, zone: &str) -> Schedule {
 fn local(cron: &str, zone: &str, from: &str, to: &str) -> Vec<String> {
     let schedule = schedule(cron, zone);
     let (from, to): (Timestamp, Timestamp) = (from.parse().unwrap(), to.parse().unwrap());
-    let shown = |slot: Timestamp| slot.to_zoned(schedule.zone().clone()).strftime("%m-%d %H:%M %:z").to_string();
-    schedule.slots(from).take_while(|slot| *slot <= to).map(shown).collect()
+    let shown = |slot: Timestamp| {
+        slot.to_zoned(schedule.zone().clone())
+            .strftime("%m-%d %H:%M %:z")
+            .to_string()
+    };
+    schedule
+        .slots(from)
+        .take_while(|slot| *slot <= to)
+        .map(shown)
+        .collect()
 }
 
 #[test]
@@ -29,29 +37,76 @@ fn a_time_that_is_skipped_comes_at_the_first_moment_after_the_gap() {
     let days = ["2027-03-26T12:00:00Z", "2027-03-29T12:00:00Z"];
     assert_eq!(
         local("30 1 * * *", "Europe/London", days[0], days[1]),
-        ["03-27 01:30 +00:00", "03-28 02:00 +01:00", "03-29 01:30 +01:00"]
+        [
+            "03-27 01:30 +00:00",
+            "03-28 02:00 +01:00",
+            "03-29 01:30 +01:00"
+        ]
     );
     // Twice a day is no other than once a day: neither is lost.
-    assert_eq!(local("30 1,13 * * *", "Europe/London", "2027-03-28T00:00:00Z", "2027-03-28T23:00:00Z").len(), 2);
+    assert_eq!(
+        local(
+            "30 1,13 * * *",
+            "Europe/London",
+            "2027-03-28T00:00:00Z",
+            "2027-03-28T23:00:00Z"
+        )
+        .len(),
+        2
+    );
     // Two times of one gap are one moment.
     assert_eq!(
-        local("0 0,1,2 28 3 *", "Europe/London", "2027-03-27T12:00:00Z", "2027-03-28T12:00:00Z"),
+        local(
+            "0 0,1,2 28 3 *",
+            "Europe/London",
+            "2027-03-27T12:00:00Z",
+            "2027-03-28T12:00:00Z"
+        ),
         ["03-28 00:00 +00:00", "03-28 02:00 +01:00"]
     );
     // A gap at midnight: the day begins at one.
-    assert_eq!(local("0 0 * * *", "Africa/Cairo", "2027-04-29T12:00:00Z", "2027-04-30T12:00:00Z"), ["04-30 01:00 +03:00"]);
+    assert_eq!(
+        local(
+            "0 0 * * *",
+            "Africa/Cairo",
+            "2027-04-29T12:00:00Z",
+            "2027-04-30T12:00:00Z"
+        ),
+        ["04-30 01:00 +03:00"]
+    );
 }
 
 #[test]
 fn a_time_that_comes_twice_counts_the_first_time() {
     // London: 02:00 became 01:00 on 2027-10-31.
     assert_eq!(
-        local("30 1 * * *", "Europe/London", "2027-10-30T12:00:00Z", "2027-11-01T12:00:00Z"),
+        local(
+            "30 1 * * *",
+            "Europe/London",
+            "2027-10-30T12:00:00Z",
+            "2027-11-01T12:00:00Z"
+        ),
         ["10-31 01:30 +01:00", "11-01 01:30 +00:00"]
     );
     // Asked in the second pass, it has been.
-    assert_eq!(local("30,45 1 * * *", "Europe/London", "2027-10-31T00:50:00Z", "2027-10-31T12:00:00Z"), Vec::<String>::new());
-    assert_eq!(local("50 1 * * *", "Europe/London", "2027-10-31T01:10:00Z", "2027-10-31T12:00:00Z"), Vec::<String>::new());
+    assert_eq!(
+        local(
+            "30,45 1 * * *",
+            "Europe/London",
+            "2027-10-31T00:50:00Z",
+            "2027-10-31T12:00:00Z"
+        ),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        local(
+            "50 1 * * *",
+            "Europe/London",
+            "2027-10-31T01:10:00Z",
+            "2027-10-31T12:00:00Z"
+        ),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -60,9 +115,17 @@ fn every_hour_is_every_hour_that_there_is() {
         let day: jiff::civil::Date = day.parse().unwrap();
         let begin = |day: jiff::civil::Date| day.in_tz("Europe/London").unwrap().timestamp();
         let (from, to) = (begin(day), begin(day.tomorrow().unwrap()));
-        let slots: Vec<_> = schedule("5 * * * *", "Europe/London").slots(from).take_while(|slot| *slot < to).collect();
+        let slots: Vec<_> = schedule("5 * * * *", "Europe/London")
+            .slots(from)
+            .take_while(|slot| *slot < to)
+            .collect();
         assert_eq!(slots.len(), hours, "{day}");
-        assert!(slots.windows(2).all(|pair| pair[1].duration_since(pair[0]) == SignedDuration::from_hours(1)), "{day}");
+        assert!(
+            slots
+                .windows(2)
+                .all(|pair| pair[1].duration_since(pair[0]) == SignedDuration::from_hours(1)),
+            "{day}"
+        );
     }
 }
 
@@ -72,15 +135,26 @@ fn months_and_days_are_those_of_the_zone() {
     let now = "2027-01-31T10:00:00Z".parse().unwrap();
     assert_eq!(kiritimati.date(now), date(2027, 2, 1));
     let (begin, end) = kiritimati.month(now);
-    assert_eq!((begin.to_string(), end.to_string()), ("2027-01-31T10:00:00Z".to_owned(), "2027-02-28T10:00:00Z".to_owned()));
+    assert_eq!(
+        (begin.to_string(), end.to_string()),
+        (
+            "2027-01-31T10:00:00Z".to_owned(),
+            "2027-02-28T10:00:00Z".to_owned()
+        )
+    );
 }
 
 fn refused(cron: &str, zone: &str) -> Option<String> {
-    let request = ScheduleRequest::read(&json!({"cron": cron, "timezone": zone})).map_err(|wrong| wrong.to_string());
+    let request = ScheduleRequest::read(&json!({"cron": cron, "timezone": zone}))
+        .map_err(|wrong| wrong.to_string());
     let now = "2026-11-21T12:00:00Z".parse().unwrap();
     match request {
         Err(wrong) => Some(wrong),
-        Ok(request) => Schedule::of(&request).unwrap().check(&request, now).err().map(|wrong| wrong.to_string()),
+        Ok(request) => Schedule::of(&request)
+            .unwrap()
+            .check(&request, now)
+            .err()
+            .map(|wrong| wrong.to_string()),
     }
 }
 
@@ -103,7 +177,11 @@ fn slots_are_a_quarter_of_an_hour_apart_on_the_clock_that_there_is() {
         ("*/14 * * * *", "UTC", close),
         ("0,50 * * * *", "UTC", close),
         // On its own day of the year alone: 01:05 comes at 02:00, five minutes before 02:05.
-        ("5 1,2 * * *", "Europe/London", "2027-03-28 02:00 +01:00 and 2027-03-28 02:05 +01:00 are 5 minutes apart"),
+        (
+            "5 1,2 * * *",
+            "Europe/London",
+            "2027-03-28 02:00 +01:00 and 2027-03-28 02:05 +01:00 are 5 minutes apart",
+        ),
         ("0 0 31 2 *", "UTC", "a schedule that has a slot"),
         ("@daily", "UTC", "five cron fields"),
         ("0 6 * *", "UTC", "five cron fields"),
@@ -117,7 +195,10 @@ fn slots_are_a_quarter_of_an_hour_apart_on_the_clock_that_there_is() {
         let refused = refused(cron, zone).unwrap_or_else(|| panic!("{cron} {zone} is taken"));
         assert!(refused.contains(says), "{cron} {zone}: {refused}");
     }
-    assert_eq!(schedule("0 6 * * *", "europe/LONDON").zone().iana_name(), Some("Europe/London"));
+    assert_eq!(
+        schedule("0 6 * * *", "europe/LONDON").zone().iana_name(),
+        Some("Europe/London")
+    );
 }
 
 /// A cron field: what it takes, worked out here and not by croner.
@@ -129,9 +210,17 @@ struct Field {
 }
 
 fn field(first: i8, last: i8) -> impl Strategy<Value = Field> {
-    let any = Just(Field { text: "*".to_owned(), takes: (first..=last).collect(), is_any: true });
+    let any = Just(Field {
+        text: "*".to_owned(),
+        takes: (first..=last).collect(),
+        is_any: true,
+    });
     let list = prop::collection::btree_set(first..=last, 1..4).prop_map(|takes| Field {
-        text: takes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        text: takes
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(","),
         takes,
         is_any: false,
     });
@@ -139,7 +228,9 @@ fn field(first: i8, last: i8) -> impl Strategy<Value = Field> {
         let (low, high) = (a.min(b), a.max(b));
         Field {
             text: format!("{low}-{high}/{step}"),
-            takes: (low..=high).step_by(usize::try_from(step).unwrap()).collect(),
+            takes: (low..=high)
+                .step_by(usize::try_from(step).unwrap())
+                .collect(),
             is_any: false,
         }
     });
@@ -147,11 +238,18 @@ fn field(first: i8, last: i8) -> impl Strategy<Value = Field> {
 }
 
 /// What a wall-clock minute says, minute by minute: the slots of a zone between two moments, by brute force.
-fn walked(fields: &[Field; 5], zone: &TimeZone, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
+fn walked(
+    fields: &[Field; 5],
+    zone: &TimeZone,
+    from: Timestamp,
+    to: Timestamp,
+) -> BTreeSet<Timestamp> {
     let [minute, hour, day, month, weekday] = fields;
     let is_wanted = |wall: DateTime| {
         let of_month = day.takes.contains(&wall.day());
-        let of_week = weekday.takes.contains(&wall.weekday().to_sunday_zero_offset());
+        let of_week = weekday
+            .takes
+            .contains(&wall.weekday().to_sunday_zero_offset());
         // Where both are said, either will do, as with every cron.
         let is_day = match (day.is_any, weekday.is_any) {
             (true, _) => of_week,
@@ -176,8 +274,14 @@ fn walked(fields: &[Field; 5], zone: &TimeZone, from: Timestamp, to: Timestamp) 
         }
     } else {
         // Every minute on the face of the clock, a day more on each side.
-        let mut wall = date_of(from, zone).checked_sub(1.day()).unwrap().at(0, 0, 0, 0);
-        let end = date_of(to, zone).checked_add(2.days()).unwrap().at(0, 0, 0, 0);
+        let mut wall = date_of(from, zone)
+            .checked_sub(1.day())
+            .unwrap()
+            .at(0, 0, 0, 0);
+        let end = date_of(to, zone)
+            .checked_add(2.days())
+            .unwrap()
+            .at(0, 0, 0, 0);
         while wall < end {
             if is_wanted(wall) {
                 slots.insert(first(zone, wall));
@@ -185,7 +289,10 @@ fn walked(fields: &[Field; 5], zone: &TimeZone, from: Timestamp, to: Timestamp) 
             wall = wall.checked_add(1.minute()).unwrap();
         }
     }
-    slots.into_iter().filter(|slot| *slot > from && *slot <= to).collect()
+    slots
+        .into_iter()
+        .filter(|slot| *slot > from && *slot <= to)
+        .collect()
 }
 
 fn date_of(time: Timestamp, zone: &TimeZone) -> jiff::civil::Date {
@@ -197,7 +304,8 @@ fn first(zone: &TimeZone, mut wall: DateTime) -> Timestamp {
     loop {
         match zone.to_ambiguous_timestamp(wall).offset() {
             AmbiguousOffset::Gap { .. } => wall = wall.checked_add(1.minute()).unwrap(),
-            AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
+            AmbiguousOffset::Unambiguous { offset }
+            | AmbiguousOffset::Fold { before: offset, .. } => {
                 return offset.to_timestamp(wall).unwrap();
             }
         }

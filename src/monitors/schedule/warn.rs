@@ -16,7 +16,10 @@ pub fn warnings(cron: &str, zone: &str, now: Timestamp) -> Vec<String> {
     let fields: Vec<_> = cron.split_whitespace().collect();
     let mut warnings = Vec::new();
     for (place, name, size, whole) in STEPS {
-        let steps = fields.get(place).and_then(|field| field.strip_prefix("*/")).and_then(|steps| steps.parse::<u32>().ok());
+        let steps = fields
+            .get(place)
+            .and_then(|field| field.strip_prefix("*/"))
+            .and_then(|steps| steps.parse::<u32>().ok());
         match steps {
             Some(steps) if steps >= size => warnings.push(format!(
                 "`*/{steps}` in the {name} field matches {name} 0 alone, once in each {whole}: steps begin anew with each {whole}"
@@ -45,9 +48,15 @@ fn means_either_day(day: &str, month: &str, weekday: &str, zone: &str, now: Time
     if day == "*" || weekday == "*" {
         return false;
     }
-    let (Some(schedule), Some(by_weekday)) = (at_noon(day), at_noon("*")) else { return false };
-    let is_slot = |slot: Timestamp| by_weekday.after(slot - SignedDuration::from_secs(1)) == Some(slot);
-    schedule.slots(now).take(LOOKED_AT).any(|slot| !is_slot(slot))
+    let (Some(schedule), Some(by_weekday)) = (at_noon(day), at_noon("*")) else {
+        return false;
+    };
+    let is_slot =
+        |slot: Timestamp| by_weekday.after(slot - SignedDuration::from_secs(1)) == Some(slot);
+    schedule
+        .slots(now)
+        .take(LOOKED_AT)
+        .any(|slot| !is_slot(slot))
 }
 
 #[cfg(test)]
@@ -60,14 +69,41 @@ mod tests {
 
     #[test]
     fn what_does_not_mean_what_it_seems_is_said() {
-        for cron in ["0 6 * * *", "*/30 * * * *", "0 */6 * * *", "30 7 * * mon-fri", "0 6 1 * *", "0 6 1,15 * *", "* * * * *"] {
+        for cron in [
+            "0 6 * * *",
+            "*/30 * * * *",
+            "0 */6 * * *",
+            "30 7 * * mon-fri",
+            "0 6 1 * *",
+            "0 6 1,15 * *",
+            "* * * * *",
+        ] {
             assert_eq!(warned(cron), "", "{cron}");
         }
-        assert!(warned("*/90 * * * *").contains("matches minute 0 alone, once in each hour"), "{}", warned("*/90 * * * *"));
-        assert!(warned("*/25 * * * *").contains("the last step of each is 10 minutes, not 25"), "{}", warned("*/25 * * * *"));
-        assert!(warned("0 */5 * * *").contains("the last step of each is 4 hours, not 5"), "{}", warned("0 */5 * * *"));
-        assert!(warned("0 */48 * * *").contains("matches hour 0 alone, once in each day"), "{}", warned("0 */48 * * *"));
+        assert!(
+            warned("*/90 * * * *").contains("matches minute 0 alone, once in each hour"),
+            "{}",
+            warned("*/90 * * * *")
+        );
+        assert!(
+            warned("*/25 * * * *").contains("the last step of each is 10 minutes, not 25"),
+            "{}",
+            warned("*/25 * * * *")
+        );
+        assert!(
+            warned("0 */5 * * *").contains("the last step of each is 4 hours, not 5"),
+            "{}",
+            warned("0 */5 * * *")
+        );
+        assert!(
+            warned("0 */48 * * *").contains("matches hour 0 alone, once in each day"),
+            "{}",
+            warned("0 */48 * * *")
+        );
         let both = warned("0 6 13 * fri");
-        assert!(both.contains("day of the month `13` and day of the week `fri` are both given"), "{both}");
+        assert!(
+            both.contains("day of the month `13` and day of the week `fri` are both given"),
+            "{both}"
+        );
     }
 }

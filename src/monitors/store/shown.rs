@@ -48,7 +48,11 @@ pub(in crate::monitors) struct LastSlot {
 /// One monitor, or those that a list shows.
 pub(in crate::monitors) enum Which<'a> {
     One(MonitorId),
-    List { query: &'a MonitorsQuery, before: Option<MonitorId>, most: i64 },
+    List {
+        query: &'a MonitorsQuery,
+        before: Option<MonitorId>,
+        most: i64,
+    },
 }
 
 pub(in crate::monitors) async fn shown(
@@ -58,7 +62,16 @@ pub(in crate::monitors) async fn shown(
 ) -> sqlx::Result<Vec<MonitorRow>> {
     let (one, status, before, most) = match which {
         Which::One(id) => (Some(id.uuid()), None, None, 1),
-        Which::List { query, before, most } => (None, query.status.map(|s| s.as_str()), before.map(MonitorId::uuid), *most),
+        Which::List {
+            query,
+            before,
+            most,
+        } => (
+            None,
+            query.status.map(|s| s.as_str()),
+            before.map(MonitorId::uuid),
+            *most,
+        ),
     };
     sqlx::query_as!(
         MonitorRow,
@@ -131,7 +144,11 @@ pub(in crate::monitors) async fn slots(
     .await
 }
 
-pub(in crate::monitors) async fn is_there(conn: &mut PgConnection, tenant: TenantId, id: MonitorId) -> sqlx::Result<bool> {
+pub(in crate::monitors) async fn is_there(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (select from monitors where tenant_id = $1 and monitor_id = $2) as "is_there!""#,
         tenant.uuid(),

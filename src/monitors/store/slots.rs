@@ -26,11 +26,26 @@ pub(in crate::monitors) async fn record(
     decisions: &[Decision],
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    let slots: Vec<_> = decisions.iter().map(|decision| decision.slot.to_sqlx()).collect();
-    let kinds: Vec<_> = decisions.iter().map(|decision| decision.kind.as_str().to_owned()).collect();
-    let outcomes: Vec<_> = decisions.iter().map(|decision| decision.outcome.as_str().to_owned()).collect();
-    let reasons: Vec<_> = decisions.iter().map(|decision| decision.reason.clone()).collect();
-    let scans: Vec<_> = decisions.iter().map(|decision| decision.scan.map(ScanId::uuid)).collect();
+    let slots: Vec<_> = decisions
+        .iter()
+        .map(|decision| decision.slot.to_sqlx())
+        .collect();
+    let kinds: Vec<_> = decisions
+        .iter()
+        .map(|decision| decision.kind.as_str().to_owned())
+        .collect();
+    let outcomes: Vec<_> = decisions
+        .iter()
+        .map(|decision| decision.outcome.as_str().to_owned())
+        .collect();
+    let reasons: Vec<_> = decisions
+        .iter()
+        .map(|decision| decision.reason.clone())
+        .collect();
+    let scans: Vec<_> = decisions
+        .iter()
+        .map(|decision| decision.scan.map(ScanId::uuid))
+        .collect();
     sqlx::query!(
         "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, reason, scan_id, decided_at)
          select $1, $2, x.slot, x.kind, x.outcome, x.reason, x.scan_id, $3
@@ -90,9 +105,16 @@ pub(in crate::monitors) struct LiveRun {
 impl LiveRun {
     /// What stands in the way of another, and how it goes on.
     pub(in crate::monitors) fn in_the_way(&self) -> String {
-        let Self { scan, status, reason, is_abandoned: _ } = self;
+        let Self {
+            scan,
+            status,
+            reason,
+            is_abandoned: _,
+        } = self;
         match reason {
-            Some(reason) => format!("the run before has not ended: its scan {scan} is {status} ({reason})"),
+            Some(reason) => {
+                format!("the run before has not ended: its scan {scan} is {status} ({reason})")
+            }
             None => format!("the run before has not ended: its scan {scan} is {status}"),
         }
     }
@@ -160,7 +182,10 @@ pub(in crate::monitors) async fn spent(
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.id.into(), row.spent)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.id.into(), row.spent))
+        .collect())
 }
 
 /// A slot that its monitor's alert rules have not looked at and can: its scan has ended, or it should have had one and had none.
@@ -200,8 +225,13 @@ pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Res
 
 /// Takes a slot to judge it, under its monitor's lock; none: it was judged meanwhile, another process is at the monitor, or a slot before
 /// it comes first.
-pub(in crate::monitors) async fn take_run<'t>(conn: &'t mut PgConnection, run: &Run) -> sqlx::Result<Option<MonitorLock<'t>>> {
-    let Some(mut lock) = MonitorLock::try_acquire(conn, run.tenant, run.monitor).await? else { return Ok(None) };
+pub(in crate::monitors) async fn take_run<'t>(
+    conn: &'t mut PgConnection,
+    run: &Run,
+) -> sqlx::Result<Option<MonitorLock<'t>>> {
+    let Some(mut lock) = MonitorLock::try_acquire(conn, run.tenant, run.monitor).await? else {
+        return Ok(None);
+    };
     let taken = sqlx::query!(
         "select from monitor_slots s
          where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.judged_at is null

@@ -27,8 +27,16 @@ impl Judged {
     pub(super) fn sleep(&self) -> Duration {
         match self {
             // There may be more than one pass takes.
-            Self { judged: 1.., failed: 0, .. } => SHORTEST_SLEEP,
-            Self { passed_over: 0, failed: 0, .. } => LONGEST_SLEEP,
+            Self {
+                judged: 1..,
+                failed: 0,
+                ..
+            } => SHORTEST_SLEEP,
+            Self {
+                passed_over: 0,
+                failed: 0,
+                ..
+            } => LONGEST_SLEEP,
             _ => AWAY_PAUSE,
         }
     }
@@ -40,7 +48,10 @@ impl Ticker {
     ///
     /// # Errors
     /// When the database does not answer. What was judged before is judged.
-    pub async fn judge_ended(&self, clock: impl Fn() -> Timestamp + Send + Sync) -> sqlx::Result<Judged> {
+    pub async fn judge_ended(
+        &self,
+        clock: impl Fn() -> Timestamp + Send + Sync,
+    ) -> sqlx::Result<Judged> {
         let tally = Tally::default();
         let runs = by_monitor(store::to_judge(&self.pool, PASS).await?);
         let judging = futures::stream::iter(runs).for_each_concurrent(AT_ONCE, async |runs| {
@@ -59,7 +70,9 @@ impl Ticker {
     /// Judges a slot; false: it was judged meanwhile, another process is at its monitor, or its scan runs again.
     async fn judge(&self, run: &store::Run, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
-        let Some(mut lock) = store::take_run(&mut tx, run).await? else { return Ok(false) };
+        let Some(mut lock) = store::take_run(&mut tx, run).await? else {
+            return Ok(false);
+        };
         let judged = alerts::judge(&mut lock, run, self.judging, now).await?;
         tx.commit().await?;
         Ok(judged)
@@ -70,7 +83,10 @@ impl Ticker {
 fn by_monitor(runs: Vec<store::Run>) -> Vec<Vec<store::Run>> {
     let mut monitors = Vec::<Vec<store::Run>>::new();
     for run in runs {
-        match monitors.iter_mut().find(|runs| runs.iter().any(|other| other.monitor == run.monitor)) {
+        match monitors
+            .iter_mut()
+            .find(|runs| runs.iter().any(|other| other.monitor == run.monitor))
+        {
             Some(runs) => runs.push(run),
             None => monitors.push(vec![run]),
         }

@@ -104,7 +104,10 @@ impl Circuit {
         for (sign, _) in calls {
             self.tally.count(*sign, now);
             if self.tally.is_too_much() {
-                *self = Self { tally: Tally::default(), is_open: true };
+                *self = Self {
+                    tally: Tally::default(),
+                    is_open: true,
+                };
                 return Turn::Opens;
             }
         }
@@ -115,14 +118,26 @@ impl Circuit {
 impl Tally {
     fn count(&mut self, sign: Sign, now: Timestamp) {
         // A clock that went back begins anew.
-        self.steps.retain(|step| step.begin <= now && now.duration_since(step.begin) < WINDOW);
-        if self.steps.back().is_none_or(|step| now.duration_since(step.begin) >= STEP) {
-            self.steps.push_back(Step { begin: now, good: 0, bad: 0 });
+        self.steps
+            .retain(|step| step.begin <= now && now.duration_since(step.begin) < WINDOW);
+        if self
+            .steps
+            .back()
+            .is_none_or(|step| now.duration_since(step.begin) >= STEP)
+        {
+            self.steps.push_back(Step {
+                begin: now,
+                good: 0,
+                bad: 0,
+            });
         }
         if let Some(step) = self.steps.back_mut() {
             match sign {
                 Sign::Good => (self.in_a_row, step.good) = (0, step.good.saturating_add(1)),
-                Sign::Bad => (self.in_a_row, step.bad) = (self.in_a_row.saturating_add(1), step.bad.saturating_add(1)),
+                Sign::Bad => {
+                    (self.in_a_row, step.bad) =
+                        (self.in_a_row.saturating_add(1), step.bad.saturating_add(1))
+                }
             }
         }
     }

@@ -28,7 +28,9 @@ pub(in crate::queue) struct Reporter {
 impl Reporter {
     /// Takes note of calls that have ended.
     pub(in crate::queue) async fn saw(&mut self, pool: &PgPool, calls: &[&Finished]) {
-        let signs = calls.iter().filter_map(|call| Some((call.lane, call.call.item_id, call.sign?)));
+        let signs = calls
+            .iter()
+            .filter_map(|call| Some((call.lane, call.call.item_id, call.sign?)));
         self.waiting.extend(signs);
         let has_news = self.waiting.iter().any(|(_, _, sign)| *sign == Sign::Bad);
         if has_news || (!self.waiting.is_empty() && self.is_due()) {
@@ -52,13 +54,20 @@ impl Reporter {
     pub(in crate::queue) async fn tell(&mut self, pool: &PgPool) {
         self.last = Some(Instant::now());
         for api in Api::ALL {
-            let calls: Vec<_> = self.waiting.iter().filter(|(of, ..)| of == api).map(|(_, item, sign)| (*item, *sign)).collect();
+            let calls: Vec<_> = self
+                .waiting
+                .iter()
+                .filter(|(of, ..)| of == api)
+                .map(|(_, item, sign)| (*item, *sign))
+                .collect();
             if calls.is_empty() {
                 continue;
             }
             match timeout(MOVE_TIMEOUT, report(pool, *api, &calls)).await {
                 Ok(Ok(Turn::Stays)) => {}
-                Ok(Ok(Turn::Opens)) => tracing::error!(%api, "the marketplace fails: nothing but probes is asked of it"),
+                Ok(Ok(Turn::Opens)) => {
+                    tracing::error!(%api, "the marketplace fails: nothing but probes is asked of it")
+                }
                 Ok(Ok(Turn::Closes)) => tracing::info!(%api, "the marketplace answers again"),
                 Ok(Err(error)) => tracing::debug!(%error, "the marketplace's health was not told"),
                 Err(_) => tracing::debug!("the marketplace's health was not told in time"),
@@ -81,22 +90,36 @@ async fn report(pool: &PgPool, api: Api, calls: &[(Uuid, Sign)]) -> sqlx::Result
     let now: Timestamp = row.now.to_jiff();
     // What another version of this program counted is not worth a failure.
     let tally = serde_json::from_value::<Tally>(row.tally).unwrap_or_default();
-    let mut circuit = Circuit { tally, is_open: row.is_open };
+    let mut circuit = Circuit {
+        tally,
+        is_open: row.is_open,
+    };
     let before = circuit.clone();
-    let calls: Vec<_> = calls.iter().map(|(item, sign)| (*sign, row.probes.contains(item))).collect();
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(item, sign)| (*sign, row.probes.contains(item)))
+        .collect();
     let turn = circuit.see(&calls, now);
     match turn {
         Turn::Stays if circuit == before => return Ok(turn),
         Turn::Stays => {
-            sqlx::query!("update circuits set tally = $2 where api = $1", api.as_str(), Json(&circuit.tally) as _)
+            sqlx::query!(
+                "update circuits set tally = $2 where api = $1",
+                api.as_str(),
+                Json(&circuit.tally) as _
+            )
+            .execute(&mut *tx)
+            .await?;
+        }
+        Turn::Opens => {
+            sqlx::query!("select from open_circuit($1)", api.as_str())
                 .execute(&mut *tx)
                 .await?;
         }
-        Turn::Opens => {
-            sqlx::query!("select from open_circuit($1)", api.as_str()).execute(&mut *tx).await?;
-        }
         Turn::Closes => {
-            sqlx::query!("select from close_circuit($1)", api.as_str()).execute(&mut *tx).await?;
+            sqlx::query!("select from close_circuit($1)", api.as_str())
+                .execute(&mut *tx)
+                .await?;
         }
     }
     tx.commit().await?;

@@ -9,7 +9,10 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn calls(signs: &str) -> Vec<(Sign, bool)> {
-    signs.chars().map(|sign| (if sign == 'x' { Sign::Bad } else { Sign::Good }, false)).collect()
+    signs
+        .chars()
+        .map(|sign| (if sign == 'x' { Sign::Bad } else { Sign::Good }, false))
+        .collect()
 }
 
 #[test]
@@ -18,7 +21,11 @@ fn the_twentieth_failure_in_a_row_opens_it() {
     assert_eq!(circuit.see(&calls(&".".repeat(100)), at(0)), Turn::Stays);
     assert_eq!(circuit.see(&calls(&"x".repeat(19)), at(1)), Turn::Stays);
     assert_eq!(circuit.see(&calls(".xxx"), at(2)), Turn::Stays);
-    assert_eq!(circuit.see(&calls(&"x".repeat(16)), at(300)), Turn::Stays, "hours may lie between them");
+    assert_eq!(
+        circuit.see(&calls(&"x".repeat(16)), at(300)),
+        Turn::Stays,
+        "hours may lie between them"
+    );
     assert_eq!(circuit.see(&calls("x"), at(9_000)), Turn::Opens);
 }
 
@@ -26,25 +33,48 @@ fn the_twentieth_failure_in_a_row_opens_it() {
 fn half_of_a_minute_opens_it_and_less_does_not() {
     let mut circuit = Circuit::default();
     for second in 0..600 {
-        assert_eq!(circuit.see(&calls("x.."), at(second)), Turn::Stays, "a third");
+        assert_eq!(
+            circuit.see(&calls("x.."), at(second)),
+            Turn::Stays,
+            "a third"
+        );
     }
     let mut circuit = Circuit::default();
-    assert_eq!(circuit.see(&calls(&"x.".repeat(9)), at(0)), Turn::Stays, "too few to tell");
+    assert_eq!(
+        circuit.see(&calls(&"x.".repeat(9)), at(0)),
+        Turn::Stays,
+        "too few to tell"
+    );
     assert_eq!(circuit.see(&calls("x."), at(30)), Turn::Opens);
     let mut circuit = Circuit::default();
     assert_eq!(circuit.see(&calls(&"x.".repeat(9)), at(0)), Turn::Stays);
-    assert_eq!(circuit.see(&calls(&"x.".repeat(9)), at(61)), Turn::Stays, "what is older than a minute is forgotten");
+    assert_eq!(
+        circuit.see(&calls(&"x.".repeat(9)), at(61)),
+        Turn::Stays,
+        "what is older than a minute is forgotten"
+    );
 }
 
 #[test]
 fn only_a_good_probe_closes_it_and_then_it_begins_anew() {
     let mut circuit = Circuit::default();
     assert_eq!(circuit.see(&calls(&"x".repeat(20)), at(0)), Turn::Opens);
-    assert_eq!(circuit.see(&calls(".....xxxxx"), at(1)), Turn::Stays, "these had begun before");
+    assert_eq!(
+        circuit.see(&calls(".....xxxxx"), at(1)),
+        Turn::Stays,
+        "these had begun before"
+    );
     assert_eq!(circuit.see(&[(Sign::Bad, true)], at(10)), Turn::Stays);
-    assert_eq!(circuit.see(&[(Sign::Good, false), (Sign::Good, true)], at(20)), Turn::Closes);
+    assert_eq!(
+        circuit.see(&[(Sign::Good, false), (Sign::Good, true)], at(20)),
+        Turn::Closes
+    );
     assert_eq!(circuit, Circuit::default());
-    assert_eq!(circuit.see(&calls(&"x".repeat(19)), at(21)), Turn::Stays, "the minute before does not open it again");
+    assert_eq!(
+        circuit.see(&calls(&"x".repeat(19)), at(21)),
+        Turn::Stays,
+        "the minute before does not open it again"
+    );
 }
 
 proptest! {

@@ -58,7 +58,10 @@ pub(in crate::queue) enum Unreadable {
 }
 
 /// The payload of a finished call.
-pub(in crate::queue) fn write(finished: &Finished, claimed: &Claimed) -> serde_json::Result<Vec<u8>> {
+pub(in crate::queue) fn write(
+    finished: &Finished,
+    claimed: &Claimed,
+) -> serde_json::Result<Vec<u8>> {
     let facts = Facts {
         lane: finished.lane,
         endpoint: claimed.endpoint.clone(),
@@ -70,21 +73,26 @@ pub(in crate::queue) fn write(finished: &Finished, claimed: &Claimed) -> serde_j
     };
     let facts = serde_json::to_vec(&facts)?;
     let length = u32::try_from(facts.len()).unwrap_or(u32::MAX);
-    let [answer, kept] = [&finished.answer, &finished.kept].map(|bytes| bytes.as_deref().unwrap_or_default());
+    let [answer, kept] =
+        [&finished.answer, &finished.kept].map(|bytes| bytes.as_deref().unwrap_or_default());
     Ok([&length.to_le_bytes(), &facts[..], answer, kept].concat())
 }
 
 /// The finished call of a payload.
 pub(in crate::queue) fn read(payload: &[u8]) -> Result<Finished, Unreadable> {
     let (length, rest) = payload.split_first_chunk::<4>().ok_or(Unreadable::Cut)?;
-    let (facts, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Unreadable::Cut)?;
+    let (facts, rest) = rest
+        .split_at_checked(u32::from_le_bytes(*length) as usize)
+        .ok_or(Unreadable::Cut)?;
     let facts: Facts = serde_json::from_slice(facts)?;
     let (answer, kept) = rest.split_at_checked(facts.answer).ok_or(Unreadable::Cut)?;
     let bytes = |bytes: &[u8]| (!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes));
     let best = facts.best.map(Best::offer).transpose()?;
     // A search that this program would refuse has left no observation: there is no product to file it under.
-    let asked = Endpoint::parse(&facts.endpoint).and_then(|endpoint| Request::check(endpoint, &facts.search).ok());
-    let observation = asked.and_then(|checked| observation(&checked.request, &facts.call, best.as_ref()));
+    let asked = Endpoint::parse(&facts.endpoint)
+        .and_then(|endpoint| Request::check(endpoint, &facts.search).ok());
+    let observation =
+        asked.and_then(|checked| observation(&checked.request, &facts.call, best.as_ref()));
     Ok(Finished {
         lane: facts.lane,
         answer: bytes(answer),

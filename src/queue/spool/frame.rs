@@ -25,8 +25,13 @@ pub(super) struct Head {
 impl Head {
     /// The head of what was written; `None`: it never was a whole head, or it has changed since.
     pub(super) fn read(bytes: [u8; HEAD]) -> Option<Self> {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let head = Self { length: word(0), checksum: word(4) };
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let head = Self {
+            length: word(0),
+            checksum: word(4),
+        };
         (word(8) == crc32fast::hash(&bytes[..8]) && head.length() <= LONGEST).then_some(head)
     }
 
@@ -43,7 +48,12 @@ impl Head {
 
 /// Puts a record at the end of `bytes`; `false`: the payload is too long to be one.
 pub(super) fn put(payload: &[u8], bytes: &mut Vec<u8>) -> bool {
-    let Some(length) = u32::try_from(payload.len()).ok().filter(|length| *length as usize <= LONGEST) else { return false };
+    let Some(length) = u32::try_from(payload.len())
+        .ok()
+        .filter(|length| *length as usize <= LONGEST)
+    else {
+        return false;
+    };
     let begin = bytes.len();
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());

@@ -52,13 +52,18 @@ impl Log {
         let mut tries = 0..DRAFTS;
         loop {
             tries.next();
-            let draft = folder.join(Uuid::now_v7().simple().to_string()).with_extension(DRAFT);
+            let draft = folder
+                .join(Uuid::now_v7().simple().to_string())
+                .with_extension(DRAFT);
             match Self::make_by(&draft, &path) {
                 Ok(log) => return Ok(log),
                 Err(error) => {
                     // It may not be there.
                     drop(std::fs::remove_file(&draft));
-                    let taken = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock);
+                    let taken = matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::WouldBlock
+                    );
                     if !taken || tries.is_empty() {
                         return Err(error);
                     }
@@ -68,7 +73,12 @@ impl Log {
     }
 
     fn make_by(draft: &Path, path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(draft)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(draft)?;
         file.try_lock()?;
         file.write_all_at(MAGIC, 0)?;
         file.sync_all()?;
@@ -76,7 +86,13 @@ impl Log {
         if let Some(folder) = path.parent() {
             File::open(folder)?.sync_all()?;
         }
-        Ok(Self { file, path: path.to_owned(), end: FRONT, taken: FRONT, damaged: false })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            end: FRONT,
+            taken: FRONT,
+            damaged: false,
+        })
     }
 
     /// Takes over a file whose process is dead; `None`: it lives, or the file is gone, or it is of another version of this program.
@@ -106,7 +122,13 @@ impl Log {
         if found.len() < FRONT || file.read_exact_at(&mut magic, 0).is_err() || magic != *MAGIC {
             return Ok(None);
         }
-        Ok(Some(Self { file, path: path.to_owned(), end: found.len(), taken: FRONT, damaged: false }))
+        Ok(Some(Self {
+            file,
+            path: path.to_owned(),
+            end: found.len(),
+            taken: FRONT,
+            damaged: false,
+        }))
     }
 
     /// Bytes on disk.
@@ -120,7 +142,10 @@ impl Log {
 
     /// Appends records and waits until they are on disk; all of them or, with an error, none.
     pub(super) fn append(&mut self, records: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all_at(records, self.end).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all_at(records, self.end)
+            .and_then(|()| self.file.sync_data());
         match written {
             Ok(()) => self.end += records.len() as u64,
             // What stands behind the end is written over by the next append, and is no whole record for whoever reads it before. A record
@@ -132,7 +157,10 @@ impl Log {
 
     /// The first records that were not taken: at most `count`, and not many more bytes than `bytes`.
     pub(super) fn read(&self, count: usize, bytes: usize) -> io::Result<Read> {
-        let mut read = Read { end: self.taken, ..Read::default() };
+        let mut read = Read {
+            end: self.taken,
+            ..Read::default()
+        };
         let mut held = 0;
         while read.payloads.len() < count && held < bytes {
             let left = self.end - read.end;
@@ -152,7 +180,8 @@ impl Log {
                 break;
             }
             let mut payload = vec![0; head.length()];
-            self.file.read_exact_at(&mut payload, read.end + HEAD as u64)?;
+            self.file
+                .read_exact_at(&mut payload, read.end + HEAD as u64)?;
             read.end += (HEAD + head.length()) as u64;
             held += head.length();
             if head.fits(&payload) {
@@ -199,5 +228,8 @@ impl Read {
 /// The records of some payloads, as [`Log::append`] takes them; `None`: one of them is too long.
 pub(super) fn records<'a>(payloads: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    payloads.into_iter().all(|payload| frame::put(payload, &mut bytes)).then_some(bytes)
+    payloads
+        .into_iter()
+        .all(|payload| frame::put(payload, &mut bytes))
+        .then_some(bytes)
 }

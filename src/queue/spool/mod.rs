@@ -65,9 +65,13 @@ impl Chunk {
 /// Why there is no spool.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    #[error("answers cannot be kept in {folder}: {error}; set FARESCAN_SPOOL_DIR to a folder that this process may write to")]
+    #[error(
+        "answers cannot be kept in {folder}: {error}; set FARESCAN_SPOOL_DIR to a folder that this process may write to"
+    )]
     Folder { folder: PathBuf, error: io::Error },
-    #[error("there is no data folder for answers that the database cannot take: set FARESCAN_SPOOL_DIR")]
+    #[error(
+        "there is no data folder for answers that the database cannot take: set FARESCAN_SPOOL_DIR"
+    )]
     NoFolder,
     #[error("the database does not know its installation: {0}")]
     Database(#[from] sqlx::Error),
@@ -79,11 +83,20 @@ pub enum SpoolError {
 /// # Errors
 /// They cannot.
 pub fn make_folder(folder: &Path) -> Result<(), SpoolError> {
-    let above = if rustix::process::geteuid().is_root() { 0o755 } else { 0o700 };
-    let made = folder.parent().map_or(Ok(()), |parent| DirBuilder::new().recursive(true).mode(above).create(parent));
+    let above = if rustix::process::geteuid().is_root() {
+        0o755
+    } else {
+        0o700
+    };
+    let made = folder.parent().map_or(Ok(()), |parent| {
+        DirBuilder::new().recursive(true).mode(above).create(parent)
+    });
     let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(folder));
     let tried = made.and_then(|()| Log::make(folder, Uuid::now_v7())?.remove());
-    tried.map_err(|error| SpoolError::Folder { folder: folder.to_owned(), error })
+    tried.map_err(|error| SpoolError::Folder {
+        folder: folder.to_owned(),
+        error,
+    })
 }
 
 impl Spool {
@@ -98,7 +111,8 @@ impl Spool {
         stop: &CancellationToken,
     ) -> Result<Option<Self>, SpoolError> {
         let until = Until::Stop(stop.clone());
-        let ask = || sqlx::query_scalar!("select installation_id from installation").fetch_one(pool);
+        let ask =
+            || sqlx::query_scalar!("select installation_id from installation").fetch_one(pool);
         match retry("installation", &until, ask).await {
             Ok(number) => Self::open(folder.join(number.simple().to_string()), bound).map(Some),
             Err(Failed::Stopped) => Ok(None),
@@ -109,16 +123,28 @@ impl Spool {
     /// The spool in `folder`, which holds at most `bound` bytes of this process. Looks at nothing yet.
     fn open(folder: PathBuf, bound: u64) -> Result<Self, SpoolError> {
         make_folder(&folder)?;
-        Ok(Self { folder, bound, name: Uuid::now_v7(), own: None, adopted: VecDeque::new() })
+        Ok(Self {
+            folder,
+            bound,
+            name: Uuid::now_v7(),
+            own: None,
+            adopted: VecDeque::new(),
+        })
     }
 
     /// Appends answers and waits until they are on disk; all of them or, with an error, none.
     pub(super) fn append(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
         let Some(records) = log::records(payloads.iter().map(Vec::as_slice)) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an answer is too long for the spool"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "an answer is too long for the spool",
+            ));
         };
         if self.size() + records.len() as u64 > self.bound {
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "the spool is full"));
+            return Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                "the spool is full",
+            ));
         }
         let own = match &mut self.own {
             Some(own) => own,
@@ -145,8 +171,14 @@ impl Spool {
         let mut found = 0;
         for entry in std::fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            let is_ours = self.own.iter().chain(&self.adopted).any(|log| log.path() == path);
-            let is_spool = path.extension().is_some_and(|extension| extension == log::NAME || extension == log::DRAFT);
+            let is_ours = self
+                .own
+                .iter()
+                .chain(&self.adopted)
+                .any(|log| log.path() == path);
+            let is_spool = path
+                .extension()
+                .is_some_and(|extension| extension == log::NAME || extension == log::DRAFT);
             if is_ours || !is_spool {
                 continue;
             }
@@ -161,17 +193,33 @@ impl Spool {
 
     /// The oldest answers: those of dead processes first. `None`: there are none.
     pub(super) fn read(&mut self) -> io::Result<Option<Chunk>> {
-        let (own, Some(log)) = (self.adopted.is_empty(), self.adopted.front().or(self.own.as_ref())) else { return Ok(None) };
-        Ok(Some(Chunk { read: log.read(CHUNK.0, CHUNK.1)?, own }))
+        let (own, Some(log)) = (
+            self.adopted.is_empty(),
+            self.adopted.front().or(self.own.as_ref()),
+        ) else {
+            return Ok(None);
+        };
+        Ok(Some(Chunk {
+            read: log.read(CHUNK.0, CHUNK.1)?,
+            own,
+        }))
     }
 
     /// The answers of a chunk are stored, or set aside; gives whether nothing of this process's own is left.
     pub(super) fn take(&mut self, chunk: &Chunk) -> io::Result<bool> {
-        let front = if chunk.own { self.own.as_mut() } else { self.adopted.front_mut() };
+        let front = if chunk.own {
+            self.own.as_mut()
+        } else {
+            self.adopted.front_mut()
+        };
         if let Some(log) = front {
             log.take(&chunk.read);
             if log.is_drained() {
-                let drained = if chunk.own { self.own.take() } else { self.adopted.pop_front() };
+                let drained = if chunk.own {
+                    self.own.take()
+                } else {
+                    self.adopted.pop_front()
+                };
                 drained.map_or(Ok(()), Log::remove)?;
             }
         }
@@ -180,8 +228,15 @@ impl Spool {
 
     /// Keeps an answer that will never be stored, for whoever wants to look at it.
     pub(super) fn set_aside(&self, payload: &[u8]) -> io::Result<PathBuf> {
-        let path = self.folder.join(self.name.simple().to_string()).with_extension("refused");
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+        let path = self
+            .folder
+            .join(self.name.simple().to_string())
+            .with_extension("refused");
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)?;
         let room = self.bound.saturating_sub(file.metadata()?.len());
         let record = log::records([payload]).filter(|record| record.len() as u64 <= room);
         file.write_all(&record.ok_or(io::ErrorKind::QuotaExceeded)?)?;

@@ -15,7 +15,9 @@ use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
 use crate::queue::finished::Finished;
 use crate::queue::store::Claimed;
 use crate::queue::{Claim, WorkerId};
-use crate::search::{Answer, CallerKey, Finding, Incomplete, Outcome, PlanQuota, RateLimit, Search};
+use crate::search::{
+    Answer, CallerKey, Finding, Incomplete, Outcome, PlanQuota, RateLimit, Search,
+};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -40,14 +42,18 @@ fn drained(spool: &mut Spool) -> Vec<Vec<u8>> {
 /// The only file with this ending.
 fn file(folder: &TempDir, ending: &str) -> PathBuf {
     let entries = std::fs::read_dir(folder.path().join("spool")).unwrap();
-    let mut found: Vec<_> =
-        entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == ending)).collect();
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == ending))
+        .collect();
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
 }
 
 fn files(folder: &TempDir) -> usize {
-    std::fs::read_dir(folder.path().join("spool")).unwrap().count()
+    std::fs::read_dir(folder.path().join("spool"))
+        .unwrap()
+        .count()
 }
 
 #[test]
@@ -101,7 +107,10 @@ fn files_and_folder_are_for_their_user_alone() {
     let aside = spool.set_aside(&payload(9)).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder.path().join("spool")), 0o700);
-    assert_eq!((mode(&file(&folder, "spool")), mode(&aside)), (0o600, 0o600));
+    assert_eq!(
+        (mode(&file(&folder, "spool")), mode(&aside)),
+        (0o600, 0o600)
+    );
 }
 
 #[test]
@@ -113,8 +122,19 @@ fn a_dead_process_is_inherited_once_and_a_live_one_is_not() {
     assert_eq!(heir.adopt().unwrap(), 0, "both live");
     drop(dead);
     heir.append(&[payload(4)]).unwrap();
-    assert_eq!((heir.adopt().unwrap(), alive.adopt().unwrap(), heir.adopt().unwrap()), (1, 0, 0));
-    assert_eq!(drained(&mut heir), [payload(1), payload(2), payload(4)], "the oldest first");
+    assert_eq!(
+        (
+            heir.adopt().unwrap(),
+            alive.adopt().unwrap(),
+            heir.adopt().unwrap()
+        ),
+        (1, 0, 0)
+    );
+    assert_eq!(
+        drained(&mut heir),
+        [payload(1), payload(2), payload(4)],
+        "the oldest first"
+    );
     assert_eq!(drained(&mut alive), [payload(3)]);
     assert_eq!(files(&folder), 0);
 }
@@ -123,7 +143,8 @@ fn a_dead_process_is_inherited_once_and_a_live_one_is_not() {
 fn an_heir_that_dies_halfway_leaves_everything_to_the_next() {
     let folder = TempDir::new().unwrap();
     let mut dead = spool(&folder);
-    dead.append(&(0..250).map(payload).collect::<Vec<_>>()).unwrap();
+    dead.append(&(0..250).map(payload).collect::<Vec<_>>())
+        .unwrap();
     drop(dead);
     let mut heir = spool(&folder);
     heir.adopt().unwrap();
@@ -133,7 +154,10 @@ fn an_heir_that_dies_halfway_leaves_everything_to_the_next() {
     drop(heir);
     let mut next = spool(&folder);
     next.adopt().unwrap();
-    assert_eq!(drained(&mut next), (0..250).map(payload).collect::<Vec<_>>());
+    assert_eq!(
+        drained(&mut next),
+        (0..250).map(payload).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -145,8 +169,18 @@ fn it_is_full_at_its_bound_and_asks_for_no_more_at_four_fifths() {
         spool.append(std::slice::from_ref(&tenth)).unwrap();
         assert_eq!(spool.has_room(), tenths < 8, "{tenths}");
     }
-    assert_eq!(spool.append(&[tenth.clone(), tenth.clone()]).unwrap_err().kind(), io::ErrorKind::QuotaExceeded);
-    assert_eq!(drained(&mut spool).len(), 9, "what did not fit is not there in part");
+    assert_eq!(
+        spool
+            .append(&[tenth.clone(), tenth.clone()])
+            .unwrap_err()
+            .kind(),
+        io::ErrorKind::QuotaExceeded
+    );
+    assert_eq!(
+        drained(&mut spool).len(),
+        9,
+        "what did not fit is not there in part"
+    );
     assert!(spool.has_room());
 }
 
@@ -154,7 +188,13 @@ fn it_is_full_at_its_bound_and_asks_for_no_more_at_four_fifths() {
 fn what_no_record_can_hold_is_refused() {
     let folder = TempDir::new().unwrap();
     let mut spool = Spool::open(folder.path().join("spool"), 64 * MIB).unwrap();
-    assert_eq!(spool.append(&[vec![0; frame::LONGEST + 1]]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(
+        spool
+            .append(&[vec![0; frame::LONGEST + 1]])
+            .unwrap_err()
+            .kind(),
+        io::ErrorKind::InvalidInput
+    );
     spool.append(&[vec![0; frame::LONGEST]]).unwrap();
     assert_eq!(drained(&mut spool).len(), 1);
 }
@@ -175,8 +215,13 @@ fn a_folder_that_cannot_be_made_names_the_setting() {
     let folder = TempDir::new().unwrap();
     let occupied = folder.path().join("file");
     std::fs::write(&occupied, "").unwrap();
-    let error = make_folder(&occupied.join("spool")).unwrap_err().to_string();
-    assert!(error.contains("FARESCAN_SPOOL_DIR") && error.contains("file/spool"), "{error}");
+    let error = make_folder(&occupied.join("spool"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("FARESCAN_SPOOL_DIR") && error.contains("file/spool"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -184,8 +229,12 @@ fn of_what_does_not_fit_the_first_are_kept() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     let third = vec![7; usize::try_from(MIB / 3).unwrap() - 100];
-    let (count, ended) = spool.append_most(&[third.clone(), third.clone(), third.clone(), third.clone()]);
-    assert_eq!((count, ended.unwrap_err().kind()), (3, io::ErrorKind::QuotaExceeded));
+    let (count, ended) =
+        spool.append_most(&[third.clone(), third.clone(), third.clone(), third.clone()]);
+    assert_eq!(
+        (count, ended.unwrap_err().kind()),
+        (3, io::ErrorKind::QuotaExceeded)
+    );
     assert_eq!(drained(&mut spool).len(), 3);
 }
 
@@ -194,7 +243,12 @@ fn a_finished_call_comes_back_as_it_was() {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14", "currency": "EUR"});
     let body = body.as_object().unwrap().clone();
     let claimed = Claimed {
-        claim: Claim { worker: WorkerId(7), tenant: TenantId::new(), item: ItemId::new(), number: 3 },
+        claim: Claim {
+            worker: WorkerId(7),
+            tenant: TenantId::new(),
+            item: ItemId::new(),
+            number: 3,
+        },
         lane: Api::Flights,
         scan: ScanId::new(),
         endpoint: "flights/oneway".to_owned(),
@@ -203,29 +257,52 @@ fn a_finished_call_comes_back_as_it_was() {
         upstream_limit: None,
         grant: None,
     };
-    let search = Search::of_item(Request::check(Endpoint::FlightsOneway, &body).unwrap().request, 50, false);
+    let search = Search::of_item(
+        Request::check(Endpoint::FlightsOneway, &body)
+            .unwrap()
+            .request,
+        50,
+        false,
+    );
     let row = json!({"airline": "Example Air", "price_as_number": 120.55, "buy_link": "https://x.example/?curr=EUR",
                      "price_insights_low": 100.1, "price_insights_high": 200, "stops": 1});
-    let answer = Answer { body: json!([row]).into(), results: 1, stated: Some(SearchStatus::Ok), reason: Some("why".to_owned()) };
+    let answer = Answer {
+        body: json!([row]).into(),
+        results: 1,
+        stated: Some(SearchStatus::Ok),
+        reason: Some("why".to_owned()),
+    };
     let outcome = |finding| Outcome {
         finding,
         http_status: Some(200),
         search_headers: vec![("x-search-status".to_owned(), "ok".to_owned())],
         plan_headers: Vec::new(),
-        plan: PlanQuota { limit: Some(5_000), remaining: Some(7), reset_seconds: Some(600), window: None },
+        plan: PlanQuota {
+            limit: Some(5_000),
+            remaining: Some(7),
+            reset_seconds: Some(600),
+            window: None,
+        },
         billed_requests: 2,
         latency: std::time::Duration::from_millis(1_600),
     };
     let now = jiff::Timestamp::now();
-    let limit = RateLimit { body: Bytes::new(), content_type: None, retry_after: Some("30".to_owned()) };
+    let limit = RateLimit {
+        body: Bytes::new(),
+        content_type: None,
+        retry_after: Some("30".to_owned()),
+    };
     for finding in [
         Finding::Answer(answer),
         Finding::Incomplete(Incomplete::Timeout),
         Finding::RateLimited(limit),
-        Finding::Refused { message: "no".to_owned() },
+        Finding::Refused {
+            message: "no".to_owned(),
+        },
     ] {
         let outcome = outcome(finding);
-        let before = Finished::of(&claimed, &search, &outcome, now).keeping(&outcome, &CallerKey::new("key"));
+        let before = Finished::of(&claimed, &search, &outcome, now)
+            .keeping(&outcome, &CallerKey::new("key"));
         let before = before.of_attempt(AttemptId::new());
         let after = entry::read(&entry::write(&before, &claimed).unwrap()).unwrap();
         assert_eq!(after.call, before.call);
@@ -235,8 +312,17 @@ fn a_finished_call_comes_back_as_it_was() {
             (before.lane, &before.answer, &before.kept, &before.best)
         );
         assert_eq!(after.observation, before.observation);
-        assert_eq!((after.plan, after.call.attempt_id.is_some()), (outcome.plan, true));
-        assert_eq!(after.aged(now + SignedDuration::from_secs(60)).plan.reset_seconds, Some(540));
+        assert_eq!(
+            (after.plan, after.call.attempt_id.is_some()),
+            (outcome.plan, true)
+        );
+        assert_eq!(
+            after
+                .aged(now + SignedDuration::from_secs(60))
+                .plan
+                .reset_seconds,
+            Some(540)
+        );
     }
 }
 

@@ -7,7 +7,9 @@ use jiff::civil::{Date, DateTime};
 use super::Found;
 use super::rows::{oneway_row, roundtrip_row};
 use crate::sandbox::draws::{Draw, day_number, days_between};
-use crate::sandbox::wire::flights::{Insight, LegRules, Oneway, OnewayRow, Roundtrip, RoundtripRow, Sort, Terms};
+use crate::sandbox::wire::flights::{
+    Insight, LegRules, Oneway, OnewayRow, Roundtrip, RoundtripRow, Sort, Terms,
+};
 use crate::sandbox::world::airports::Airport;
 use crate::sandbox::world::fares::FareDay;
 use crate::sandbox::world::money::Currency;
@@ -27,14 +29,30 @@ struct Direction {
 }
 
 impl Direction {
-    fn new(world: Draw, today: Date, from: &'static Airport, to: &'static Airport, date: Date) -> Self {
+    fn new(
+        world: Draw,
+        today: Date,
+        from: &'static Airport,
+        to: &'static Airport,
+        date: Date,
+    ) -> Self {
         let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, date));
-        let legs = if on_sale { legs(world, from, to, date) } else { Vec::new() };
-        Self { legs, fares: FareDay::new(world, from, to, date, today) }
+        let legs = if on_sale {
+            legs(world, from, to, date)
+        } else {
+            Vec::new()
+        };
+        Self {
+            legs,
+            fares: FareDay::new(world, from, to, date, today),
+        }
     }
 
     fn cheapest(&self) -> Option<f64> {
-        self.legs.iter().map(|leg| self.fares.price(leg)).min_by(f64::total_cmp)
+        self.legs
+            .iter()
+            .map(|leg| self.fares.price(leg))
+            .min_by(f64::total_cmp)
     }
 
     fn admitted<'a>(&'a self, rules: &'a LegRules) -> impl Iterator<Item = &'a Leg> {
@@ -68,7 +86,10 @@ impl Tariff {
             "USD" => 1.0,
             code => world.of("point of sale").of(code).between(0.985, 1.02),
         };
-        Self { currency, factor: cabin * party * sale }
+        Self {
+            currency,
+            factor: cabin * party * sale,
+        }
     }
 
     fn whole(&self, dollars: f64) -> i64 {
@@ -80,27 +101,59 @@ impl Tariff {
 pub(super) fn oneway(world: Draw, today: Date, search: &Oneway) -> Found<OnewayRow> {
     let terms = &search.terms;
     let Some((from, to, currency)) = places(terms) else {
-        return Found { rows: Vec::new(), combinations: 1 };
+        return Found {
+            rows: Vec::new(),
+            combinations: 1,
+        };
     };
     let out = Direction::new(world, today, from, to, terms.departure_date);
     let tariff = Tariff::new(world, terms, currency, from.kilometres_to(to));
-    let luck = world.of("insight").of(from.code).of(to.code).day(terms.departure_date);
-    let insight = insight(luck, terms, today, &tariff, out.cheapest(), out.fares.band(&out.legs));
+    let luck = world
+        .of("insight")
+        .of(from.code)
+        .of(to.code)
+        .day(terms.departure_date);
+    let insight = insight(
+        luck,
+        terms,
+        today,
+        &tariff,
+        out.cheapest(),
+        out.fares.band(&out.legs),
+    );
     let mut priced: Vec<(Rank, &Leg)> = out
         .admitted(&search.rules)
-        .map(|leg| (Rank::of(tariff.whole(out.fares.price(leg)), leg.minutes, leg.stops.len()), leg))
+        .map(|leg| {
+            (
+                Rank::of(
+                    tariff.whole(out.fares.price(leg)),
+                    leg.minutes,
+                    leg.stops.len(),
+                ),
+                leg,
+            )
+        })
         .filter(|(rank, _)| affordable(terms, rank))
         .collect();
     put_in_order(&mut priced, terms);
-    let rows = priced.into_iter().map(|(rank, leg)| oneway_row(terms, leg, rank, insight.as_ref(), currency)).collect();
-    Found { rows, combinations: 1 }
+    let rows = priced
+        .into_iter()
+        .map(|(rank, leg)| oneway_row(terms, leg, rank, insight.as_ref(), currency))
+        .collect();
+    Found {
+        rows,
+        combinations: 1,
+    }
 }
 
 /// All pairs of a round-trip search, ordered and cut to its limit.
 pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<RoundtripRow> {
     let terms = &search.terms;
     let Some((from, to, currency)) = places(terms) else {
-        return Found { rows: Vec::new(), combinations: 1 };
+        return Found {
+            rows: Vec::new(),
+            combinations: 1,
+        };
     };
     let out = Direction::new(world, today, from, to, terms.departure_date);
     let back = Direction::new(world, today, to, from, search.return_date);
@@ -109,8 +162,20 @@ pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<R
     let bands = (out.fares.band(&out.legs), back.fares.band(&back.legs));
     let band = both(bands.0.map(|band| band.0), bands.1.map(|band| band.0))
         .zip(both(bands.0.map(|band| band.1), bands.1.map(|band| band.1)));
-    let luck = world.of("insight").of(from.code).of(to.code).day(terms.departure_date).day(search.return_date);
-    let insight = insight(luck, terms, today, &tariff, both(out.cheapest(), back.cheapest()), band);
+    let luck = world
+        .of("insight")
+        .of(from.code)
+        .of(to.code)
+        .day(terms.departure_date)
+        .day(search.return_date);
+    let insight = insight(
+        luck,
+        terms,
+        today,
+        &tariff,
+        both(out.cheapest(), back.cheapest()),
+        band,
+    );
     let (outbound, inbound) = (best(&out, &search.outbound), best(&back, &search.inbound));
     let mut priced = Vec::new();
     for (out_leg, out_dollars) in &outbound {
@@ -118,7 +183,11 @@ pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<R
             if back_leg.departs <= out_leg.arrives {
                 continue;
             }
-            let together = if out_leg.airline.code == back_leg.airline.code { ONE_AIRLINE_RETURN } else { 1.0 };
+            let together = if out_leg.airline.code == back_leg.airline.code {
+                ONE_AIRLINE_RETURN
+            } else {
+                1.0
+            };
             let price = tariff.whole((out_dollars + back_dollars) * together);
             let stops = out_leg.stops.len() + back_leg.stops.len();
             let rank = Rank::of(price, out_leg.minutes + back_leg.minutes, stops);
@@ -128,24 +197,41 @@ pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<R
         }
     }
     put_in_order(&mut priced, terms);
-    let rows = priced.into_iter().map(|(rank, legs)| roundtrip_row(search, legs, rank, insight.as_ref(), currency)).collect();
-    Found { rows, combinations: 1 + outbound.len().min(10) }
+    let rows = priced
+        .into_iter()
+        .map(|(rank, legs)| roundtrip_row(search, legs, rank, insight.as_ref(), currency))
+        .collect();
+    Found {
+        rows,
+        combinations: 1 + outbound.len().min(10),
+    }
 }
 
 /// The cheapest legs of a direction that the rules admit.
 fn best<'a>(direction: &'a Direction, rules: &'a LegRules) -> Vec<(&'a Leg, f64)> {
-    let mut legs: Vec<_> = direction.admitted(rules).map(|leg| (leg, direction.fares.price(leg))).collect();
+    let mut legs: Vec<_> = direction
+        .admitted(rules)
+        .map(|leg| (leg, direction.fares.price(leg)))
+        .collect();
     legs.sort_by(|a, b| a.1.total_cmp(&b.1));
     legs.truncate(PAIRED_LEGS);
     legs
 }
 
 fn places(terms: &Terms) -> Option<(&'static Airport, &'static Airport, &'static Currency)> {
-    Some((Airport::find(&terms.from_airport)?, Airport::find(&terms.to_airport)?, Currency::find(&terms.currency)?))
+    Some((
+        Airport::find(&terms.from_airport)?,
+        Airport::find(&terms.to_airport)?,
+        Currency::find(&terms.currency)?,
+    ))
 }
 
 fn admits(rules: &LegRules, leg: &Leg) -> bool {
-    let flies = |codes: &[String]| codes.iter().any(|code| code.eq_ignore_ascii_case(leg.airline.code));
+    let flies = |codes: &[String]| {
+        codes
+            .iter()
+            .any(|code| code.eq_ignore_ascii_case(leg.airline.code))
+    };
     let stops = i64::try_from(leg.stops.len()).unwrap_or(i64::MAX);
     rules.max_stops.is_none_or(|most| stops <= most)
         && (rules.only_airlines.is_empty() || flies(&rules.only_airlines))
@@ -158,7 +244,11 @@ fn admits(rules: &LegRules, leg: &Leg) -> bool {
 fn in_hours((earliest, latest): (Option<i64>, Option<i64>), at: DateTime) -> bool {
     let (earliest, latest) = (earliest.unwrap_or(0), latest.unwrap_or(23));
     let hour = i64::from(at.hour());
-    if earliest <= latest { (earliest..=latest).contains(&hour) } else { hour >= earliest || hour <= latest }
+    if earliest <= latest {
+        (earliest..=latest).contains(&hour)
+    } else {
+        hour >= earliest || hour <= latest
+    }
 }
 
 /// What an itinerary is ordered by.
@@ -171,7 +261,11 @@ pub(super) struct Rank {
 
 impl Rank {
     fn of(price: i64, minutes: i64, stops: usize) -> Self {
-        Self { price, minutes, stops }
+        Self {
+            price,
+            minutes,
+            stops,
+        }
     }
 
     /// The engine's `Overall`: price first, but an hour costs what four percent of the fare do.
@@ -193,7 +287,10 @@ fn put_in_order<T>(rows: &mut Vec<(Rank, T)>, terms: &Terms) {
             Sort::Price => Ordering::Equal,
             Sort::Duration => a.minutes.cmp(&b.minutes),
         };
-        first.then(a.price.cmp(&b.price)).then(a.minutes.cmp(&b.minutes)).then(a.stops.cmp(&b.stops))
+        first
+            .then(a.price.cmp(&b.price))
+            .then(a.minutes.cmp(&b.minutes))
+            .then(a.stops.cmp(&b.stops))
     });
     rows.truncate(usize::try_from(terms.limit).unwrap_or(usize::MAX));
 }
@@ -212,14 +309,26 @@ fn insight(
     }
     let published = !luck.of("band").chance(0.04);
     let (Some(cheapest), Some((low, high)), true) = (cheapest, band, published) else {
-        return Some(Insight { verdict: None, low: None, high: None });
+        return Some(Insight {
+            verdict: None,
+            low: None,
+            high: None,
+        });
     };
-    let (cheapest, low, high) = (tariff.whole(cheapest), tariff.whole(low), tariff.whole(high));
+    let (cheapest, low, high) = (
+        tariff.whole(cheapest),
+        tariff.whole(low),
+        tariff.whole(high),
+    );
     let verdict = match cheapest {
         _ if luck.of("verdict").nth(day_number(today)).chance(0.03) => "",
         price if price < low => "low",
         price if price > high => "high",
         _ => "typical",
     };
-    Some(Insight { verdict: Some(verdict), low: Some(low), high: Some(high) })
+    Some(Insight {
+        verdict: Some(verdict),
+        low: Some(low),
+        high: Some(high),
+    })
 }

@@ -52,27 +52,46 @@ impl FlightSearch {
             Self::Oneway(_) => 1.6,
             Self::Roundtrip(_) => 3.3,
         };
-        if self.terms().use_ext_proxy { through_proxy } else { through_proxy * 0.7 }
+        if self.terms().use_ext_proxy {
+            through_proxy
+        } else {
+            through_proxy * 0.7
+        }
     }
 
     /// The answer as of `today`. `ask` names this ask of this search, for what varies between asks.
     pub(super) fn answer(&self, world: Draw, today: Date, effect: Effect, ask: Draw) -> Response {
         match self {
-            Self::Oneway(search) => respond(&search.terms, effect, ask, || itineraries::oneway(world, today, search)),
-            Self::Roundtrip(search) => respond(&search.terms, effect, ask, || itineraries::roundtrip(world, today, search)),
+            Self::Oneway(search) => respond(&search.terms, effect, ask, || {
+                itineraries::oneway(world, today, search)
+            }),
+            Self::Roundtrip(search) => respond(&search.terms, effect, ask, || {
+                itineraries::roundtrip(world, today, search)
+            }),
         }
     }
 }
 
-fn respond<Row: Serialize>(terms: &Terms, effect: Effect, ask: Draw, find: impl FnOnce() -> Found<Row>) -> Response {
+fn respond<Row: Serialize>(
+    terms: &Terms,
+    effect: Effect,
+    ask: Draw,
+    find: impl FnOnce() -> Found<Row>,
+) -> Response {
     let found = match effect {
         Effect::Failed => return answers::failed(),
         Effect::Garbage => return answers::garbage(),
         Effect::Degraded => return degraded(terms, ask),
-        Effect::Empty => Found { rows: Vec::new(), combinations: 1 },
+        Effect::Empty => Found {
+            rows: Vec::new(),
+            combinations: 1,
+        },
         _ => find(),
     };
-    let Found { mut rows, combinations } = found;
+    let Found {
+        mut rows,
+        combinations,
+    } = found;
     let partial = effect == Effect::Partial && !rows.is_empty();
     if partial {
         rows.truncate(rows.len().div_ceil(2));
@@ -85,7 +104,11 @@ fn respond<Row: Serialize>(terms: &Terms, effect: Effect, ask: Draw, find: impl 
             _ if partial => "partial",
             _ => "ok",
         },
-        reason: if partial { Some("upstream_timeout") } else { stumbled.then_some("upstream_status") },
+        reason: if partial {
+            Some("upstream_timeout")
+        } else {
+            stumbled.then_some("upstream_status")
+        },
         results: rows.len(),
         // The secondary provider is asked where the live search found nothing, unless told not to be.
         attempts: 1 + usize::from(stumbled) + usize::from(rows.is_empty() && terms.use_fallback),
@@ -109,7 +132,10 @@ fn degraded(terms: &Terms, ask: Draw) -> Response {
         retries,
         unreadable_pages: 1 + ask.of("pages").below(3),
     };
-    let response =
-        if terms.strict { answers::search_incomplete(reason) } else { answers::json(StatusCode::OK, &Vec::<Value>::new()) };
+    let response = if terms.strict {
+        answers::search_incomplete(reason)
+    } else {
+        answers::json(StatusCode::OK, &Vec::<Value>::new())
+    };
     answers::with_report(response, report)
 }

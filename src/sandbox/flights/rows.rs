@@ -3,12 +3,24 @@
 use jiff::civil::DateTime;
 
 use super::itineraries::Rank;
-use crate::sandbox::wire::flights::{Insight, OnewayRow, Roundtrip, RoundtripRow, StopRow, Stops, Terms};
+use crate::sandbox::wire::flights::{
+    Insight, OnewayRow, Roundtrip, RoundtripRow, StopRow, Stops, Terms,
+};
 use crate::sandbox::world::money::Currency;
 use crate::sandbox::world::timetable::Leg;
 
-pub(super) fn oneway_row(terms: &Terms, leg: &Leg, rank: Rank, insight: Option<&Insight>, currency: &Currency) -> OnewayRow {
-    let unreadable = leg.flight.of("unreadable").day(terms.departure_date).chance(0.01);
+pub(super) fn oneway_row(
+    terms: &Terms,
+    leg: &Leg,
+    rank: Rank,
+    insight: Option<&Insight>,
+    currency: &Currency,
+) -> OnewayRow {
+    let unreadable = leg
+        .flight
+        .of("unreadable")
+        .day(terms.departure_date)
+        .chance(0.01);
     OnewayRow {
         insight: insight.cloned(),
         from_airport: leg.from.display(),
@@ -20,7 +32,11 @@ pub(super) fn oneway_row(terms: &Terms, leg: &Leg, rank: Rank, insight: Option<&
         duration_seconds: leg.minutes * 60,
         buy_link: buy_link(&[leg], terms, currency),
         airline: leg.airline.name,
-        stops: if unreadable { Stops::Unreadable("Unknown") } else { Stops::Count(leg.stops.len()) },
+        stops: if unreadable {
+            Stops::Unreadable("Unknown")
+        } else {
+            Stops::Count(leg.stops.len())
+        },
         stops_info: leg
             .stops
             .iter()
@@ -88,6 +104,13 @@ fn buy_link(legs: &[&Leg], terms: &Terms, currency: &Currency) -> String {
         .collect();
     let party: String = terms.passengers.iter().map(i64::to_string).collect();
     let plain = format!("{}.{party}.{}", terms.seat_type, flights.join("."));
-    let tfs: String = plain.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
-    format!("https://flights.sandbox.example/booking?tfs={tfs}&curr={}", currency.code)
+    let tfs: String = plain
+        .bytes()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<Vec<_>>()
+        .concat();
+    format!(
+        "https://flights.sandbox.example/booking?tfs={tfs}&curr={}",
+        currency.code
+    )
 }

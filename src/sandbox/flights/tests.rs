@@ -25,7 +25,11 @@ fn roundtrip(body: &Value) -> Vec<RoundtripRow> {
 }
 
 fn code_of(airline: &str) -> &'static str {
-    AIRLINES.iter().find(|known| known.name == airline).expect("a known airline").code
+    AIRLINES
+        .iter()
+        .find(|known| known.name == airline)
+        .expect("a known airline")
+        .code
 }
 
 /// The local time that a description tells, without its year.
@@ -36,11 +40,21 @@ fn clock(description: &str) -> DateTime {
 }
 
 fn in_window(hour: i8, (earliest, latest): (i8, i8)) -> bool {
-    if earliest <= latest { (earliest..=latest).contains(&hour) } else { hour >= earliest || hour <= latest }
+    if earliest <= latest {
+        (earliest..=latest).contains(&hour)
+    } else {
+        hour >= earliest || hour <= latest
+    }
 }
 
 fn route() -> impl Strategy<Value = (&'static str, &'static str)> {
-    prop::sample::select(vec![("TLV", "LHR"), ("LHR", "JFK"), ("BER", "LIS"), ("SIN", "SYD"), ("JFK", "LAX")])
+    prop::sample::select(vec![
+        ("TLV", "LHR"),
+        ("LHR", "JFK"),
+        ("BER", "LIS"),
+        ("SIN", "SYD"),
+        ("JFK", "LAX"),
+    ])
 }
 
 fn departure() -> impl Strategy<Value = Date> {
@@ -158,20 +172,32 @@ fn the_verdict_is_where_the_cheapest_fare_stands_in_the_band() {
     let mut verdicts: HashMap<String, usize> = HashMap::new();
     for days in 0..300 {
         let on = TODAY.saturating_add(jiff::Span::new().days(days));
-        let rows = oneway(&json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": on, "limit": 200}));
-        let cheapest = rows.iter().map(|row| row.price_as_number).min().expect("flights every day");
+        let rows = oneway(
+            &json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": on, "limit": 200}),
+        );
+        let cheapest = rows
+            .iter()
+            .map(|row| row.price_as_number)
+            .min()
+            .expect("flights every day");
         let insight = rows[0].insight.clone().expect("the engine's opinion");
         let verdict = insight.verdict;
         match (verdict, insight.low, insight.high) {
             (None, None, None) | (Some(""), Some(_), Some(_)) => {}
             (Some("low"), Some(low), Some(_)) => assert!(cheapest < low, "{on}"),
             (Some("high"), Some(_), Some(high)) => assert!(cheapest > high, "{on}"),
-            (Some("typical"), Some(low), Some(high)) => assert!((low..=high).contains(&cheapest), "{on}"),
+            (Some("typical"), Some(low), Some(high)) => {
+                assert!((low..=high).contains(&cheapest), "{on}")
+            }
             other => panic!("{on}: {other:?}"),
         }
         *verdicts.entry(format!("{verdict:?}")).or_default() += 1;
     }
-    assert_eq!(verdicts.len(), 5, "low, typical, high, empty and none all occur: {verdicts:?}");
+    assert_eq!(
+        verdicts.len(),
+        5,
+        "low, typical, high, empty and none all occur: {verdicts:?}"
+    );
 }
 
 #[test]
@@ -188,8 +214,13 @@ fn price_order_and_a_price_cap_take_the_opinion_away() {
 
 #[test]
 fn a_direct_request_is_quicker_than_one_through_a_proxy() {
-    let median = |body: Value| FlightSearch::oneway(&body).expect("a good body").median_seconds();
-    let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-20"});
+    let median = |body: Value| {
+        FlightSearch::oneway(&body)
+            .expect("a good body")
+            .median_seconds()
+    };
+    let mut body =
+        json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-20"});
     assert!((median(body.clone()) - 1.6).abs() < 1e-9);
     body["use_ext_proxy"] = json!(false);
     assert!(median(body) < 1.6);
@@ -202,25 +233,35 @@ fn what_makes_a_trip_dearer_does() {
         for (field, value) in more {
             body[*field] = value.clone();
         }
-        oneway(&body).iter().map(|row| row.price_as_number).min().expect("flights")
+        oneway(&body)
+            .iter()
+            .map(|row| row.price_as_number)
+            .min()
+            .expect("flights")
     };
     let adult = cheapest(&[]);
     assert!(cheapest(&[("max_stops", json!(0))]) > adult);
     assert!(cheapest(&[("seat_type", json!(3))]) > 2 * adult);
     assert!((cheapest(&[("passengers", json!([1, 1]))]) - 2 * adult).abs() <= 1);
     assert!(cheapest(&[("passengers", json!([1, 2]))]) < 2 * adult);
-    assert!(cheapest(&[("passengers", json!([1, 3]))]) < cheapest(&[("passengers", json!([1, 4]))]));
+    assert!(
+        cheapest(&[("passengers", json!([1, 3]))]) < cheapest(&[("passengers", json!([1, 4]))])
+    );
     assert!(cheapest(&[("currency", json!("ils"))]) > 3 * adult);
-    let there_and_back = roundtrip(&json!({"from_airport": "TLV", "to_airport": "LHR", "sort_type": "Price",
-        "departure_date": "2027-02-17", "return_date": "2027-02-24"}));
+    let there_and_back = roundtrip(
+        &json!({"from_airport": "TLV", "to_airport": "LHR", "sort_type": "Price",
+        "departure_date": "2027-02-17", "return_date": "2027-02-24"}),
+    );
     let total = there_and_back[0].total_price_as_number;
     assert!(adult < total && total < 4 * adult, "{total}");
 }
 
 #[test]
 fn nobody_flies_back_before_arriving() {
-    let rows = roundtrip(&json!({"from_airport": "BER", "to_airport": "LIS", "limit": 1_000,
-        "departure_date": "2027-02-17", "return_date": "2027-02-17"}));
+    let rows = roundtrip(
+        &json!({"from_airport": "BER", "to_airport": "LIS", "limit": 1_000,
+        "departure_date": "2027-02-17", "return_date": "2027-02-17"}),
+    );
     assert!(!rows.is_empty());
     for row in rows {
         let arrived = clock(&row.departure_flight_arrival_description);
@@ -247,23 +288,52 @@ fn places_and_days_without_flights_have_no_rows() {
 
 #[test]
 fn rows_speak_the_words_of_the_specification() {
-    let rows = oneway(&json!({"from_airport": "tlv", "to_airport": "lhr", "departure_date": "2027-01-20",
-        "currency": "EUR", "limit": 200}));
+    let rows = oneway(
+        &json!({"from_airport": "tlv", "to_airport": "lhr", "departure_date": "2027-01-20",
+        "currency": "EUR", "limit": 200}),
+    );
     assert!(rows.iter().any(|row| !row.stops_info.is_empty()));
     for row in rows {
-        assert_eq!((row.from_airport.as_str(), row.to_airport.as_str()), ("Tel Aviv (TLV)", "London (LHR)"));
+        assert_eq!(
+            (row.from_airport.as_str(), row.to_airport.as_str()),
+            ("Tel Aviv (TLV)", "London (LHR)")
+        );
         assert_eq!(row.price, format!("€{}", row.price_as_number));
-        assert!(row.buy_link.contains("?tfs=") && row.buy_link.ends_with("&curr=EUR"), "{}", row.buy_link);
-        assert_eq!(row.duration, format!("{} hr {} min", row.duration_seconds / 3_600, row.duration_seconds / 60 % 60));
-        assert!(row.departure_description.ends_with("on Wed, Jan 20"), "{}", row.departure_description);
-        let changes: i64 = row.stops_info.iter().map(|stop| stop.stop_duration_seconds).sum();
+        assert!(
+            row.buy_link.contains("?tfs=") && row.buy_link.ends_with("&curr=EUR"),
+            "{}",
+            row.buy_link
+        );
+        assert_eq!(
+            row.duration,
+            format!(
+                "{} hr {} min",
+                row.duration_seconds / 3_600,
+                row.duration_seconds / 60 % 60
+            )
+        );
+        assert!(
+            row.departure_description.ends_with("on Wed, Jan 20"),
+            "{}",
+            row.departure_description
+        );
+        let changes: i64 = row
+            .stops_info
+            .iter()
+            .map(|stop| stop.stop_duration_seconds)
+            .sum();
         assert!(changes < row.duration_seconds);
     }
 }
 
 #[test]
 fn every_route_of_the_world_can_be_asked() {
-    for (from, to) in [("ZZP", "TLV"), ("TLV", "ZZR"), ("AKL", "KEF"), ("HNL", "CPT")] {
+    for (from, to) in [
+        ("ZZP", "TLV"),
+        ("TLV", "ZZR"),
+        ("AKL", "KEF"),
+        ("HNL", "CPT"),
+    ] {
         assert!(Airport::find(from).is_some() && Airport::find(to).is_some());
         let body = json!({"from_airport": from, "to_airport": to, "departure_date": "2027-01-20"});
         assert!(!oneway(&body).is_empty(), "{from}-{to}");

@@ -16,8 +16,8 @@ use super::answers;
 use super::draws::{Draw, days_between};
 use super::faults::Effect;
 use super::wire::hotels::{
-    ByName, ByNameAnswer, HotelSearch, PropertyRow, Resolve, ResolveAnswer, RoomRow, Rooms, RoomsAnswer, SearchAnswer, Stay,
-    Unreadable,
+    ByName, ByNameAnswer, HotelSearch, PropertyRow, Resolve, ResolveAnswer, RoomRow, Rooms,
+    RoomsAnswer, SearchAnswer, Stay, Unreadable,
 };
 use super::world::money::Currency;
 
@@ -89,7 +89,10 @@ fn search(world: Draw, today: Date, query: &HotelSearch, effect: Effect) -> Resp
         properties.truncate(properties.len().div_ceil(2));
     }
     if properties.is_empty() {
-        let text = format!("No properties matched {:?} for these dates and filters.", query.destination);
+        let text = format!(
+            "No properties matched {:?} for these dates and filters.",
+            query.destination
+        );
         return answers::message(StatusCode::NOT_FOUND, &text);
     }
     let answer = SearchAnswer {
@@ -104,7 +107,12 @@ fn search(world: Draw, today: Date, query: &HotelSearch, effect: Effect) -> Resp
 }
 
 /// The hotels of the destination that satisfy the query, each with its cheapest offer that does.
-fn matching(world: Draw, today: Date, query: &HotelSearch, currency: &Currency) -> Vec<(Property, Offer)> {
+fn matching(
+    world: Draw,
+    today: Date,
+    query: &HotelSearch,
+    currency: &Currency,
+) -> Vec<(Property, Offer)> {
     let nights = days_between(query.stay.checkin_date, query.stay.checkout_date);
     let in_budget = |offer: &Offer| {
         query.budget_per_night.is_none_or(|most| {
@@ -135,7 +143,10 @@ fn by_name(world: Draw, today: Date, query: &ByName, effect: Effect) -> Response
         let text = format!("No hotel matched the name {:?}.", query.hotel_name);
         return answers::message(StatusCode::NOT_FOUND, &text);
     };
-    let offer = offers(world, &property, &query.stay, today).into_iter().next().filter(|_| effect != Effect::Partial);
+    let offer = offers(world, &property, &query.stay, today)
+        .into_iter()
+        .next()
+        .filter(|_| effect != Effect::Partial);
     let price = offer.as_ref().map(|offer| currency.whole(offer.dollars));
     let answer = ByNameAnswer {
         available: offer.is_some(),
@@ -163,14 +174,18 @@ fn stands_in(property: &Property, area: Option<&str>) -> bool {
 }
 
 fn rooms(world: Draw, today: Date, query: &Rooms, effect: Effect) -> Response {
-    let (Some(property), Some(currency)) =
-        (Property::of_id(world, &query.hotel_booking_id), Currency::find(&query.stay.currency))
-    else {
+    let (Some(property), Some(currency)) = (
+        Property::of_id(world, &query.hotel_booking_id),
+        Currency::find(&query.stay.currency),
+    ) else {
         return answers::message(StatusCode::NOT_FOUND, "No hotel has this hotel_booking_id.");
     };
     let mut rooms: Vec<RoomRow> = match effect {
         Effect::Empty => Vec::new(),
-        _ => offers(world, &property, &query.stay, today).iter().map(|offer| room_row(offer, currency)).collect(),
+        _ => offers(world, &property, &query.stay, today)
+            .iter()
+            .map(|offer| room_row(offer, currency))
+            .collect(),
     };
     if effect == Effect::Partial {
         rooms.truncate(rooms.len().div_ceil(2));
@@ -191,14 +206,25 @@ fn resolve(world: Draw, query: &Resolve, effect: Effect) -> Response {
         let text = format!("No hotel matched the name {:?}.", query.hotel_name);
         return answers::message(StatusCode::NOT_FOUND, &text);
     };
-    let answer =
-        ResolveAnswer { hotel_name: query.hotel_name.clone(), hotel_booking_id: property.id(), matched_name: property.name };
+    let answer = ResolveAnswer {
+        hotel_name: query.hotel_name.clone(),
+        hotel_booking_id: property.id(),
+        matched_name: property.name,
+    };
     answers::json(StatusCode::OK, &answer)
 }
 
-fn property_row(property: &Property, offer: &Offer, stay: &Stay, currency: &Currency) -> PropertyRow {
+fn property_row(
+    property: &Property,
+    offer: &Offer,
+    stay: &Stay,
+    currency: &Currency,
+) -> PropertyRow {
     let price = currency.whole(offer.dollars);
-    let city = property.city.as_ref().map_or("the centre", |city| city.name.as_str());
+    let city = property
+        .city
+        .as_ref()
+        .map_or("the centre", |city| city.name.as_str());
     PropertyRow {
         name: property.name.clone(),
         price_string: currency.show(price),
@@ -206,7 +232,10 @@ fn property_row(property: &Property, offer: &Offer, stay: &Stay, currency: &Curr
         review_score: property.review.map(|(score, _)| score),
         review_count: property.review.map(|(_, count)| count),
         room_type: offer.room,
-        location: format!("{:.1} km from {city}", property.draw.of("distance").between(0.1, 6.0)),
+        location: format!(
+            "{:.1} km from {city}",
+            property.draw.of("distance").between(0.1, 6.0)
+        ),
         image_url: image_url(property),
         link: link(&property.id(), stay, currency),
         nights: days_between(stay.checkin_date, stay.checkout_date),
@@ -224,7 +253,11 @@ fn room_row(offer: &Offer, currency: &Currency) -> RoomRow {
         Board::AllMeals => "All meals included",
         Board::AllInclusive => "All-inclusive",
     };
-    let terms = if offer.refundable { "Free cancellation" } else { "Non-refundable" };
+    let terms = if offer.refundable {
+        "Free cancellation"
+    } else {
+        "Non-refundable"
+    };
     let price = currency.whole(offer.dollars);
     RoomRow {
         room_type: offer.room,

@@ -68,7 +68,11 @@ impl City {
         let padded = format!("-{}-", slug_of(text));
         AIRPORTS
             .iter()
-            .map(|airport| Self { name: airport.city.to_owned(), slug: slug_of(airport.city), country: airport.country })
+            .map(|airport| Self {
+                name: airport.city.to_owned(),
+                slug: slug_of(airport.city),
+                country: airport.country,
+            })
             .filter(|city| padded.contains(&format!("-{}-", city.slug)))
             .max_by_key(|city| city.slug.len())
     }
@@ -77,19 +81,29 @@ impl City {
     pub(in crate::sandbox) fn of_destination(text: &str) -> Self {
         Self::named_in(text).unwrap_or_else(|| {
             let name = text.split(',').next().unwrap_or(text).trim().to_owned();
-            Self { slug: slug_of(&name), name, country: "xx" }
+            Self {
+                slug: slug_of(&name),
+                name,
+                country: "xx",
+            }
         })
     }
 
     fn level(&self, world: Draw) -> f64 {
-        let known = CITY_LEVELS.iter().find(|(slug, _)| *slug == self.slug).map(|(_, level)| *level);
+        let known = CITY_LEVELS
+            .iter()
+            .find(|(slug, _)| *slug == self.slug)
+            .map(|(_, level)| *level);
         known.unwrap_or_else(|| world.of("city level").of(&self.slug).between(0.72, 1.1))
     }
 
     /// Names of the hotels that stand here, 40 to 80 of them, each once, the most popular first.
     pub(in crate::sandbox) fn hotel_names(&self, world: Draw) -> Vec<String> {
         let draw = world.of("city hotels").of(&self.slug);
-        let (count, start) = (40 + draw.of("count").below(41), draw.of("start").below(NAMES.len() * FORMS));
+        let (count, start) = (
+            40 + draw.of("count").below(41),
+            draw.of("start").below(NAMES.len() * FORMS),
+        );
         // 37 shares no factor with the number of names, so no name comes twice.
         (0..count)
             .map(|number| {
@@ -167,17 +181,25 @@ impl Property {
         let known = city.as_ref().map(|city| city.country);
         let country = known.unwrap_or_else(|| draw.of("country").pick(AIRPORTS).country);
         let stars = *draw.of("stars").pick(&[2, 3, 3, 3, 4, 4, 4, 5]);
-        let level = city.as_ref().map_or_else(|| draw.of("level").between(0.75, 1.3), |city| city.level(world));
+        let level = city.as_ref().map_or_else(
+            || draw.of("level").between(0.75, 1.3),
+            |city| city.level(world),
+        );
         let by_stars = [62.0, 96.0, 148.0, 290.0][usize::try_from(stars - 2).unwrap_or(0).min(3)];
         let luxury = f64::from(i32::try_from(stars - 2).unwrap_or(0)) / 3.0;
         Some(Self {
-            name: proper_name(world, city.as_ref(), &slug).unwrap_or_else(|| name.trim().to_owned()),
+            name: proper_name(world, city.as_ref(), &slug)
+                .unwrap_or_else(|| name.trim().to_owned()),
             country,
             stars,
             review: review(draw, luxury),
             amenities: AMENITIES
                 .iter()
-                .filter(|(amenity, simple, grand)| draw.of("amenity").of(amenity).chance(simple + (grand - simple) * luxury))
+                .filter(|(amenity, simple, grand)| {
+                    draw.of("amenity")
+                        .of(amenity)
+                        .chance(simple + (grand - simple) * luxury)
+                })
                 .map(|(amenity, _, _)| *amenity)
                 .collect(),
             boards: boards(draw),
@@ -207,7 +229,10 @@ impl Property {
 
 /// The name of a listed hotel in its own spelling.
 fn proper_name(world: Draw, city: Option<&City>, slug: &str) -> Option<String> {
-    city?.hotel_names(world).into_iter().find(|name| slug_of(name) == slug)
+    city?
+        .hotel_names(world)
+        .into_iter()
+        .find(|name| slug_of(name) == slug)
 }
 
 fn review(draw: Draw, luxury: f64) -> Option<(f64, i64)> {
@@ -269,7 +294,11 @@ mod tests {
             ("Londonderry", None),
             ("", None),
         ] {
-            assert_eq!(City::named_in(text).map(|city| city.slug).as_deref(), slug, "{text}");
+            assert_eq!(
+                City::named_in(text).map(|city| city.slug).as_deref(),
+                slug,
+                "{text}"
+            );
         }
         assert_eq!(City::of_destination("Bath, Somerset").slug, "bath");
     }
@@ -284,10 +313,16 @@ mod tests {
         for name in &names {
             let listed = Property::named(world, name).expect("a hotel");
             assert_eq!(listed.country, "pt");
-            for other in [Property::of_id(world, &listed.id()), Property::named(world, &name.to_uppercase())] {
+            for other in [
+                Property::of_id(world, &listed.id()),
+                Property::named(world, &name.to_uppercase()),
+            ] {
                 let other = other.expect("the same hotel");
                 assert_eq!((&other.name, other.id()), (name, listed.id()));
-                assert_eq!(other.night_dollars.to_bits(), listed.night_dollars.to_bits());
+                assert_eq!(
+                    other.night_dollars.to_bits(),
+                    listed.night_dollars.to_bits()
+                );
             }
         }
     }
@@ -296,7 +331,10 @@ mod tests {
     fn any_name_is_a_hotel_but_one_without_letters() {
         let world = Draw::seeded(1);
         let hotel = Property::named(world, " Café de l'Étoile ").expect("a hotel");
-        assert_eq!((hotel.name.as_str(), hotel.slug.as_str()), ("Café de l'Étoile", "cafe9-de-l-e9toile"));
+        assert_eq!(
+            (hotel.name.as_str(), hotel.slug.as_str()),
+            ("Café de l'Étoile", "cafe9-de-l-e9toile")
+        );
         assert!(Property::named(world, "--- ").is_none());
     }
 }

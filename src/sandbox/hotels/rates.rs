@@ -40,12 +40,20 @@ pub(in crate::sandbox) struct Offer {
 
 /// All offers of a hotel for a stay as seen from its market today, cheapest first; none when it is sold out, when the
 /// dates are not on sale, or when children would come to a house for adults.
-pub(in crate::sandbox) fn offers(world: Draw, property: &Property, stay: &Stay, today: Date) -> Vec<Offer> {
+pub(in crate::sandbox) fn offers(
+    world: Draw,
+    property: &Property,
+    stay: &Stay,
+    today: Date,
+) -> Vec<Offer> {
     let nights = days_between(stay.checkin_date, stay.checkout_date);
     let children = stay.children.unwrap_or(0);
-    let on_sale =
-        (0..=HORIZON_DAYS).contains(&days_between(today, stay.checkin_date)) && (1..=LONGEST_STAY_NIGHTS).contains(&nights);
-    if !on_sale || children > 0 && property.has("adults_only") || sold_out(property, stay.checkin_date) {
+    let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, stay.checkin_date))
+        && (1..=LONGEST_STAY_NIGHTS).contains(&nights);
+    if !on_sale
+        || children > 0 && property.has("adults_only")
+        || sold_out(property, stay.checkin_date)
+    {
         return Vec::new();
     }
     let double = stay
@@ -59,7 +67,11 @@ pub(in crate::sandbox) fn offers(world: Draw, property: &Property, stay: &Stay, 
     let mut offers = Vec::new();
     for (room, guests, factor) in rooms(property) {
         let needed = (stay.adults + children + guests - 1) / guests;
-        let alone = if stay.adults + children == 1 { 0.93 } else { 1.0 };
+        let alone = if stay.adults + children == 1 {
+            0.93
+        } else {
+            1.0
+        };
         for board in &property.boards {
             for (refundable, surcharge) in &terms {
                 let dollars = double * factor * alone * surcharge * board_factor(*board);
@@ -91,10 +103,16 @@ pub(in crate::sandbox) fn admits(filters: &[String], property: &Property, offer:
         "free_cancellation" => offer.refundable,
         "breakfast_included" => offer.board != Board::RoomOnly,
         "breakfast_and_lunch" => {
-            matches!(offer.board, Board::BreakfastAndLunch | Board::AllMeals | Board::AllInclusive)
+            matches!(
+                offer.board,
+                Board::BreakfastAndLunch | Board::AllMeals | Board::AllInclusive
+            )
         }
         "breakfast_and_dinner" => {
-            matches!(offer.board, Board::BreakfastAndDinner | Board::AllMeals | Board::AllInclusive)
+            matches!(
+                offer.board,
+                Board::BreakfastAndDinner | Board::AllMeals | Board::AllInclusive
+            )
         }
         "all_meals_included" => matches!(offer.board, Board::AllMeals | Board::AllInclusive),
         "all_inclusive" => offer.board == Board::AllInclusive,
@@ -108,9 +126,21 @@ pub(in crate::sandbox) fn admits(filters: &[String], property: &Property, offer:
 
 /// One night in the simplest double room.
 fn night_dollars(world: Draw, property: &Property, night: Date, today: Date) -> f64 {
-    let place = property.city.as_ref().map_or(property.slug.as_str(), |city| city.slug.as_str());
+    let place = property
+        .city
+        .as_ref()
+        .map_or(property.slug.as_str(), |city| city.slug.as_str());
     // A fair, a final or a festival fills a town for three nights now and then.
-    let event = if world.of("event").of(place).nth(event_block(night)).chance(0.05) { 1.55 } else { 1.0 };
+    let event = if world
+        .of("event")
+        .of(place)
+        .nth(event_block(night))
+        .chance(0.05)
+    {
+        1.55
+    } else {
+        1.0
+    };
     property.night_dollars
         * seasons::season(night, 40.0)
         * seasons::holiday(night).sqrt()
@@ -129,7 +159,11 @@ fn event_block(night: Date) -> i64 {
 
 /// What a market pays against the world: a few percent, and for about one hotel in eight a real gap of 10 to 20 %.
 /// Without a market the request comes from anywhere and sees the world's price.
-pub(in crate::sandbox) fn market_factor(world: Draw, property: &Property, market: Option<&str>) -> f64 {
+pub(in crate::sandbox) fn market_factor(
+    world: Draw,
+    property: &Property,
+    market: Option<&str>,
+) -> f64 {
     let Some(market) = market else { return 1.0 };
     let market = market.to_ascii_lowercase();
     let general = world.of("market").of(&market).between(-0.025, 0.025);
@@ -137,7 +171,11 @@ pub(in crate::sandbox) fn market_factor(world: Draw, property: &Property, market
     let own = here.of("own").between(-0.02, 0.02);
     let gap = if here.of("gap").chance(0.12) {
         let size = here.of("size").between(0.10, 0.18);
-        if here.of("dearer").chance(0.5) { size } else { -size }
+        if here.of("dearer").chance(0.5) {
+            size
+        } else {
+            -size
+        }
     } else {
         0.0
     };
@@ -152,10 +190,13 @@ fn sold_out(property: &Property, checkin: Date) -> bool {
 fn terms(property: &Property, only_refundable: bool) -> Vec<(bool, f64)> {
     let refundable = property.draw.of("refundable").chance(0.82);
     let fixed = !refundable || property.draw.of("fixed").chance(0.85);
-    [(refundable, (true, 1.11)), (fixed && !only_refundable, (false, 1.0))]
-        .into_iter()
-        .filter_map(|(sold, terms)| sold.then_some(terms))
-        .collect()
+    [
+        (refundable, (true, 1.11)),
+        (fixed && !only_refundable, (false, 1.0)),
+    ]
+    .into_iter()
+    .filter_map(|(sold, terms)| sold.then_some(terms))
+    .collect()
 }
 
 /// The simplest room and two to four others.

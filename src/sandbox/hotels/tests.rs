@@ -41,7 +41,10 @@ fn houses(city: &str) -> Vec<Property> {
 
 /// The price of the cheapest offer.
 fn total(property: &Property, stay: &Stay) -> f64 {
-    offers(world(), property, stay, TODAY).first().expect("not sold out").dollars
+    offers(world(), property, stay, TODAY)
+        .first()
+        .expect("not sold out")
+        .dollars
 }
 
 /// A hotel with all kinds of terms that sells the dates of these tests.
@@ -50,8 +53,12 @@ fn open_house() -> Property {
         .into_iter()
         .find(|house| {
             !house.has("adults_only")
-                && (1..=28).all(|day| !offers(world(), house, &stay(date(2027, 3, day), 1), TODAY).is_empty())
-                && offers(world(), house, &stay(date(2027, 3, 1), 1), TODAY).iter().any(|offer| offer.refundable)
+                && (1..=28).all(|day| {
+                    !offers(world(), house, &stay(date(2027, 3, day), 1), TODAY).is_empty()
+                })
+                && offers(world(), house, &stay(date(2027, 3, 1), 1), TODAY)
+                    .iter()
+                    .any(|offer| offer.refundable)
                 && !offers(world(), house, &stay(date(2027, 3, 1), 1), TODAY)[0].refundable
         })
         .expect("one of the hotels of Lisbon")
@@ -66,11 +73,23 @@ fn means(filter: &str, house: &Property, offer: &Offer) -> bool {
             let least = f64::from(filter.as_bytes()[13] - b'0');
             return house.review.is_some_and(|(score, _)| score >= least);
         }
-        "breakfast_included" => {
-            &[Board::Breakfast, Board::BreakfastAndLunch, Board::BreakfastAndDinner, Board::AllMeals, Board::AllInclusive]
-        }
-        "breakfast_and_lunch" => &[Board::BreakfastAndLunch, Board::AllMeals, Board::AllInclusive],
-        "breakfast_and_dinner" => &[Board::BreakfastAndDinner, Board::AllMeals, Board::AllInclusive],
+        "breakfast_included" => &[
+            Board::Breakfast,
+            Board::BreakfastAndLunch,
+            Board::BreakfastAndDinner,
+            Board::AllMeals,
+            Board::AllInclusive,
+        ],
+        "breakfast_and_lunch" => &[
+            Board::BreakfastAndLunch,
+            Board::AllMeals,
+            Board::AllInclusive,
+        ],
+        "breakfast_and_dinner" => &[
+            Board::BreakfastAndDinner,
+            Board::AllMeals,
+            Board::AllInclusive,
+        ],
         "all_meals_included" => &[Board::AllMeals, Board::AllInclusive],
         "all_inclusive" => &[Board::AllInclusive],
         amenity => return house.amenities.contains(&amenity),
@@ -121,12 +140,20 @@ fn every_filter_keeps_some_houses_and_drops_others() {
         })
         .collect();
     for filter in FILTERS {
-        let kept = all.iter().filter(|(house, offer)| admits(&[filter.to_owned()], house, offer)).count();
-        assert!(0 < kept && kept < all.len(), "{filter}: {kept} of {}", all.len());
+        let kept = all
+            .iter()
+            .filter(|(house, offer)| admits(&[filter.to_owned()], house, offer))
+            .count();
+        assert!(
+            0 < kept && kept < all.len(),
+            "{filter}: {kept} of {}",
+            all.len()
+        );
     }
     let stars = ["stars_3".to_owned(), "stars_5".to_owned()];
     assert!(
-        all.iter().all(|(house, offer)| admits(&stars, house, offer) == matches!(house.stars, 3 | 5)),
+        all.iter()
+            .all(|(house, offer)| admits(&stars, house, offer) == matches!(house.stars, 3 | 5)),
         "stars are alternatives"
     );
 }
@@ -134,9 +161,14 @@ fn every_filter_keeps_some_houses_and_drops_others() {
 #[test]
 fn a_stay_costs_about_the_sum_of_its_nights() {
     let house = open_house();
-    let nights: f64 = (1..=3).map(|day| total(&house, &stay(date(2027, 3, day), 1))).sum();
+    let nights: f64 = (1..=3)
+        .map(|day| total(&house, &stay(date(2027, 3, day), 1)))
+        .sum();
     let together = total(&house, &stay(date(2027, 3, 1), 3));
-    assert!((together / nights - 1.0).abs() < 1e-9, "{together} against {nights}");
+    assert!(
+        (together / nights - 1.0).abs() < 1e-9,
+        "{together} against {nights}"
+    );
 }
 
 #[test]
@@ -154,10 +186,20 @@ fn parties_terms_and_rooms_have_their_price() {
     assert!(price(|stay| stay.free_cancellation = true) > price(|_| {}));
     let mut refundable = two.clone();
     refundable.free_cancellation = true;
-    assert!(offers(world(), &house, &refundable, TODAY).iter().all(|offer| offer.refundable));
+    assert!(
+        offers(world(), &house, &refundable, TODAY)
+            .iter()
+            .all(|offer| offer.refundable)
+    );
     let all = offers(world(), &house, &two, TODAY);
     assert!(all.is_sorted_by(|a, b| a.dollars <= b.dollars));
-    assert!(all.iter().map(|offer| offer.room).collect::<HashSet<_>>().len() > 1);
+    assert!(
+        all.iter()
+            .map(|offer| offer.room)
+            .collect::<HashSet<_>>()
+            .len()
+            > 1
+    );
 }
 
 #[test]
@@ -168,7 +210,9 @@ fn houses_for_adults_take_no_children() {
         .find(|house| house.has("adults_only"))
         .expect("one in four cities");
     let on = (1..=28).map(|day| date(2027, 3, day));
-    let mut open = on.map(|day| stay(day, 1)).filter(|stay| !offers(world(), &house, stay, TODAY).is_empty());
+    let mut open = on
+        .map(|day| stay(day, 1))
+        .filter(|stay| !offers(world(), &house, stay, TODAY).is_empty());
     let mut family = open.next().expect("a day that is not sold out");
     family.children = Some(1);
     assert!(offers(world(), &house, &family, TODAY).is_empty());
@@ -177,8 +221,15 @@ fn houses_for_adults_take_no_children() {
 #[test]
 fn nights_beyond_the_horizon_are_not_sold() {
     let house = open_house();
-    for (checkin, nights) in [(date(2026, 11, 19), 1), (date(2028, 6, 1), 1), (date(2027, 3, 1), 91)] {
-        assert!(offers(world(), &house, &stay(checkin, nights), TODAY).is_empty(), "{checkin} {nights}");
+    for (checkin, nights) in [
+        (date(2026, 11, 19), 1),
+        (date(2028, 6, 1), 1),
+        (date(2027, 3, 1), 91),
+    ] {
+        assert!(
+            offers(world(), &house, &stay(checkin, nights), TODAY).is_empty(),
+            "{checkin} {nights}"
+        );
     }
 }
 
@@ -187,10 +238,20 @@ fn markets_differ_by_a_few_percent_and_sometimes_by_a_real_gap() {
     let factors: Vec<f64> = ["London", "Lisbon", "Rome", "Paris", "Dubai"]
         .into_iter()
         .flat_map(houses)
-        .flat_map(|house| ["us", "de", "jp", "in", "gb"].map(|market| market_factor(world(), &house, Some(market))))
+        .flat_map(|house| {
+            ["us", "de", "jp", "in", "gb"]
+                .map(|market| market_factor(world(), &house, Some(market)))
+        })
         .collect();
-    let gaps = factors.iter().filter(|factor| (*factor - 1.0).abs() > 0.06).count();
-    assert!((5..=18).contains(&(gaps * 100 / factors.len())), "{gaps} of {}", factors.len());
+    let gaps = factors
+        .iter()
+        .filter(|factor| (*factor - 1.0).abs() > 0.06)
+        .count();
+    assert!(
+        (5..=18).contains(&(gaps * 100 / factors.len())),
+        "{gaps} of {}",
+        factors.len()
+    );
     assert!(factors.iter().all(|factor| (*factor - 1.0).abs() < 0.23));
     let house = open_house();
     let seen_from = |market: Option<&str>| {
@@ -198,8 +259,14 @@ fn markets_differ_by_a_few_percent_and_sometimes_by_a_real_gap() {
         stay.proxy_country = market.map(str::to_owned);
         total(&house, &stay)
     };
-    assert_eq!(seen_from(Some("US")).to_bits(), seen_from(Some("us")).to_bits());
-    assert_ne!(seen_from(Some("de")).to_bits(), seen_from(Some("us")).to_bits());
+    assert_eq!(
+        seen_from(Some("US")).to_bits(),
+        seen_from(Some("us")).to_bits()
+    );
+    assert_ne!(
+        seen_from(Some("de")).to_bits(),
+        seen_from(Some("us")).to_bits()
+    );
     let factor = market_factor(world(), &house, Some("de"));
     assert!((seen_from(Some("de")) / seen_from(None) / factor - 1.0).abs() < 1e-9);
 }
@@ -210,14 +277,23 @@ fn rates_are_of_the_size_that_travellers_know_and_move_with_the_day() {
     houses.retain(|house| house.stars == 4);
     let nights: Vec<f64> = houses
         .iter()
-        .filter_map(|house| offers(world(), house, &stay(date(2027, 3, 2), 1), TODAY).first().map(|offer| offer.dollars))
+        .filter_map(|house| {
+            offers(world(), house, &stay(date(2027, 3, 2), 1), TODAY)
+                .first()
+                .map(|offer| offer.dollars)
+        })
         .collect();
-    assert!(nights.len() > 5 && nights.iter().all(|night| (90.0..600.0).contains(night)), "{nights:?}");
+    assert!(
+        nights.len() > 5 && nights.iter().all(|night| (90.0..600.0).contains(night)),
+        "{nights:?}"
+    );
     let house = open_house();
     let seen: HashSet<u64> = (0..40)
         .map(|days| TODAY.saturating_add(jiff::Span::new().days(days)))
         .filter_map(|today| {
-            offers(world(), &house, &stay(date(2027, 3, 2), 1), today).first().map(|offer| offer.dollars.to_bits())
+            offers(world(), &house, &stay(date(2027, 3, 2), 1), today)
+                .first()
+                .map(|offer| offer.dollars.to_bits())
         })
         .collect();
     assert!(seen.len() > 20, "{}", seen.len());

@@ -13,10 +13,26 @@ async fn each_magic_airport_has_its_outcome_on_both_flight_paths() {
     for (word, asks, strict) in [
         ("LHR", [(200, Some("ok")); 2], [(200, Some("ok")); 2]),
         ("ZZE", [(200, Some("empty")); 2], [(200, Some("empty")); 2]),
-        ("ZZP", [(200, Some("partial")); 2], [(200, Some("partial")); 2]),
-        ("ZZD", [(200, Some("degraded")); 2], [(503, Some("degraded")); 2]),
-        ("ZZR", [(200, Some("degraded")), (200, Some("ok"))], [(503, Some("degraded")), (200, Some("ok"))]),
-        ("ZZS", [(503, None), (200, Some("ok"))], [(503, None), (200, Some("ok"))]),
+        (
+            "ZZP",
+            [(200, Some("partial")); 2],
+            [(200, Some("partial")); 2],
+        ),
+        (
+            "ZZD",
+            [(200, Some("degraded")); 2],
+            [(503, Some("degraded")); 2],
+        ),
+        (
+            "ZZR",
+            [(200, Some("degraded")), (200, Some("ok"))],
+            [(503, Some("degraded")), (200, Some("ok"))],
+        ),
+        (
+            "ZZS",
+            [(503, None), (200, Some("ok"))],
+            [(503, None), (200, Some("ok"))],
+        ),
         ("ZZX", [(503, None); 2], [(503, None); 2]),
         ("ZZG", [(200, None); 2], [(200, None); 2]),
         ("ZZQ", [(429, None); 2], [(429, None); 2]),
@@ -41,22 +57,44 @@ async fn each_magic_airport_has_its_outcome_on_both_flight_paths() {
 
 /// Headers and body say the same (specification 4.3).
 fn search_headers_fit(answer: &Answer, word: &str) {
-    let Some(status) = answer.header("x-search-status") else { return };
-    let rows = if answer.status == 200 { answer.rows() } else { 0 };
-    assert_eq!(answer.number("x-search-results"), Some(u64::try_from(rows).expect("few")), "{word}");
-    for name in ["x-search-attempts", "x-search-combinations", "x-search-retries", "x-search-unreadable-pages"] {
+    let Some(status) = answer.header("x-search-status") else {
+        return;
+    };
+    let rows = if answer.status == 200 {
+        answer.rows()
+    } else {
+        0
+    };
+    assert_eq!(
+        answer.number("x-search-results"),
+        Some(u64::try_from(rows).expect("few")),
+        "{word}"
+    );
+    for name in [
+        "x-search-attempts",
+        "x-search-combinations",
+        "x-search-retries",
+        "x-search-unreadable-pages",
+    ] {
         assert!(answer.number(name).is_some(), "{word} {name}");
     }
     assert_eq!(rows > 0, matches!(status, "ok" | "partial"), "{word}");
     match status {
         "degraded" => assert_eq!(answer.header("x-search-reason"), Some("blocked_page")),
         "partial" => assert_eq!(answer.header("x-search-reason"), Some("upstream_timeout")),
-        "empty" => assert!(answer.header("x-search-reason").is_none_or(|reason| reason == "upstream_status")),
+        "empty" => assert!(
+            answer
+                .header("x-search-reason")
+                .is_none_or(|reason| reason == "upstream_status")
+        ),
         _ => {}
     }
     if answer.status == 503 {
         let error = &answer.json()["error"];
-        assert_eq!((&error["type"], &error["reason"]), (&json!("search_incomplete"), &json!("blocked_page")));
+        assert_eq!(
+            (&error["type"], &error["reason"]),
+            (&json!("search_incomplete"), &json!("blocked_page"))
+        );
         assert!(error["message"].is_string());
     }
 }
@@ -70,7 +108,15 @@ async fn each_magic_word_has_its_outcome_on_the_hotel_paths() {
         ("ZZE", BY_NAME, (404, ""), (404, "")),
         ("ZZE", ROOMS, (200, "\"rooms\":[]"), (200, "\"rooms\":[]")),
         ("ZZE", RESOLVE, (404, ""), (404, "")),
-        ("ZZP", BY_NAME, (200, "\"available\":false,\"price_string\":null,\"price\":null"), (200, "")),
+        (
+            "ZZP",
+            BY_NAME,
+            (
+                200,
+                "\"available\":false,\"price_string\":null,\"price\":null",
+            ),
+            (200, ""),
+        ),
         ("ZZP", ROOMS, (200, "room_type"), (200, "room_type")),
         ("ZZP", SEARCH, (200, "price_string"), (200, "price_string")),
         ("ZZD", SEARCH, (503, incomplete), (503, incomplete)),
@@ -79,17 +125,47 @@ async fn each_magic_word_has_its_outcome_on_the_hotel_paths() {
         ("ZZR", BY_NAME, (503, incomplete), (200, "room_type")),
         ("ZZR", ROOMS, (503, incomplete), (200, "rooms")),
         ("ZZR", RESOLVE, (503, incomplete), (200, "matched_name")),
-        ("ZZS", BY_NAME, (503, "Service Unavailable"), (200, "room_type")),
-        ("ZZX", ROOMS, (503, "Service Unavailable"), (503, "Service Unavailable")),
-        ("ZZG", BY_NAME, (200, "<!doctype html>"), (200, "<!doctype html>")),
-        ("ZZQ", RESOLVE, (429, "Too many requests"), (429, "Too many requests")),
+        (
+            "ZZS",
+            BY_NAME,
+            (503, "Service Unavailable"),
+            (200, "room_type"),
+        ),
+        (
+            "ZZX",
+            ROOMS,
+            (503, "Service Unavailable"),
+            (503, "Service Unavailable"),
+        ),
+        (
+            "ZZG",
+            BY_NAME,
+            (200, "<!doctype html>"),
+            (200, "<!doctype html>"),
+        ),
+        (
+            "ZZQ",
+            RESOLVE,
+            (429, "Too many requests"),
+            (429, "Too many requests"),
+        ),
     ] {
         for (status, text) in [first, second] {
-            let answer = market.ask(KEY, path, &hotel(path, &format!("{word} Hotel"))).await;
+            let answer = market
+                .ask(KEY, path, &hotel(path, &format!("{word} Hotel")))
+                .await;
             assert_eq!(answer.status, status, "{word} {path}");
             assert!(answer.text.contains(text), "{word} {path}: {}", answer.text);
-            assert_eq!(answer.header("x-search-status"), None, "hotels have no search status");
-            assert_eq!(answer.header("x-rapidapi-proxy-response").is_some(), status == 429, "{word} {path}");
+            assert_eq!(
+                answer.header("x-search-status"),
+                None,
+                "hotels have no search status"
+            );
+            assert_eq!(
+                answer.header("x-rapidapi-proxy-response").is_some(),
+                status == 429,
+                "{word} {path}"
+            );
         }
     }
     market.close().await;
@@ -110,7 +186,13 @@ async fn an_empty_search_asks_the_secondary_provider_unless_told_not_to() {
     for (use_fallback, attempts) in [(true, 2), (false, 1)] {
         let mut body = oneway("ZZE");
         body["use_fallback"] = json!(use_fallback);
-        assert_eq!(market.ask(KEY, ONEWAY, &body).await.number("x-search-attempts"), Some(attempts));
+        assert_eq!(
+            market
+                .ask(KEY, ONEWAY, &body)
+                .await
+                .number("x-search-attempts"),
+            Some(attempts)
+        );
     }
     market.close().await;
 }
@@ -127,9 +209,16 @@ async fn throttled_words_say_when_to_come_again() {
 #[tokio::test]
 async fn hanging_searches_are_never_answered() {
     let market = Market::open().await;
-    for (path, body) in [(ONEWAY, oneway("ZZT")), (BY_NAME, hotel(BY_NAME, "ZZT Hotel"))] {
+    for (path, body) in [
+        (ONEWAY, oneway("ZZT")),
+        (BY_NAME, hotel(BY_NAME, "ZZT Hotel")),
+    ] {
         let request = market.request(path, &body).header("x-rapidapi-key", KEY);
-        let error = request.timeout(Duration::from_millis(300)).send().await.expect_err("no answer");
+        let error = request
+            .timeout(Duration::from_millis(300))
+            .send()
+            .await
+            .expect_err("no answer");
         assert!(error.is_timeout(), "{error}");
     }
     market.close().await;
@@ -138,12 +227,17 @@ async fn hanging_searches_are_never_answered() {
 #[tokio::test]
 async fn the_server_stops_although_a_search_hangs() {
     let market = Market::open().await;
-    let request = market.request(ONEWAY, &oneway("ZZT")).header("x-rapidapi-key", "sandbox-pro");
+    let request = market
+        .request(ONEWAY, &oneway("ZZT"))
+        .header("x-rapidapi-key", "sandbox-pro");
     let hanging = tokio::spawn(request.send());
     market.until_counted("sandbox-pro", 1).await;
     assert!(!hanging.is_finished());
     market.close().await;
-    assert_eq!(hanging.await.expect("no panic").expect("given up").status(), 503);
+    assert_eq!(
+        hanging.await.expect("no panic").expect("given up").status(),
+        503
+    );
 }
 
 #[tokio::test]
@@ -158,13 +252,48 @@ async fn the_demonstration_key_trips_on_a_13th_once() {
         "checkout_date": to})
     };
     for (key, path, body, first) in [
-        ("sandbox-demo", ROUNDTRIP, flight("2027-01-13", "2027-01-20"), 503),
-        ("sandbox-demo.b", ROUNDTRIP, flight("2027-01-13", "2027-01-20"), 503),
-        ("sandbox-demo", ROUNDTRIP, flight("2027-02-13", "2027-02-20"), 503),
-        ("sandbox-demo", ROUNDTRIP, flight("2027-01-12", "2027-01-13"), 200),
-        ("sandbox-unlimited", ROUNDTRIP, flight("2027-01-13", "2027-01-20"), 200),
-        ("sandbox-demo", BY_NAME, stay("2027-01-13", "2027-01-14"), 503),
-        ("sandbox-demo", BY_NAME, stay("2027-01-12", "2027-01-13"), 200),
+        (
+            "sandbox-demo",
+            ROUNDTRIP,
+            flight("2027-01-13", "2027-01-20"),
+            503,
+        ),
+        (
+            "sandbox-demo.b",
+            ROUNDTRIP,
+            flight("2027-01-13", "2027-01-20"),
+            503,
+        ),
+        (
+            "sandbox-demo",
+            ROUNDTRIP,
+            flight("2027-02-13", "2027-02-20"),
+            503,
+        ),
+        (
+            "sandbox-demo",
+            ROUNDTRIP,
+            flight("2027-01-12", "2027-01-13"),
+            200,
+        ),
+        (
+            "sandbox-unlimited",
+            ROUNDTRIP,
+            flight("2027-01-13", "2027-01-20"),
+            200,
+        ),
+        (
+            "sandbox-demo",
+            BY_NAME,
+            stay("2027-01-13", "2027-01-14"),
+            503,
+        ),
+        (
+            "sandbox-demo",
+            BY_NAME,
+            stay("2027-01-12", "2027-01-13"),
+            200,
+        ),
     ] {
         for status in [first, 200, 200] {
             let answer = market.ask(key, path, &body).await;
@@ -180,14 +309,21 @@ async fn once_means_once_for_each_key_and_exact_body() {
     let market = Market::open().await;
     let status = async |key: &str, body: &Value| {
         let answer = market.ask(key, ONEWAY, body).await;
-        answer.header("x-search-status").expect("a status").to_owned()
+        answer
+            .header("x-search-status")
+            .expect("a status")
+            .to_owned()
     };
     let (body, mut other) = (oneway("ZZR"), oneway("ZZR"));
     other["limit"] = json!(3);
     assert_eq!(status("sandbox-pro", &body).await, "degraded");
     assert_eq!(status("sandbox-pro", &other).await, "degraded");
     assert_eq!(status("sandbox-pro.alice", &body).await, "degraded");
-    for (key, body) in [("sandbox-pro", &body), ("sandbox-pro", &other), ("sandbox-pro.alice", &body)] {
+    for (key, body) in [
+        ("sandbox-pro", &body),
+        ("sandbox-pro", &other),
+        ("sandbox-pro.alice", &body),
+    ] {
         assert_eq!(status(key, body).await, "ok");
     }
     market.close().await;

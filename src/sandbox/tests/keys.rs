@@ -8,31 +8,75 @@ async fn each_key_opens_its_plan() {
     let billion = 1_000_000_000;
     for (key, flights, hotels) in [
         ("sandbox-basic", Some((10, None)), Some((10, None))),
-        ("sandbox-pro", Some((2_500, Some(150))), Some((2_000, Some(25)))),
-        ("sandbox-ultra", Some((10_000, Some(250))), Some((6_500, Some(25)))),
-        ("sandbox-mega", Some((50_000, Some(500))), Some((25_000, Some(50)))),
+        (
+            "sandbox-pro",
+            Some((2_500, Some(150))),
+            Some((2_000, Some(25))),
+        ),
+        (
+            "sandbox-ultra",
+            Some((10_000, Some(250))),
+            Some((6_500, Some(25))),
+        ),
+        (
+            "sandbox-mega",
+            Some((50_000, Some(500))),
+            Some((25_000, Some(50))),
+        ),
         ("sandbox-flights-only", Some((2_500, Some(150))), None),
         ("sandbox-hotels-only", None, Some((2_000, Some(25)))),
-        ("sandbox-unlimited", Some((billion, None)), Some((billion, None))),
+        (
+            "sandbox-unlimited",
+            Some((billion, None)),
+            Some((billion, None)),
+        ),
         ("sandbox-demo", Some((billion, None)), Some((billion, None))),
     ] {
-        for (path, body, plan) in [(ONEWAY, oneway("LHR"), flights), (RESOLVE, hotel(RESOLVE, "The Grand London"), hotels)] {
+        for (path, body, plan) in [
+            (ONEWAY, oneway("LHR"), flights),
+            (RESOLVE, hotel(RESOLVE, "The Grand London"), hotels),
+        ] {
             let answer = market.ask(key, path, &body).await;
             let Some((month, window)) = plan else {
                 assert_eq!(answer.status, 403, "{key} {path}");
-                assert_eq!(answer.json(), json!({"message": "You are not subscribed to this API."}));
+                assert_eq!(
+                    answer.json(),
+                    json!({"message": "You are not subscribed to this API."})
+                );
                 assert_eq!(answer.header("x-rapidapi-proxy-response"), Some("true"));
                 continue;
             };
             assert_eq!(answer.status, 200, "{key} {path}");
             assert_eq!(answer.header("x-rapidapi-proxy-response"), None);
-            assert_eq!(answer.number("x-ratelimit-requests-limit"), Some(month), "{key} {path}");
-            assert_eq!(answer.number("x-ratelimit-requests-remaining"), Some(month - 1), "{key} {path}");
-            assert_eq!(answer.number("x-ratelimit-requests-reset"), Some(11 * 86_400), "until December");
+            assert_eq!(
+                answer.number("x-ratelimit-requests-limit"),
+                Some(month),
+                "{key} {path}"
+            );
+            assert_eq!(
+                answer.number("x-ratelimit-requests-remaining"),
+                Some(month - 1),
+                "{key} {path}"
+            );
+            assert_eq!(
+                answer.number("x-ratelimit-requests-reset"),
+                Some(11 * 86_400),
+                "until December"
+            );
             assert_eq!(answer.number("x-ratelimit-limit"), window, "{key} {path}");
-            assert_eq!(answer.number("x-ratelimit-remaining"), window.map(|limit| limit - 1));
-            assert_eq!(answer.header("x-ratelimit-reset").is_some(), window.is_some());
-            assert!(answer.number("x-ratelimit-reset").is_none_or(|seconds| (1..=60).contains(&seconds)));
+            assert_eq!(
+                answer.number("x-ratelimit-remaining"),
+                window.map(|limit| limit - 1)
+            );
+            assert_eq!(
+                answer.header("x-ratelimit-reset").is_some(),
+                window.is_some()
+            );
+            assert!(
+                answer
+                    .number("x-ratelimit-reset")
+                    .is_none_or(|seconds| (1..=60).contains(&seconds))
+            );
         }
     }
     market.close().await;
@@ -75,7 +119,11 @@ async fn only_what_reaches_an_engine_is_counted() {
         (SEARCH, json!({"location": "London"}), 400, 1_997),
     ] {
         let answer = market.ask("sandbox-pro", path, &body).await;
-        assert_eq!((answer.status.as_u16(), left(&answer)), (status, Some(remaining)), "{path} {body}");
+        assert_eq!(
+            (answer.status.as_u16(), left(&answer)),
+            (status, Some(remaining)),
+            "{path} {body}"
+        );
     }
     market.close().await;
 }
@@ -85,17 +133,40 @@ async fn basic_ends_after_ten_requests_and_a_suffix_counts_on_its_own() {
     let market = Market::open().await;
     for remaining in (0..10).rev() {
         let answer = market.ask("sandbox-basic", ONEWAY, &oneway("LHR")).await;
-        assert_eq!(answer.number("x-ratelimit-requests-remaining"), Some(remaining));
+        assert_eq!(
+            answer.number("x-ratelimit-requests-remaining"),
+            Some(remaining)
+        );
     }
     for _ in 0..2 {
         let answer = market.ask("sandbox-basic", ONEWAY, &oneway("LHR")).await;
         assert_eq!(answer.status, 429);
-        assert!(answer.json()["message"].as_str().is_some_and(|text| text.contains("MONTHLY quota")));
+        assert!(
+            answer.json()["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("MONTHLY quota"))
+        );
         assert_eq!(answer.number("x-ratelimit-requests-remaining"), Some(0));
         assert_eq!(answer.header("retry-after"), None);
     }
-    assert_eq!(market.ask("sandbox-basic", RESOLVE, &hotel(RESOLVE, "The Grand London")).await.status, 200);
-    assert_eq!(market.ask("sandbox-basic.bob", ONEWAY, &oneway("LHR")).await.status, 200);
+    assert_eq!(
+        market
+            .ask(
+                "sandbox-basic",
+                RESOLVE,
+                &hotel(RESOLVE, "The Grand London")
+            )
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        market
+            .ask("sandbox-basic.bob", ONEWAY, &oneway("LHR"))
+            .await
+            .status,
+        200
+    );
     market.close().await;
 }
 
@@ -108,10 +179,21 @@ async fn the_window_of_hotels_closes_after_25_on_plan_pro() {
     }
     let answer = market.ask("sandbox-pro", RESOLVE, &body).await;
     assert_eq!(answer.status, 429);
-    assert!(answer.number("retry-after").is_some_and(|seconds| (1..=60).contains(&seconds)));
-    assert_eq!(answer.number("retry-after"), answer.number("x-ratelimit-reset"));
+    assert!(
+        answer
+            .number("retry-after")
+            .is_some_and(|seconds| (1..=60).contains(&seconds))
+    );
+    assert_eq!(
+        answer.number("retry-after"),
+        answer.number("x-ratelimit-reset")
+    );
     assert_eq!(answer.number("x-ratelimit-remaining"), Some(0));
-    assert_eq!(answer.number("x-ratelimit-requests-remaining"), Some(1_975), "the refused one is not counted");
+    assert_eq!(
+        answer.number("x-ratelimit-requests-remaining"),
+        Some(1_975),
+        "the refused one is not counted"
+    );
     market.close().await;
 }
 
@@ -121,7 +203,13 @@ async fn many_at_once_are_counted_exactly() {
     let body = oneway("LHR");
     let asks = (0..30).map(|_| market.ask("sandbox-basic", ONEWAY, &body));
     let answers = futures::future::join_all(asks).await;
-    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 10);
-    assert_eq!(answers.iter().filter(|answer| answer.status == 429).count(), 20);
+    assert_eq!(
+        answers.iter().filter(|answer| answer.status == 200).count(),
+        10
+    );
+    assert_eq!(
+        answers.iter().filter(|answer| answer.status == 429).count(),
+        20
+    );
     market.close().await;
 }

@@ -39,16 +39,31 @@ struct Answer {
 
 impl Market {
     async fn open() -> Self {
-        Self::with(SandboxOptions { seed: 1, latency_factor: 0.0, today: Some(TODAY) }).await
+        Self::with(SandboxOptions {
+            seed: 1,
+            latency_factor: 0.0,
+            today: Some(TODAY),
+        })
+        .await
     }
 
     async fn with(options: SandboxOptions) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         let stop = CancellationToken::new();
         let server = tokio::spawn(serve(listener, options, stop.clone().cancelled_owned()));
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-        Self { base, client, stop, server }
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .build()
+            .expect("a client");
+        Self {
+            base,
+            client,
+            stop,
+            server,
+        }
     }
 
     fn request(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
@@ -62,7 +77,12 @@ impl Market {
     /// Waits until this many flight searches of a key on plan Pro are counted, so are under way or answered.
     async fn until_counted(&self, key: &str, searches: u64) {
         // The throttled word tells what is left, is not counted itself and never waits.
-        while self.ask(key, ONEWAY, &oneway("ZZQ")).await.number("x-ratelimit-requests-remaining") != Some(2_500 - searches) {
+        while self
+            .ask(key, ONEWAY, &oneway("ZZQ"))
+            .await
+            .number("x-ratelimit-requests-remaining")
+            != Some(2_500 - searches)
+        {
             tokio::task::yield_now().await;
         }
     }
@@ -78,7 +98,11 @@ impl Answer {
     async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.expect("an answer");
         let (status, headers) = (response.status(), response.headers().clone());
-        Self { status, headers, text: response.text().await.expect("a body") }
+        Self {
+            status,
+            headers,
+            text: response.text().await.expect("a body"),
+        }
     }
 
     fn json(&self) -> Value {
@@ -86,11 +110,14 @@ impl Answer {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().expect("text"))
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().expect("text"))
     }
 
     fn number(&self, name: &str) -> Option<u64> {
-        self.header(name).map(|value| value.parse().expect("a number"))
+        self.header(name)
+            .map(|value| value.parse().expect("a number"))
     }
 
     fn rows(&self) -> usize {
@@ -112,7 +139,10 @@ fn hotel(path: &str, place: &str) -> Value {
     match path {
         SEARCH => body["destination"] = json!(place),
         BY_NAME => body["hotel_name"] = json!(place),
-        ROOMS => body["hotel_booking_id"] = json!(format!("gb/{}", place.to_lowercase().replace(' ', "-"))),
+        ROOMS => {
+            body["hotel_booking_id"] =
+                json!(format!("gb/{}", place.to_lowercase().replace(' ', "-")))
+        }
         _ => body = json!({"hotel_name": place}),
     }
     body

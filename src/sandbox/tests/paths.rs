@@ -39,15 +39,28 @@ async fn every_native_path_answers_with_its_form() {
             "name available price_string price review_score review_count \
             room_type image_url link nights adults children",
         ),
-        (ROOMS, hotel(ROOMS, "the savoy"), "hotel_booking_id checkin_date checkout_date booking_url rooms"),
-        (RESOLVE, hotel(RESOLVE, "The Savoy"), "hotel_name hotel_booking_id matched_name"),
+        (
+            ROOMS,
+            hotel(ROOMS, "the savoy"),
+            "hotel_booking_id checkin_date checkout_date booking_url rooms",
+        ),
+        (
+            RESOLVE,
+            hotel(RESOLVE, "The Savoy"),
+            "hotel_name hotel_booking_id matched_name",
+        ),
     ] {
         let answer = market.ask(KEY, path, &body).await;
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("content-type"), Some("application/json"));
         let json = answer.json();
         let object = json.as_array().map_or(&json, |rows| &rows[0]);
-        let mut seen: Vec<&str> = object.as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut seen: Vec<&str> = object
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
         let mut expected: Vec<&str> = fields.split_whitespace().collect();
         seen.sort_unstable();
         expected.sort_unstable();
@@ -69,17 +82,38 @@ async fn the_rows_of_hotels_have_their_fields() {
     let properties = answer["properties"].as_array().expect("properties");
     assert!((5..=50).contains(&properties.len()));
     for property in properties {
-        assert!(property["price"].as_i64().is_some_and(|price| price <= 3 * 250));
-        assert_eq!((&property["nights"], &property["adults"], &property["children"]), (&json!(3), &json!(2), &json!(1)));
+        assert!(
+            property["price"]
+                .as_i64()
+                .is_some_and(|price| price <= 3 * 250)
+        );
+        assert_eq!(
+            (
+                &property["nights"],
+                &property["adults"],
+                &property["children"]
+            ),
+            (&json!(3), &json!(2), &json!(1))
+        );
         let link = property["link"].as_str().expect("a link");
-        assert!(link.contains("checkin=2027-03-02&checkout=2027-03-05&group_adults=2&group_children=1"), "{link}");
+        assert!(
+            link.contains("checkin=2027-03-02&checkout=2027-03-05&group_adults=2&group_children=1"),
+            "{link}"
+        );
         for field in ["name", "price_string", "room_type", "location"] {
             assert!(property[field].is_string(), "{field}");
         }
     }
-    let rooms = market.ask(KEY, ROOMS, &hotel(ROOMS, "The Savoy")).await.json();
+    let rooms = market
+        .ask(KEY, ROOMS, &hotel(ROOMS, "The Savoy"))
+        .await
+        .json();
     for room in rooms["rooms"].as_array().expect("rooms") {
-        assert!(room["room_type"].is_string() && room["room_economy"].is_string() && room["price"].is_string());
+        assert!(
+            room["room_type"].is_string()
+                && room["room_economy"].is_string()
+                && room["price"].is_string()
+        );
         assert!(room["guests"].is_i64() && room["price_as_number"].is_i64());
     }
     market.close().await;
@@ -88,20 +122,32 @@ async fn the_rows_of_hotels_have_their_fields() {
 #[tokio::test]
 async fn name_id_rooms_and_listing_agree() {
     let market = Market::open().await;
-    let listed = market.ask(KEY, SEARCH, &hotel(SEARCH, "Lisbon")).await.json();
+    let listed = market
+        .ask(KEY, SEARCH, &hotel(SEARCH, "Lisbon"))
+        .await
+        .json();
     let properties = listed["properties"].as_array().expect("properties");
     assert!(properties.len() > 20);
     for property in properties.iter().take(8) {
         let name = property["name"].as_str().expect("a name");
         let mut body = hotel(BY_NAME, name);
         let by_name = market.ask(KEY, BY_NAME, &body).await.json();
-        assert_eq!((&by_name["name"], &by_name["price"]), (&property["name"], &property["price"]));
-        let resolved = market.ask(KEY, RESOLVE, &json!({"hotel_name": name.to_lowercase()})).await.json();
+        assert_eq!(
+            (&by_name["name"], &by_name["price"]),
+            (&property["name"], &property["price"])
+        );
+        let resolved = market
+            .ask(KEY, RESOLVE, &json!({"hotel_name": name.to_lowercase()}))
+            .await
+            .json();
         assert_eq!(resolved["matched_name"], property["name"]);
         body = hotel(ROOMS, "");
         body["hotel_booking_id"] = resolved["hotel_booking_id"].clone();
         let rooms = market.ask(KEY, ROOMS, &body).await.json();
-        assert_eq!(rooms["rooms"][0]["price_as_number"], property["price"], "{name}");
+        assert_eq!(
+            rooms["rooms"][0]["price_as_number"], property["price"],
+            "{name}"
+        );
     }
     market.close().await;
 }
@@ -119,7 +165,11 @@ async fn the_area_decides_whether_a_named_hotel_is_found() {
     ] {
         let mut body = hotel(BY_NAME, name);
         body["area"] = json!(area);
-        assert_eq!(market.ask(KEY, BY_NAME, &body).await.status, status, "{name}, {area}");
+        assert_eq!(
+            market.ask(KEY, BY_NAME, &body).await.status,
+            status,
+            "{name}, {area}"
+        );
     }
     market.close().await;
 }
@@ -131,7 +181,11 @@ async fn markets_see_different_prices_of_the_same_hotel() {
     for country in ["us", "de", "jp", "in", "gb"] {
         let mut body = hotel(BY_NAME, "The Grand London");
         body["proxy_country"] = json!(country);
-        prices.insert(market.ask(KEY, BY_NAME, &body).await.json()["price"].as_i64().expect("a price"));
+        prices.insert(
+            market.ask(KEY, BY_NAME, &body).await.json()["price"]
+                .as_i64()
+                .expect("a price"),
+        );
     }
     assert!(prices.len() >= 3, "{prices:?}");
     market.close().await;
@@ -147,22 +201,67 @@ async fn bodies_that_cannot_be_are_refused_with_details() {
         (BY_NAME, json!({}), "missing", "hotel_name"),
         (ROOMS, json!({}), "missing", "hotel_booking_id"),
         (RESOLVE, json!({}), "missing", "hotel_name"),
-        (ONEWAY, with(oneway("LHR"), "max_stopz", json!(1)), "extra_forbidden", "max_stopz"),
-        (ONEWAY, with(oneway("LHR"), "max_stops", json!(null)), "int_type", "max_stops"),
-        (ONEWAY, with(oneway("LHR"), "limit", json!("5")), "int_type", "limit"),
-        (ROUNDTRIP, with(roundtrip("LHR"), "max_stops", json!(1)), "extra_forbidden", "max_stops"),
-        (ROUNDTRIP, with(roundtrip("LHR"), "return_date", json!("2027-01-19")), "value_error", "return_date"),
-        (SEARCH, with(hotel(SEARCH, "x"), "checkout_date", json!("2027-03-02")), "value_error", "checkout_date"),
-        (RESOLVE, json!({"hotel_name": "x", "proxy_country": null}), "string_type", "proxy_country"),
+        (
+            ONEWAY,
+            with(oneway("LHR"), "max_stopz", json!(1)),
+            "extra_forbidden",
+            "max_stopz",
+        ),
+        (
+            ONEWAY,
+            with(oneway("LHR"), "max_stops", json!(null)),
+            "int_type",
+            "max_stops",
+        ),
+        (
+            ONEWAY,
+            with(oneway("LHR"), "limit", json!("5")),
+            "int_type",
+            "limit",
+        ),
+        (
+            ROUNDTRIP,
+            with(roundtrip("LHR"), "max_stops", json!(1)),
+            "extra_forbidden",
+            "max_stops",
+        ),
+        (
+            ROUNDTRIP,
+            with(roundtrip("LHR"), "return_date", json!("2027-01-19")),
+            "value_error",
+            "return_date",
+        ),
+        (
+            SEARCH,
+            with(hotel(SEARCH, "x"), "checkout_date", json!("2027-03-02")),
+            "value_error",
+            "checkout_date",
+        ),
+        (
+            RESOLVE,
+            json!({"hotel_name": "x", "proxy_country": null}),
+            "string_type",
+            "proxy_country",
+        ),
     ] {
         let answer = market.ask(KEY, path, &body).await;
         assert_eq!(answer.status, 422, "{path} {body}");
         let detail = &answer.json()["detail"][0];
-        assert_eq!((&detail["type"], &detail["loc"]), (&json!(kind), &json!(["body", field])), "{path} {body}");
+        assert_eq!(
+            (&detail["type"], &detail["loc"]),
+            (&json!(kind), &json!(["body", field])),
+            "{path} {body}"
+        );
     }
-    let request = market.client.post(format!("{}{ONEWAY}", market.base)).header("x-rapidapi-key", KEY);
+    let request = market
+        .client
+        .post(format!("{}{ONEWAY}", market.base))
+        .header("x-rapidapi-key", KEY);
     let answer = Answer::of(request.body("{")).await;
-    assert_eq!((answer.status.as_u16(), &answer.json()["detail"][0]["type"]), (422, &json!("json_invalid")));
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["detail"][0]["type"]),
+        (422, &json!("json_invalid"))
+    );
     market.close().await;
 }
 
@@ -175,14 +274,27 @@ fn with(mut body: Value, field: &str, value: Value) -> Value {
 async fn location_and_unknown_filters_have_their_own_messages() {
     let market = Market::open().await;
     let located = with(hotel(SEARCH, "London"), "location", json!("London"));
-    let filtered = with(hotel(SEARCH, "London"), "filters", json!(["free_wifi", "wifi"]));
+    let filtered = with(
+        hotel(SEARCH, "London"),
+        "filters",
+        json!(["free_wifi", "wifi"]),
+    );
     for (body, words) in [
-        (located, &["destination", "checkin_date", "checkout_date"][..]),
-        (filtered, &["wifi", "free_cancellation", "accepts_online_payment"]),
+        (
+            located,
+            &["destination", "checkin_date", "checkout_date"][..],
+        ),
+        (
+            filtered,
+            &["wifi", "free_cancellation", "accepts_online_payment"],
+        ),
     ] {
         let answer = market.ask(KEY, SEARCH, &body).await;
         assert_eq!(answer.status, 400);
-        let message = answer.json()["message"].as_str().expect("a message").to_owned();
+        let message = answer.json()["message"]
+            .as_str()
+            .expect("a message")
+            .to_owned();
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     }
     market.close().await;
@@ -191,14 +303,28 @@ async fn location_and_unknown_filters_have_their_own_messages() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_the_marketplaces_404() {
     let market = Market::open().await;
-    for path in ["/api/google_flights/oneway/v2", "/v1/flights/oneway", "/search/", "/"] {
+    for path in [
+        "/api/google_flights/oneway/v2",
+        "/v1/flights/oneway",
+        "/search/",
+        "/",
+    ] {
         let answer = market.ask(KEY, path, &json!({})).await;
-        let seen = (answer.status.as_u16(), answer.header("x-rapidapi-proxy-response"));
+        let seen = (
+            answer.status.as_u16(),
+            answer.header("x-rapidapi-proxy-response"),
+        );
         assert_eq!(seen, (404, Some("true")), "{path}");
         assert!(answer.json()["message"].is_string());
     }
     let answer = Answer::of(market.client.get(format!("{}{SEARCH}", market.base))).await;
-    assert_eq!((answer.status.as_u16(), answer.header("x-rapidapi-proxy-response")), (404, Some("true")));
+    assert_eq!(
+        (
+            answer.status.as_u16(),
+            answer.header("x-rapidapi-proxy-response")
+        ),
+        (404, Some("true"))
+    );
     market.close().await;
 }
 
@@ -214,25 +340,54 @@ async fn a_body_over_64_kib_is_refused() {
 async fn the_front_page_lists_what_there_is_to_try() {
     let market = Market::open().await;
     let page = Answer::of(market.client.get(&market.base)).await;
-    assert_eq!(page.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     let documented = include_str!("../mod.rs");
-    let keys = ["basic", "pro", "ultra", "mega", "flights-only", "hotels-only", "unlimited", "demo"];
-    let words = ["ZZE", "ZZP", "ZZD", "ZZR", "ZZS", "ZZX", "ZZT", "ZZG", "ZZQ"];
-    for entry in keys.map(|key| format!("sandbox-{key}")).iter().map(String::as_str).chain(words) {
+    let keys = [
+        "basic",
+        "pro",
+        "ultra",
+        "mega",
+        "flights-only",
+        "hotels-only",
+        "unlimited",
+        "demo",
+    ];
+    let words = [
+        "ZZE", "ZZP", "ZZD", "ZZR", "ZZS", "ZZX", "ZZT", "ZZG", "ZZQ",
+    ];
+    for entry in keys
+        .map(|key| format!("sandbox-{key}"))
+        .iter()
+        .map(String::as_str)
+        .chain(words)
+    {
         assert!(page.text.contains(entry), "{entry} on the page");
-        assert!(documented.contains(entry), "{entry} in the module's documentation");
+        assert!(
+            documented.contains(entry),
+            "{entry} in the module's documentation"
+        );
     }
     market.close().await;
 }
 
 #[tokio::test]
 async fn two_sandboxes_of_one_seed_agree_and_another_seed_differs() {
-    let options = SandboxOptions { seed: 1, latency_factor: 0.0, today: Some(TODAY) };
+    let options = SandboxOptions {
+        seed: 1,
+        latency_factor: 0.0,
+        today: Some(TODAY),
+    };
     let one = Market::with(options).await;
     let same = Market::with(options).await;
     let other = Market::with(SandboxOptions { seed: 2, ..options }).await;
     for (path, body) in [(ONEWAY, oneway("LHR")), (SEARCH, hotel(SEARCH, "Rome"))] {
-        let (first, second) = (one.ask(KEY, path, &body).await, same.ask(KEY, path, &body).await);
+        let (first, second) = (
+            one.ask(KEY, path, &body).await,
+            same.ask(KEY, path, &body).await,
+        );
         assert_eq!(first.text, second.text);
         for name in ["x-search-status", "x-search-reason", "x-search-attempts"] {
             assert_eq!(first.header(name), second.header(name));
@@ -246,11 +401,25 @@ async fn two_sandboxes_of_one_seed_agree_and_another_seed_differs() {
 
 #[tokio::test]
 async fn prices_move_with_the_day() {
-    let options = SandboxOptions { seed: 1, latency_factor: 0.0, today: Some(TODAY) };
+    let options = SandboxOptions {
+        seed: 1,
+        latency_factor: 0.0,
+        today: Some(TODAY),
+    };
     let today = Market::with(options).await;
-    let next_week = Market::with(SandboxOptions { today: Some(date(2026, 11, 27)), ..options }).await;
-    for (path, body) in [(ONEWAY, oneway("LHR")), (BY_NAME, hotel(BY_NAME, "The Grand London"))] {
-        assert_ne!(today.ask(KEY, path, &body).await.text, next_week.ask(KEY, path, &body).await.text);
+    let next_week = Market::with(SandboxOptions {
+        today: Some(date(2026, 11, 27)),
+        ..options
+    })
+    .await;
+    for (path, body) in [
+        (ONEWAY, oneway("LHR")),
+        (BY_NAME, hotel(BY_NAME, "The Grand London")),
+    ] {
+        assert_ne!(
+            today.ask(KEY, path, &body).await.text,
+            next_week.ask(KEY, path, &body).await.text
+        );
     }
     today.close().await;
     next_week.close().await;
@@ -258,17 +427,42 @@ async fn prices_move_with_the_day() {
 
 #[tokio::test]
 async fn delays_are_scaled_by_the_factor_and_end_with_the_server() {
-    let options = SandboxOptions { seed: 1, latency_factor: 0.01, today: Some(TODAY) };
+    let options = SandboxOptions {
+        seed: 1,
+        latency_factor: 0.01,
+        today: Some(TODAY),
+    };
     let market = Market::with(options).await;
     let began = Instant::now();
-    market.ask(KEY, BY_NAME, &hotel(BY_NAME, "The Grand London")).await;
-    assert!(began.elapsed() > Duration::from_millis(20), "{:?}", began.elapsed());
+    market
+        .ask(KEY, BY_NAME, &hotel(BY_NAME, "The Grand London"))
+        .await;
+    assert!(
+        began.elapsed() > Duration::from_millis(20),
+        "{:?}",
+        began.elapsed()
+    );
     market.close().await;
 
-    let slow = Market::with(SandboxOptions { latency_factor: 1_000.0, ..options }).await;
-    let waiting = tokio::spawn(slow.request(ONEWAY, &oneway("LHR")).header("x-rapidapi-key", "sandbox-pro").send());
+    let slow = Market::with(SandboxOptions {
+        latency_factor: 1_000.0,
+        ..options
+    })
+    .await;
+    let waiting = tokio::spawn(
+        slow.request(ONEWAY, &oneway("LHR"))
+            .header("x-rapidapi-key", "sandbox-pro")
+            .send(),
+    );
     slow.until_counted("sandbox-pro", 1).await;
     assert!(!waiting.is_finished());
     slow.close().await;
-    assert_eq!(waiting.await.expect("no panic").expect("an answer").status(), 200);
+    assert_eq!(
+        waiting
+            .await
+            .expect("no panic")
+            .expect("an answer")
+            .status(),
+        200
+    );
 }

@@ -168,7 +168,11 @@ impl Roundtrip {
         }
         let Shape { return_date, terms } = read(ROUNDTRIP, body)?;
         if return_date < terms.departure_date {
-            return Err(value_error("return_date", "return_date is before departure_date", body));
+            return Err(value_error(
+                "return_date",
+                "return_date is before departure_date",
+                body,
+            ));
         }
         let rules = |leg: &str| LegRules {
             max_stops: body[format!("max_{leg}_stops").as_str()].as_i64(),
@@ -177,12 +181,23 @@ impl Roundtrip {
             departs: hours(body, &format!("{leg}_departure_time")),
             arrives: hours(body, &format!("{leg}_arrival_time")),
         };
-        Ok(Self { terms, return_date, outbound: rules("departure"), inbound: rules("return") })
+        Ok(Self {
+            terms,
+            return_date,
+            outbound: rules("departure"),
+            inbound: rules("return"),
+        })
     }
 }
 
 fn texts(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    value
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn hours(body: &Value, field: &str) -> (Option<i64>, Option<i64>) {

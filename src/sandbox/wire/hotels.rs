@@ -72,7 +72,10 @@ const ROOMS: &[Field] = &[
     optional("free_cancellation", Kind::Flag),
 ];
 
-const RESOLVE: &[Field] = &[required("hotel_name", Kind::Text), optional("proxy_country", Kind::Text)];
+const RESOLVE: &[Field] = &[
+    required("hotel_name", Kind::Text),
+    optional("proxy_country", Kind::Text),
+];
 
 /// Why the engine refuses a body.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,12 +147,20 @@ impl HotelSearch {
     pub(in crate::sandbox) fn read(body: &Value) -> Result<Self, Unreadable> {
         if body.get("location").is_some() {
             return Err(Unreadable::Meaning(
-                "Unknown field location. Required fields: destination, checkin_date, checkout_date".to_owned(),
+                "Unknown field location. Required fields: destination, checkin_date, checkout_date"
+                    .to_owned(),
             ));
         }
         let search: Self = read(SEARCH, body)?;
-        if let Some(unknown) = search.filters.iter().find(|filter| !FILTERS.contains(&filter.as_str())) {
-            return Err(Unreadable::Meaning(format!("Unrecognised filter {unknown:?}. Valid filters: {}", FILTERS.join(", "))));
+        if let Some(unknown) = search
+            .filters
+            .iter()
+            .find(|filter| !FILTERS.contains(&filter.as_str()))
+        {
+            return Err(Unreadable::Meaning(format!(
+                "Unrecognised filter {unknown:?}. Valid filters: {}",
+                FILTERS.join(", ")
+            )));
         }
         search.stay.check(body)?;
         Ok(search)
@@ -183,7 +194,11 @@ impl Stay {
         if self.checkout_date > self.checkin_date {
             Ok(())
         } else {
-            Err(value_error("checkout_date", "checkout_date is not after checkin_date", body))
+            Err(value_error(
+                "checkout_date",
+                "checkout_date is not after checkin_date",
+                body,
+            ))
         }
     }
 }

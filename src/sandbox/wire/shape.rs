@@ -33,11 +33,19 @@ pub(in crate::sandbox) struct Field {
 }
 
 pub(in crate::sandbox) const fn required(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: true }
+    Field {
+        name,
+        kind,
+        required: true,
+    }
 }
 
 pub(in crate::sandbox) const fn optional(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: false }
+    Field {
+        name,
+        kind,
+        required: false,
+    }
 }
 
 /// One entry of the `detail` list.
@@ -51,25 +59,44 @@ pub(in crate::sandbox) struct Detail {
 }
 
 /// Reads a body whose every field is in `fields`, or lists all faults.
-pub(in crate::sandbox) fn read<T: DeserializeOwned>(fields: &[Field], body: &Value) -> Result<T, Vec<Detail>> {
+pub(in crate::sandbox) fn read<T: DeserializeOwned>(
+    fields: &[Field],
+    body: &Value,
+) -> Result<T, Vec<Detail>> {
     let Some(object) = body.as_object() else {
-        return Err(vec![detail("model_attributes_type", &[], "Input should be a valid dictionary", body)]);
+        return Err(vec![detail(
+            "model_attributes_type",
+            &[],
+            "Input should be a valid dictionary",
+            body,
+        )]);
     };
     let faults = faults(fields, object, body);
     if !faults.is_empty() {
         return Err(faults);
     }
-    serde_json::from_value(body.clone()).map_err(|error| vec![detail("value_error", &[], &error.to_string(), body)])
+    serde_json::from_value(body.clone())
+        .map_err(|error| vec![detail("value_error", &[], &error.to_string(), body)])
 }
 
 /// A fault that only shows once the fields are read, such as dates in the wrong order.
 pub(in crate::sandbox) fn value_error(field: &str, message: &str, body: &Value) -> Vec<Detail> {
-    vec![detail("value_error", &[json!(field)], &format!("Value error, {message}"), &body[field])]
+    vec![detail(
+        "value_error",
+        &[json!(field)],
+        &format!("Value error, {message}"),
+        &body[field],
+    )]
 }
 
 /// The fault of a body that is not JSON.
 pub(in crate::sandbox) fn not_json(error: &serde_json::Error) -> Detail {
-    detail("json_invalid", &[json!(error.column())], &format!("JSON decode error: {error}"), &json!({}))
+    detail(
+        "json_invalid",
+        &[json!(error.column())],
+        &format!("JSON decode error: {error}"),
+        &json!({}),
+    )
 }
 
 fn faults(fields: &[Field], object: &Map<String, Value>, body: &Value) -> Vec<Detail> {
@@ -84,7 +111,12 @@ fn faults(fields: &[Field], object: &Map<String, Value>, body: &Value) -> Vec<De
     }
     for (name, value) in object {
         if !fields.iter().any(|field| field.name == name) {
-            faults.push(detail("extra_forbidden", &[json!(name)], "Extra inputs are not permitted", value));
+            faults.push(detail(
+                "extra_forbidden",
+                &[json!(name)],
+                "Extra inputs are not permitted",
+                value,
+            ));
         }
     }
     faults
@@ -94,25 +126,43 @@ fn check(kind: Kind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
     let fault = match kind {
         Kind::Text => match value.as_str() {
             None => Some(("string_type", "Input should be a valid string".to_owned())),
-            Some(text) if text.trim().is_empty() => {
-                Some(("string_too_short", "String should have at least 1 character".to_owned()))
-            }
+            Some(text) if text.trim().is_empty() => Some((
+                "string_too_short",
+                "String should have at least 1 character".to_owned(),
+            )),
             Some(_) => None,
         },
-        Kind::Date => (!value.as_str().is_some_and(is_date))
-            .then(|| ("date_parsing", "Input should be a valid date in the format YYYY-MM-DD".to_owned())),
-        Kind::Currency => value
-            .as_str()
-            .and_then(Currency::find)
-            .is_none()
-            .then(|| ("literal_error", format!("Input should be one of {}", Currency::codes()))),
-        Kind::Flag => (!value.is_boolean()).then(|| ("bool_type", "Input should be a valid boolean".to_owned())),
-        Kind::Amount => (!value.as_f64().is_some_and(|amount| amount > 0.0))
-            .then(|| ("greater_than", "Input should be a number greater than 0".to_owned())),
+        Kind::Date => (!value.as_str().is_some_and(is_date)).then(|| {
+            (
+                "date_parsing",
+                "Input should be a valid date in the format YYYY-MM-DD".to_owned(),
+            )
+        }),
+        Kind::Currency => value.as_str().and_then(Currency::find).is_none().then(|| {
+            (
+                "literal_error",
+                format!("Input should be one of {}", Currency::codes()),
+            )
+        }),
+        Kind::Flag => (!value.is_boolean())
+            .then(|| ("bool_type", "Input should be a valid boolean".to_owned())),
+        Kind::Amount => (!value.as_f64().is_some_and(|amount| amount > 0.0)).then(|| {
+            (
+                "greater_than",
+                "Input should be a number greater than 0".to_owned(),
+            )
+        }),
         Kind::Whole(least, most) => whole_fault(value, least, most),
-        Kind::OneOf(allowed) => (!value.as_str().is_some_and(|text| allowed.contains(&text)))
-            .then(|| ("literal_error", format!("Input should be one of {}", allowed.join(", ")))),
-        Kind::Cabin => (!matches!(value.as_i64(), Some(1 | 3))).then(|| ("literal_error", "Input should be 1 or 3".to_owned())),
+        Kind::OneOf(allowed) => {
+            (!value.as_str().is_some_and(|text| allowed.contains(&text))).then(|| {
+                (
+                    "literal_error",
+                    format!("Input should be one of {}", allowed.join(", ")),
+                )
+            })
+        }
+        Kind::Cabin => (!matches!(value.as_i64(), Some(1 | 3)))
+            .then(|| ("literal_error", "Input should be 1 or 3".to_owned())),
         Kind::Texts => return check_list(Kind::Text, 0, value, path, faults),
         Kind::Passengers => return check_list(Kind::Whole(1, 4), 1, value, path, faults),
     };
@@ -121,7 +171,12 @@ fn check(kind: Kind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
 
 fn check_list(each: Kind, least: usize, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
     let Some(list) = value.as_array() else {
-        faults.push(detail("list_type", path, "Input should be a valid list", value));
+        faults.push(detail(
+            "list_type",
+            path,
+            "Input should be a valid list",
+            value,
+        ));
         return;
     };
     if list.len() < least {
@@ -136,10 +191,14 @@ fn check_list(each: Kind, least: usize, value: &Value, path: &[Value], faults: &
 fn whole_fault(value: &Value, least: i64, most: i64) -> Option<(&'static str, String)> {
     match value.as_i64() {
         None => Some(("int_type", "Input should be a valid integer".to_owned())),
-        Some(number) if number < least => {
-            Some(("greater_than_equal", format!("Input should be greater than or equal to {least}")))
-        }
-        Some(number) if number > most => Some(("less_than_equal", format!("Input should be less than or equal to {most}"))),
+        Some(number) if number < least => Some((
+            "greater_than_equal",
+            format!("Input should be greater than or equal to {least}"),
+        )),
+        Some(number) if number > most => Some((
+            "less_than_equal",
+            format!("Input should be less than or equal to {most}"),
+        )),
         Some(_) => None,
     }
 }
@@ -151,7 +210,12 @@ fn is_date(text: &str) -> bool {
 
 fn detail(kind: &'static str, path: &[Value], message: &str, input: &Value) -> Detail {
     let loc = [&[json!("body")], path].concat();
-    Detail { kind, loc, msg: message.to_owned(), input: input.clone() }
+    Detail {
+        kind,
+        loc,
+        msg: message.to_owned(),
+        input: input.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -175,39 +239,119 @@ mod tests {
     fn each_fault_is_named_by_its_kind_and_place() {
         for (field, value, kind, place) in [
             ("name", json!(null), "string_type", json!(["body", "name"])),
-            ("name", json!(" "), "string_too_short", json!(["body", "name"])),
-            ("on", json!("2027-02-29"), "date_parsing", json!(["body", "on"])),
-            ("on", json!("2027-2-1"), "date_parsing", json!(["body", "on"])),
-            ("on", json!("2027-02-01T10"), "date_parsing", json!(["body", "on"])),
+            (
+                "name",
+                json!(" "),
+                "string_too_short",
+                json!(["body", "name"]),
+            ),
+            (
+                "on",
+                json!("2027-02-29"),
+                "date_parsing",
+                json!(["body", "on"]),
+            ),
+            (
+                "on",
+                json!("2027-2-1"),
+                "date_parsing",
+                json!(["body", "on"]),
+            ),
+            (
+                "on",
+                json!("2027-02-01T10"),
+                "date_parsing",
+                json!(["body", "on"]),
+            ),
             ("hour", json!("7"), "int_type", json!(["body", "hour"])),
             ("hour", json!(7.5), "int_type", json!(["body", "hour"])),
             ("hour", json!(null), "int_type", json!(["body", "hour"])),
-            ("hour", json!(-1), "greater_than_equal", json!(["body", "hour"])),
-            ("hour", json!(24), "less_than_equal", json!(["body", "hour"])),
-            ("budget", json!(0), "greater_than", json!(["body", "budget"])),
-            ("budget", json!("80"), "greater_than", json!(["body", "budget"])),
-            ("strict", json!("true"), "bool_type", json!(["body", "strict"])),
+            (
+                "hour",
+                json!(-1),
+                "greater_than_equal",
+                json!(["body", "hour"]),
+            ),
+            (
+                "hour",
+                json!(24),
+                "less_than_equal",
+                json!(["body", "hour"]),
+            ),
+            (
+                "budget",
+                json!(0),
+                "greater_than",
+                json!(["body", "budget"]),
+            ),
+            (
+                "budget",
+                json!("80"),
+                "greater_than",
+                json!(["body", "budget"]),
+            ),
+            (
+                "strict",
+                json!("true"),
+                "bool_type",
+                json!(["body", "strict"]),
+            ),
             ("sort", json!("a"), "literal_error", json!(["body", "sort"])),
             ("codes", json!("LY"), "list_type", json!(["body", "codes"])),
-            ("codes", json!(["LY", 3]), "string_type", json!(["body", "codes", 1])),
-            ("passengers", json!([]), "too_short", json!(["body", "passengers"])),
-            ("passengers", json!([1, 5]), "less_than_equal", json!(["body", "passengers", 1])),
-            ("currency", json!("XXX"), "literal_error", json!(["body", "currency"])),
+            (
+                "codes",
+                json!(["LY", 3]),
+                "string_type",
+                json!(["body", "codes", 1]),
+            ),
+            (
+                "passengers",
+                json!([]),
+                "too_short",
+                json!(["body", "passengers"]),
+            ),
+            (
+                "passengers",
+                json!([1, 5]),
+                "less_than_equal",
+                json!(["body", "passengers", 1]),
+            ),
+            (
+                "currency",
+                json!("XXX"),
+                "literal_error",
+                json!(["body", "currency"]),
+            ),
             ("cabin", json!(2), "literal_error", json!(["body", "cabin"])),
-            ("hours", json!(7), "extra_forbidden", json!(["body", "hours"])),
+            (
+                "hours",
+                json!(7),
+                "extra_forbidden",
+                json!(["body", "hours"]),
+            ),
         ] {
             let mut body = json!({"name": "x", "on": "2027-02-01"});
             body[field] = value;
             let faults = read::<Value>(FIELDS, &body).expect_err("a fault");
             assert_eq!(faults.len(), 1, "{body}");
-            assert_eq!((faults[0].kind, json!(faults[0].loc)), (kind, place), "{body}");
+            assert_eq!(
+                (faults[0].kind, json!(faults[0].loc)),
+                (kind, place),
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn all_faults_are_listed_at_once_and_a_good_body_has_none() {
-        assert_eq!(read::<Value>(FIELDS, &json!({})).expect_err("faults").len(), 2);
-        assert_eq!(read::<Value>(FIELDS, &json!([])).expect_err("faults").len(), 1);
+        assert_eq!(
+            read::<Value>(FIELDS, &json!({})).expect_err("faults").len(),
+            2
+        );
+        assert_eq!(
+            read::<Value>(FIELDS, &json!([])).expect_err("faults").len(),
+            1
+        );
         let good = json!({"name": "x", "on": "2027-02-01", "hour": 23, "budget": 80.5, "strict": false, "sort": "B",
             "codes": [], "passengers": [1, 4], "currency": "eur", "cabin": 3});
         assert_eq!(read::<Value>(FIELDS, &good), Ok(good));

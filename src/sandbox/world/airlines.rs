@@ -16,12 +16,35 @@ pub(in crate::sandbox) struct Airline {
     pub(in crate::sandbox) roams: Option<Region>,
 }
 
-const fn network(code: &'static str, name: &'static str, level: f64, hubs: &'static [&'static str]) -> Airline {
-    Airline { code, name, hubs, level, roams: None }
+const fn network(
+    code: &'static str,
+    name: &'static str,
+    level: f64,
+    hubs: &'static [&'static str],
+) -> Airline {
+    Airline {
+        code,
+        name,
+        hubs,
+        level,
+        roams: None,
+    }
 }
 
-const fn low_cost(code: &'static str, name: &'static str, level: f64, region: Region, hubs: &'static [&'static str]) -> Airline {
-    Airline { code, name, hubs, level, roams: Some(region) }
+const fn low_cost(
+    code: &'static str,
+    name: &'static str,
+    level: f64,
+    region: Region,
+    hubs: &'static [&'static str],
+) -> Airline {
+    Airline {
+        code,
+        name,
+        hubs,
+        level,
+        roams: Some(region),
+    }
 }
 
 #[rustfmt::skip]

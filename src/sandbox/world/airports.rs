@@ -19,7 +19,10 @@ pub(in crate::sandbox) struct Airport {
 impl Airport {
     /// The airport of an IATA code, in any case.
     pub(in crate::sandbox) fn find(code: &str) -> Option<&'static Self> {
-        AIRPORTS.iter().chain(FICTIONAL).find(|airport| airport.code.eq_ignore_ascii_case(code))
+        AIRPORTS
+            .iter()
+            .chain(FICTIONAL)
+            .find(|airport| airport.code.eq_ignore_ascii_case(code))
     }
 
     /// `City (IATA)`, the form of the specification's 2.3.
@@ -30,7 +33,10 @@ impl Airport {
     /// Great-circle distance in kilometres.
     pub(in crate::sandbox) fn kilometres_to(&self, other: &Self) -> f64 {
         let (lat_a, lat_b) = (self.latitude.to_radians(), other.latitude.to_radians());
-        let (half_lat, half_lon) = ((lat_b - lat_a) / 2.0, (other.longitude - self.longitude).to_radians() / 2.0);
+        let (half_lat, half_lon) = (
+            (lat_b - lat_a) / 2.0,
+            (other.longitude - self.longitude).to_radians() / 2.0,
+        );
         let chord = half_lat.sin().powi(2) + lat_a.cos() * lat_b.cos() * half_lon.sin().powi(2);
         2.0 * 6_371.0 * chord.sqrt().min(1.0).asin()
     }
@@ -68,20 +74,64 @@ const fn airport(
 ) -> Airport {
     #[expect(clippy::cast_possible_truncation, reason = "offsets lie within a day")]
     let utc_minutes = (utc_hours * 60.0) as i64;
-    Airport { code, name, city, country, latitude, longitude, utc_minutes }
+    Airport {
+        code,
+        name,
+        city,
+        country,
+        latitude,
+        longitude,
+        utc_minutes,
+    }
 }
 
 /// Where the magic destinations lie: one invented island each, so that those which answer have a price.
 const FICTIONAL: &[Airport] = &[
-    airport(("ZZE", "Nowhere Field", "Empty Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZP", "Half Moon", "Partial Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZD", "Fog Bay", "Degraded Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZR", "Second Try", "Recovering Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZS", "Stumble Head", "Stumbling Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZX", "Closed Port", "Failing Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZT", "Long Wait", "Hanging Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZG", "Babble Rock", "Garbage Island", "zz"), (38.7, -27.1), -1.0),
-    airport(("ZZQ", "Narrow Strait", "Quota Island", "zz"), (38.7, -27.1), -1.0),
+    airport(
+        ("ZZE", "Nowhere Field", "Empty Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZP", "Half Moon", "Partial Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZD", "Fog Bay", "Degraded Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZR", "Second Try", "Recovering Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZS", "Stumble Head", "Stumbling Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZX", "Closed Port", "Failing Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZT", "Long Wait", "Hanging Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZG", "Babble Rock", "Garbage Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
+    airport(
+        ("ZZQ", "Narrow Strait", "Quota Island", "zz"),
+        (38.7, -27.1),
+        -1.0,
+    ),
 ];
 
 #[rustfmt::skip]
@@ -238,9 +288,17 @@ mod tests {
 
     #[test]
     fn codes_are_unique_and_well_formed() {
-        let mut codes: Vec<_> = AIRPORTS.iter().chain(FICTIONAL).map(|airport| airport.code).collect();
+        let mut codes: Vec<_> = AIRPORTS
+            .iter()
+            .chain(FICTIONAL)
+            .map(|airport| airport.code)
+            .collect();
         assert!(AIRPORTS.len() >= 120, "{}", AIRPORTS.len());
-        assert!(codes.iter().all(|code| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase())));
+        assert!(
+            codes
+                .iter()
+                .all(|code| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase()))
+        );
         codes.sort_unstable();
         let before = codes.len();
         codes.dedup();
@@ -249,18 +307,32 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_the_globe() {
-        for (from, to, kilometres) in
-            [("TLV", "LHR", 3_590.0), ("LHR", "JFK", 5_540.0), ("SIN", "SYD", 6_300.0), ("SFO", "NRT", 8_230.0)]
-        {
-            let distance = Airport::find(from).expect(from).kilometres_to(Airport::find(to).expect(to));
-            assert!((distance - kilometres).abs() / kilometres < 0.01, "{from}-{to}: {distance}");
+        for (from, to, kilometres) in [
+            ("TLV", "LHR", 3_590.0),
+            ("LHR", "JFK", 5_540.0),
+            ("SIN", "SYD", 6_300.0),
+            ("SFO", "NRT", 8_230.0),
+        ] {
+            let distance = Airport::find(from)
+                .expect(from)
+                .kilometres_to(Airport::find(to).expect(to));
+            assert!(
+                (distance - kilometres).abs() / kilometres < 0.01,
+                "{from}-{to}: {distance}"
+            );
         }
     }
 
     #[test]
     fn a_code_is_found_in_any_case_with_its_display_form() {
-        assert_eq!(Airport::find("tlv").expect("TLV").display(), "Tel Aviv (TLV)");
-        assert_eq!(Airport::find("ZZP").expect("ZZP").display(), "Partial Island (ZZP)");
+        assert_eq!(
+            Airport::find("tlv").expect("TLV").display(),
+            "Tel Aviv (TLV)"
+        );
+        assert_eq!(
+            Airport::find("ZZP").expect("ZZP").display(),
+            "Partial Island (ZZP)"
+        );
         assert!(Airport::find("QQQ").is_none());
     }
 }

@@ -26,9 +26,19 @@ pub(in crate::sandbox) struct FareDay {
 }
 
 impl FareDay {
-    pub(in crate::sandbox) fn new(world: Draw, from: &Airport, to: &Airport, date: Date, today: Date) -> Self {
+    pub(in crate::sandbox) fn new(
+        world: Draw,
+        from: &Airport,
+        to: &Airport,
+        date: Date,
+        today: Date,
+    ) -> Self {
         // Both directions of a pair have the same competition.
-        let (one, other) = if from.code < to.code { (from, to) } else { (to, from) };
+        let (one, other) = if from.code < to.code {
+            (from, to)
+        } else {
+            (to, from)
+        };
         let pair = world.of("fares").of(one.code).of(other.code);
         let route = world.of("fares").of(from.code).of("to").of(to.code);
         let luck = route.day(date);
@@ -42,14 +52,22 @@ impl FareDay {
             * (1.0 + 0.07 * route.of("drift").wave(today, 19))
             * (1.0 + 0.05 * luck.of("revision").wave(today, 6))
             * (0.07 * luck.of("date").normal().clamp(-2.0, 2.0)).exp();
-        Self { usual, asked, luck: luck.of("flights").nth(day_number(today).div_euclid(3)) }
+        Self {
+            usual,
+            asked,
+            luck: luck.of("flights").nth(day_number(today).div_euclid(3)),
+        }
     }
 
     /// What this flight is sold for today.
     pub(in crate::sandbox) fn price(&self, leg: &Leg) -> f64 {
         // Seat classes sell out flight by flight, so every few days each flight has its own luck.
         let bucket = self.luck.of(leg.airline.code).nth(leg.minutes).of("bucket");
-        self.asked * weight(leg) * bucket.nth(i64::from(leg.departs.hour())).between(0.95, 1.16)
+        self.asked
+            * weight(leg)
+            * bucket
+                .nth(i64::from(leg.departs.hour()))
+                .between(0.95, 1.16)
     }
 
     /// Bottom and top of the historical band for a day on which `legs` fly.
@@ -86,14 +104,23 @@ mod tests {
     const TODAY: Date = date(2026, 11, 20);
 
     fn cheapest(from: &str, to: &str, on: Date, today: Date) -> f64 {
-        let (from, to) = (Airport::find(from).expect(from), Airport::find(to).expect(to));
+        let (from, to) = (
+            Airport::find(from).expect(from),
+            Airport::find(to).expect(to),
+        );
         let world = Draw::seeded(1);
         let day = FareDay::new(world, from, to, on, today);
-        legs(world, from, to, on).iter().map(|leg| day.price(leg)).min_by(f64::total_cmp).expect("flights")
+        legs(world, from, to, on)
+            .iter()
+            .map(|leg| day.price(leg))
+            .min_by(f64::total_cmp)
+            .expect("flights")
     }
 
     fn month(year: i16, number: i8) -> impl Iterator<Item = Date> {
-        date(year, number, 1).series(jiff::Span::new().days(1)).take(28)
+        date(year, number, 1)
+            .series(jiff::Span::new().days(1))
+            .take(28)
     }
 
     #[test]
@@ -113,7 +140,9 @@ mod tests {
 
     #[test]
     fn a_month_has_a_clear_cheapest_date_and_dear_week_ends() {
-        let prices: Vec<(Date, f64)> = month(2027, 2).map(|on| (on, cheapest("TLV", "LHR", on, TODAY))).collect();
+        let prices: Vec<(Date, f64)> = month(2027, 2)
+            .map(|on| (on, cheapest("TLV", "LHR", on, TODAY)))
+            .collect();
         let mean = |keep: &[i8]| {
             let kept: Vec<f64> = prices
                 .iter()
@@ -123,23 +152,38 @@ mod tests {
             kept.iter().sum::<f64>() / f64::from(u32::try_from(kept.len()).expect("a month"))
         };
         assert!(mean(&[5, 7]) > mean(&[2, 3]) * 1.1);
-        let lowest = prices.iter().map(|(_, price)| *price).min_by(f64::total_cmp).expect("a month");
+        let lowest = prices
+            .iter()
+            .map(|(_, price)| *price)
+            .min_by(f64::total_cmp)
+            .expect("a month");
         assert!(lowest < mean(&[1, 2, 3, 4, 5, 6, 7]) * 0.87);
     }
 
     #[test]
     fn history_moves_a_little_from_day_to_day() {
         let on = date(2027, 4, 20);
-        let seen: Vec<f64> =
-            TODAY.series(jiff::Span::new().days(1)).take(90).map(|today| cheapest("TLV", "LHR", on, today)).collect();
-        let distinct: std::collections::HashSet<u64> = seen.iter().map(|price| price.round().to_bits()).collect();
+        let seen: Vec<f64> = TODAY
+            .series(jiff::Span::new().days(1))
+            .take(90)
+            .map(|today| cheapest("TLV", "LHR", on, today))
+            .collect();
+        let distinct: std::collections::HashSet<u64> =
+            seen.iter().map(|price| price.round().to_bits()).collect();
         assert!(distinct.len() > 15, "{distinct:?}");
-        assert!(seen.windows(2).all(|pair| (pair[0] / pair[1] - 1.0).abs() < 0.25), "{seen:?}");
+        assert!(
+            seen.windows(2)
+                .all(|pair| (pair[0] / pair[1] - 1.0).abs() < 0.25),
+            "{seen:?}"
+        );
     }
 
     #[test]
     fn the_band_holds_about_half_of_the_days() {
-        let (from, to) = (Airport::find("TLV").expect("TLV"), Airport::find("LHR").expect("LHR"));
+        let (from, to) = (
+            Airport::find("TLV").expect("TLV"),
+            Airport::find("LHR").expect("LHR"),
+        );
         let world = Draw::seeded(1);
         let mut verdicts = [0; 3];
         for on in TODAY.series(jiff::Span::new().days(1)).skip(14).take(300) {

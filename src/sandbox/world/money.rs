@@ -15,17 +15,26 @@ pub(in crate::sandbox) struct Currency {
 impl Currency {
     /// The currency of an ISO code, in any case.
     pub(in crate::sandbox) fn find(code: &str) -> Option<&'static Self> {
-        CURRENCIES.iter().find(|currency| currency.code.eq_ignore_ascii_case(code))
+        CURRENCIES
+            .iter()
+            .find(|currency| currency.code.eq_ignore_ascii_case(code))
     }
 
     /// All codes, for the message that refuses another one.
     pub(in crate::sandbox) fn codes() -> String {
-        CURRENCIES.iter().map(|currency| currency.code).collect::<Vec<_>>().join(", ")
+        CURRENCIES
+            .iter()
+            .map(|currency| currency.code)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Dollars as whole units of this currency, at least one: the engines show no minor units.
     pub(in crate::sandbox) fn whole(&self, dollars: f64) -> i64 {
-        #[expect(clippy::cast_possible_truncation, reason = "prices are far below 2^53 units")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "prices are far below 2^53 units"
+        )]
         let units = (dollars * self.per_dollar).round() as i64;
         units.max(1)
     }
@@ -45,7 +54,11 @@ impl Currency {
 }
 
 const fn currency(code: &'static str, per_dollar: f64, sign: &'static str) -> Currency {
-    Currency { code, per_dollar, sign }
+    Currency {
+        code,
+        per_dollar,
+        sign,
+    }
 }
 
 const CURRENCIES: &[Currency] = &[

@@ -7,7 +7,11 @@ use crate::sandbox::draws::days_between;
 /// How dear this time of the year is at a place: summer of its hemisphere, a dip after the winter holidays.
 pub(in crate::sandbox) fn season(date: Date, latitude: f64) -> f64 {
     let day = f64::from(date.day_of_year());
-    let summer = if latitude < -5.0 { hill(day, 15.0, 38.0) } else { hill(day, 210.0, 42.0) };
+    let summer = if latitude < -5.0 {
+        hill(day, 15.0, 38.0)
+    } else {
+        hill(day, 210.0, 42.0)
+    };
     let spring = hill(day, 125.0, 30.0);
     let lull = hill(day, 32.0, 20.0) + hill(day, 320.0, 18.0);
     1.0 + 0.22 * summer + 0.05 * spring - 0.09 * lull
@@ -67,7 +71,10 @@ fn hill(day: f64, centre: f64, width: f64) -> f64 {
 }
 
 /// Easter Sunday of a Gregorian year (Gauss, as corrected by Meeus).
-#[expect(clippy::many_single_char_names, reason = "the names of the published algorithm")]
+#[expect(
+    clippy::many_single_char_names,
+    reason = "the names of the published algorithm"
+)]
 fn easter(year: i16) -> Date {
     let year_number = i32::from(year);
     let (a, b, c) = (year_number % 19, year_number / 100, year_number % 100);
@@ -75,7 +82,11 @@ fn easter(year: i16) -> Date {
     let l = (32 + 2 * (b % 4) + 2 * (c / 4) - h - c % 4) % 7;
     let m = (a + 11 * h + 22 * l) / 451;
     let days_after_march_22 = h + l - 7 * m;
-    let march_22 = Date::constant(2000, 3, 22).with().year(year).build().unwrap_or(Date::constant(2000, 3, 22));
+    let march_22 = Date::constant(2000, 3, 22)
+        .with()
+        .year(year)
+        .build()
+        .unwrap_or(Date::constant(2000, 3, 22));
     march_22.saturating_add(jiff::Span::new().days(days_after_march_22))
 }
 
@@ -87,7 +98,13 @@ mod tests {
 
     #[test]
     fn easter_falls_where_the_church_says() {
-        for (year, month, day) in [(2024, 3, 31), (2025, 4, 20), (2026, 4, 5), (2027, 3, 28), (2038, 4, 25)] {
+        for (year, month, day) in [
+            (2024, 3, 31),
+            (2025, 4, 20),
+            (2026, 4, 5),
+            (2027, 3, 28),
+            (2038, 4, 25),
+        ] {
             assert_eq!(easter(year), date(year, month, day));
         }
     }
@@ -104,7 +121,9 @@ mod tests {
     #[test]
     fn late_bookers_pay_and_seven_weeks_are_best() {
         let leads: Vec<f64> = (0..300).map(flight_lead).collect();
-        let best = (0..300).min_by(|a, b| leads[*a].total_cmp(&leads[*b])).expect("days");
+        let best = (0..300)
+            .min_by(|a, b| leads[*a].total_cmp(&leads[*b]))
+            .expect("days");
         assert!((30..70).contains(&best), "{best}");
         assert!(leads[0] > 1.6 && leads[3] > leads[14] && leads[200] > leads[50]);
         assert!(stay_lead(1) > stay_lead(20));

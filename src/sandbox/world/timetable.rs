@@ -35,17 +35,33 @@ pub(in crate::sandbox) struct Leg {
 }
 
 /// All legs of a date, in no order that means anything.
-pub(in crate::sandbox) fn legs(world: Draw, from: &'static Airport, to: &'static Airport, date: Date) -> Vec<Leg> {
+pub(in crate::sandbox) fn legs(
+    world: Draw,
+    from: &'static Airport,
+    to: &'static Airport,
+    date: Date,
+) -> Vec<Leg> {
     let route = world.of("timetable").of(from.code).of(to.code);
     let mut legs = Vec::new();
     for airline in AIRLINES {
-        for (way, stops) in ways(route.of(airline.code), airline, from, to).into_iter().enumerate() {
+        for (way, stops) in ways(route.of(airline.code), airline, from, to)
+            .into_iter()
+            .enumerate()
+        {
             let nonstop = stops.is_empty();
-            let seats = if nonstop && from.kilometres_to(to) < 5_000.0 { 3 } else { 2 };
-            let numbered = route.of(airline.code).nth(i64::try_from(way).unwrap_or_default());
+            let seats = if nonstop && from.kilometres_to(to) < 5_000.0 {
+                3
+            } else {
+                2
+            };
+            let numbered = route
+                .of(airline.code)
+                .nth(i64::try_from(way).unwrap_or_default());
             let departures = 1 + numbered.of("departures").below(seats);
             for number in 0..departures {
-                let flight = numbered.of("flight").nth(i64::try_from(number).unwrap_or_default());
+                let flight = numbered
+                    .of("flight")
+                    .nth(i64::try_from(number).unwrap_or_default());
                 let weekday = i64::from(date.weekday().to_monday_one_offset());
                 if flight.of("operates").nth(weekday).chance(0.88) {
                     legs.push(scheduled(flight, airline, from, to, &stops, date));
@@ -57,16 +73,28 @@ pub(in crate::sandbox) fn legs(world: Draw, from: &'static Airport, to: &'static
 }
 
 /// The ways in which one airline joins two airports: each a list of the airports where one changes.
-fn ways(draw: Draw, airline: &'static Airline, from: &'static Airport, to: &'static Airport) -> Vec<Vec<&'static Airport>> {
+fn ways(
+    draw: Draw,
+    airline: &'static Airline,
+    from: &'static Airport,
+    to: &'static Airport,
+) -> Vec<Vec<&'static Airport>> {
     let direct_km = from.kilometres_to(to);
     if direct_km < 50.0 {
         return Vec::new();
     }
-    let at_home = airline.hubs.iter().any(|hub| *hub == from.code || *hub == to.code);
+    let at_home = airline
+        .hubs
+        .iter()
+        .any(|hub| *hub == from.code || *hub == to.code);
     if let Some(region) = airline.roams {
         let covered = from.region() == region && to.region() == region;
         let flown = at_home && draw.of("hub").chance(0.85) || draw.of("roams").chance(0.28);
-        return if covered && flown && direct_km < LONGEST_LOW_COST_KM { vec![Vec::new()] } else { Vec::new() };
+        return if covered && flown && direct_km < LONGEST_LOW_COST_KM {
+            vec![Vec::new()]
+        } else {
+            Vec::new()
+        };
     }
     let mut ways = Vec::new();
     if at_home && direct_km < LONGEST_HOP_KM && draw.of("nonstop").chance(0.9) {
@@ -77,7 +105,10 @@ fn ways(draw: Draw, airline: &'static Airline, from: &'static Airport, to: &'sta
             continue;
         }
         let path_km = from.kilometres_to(hub) + hub.kilometres_to(to);
-        if direct_km < 600.0 || path_km > direct_km * 1.35 + 900.0 || longest_hop(from, hub, to) > LONGEST_HOP_KM {
+        if direct_km < 600.0
+            || path_km > direct_km * 1.35 + 900.0
+            || longest_hop(from, hub, to) > LONGEST_HOP_KM
+        {
             continue;
         }
         if draw.of("via").of(hub.code).chance(0.62) {
@@ -100,7 +131,9 @@ fn feeder(
 ) -> Option<&'static Airport> {
     let airline = draw.of("feeder airline").of(hub.code).pick(AIRLINES);
     let first = Airport::find(airline.hubs[0])?;
-    let distinct = [from.code, hub.code, to.code].iter().all(|code| *code != first.code);
+    let distinct = [from.code, hub.code, to.code]
+        .iter()
+        .all(|code| *code != first.code);
     let path_km = from.kilometres_to(first) + first.kilometres_to(hub) + hub.kilometres_to(to);
     (distinct && path_km < direct_km * 1.6 + 900.0).then_some(first)
 }
@@ -121,7 +154,9 @@ fn scheduled(
         .iter()
         .map(|&airport| Stop {
             airport,
-            minutes: 55 + 5 * i64::try_from(flight.of("change").of(airport.code).below(52)).unwrap_or_default(),
+            minutes: 55
+                + 5 * i64::try_from(flight.of("change").of(airport.code).below(52))
+                    .unwrap_or_default(),
         })
         .collect();
     let mut minutes = 0;
@@ -132,8 +167,18 @@ fn scheduled(
     }
     minutes += airborne_minutes(here, to);
     let departs = date.to_datetime(departure_time(flight));
-    let arrives = departs.saturating_add(Span::new().minutes(minutes + to.utc_minutes - from.utc_minutes));
-    Leg { airline, from, to, departs, arrives, minutes, stops, flight }
+    let arrives =
+        departs.saturating_add(Span::new().minutes(minutes + to.utc_minutes - from.utc_minutes));
+    Leg {
+        airline,
+        from,
+        to,
+        departs,
+        arrives,
+        minutes,
+        stops,
+        flight,
+    }
 }
 
 /// Most flights leave by day, about one in seven in the night.
@@ -152,7 +197,10 @@ fn departure_time(flight: Draw) -> Time {
 
 /// Cruise at 850 km/h and 35 minutes for the rest, in steps of five minutes.
 fn airborne_minutes(from: &Airport, to: &Airport) -> i64 {
-    #[expect(clippy::cast_possible_truncation, reason = "half the globe is under a day away")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half the globe is under a day away"
+    )]
     let fives = ((from.kilometres_to(to) / 850.0 * 60.0 + 35.0) / 5.0).round() as i64;
     fives * 5
 }
@@ -165,15 +213,26 @@ mod tests {
     use crate::sandbox::world::airports::AIRPORTS;
 
     fn of(from: &str, to: &str, on: Date) -> Vec<Leg> {
-        legs(Draw::seeded(1), Airport::find(from).expect(from), Airport::find(to).expect(to), on)
+        legs(
+            Draw::seeded(1),
+            Airport::find(from).expect(from),
+            Airport::find(to).expect(to),
+            on,
+        )
     }
 
     #[test]
     fn a_trunk_route_has_nonstop_and_connecting_flights_every_day() {
         for day in 1..=28 {
             let legs = of("TLV", "LHR", date(2027, 2, day));
-            assert!(legs.iter().any(|leg| leg.stops.is_empty()), "nonstop on {day}");
-            assert!(legs.iter().any(|leg| leg.stops.len() == 1), "one change on {day}");
+            assert!(
+                legs.iter().any(|leg| leg.stops.is_empty()),
+                "nonstop on {day}"
+            );
+            assert!(
+                legs.iter().any(|leg| leg.stops.len() == 1),
+                "one change on {day}"
+            );
             assert!((10..=120).contains(&legs.len()), "{}", legs.len());
         }
     }
@@ -187,15 +246,29 @@ mod tests {
             .flat_map(|a| AIRPORTS.iter().step_by(7).map(move |b| (a, b)))
             .filter(|(a, b)| a.kilometres_to(b) > 700.0)
             .collect();
-        let connected = pairs.iter().filter(|(a, b)| !legs(world, a, b, date(2027, 3, 3)).is_empty()).count();
-        assert!(connected * 100 > pairs.len() * 97, "{connected} of {}", pairs.len());
+        let connected = pairs
+            .iter()
+            .filter(|(a, b)| !legs(world, a, b, date(2027, 3, 3)).is_empty())
+            .count();
+        assert!(
+            connected * 100 > pairs.len() * 97,
+            "{connected} of {}",
+            pairs.len()
+        );
     }
 
     #[test]
     fn clocks_and_durations_agree() {
-        for leg in of("LHR", "SYD", date(2027, 5, 5)).into_iter().chain(of("LAX", "HNL", date(2027, 5, 5))) {
+        for leg in
+            of("LHR", "SYD", date(2027, 5, 5))
+                .into_iter()
+                .chain(of("LAX", "HNL", date(2027, 5, 5)))
+        {
             let local = leg.arrives.duration_since(leg.departs).as_mins();
-            assert_eq!(local, leg.minutes + leg.to.utc_minutes - leg.from.utc_minutes);
+            assert_eq!(
+                local,
+                leg.minutes + leg.to.utc_minutes - leg.from.utc_minutes
+            );
             assert_eq!(leg.departs.date(), date(2027, 5, 5));
             assert!(leg.minutes > 0 && leg.minutes < 3_600, "{}", leg.minutes);
         }

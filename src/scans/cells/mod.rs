@@ -48,13 +48,25 @@ pub(crate) struct Searched {
 
 /// A scan's cells as the transaction on `conn` sees them; `None`: there is no such scan, or it has not ended. Two statements; of the
 /// bodies only the swept values are read.
-pub(crate) async fn ended(conn: &mut PgConnection, tenant: TenantId, scan: ScanId) -> sqlx::Result<Option<Cells>> {
-    let Some(asked) = store::asked(conn, tenant, scan).await? else { return Ok(None) };
-    let Some(endpoint) = Endpoint::parse(&asked.endpoint) else { return Ok(None) };
+pub(crate) async fn ended(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<Option<Cells>> {
+    let Some(asked) = store::asked(conn, tenant, scan).await? else {
+        return Ok(None);
+    };
+    let Some(endpoint) = Endpoint::parse(&asked.endpoint) else {
+        return Ok(None);
+    };
     let (request, sweep) = (object(asked.request), object(asked.sweep));
     let swept = SweptFields::of(endpoint, &request, &sweep);
     let items = store::items(conn, tenant, scan, &swept.0).await?;
-    Ok((!items.is_empty()).then(|| Cells { endpoint, request, all: grouped(&swept.0, items) }))
+    Ok((!items.is_empty()).then(|| Cells {
+        endpoint,
+        request,
+        all: grouped(&swept.0, items),
+    }))
 }
 
 /// Items come in the order of their positions.
@@ -65,7 +77,11 @@ fn grouped(swept: &[SweptName], items: Vec<(Vec<Option<Value>>, Searched)>) -> V
         let values = values(swept, held);
         let key = Value::Object(values.clone()).to_string();
         let place = *places.entry(key.clone()).or_insert_with(|| {
-            cells.push(Cell { key, values, items: Vec::new() });
+            cells.push(Cell {
+                key,
+                values,
+                items: Vec::new(),
+            });
             cells.len() - 1
         });
         cells[place].items.push(searched);

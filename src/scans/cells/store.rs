@@ -17,7 +17,11 @@ pub(super) struct Asked {
     pub(super) sweep: Value,
 }
 
-pub(super) async fn asked(conn: &mut PgConnection, tenant: TenantId, scan: ScanId) -> sqlx::Result<Option<Asked>> {
+pub(super) async fn asked(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<Option<Asked>> {
     sqlx::query_as!(
         Asked,
         "select endpoint, request, sweep from scans where tenant_id = $1 and scan_id = $2",
@@ -36,7 +40,10 @@ pub(super) async fn items(
     scan: ScanId,
     swept: &[SweptName],
 ) -> sqlx::Result<Vec<(Vec<Option<Value>>, Searched)>> {
-    let fields: Vec<_> = swept.iter().flat_map(|name| [name.field.clone(), name.since.clone().unwrap_or_default()]).collect();
+    let fields: Vec<_> = swept
+        .iter()
+        .flat_map(|name| [name.field.clone(), name.since.clone().unwrap_or_default()])
+        .collect();
     let found = sqlx::query!(
         r#"select i.item_id, i.position, i.state, i.search_status, i.reason, i.best_price, i.currency,
                   i.observed_at as "observed_at: SqlTimestamp",
@@ -72,7 +79,14 @@ pub(super) async fn items(
                 verdict: row.verdict.as_deref().and_then(Verdict::parse),
             }),
         };
-        (row.held, Searched { position: row.position, observed_at: row.observed_at.map(SqlTimestamp::to_jiff), seen })
+        (
+            row.held,
+            Searched {
+                position: row.position,
+                observed_at: row.observed_at.map(SqlTimestamp::to_jiff),
+                seen,
+            },
+        )
     });
     Ok(items.collect())
 }

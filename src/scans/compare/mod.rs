@@ -16,7 +16,9 @@ use sqlx::PgPool;
 use super::grid::cell::{Seen, difference, speaker};
 use super::grid::{SweptFields, SweptName};
 use super::{ScanError, read};
-use crate::contract::scans::{Change, ChangeCounts, ComparedCell, Comparison, ItemState, Scan, SeenPrice};
+use crate::contract::scans::{
+    Change, ChangeCounts, ComparedCell, Comparison, ItemState, Scan, SeenPrice,
+};
 use crate::contract::{Endpoint, Fault, Request, SearchStatus};
 use crate::history::Subject;
 use crate::ids::{ScanId, TenantId};
@@ -25,19 +27,41 @@ use crate::ids::{ScanId, TenantId};
 ///
 /// # Errors
 /// `NotFound` for either; `Faults` when they are of different endpoints; `Database`.
-pub async fn compare(pool: &PgPool, tenant: TenantId, before: ScanId, after: ScanId) -> Result<Comparison, ScanError> {
-    let one = read::scan(pool, tenant, before).await?.ok_or(ScanError::NotFound)?;
-    let other = read::scan(pool, tenant, after).await?.ok_or(ScanError::NotFound)?;
+pub async fn compare(
+    pool: &PgPool,
+    tenant: TenantId,
+    before: ScanId,
+    after: ScanId,
+) -> Result<Comparison, ScanError> {
+    let one = read::scan(pool, tenant, before)
+        .await?
+        .ok_or(ScanError::NotFound)?;
+    let other = read::scan(pool, tenant, after)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     if one.endpoint != other.endpoint {
-        let allowed = format!("a scan of {}, as the first is: this one is of {}", one.endpoint, other.endpoint);
-        return Err(ScanError::Faults(Fault::new("other", &after.to_string().into(), allowed).into()));
+        let allowed = format!(
+            "a scan of {}, as the first is: this one is of {}",
+            one.endpoint, other.endpoint
+        );
+        return Err(ScanError::Faults(
+            Fault::new("other", &after.to_string().into(), allowed).into(),
+        ));
     }
     let names = names(&one, &other);
-    let items = [store::items(pool, tenant, before).await?, store::items(pool, tenant, after).await?];
+    let items = [
+        store::items(pool, tenant, before).await?,
+        store::items(pool, tenant, after).await?,
+    ];
     // Thousands of bodies are read as products: not on a thread that others' requests wait for.
     let compared = tokio::task::spawn_blocking(move || {
         let [one_items, other_items] = items.map(|items| cells(one.endpoint, items));
-        compared(one.endpoint, (before, one_items), (after, other_items), &names)
+        compared(
+            one.endpoint,
+            (before, one_items),
+            (after, other_items),
+            &names,
+        )
     });
     match compared.await {
         Ok(comparison) => Ok(comparison),
@@ -47,12 +71,18 @@ pub async fn compare(pool: &PgPool, tenant: TenantId, before: ScanId, after: Sca
 
 /// What either scan sweeps, and what their requests hold differently, in the contract's order.
 fn names(one: &Scan, other: &Scan) -> Vec<SweptName> {
-    let swept: Vec<_> =
-        [one, other].iter().flat_map(|scan| SweptFields::of(scan.endpoint, &scan.request, &scan.sweep).0).collect();
+    let swept: Vec<_> = [one, other]
+        .iter()
+        .flat_map(|scan| SweptFields::of(scan.endpoint, &scan.request, &scan.sweep).0)
+        .collect();
     let differs = |field: &str| one.request.get(field) != other.request.get(field);
     let names = one.endpoint.fields().iter().filter_map(|spec| {
         let swept = swept.iter().find(|swept| swept.field == spec.name);
-        let plain = || SweptName { word: spec.name.to_owned(), field: spec.name.to_owned(), since: None };
+        let plain = || SweptName {
+            word: spec.name.to_owned(),
+            field: spec.name.to_owned(),
+            since: None,
+        };
         swept.cloned().or_else(|| differs(spec.name).then(plain))
     });
     names.collect()
@@ -75,10 +105,15 @@ struct Cell {
 fn cells(endpoint: Endpoint, items: Vec<(Map<String, Value>, Seen)>) -> Cells {
     let mut cells = Cells::default();
     for (body, seen) in items {
-        let Some(key) = identity(endpoint, &body) else { continue };
+        let Some(key) = identity(endpoint, &body) else {
+            continue;
+        };
         let cell = cells.found.entry(key.clone()).or_insert_with(|| {
             cells.order.push(key);
-            Cell { body, seen: Vec::new() }
+            Cell {
+                body,
+                seen: Vec::new(),
+            }
         });
         cell.seen.push(seen);
     }
@@ -90,8 +125,15 @@ fn identity(endpoint: Endpoint, body: &Map<String, Value>) -> Option<String> {
     let subject = Subject::of(&Request::check(endpoint, body).ok()?.request)?;
     let mut product = subject.series.product;
     product.remove("currency");
-    let last = subject.last_date.map(|date| date.to_string()).unwrap_or_default();
-    Some(format!("{} {last} {}", subject.first_date, Value::Object(product)))
+    let last = subject
+        .last_date
+        .map(|date| date.to_string())
+        .unwrap_or_default();
+    Some(format!(
+        "{} {last} {}",
+        subject.first_date,
+        Value::Object(product)
+    ))
 }
 
 fn compared(
@@ -101,21 +143,34 @@ fn compared(
     names: &[SweptName],
 ) -> Comparison {
     let known: BTreeSet<_> = one.order.iter().collect();
-    let keys = one.order.iter().chain(other.order.iter().filter(|key| !known.contains(key)));
+    let keys = one
+        .order
+        .iter()
+        .chain(other.order.iter().filter(|key| !known.contains(key)));
     let mut counts = ChangeCounts::default();
     let cells = keys.filter_map(|key| {
         let sides = [one.found.get(key), other.found.get(key)];
         let body = &sides.into_iter().flatten().next()?.body;
         let held = |field: &str| body.get(field).cloned();
-        let value = |name: &SweptName| name.value(held(&name.field), name.since.as_deref().and_then(held));
-        let cell = names.iter().map(|name| (name.word.clone(), value(name))).collect();
+        let value =
+            |name: &SweptName| name.value(held(&name.field), name.since.as_deref().and_then(held));
+        let cell = names
+            .iter()
+            .map(|name| (name.word.clone(), value(name)))
+            .collect();
         let [before, after] = sides.map(|side| side.and_then(|cell| speaker(&cell.seen)));
         let judged = judge(cell, before, after);
         counts.add(judged.change);
         Some(judged)
     });
     let cells = cells.collect();
-    Comparison { endpoint, before, after, counts, cells }
+    Comparison {
+        endpoint,
+        before,
+        after,
+        counts,
+        cells,
+    }
 }
 
 /// What became of a cell whose sides are these; `None`: the scan has no such cell.
@@ -133,13 +188,19 @@ fn judge(cell: Map<String, Value>, before: Option<&Seen>, after: Option<&Seen>) 
         [Some(_), Some(_)] => (Change::NotComparable, None),
         [None, Some(_)] if is_known_without(before) => (Change::New, None),
         [Some(_), None] if is_known_without(after) => (Change::Gone, None),
-        [None, None] if is_known_without(before) && is_known_without(after) => (Change::NoPrice, None),
+        [None, None] if is_known_without(before) && is_known_without(after) => {
+            (Change::NoPrice, None)
+        }
         _ => (Change::Unknown, None),
     };
     let shown = |seen: Option<&Seen>| {
         let seen = seen?;
         let (price, currency) = seen.price.as_ref()?;
-        Some(SeenPrice { price: price.normalize(), currency: currency.clone(), item_id: seen.item })
+        Some(SeenPrice {
+            price: price.normalize(),
+            currency: currency.clone(),
+            item_id: seen.item,
+        })
     };
     ComparedCell {
         cell,
@@ -153,7 +214,12 @@ fn judge(cell: Map<String, Value>, before: Option<&Seen>, after: Option<&Seen>) 
 
 /// A side without a price of which it is known: there is no such cell, or its search was complete.
 fn is_known_without(side: Option<&Seen>) -> bool {
-    let complete =
-        |seen: &Seen| seen.state == ItemState::Done && matches!(seen.search_status, Some(SearchStatus::Ok | SearchStatus::Empty));
+    let complete = |seen: &Seen| {
+        seen.state == ItemState::Done
+            && matches!(
+                seen.search_status,
+                Some(SearchStatus::Ok | SearchStatus::Empty)
+            )
+    };
     side.is_none_or(complete)
 }

@@ -10,7 +10,11 @@ use crate::scans::grid::cell::Seen;
 use crate::scans::read::shown_state;
 
 /// All items of a scan with their bodies, in the order of their positions: at most 10,000.
-pub(super) async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sqlx::Result<Vec<(Map<String, Value>, Seen)>> {
+pub(super) async fn items(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<Vec<(Map<String, Value>, Seen)>> {
     let found = sqlx::query!(
         r#"select item_id, body as "body: Json<Map<String, Value>>", state, search_status, reason, best_price, currency
            from scan_items where tenant_id = $1 and scan_id = $2 order by position"#,

@@ -24,9 +24,24 @@ fn what_became_of_a_cell() {
     let done = |status| Some(seen(ItemState::Done, Some(status), None));
     let open = |state| Some(seen(state, None, None));
     let table = [
-        (price("100", "USD"), price("90", "USD"), Cheaper, Some(("-10", "-10"))),
-        (price("90", "USD"), price("100.5", "USD"), Dearer, Some(("10.5", "11.67"))),
-        (price("90", "USD"), price("90.00", "USD"), Unchanged, Some(("0", "0"))),
+        (
+            price("100", "USD"),
+            price("90", "USD"),
+            Cheaper,
+            Some(("-10", "-10")),
+        ),
+        (
+            price("90", "USD"),
+            price("100.5", "USD"),
+            Dearer,
+            Some(("10.5", "11.67")),
+        ),
+        (
+            price("90", "USD"),
+            price("90.00", "USD"),
+            Unchanged,
+            Some(("0", "0")),
+        ),
         (price("90", "USD"), price("80", "EUR"), NotComparable, None),
         (done(Empty), price("80", "EUR"), New, None),
         (None, price("80", "EUR"), New, None),
@@ -44,20 +59,30 @@ fn what_became_of_a_cell() {
     ];
     for (at, (before, after, change, measured)) in table.into_iter().enumerate() {
         let judged = judge(Map::new(), before.as_ref(), after.as_ref());
-        let amounts =
-            judged.difference.zip(judged.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
-        let measured = measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
+        let amounts = judged
+            .difference
+            .zip(judged.difference_percent)
+            .map(|(amount, percent)| (amount.to_string(), percent.to_string()));
+        let measured =
+            measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
         assert_eq!((judged.change, amounts), (change, measured), "row {at}");
         let priced = |side: &Option<Seen>| side.as_ref().is_some_and(|seen| seen.price.is_some());
-        assert_eq!((judged.before.is_some(), judged.after.is_some()), (priced(&before), priced(&after)), "row {at}");
+        assert_eq!(
+            (judged.before.is_some(), judged.after.is_some()),
+            (priced(&before), priced(&after)),
+            "row {at}"
+        );
     }
 }
 
 #[test]
 fn a_cell_is_one_product_and_its_dates_whatever_the_currency() {
     let key = |more: serde_json::Value| {
-        let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut body =
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         identity(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap()
     };
     let plain = key(json!({}));
@@ -70,7 +95,11 @@ fn a_cell_is_one_product_and_its_dates_whatever_the_currency() {
     ] {
         assert_eq!(key(same.clone()), plain, "{same}");
     }
-    for other in [json!({"to_airport": "CDG"}), json!({"departure_date": "2030-01-02"}), json!({"passengers": [1, 1]})] {
+    for other in [
+        json!({"to_airport": "CDG"}),
+        json!({"departure_date": "2030-01-02"}),
+        json!({"passengers": [1, 1]}),
+    ] {
         assert_ne!(key(other.clone()), plain, "{other}");
     }
     assert_eq!(identity(Endpoint::FlightsOneway, &Map::new()), None);

@@ -19,10 +19,14 @@ use crate::tenants;
 /// `NotFound`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls of it are in flight; `Database`.
 pub async fn delete(desk: Desk<'_>, id: ScanId, with_history: bool) -> Result<(), ScanError> {
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
+    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     // No lane's lock: nothing becomes pending here.
     let items = store::lock_items(&mut tx, tenant, id).await?;
-    let scan = scans_store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    let scan = scans_store::lock_scan(&mut tx, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     refuse_live(&scan)?;
     if with_history {
         forget(&mut tx, tenant, &items).await?;
@@ -40,7 +44,9 @@ pub async fn ended(pool: &PgPool, tenant: TenantId, id: ScanId) -> Result<(), Sc
     let mut tx = db::begin(pool).await?;
     db::wait_briefly(&mut tx).await?;
     let items = store::lock_items(&mut tx, tenant, id).await?;
-    let scan = scans_store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    let scan = scans_store::lock_scan(&mut tx, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     refuse_live(&scan)?;
     take_out(&mut tx, tenant, id, &items, &scan).await?;
     tx.commit().await?;
@@ -68,11 +74,20 @@ fn refuse_live(scan: &LockedScan) -> Result<(), ScanError> {
             "the scan is {}, but calls of it are in flight: delete it once `finished_at` is set",
             scan.status
         ))),
-        (false, _) => Err(ScanError::InvalidState(format!("the scan is {}: cancel it, or wait until it has ended", scan.status))),
+        (false, _) => Err(ScanError::InvalidState(format!(
+            "the scan is {}: cancel it, or wait until it has ended",
+            scan.status
+        ))),
     }
 }
 
-async fn forget(conn: &mut sqlx::PgConnection, tenant: TenantId, items: &[store::LockedItem]) -> Result<(), ScanError> {
-    let seen = items.iter().filter_map(|item| SeenBy::of(item.item_id.into(), &item.endpoint, item.body.as_object()?));
+async fn forget(
+    conn: &mut sqlx::PgConnection,
+    tenant: TenantId,
+    items: &[store::LockedItem],
+) -> Result<(), ScanError> {
+    let seen = items
+        .iter()
+        .filter_map(|item| SeenBy::of(item.item_id.into(), &item.endpoint, item.body.as_object()?));
     Ok(history::forget(conn, tenant, &seen.collect::<Vec<_>>()).await?)
 }

@@ -23,7 +23,9 @@ use crate::contract::scans::ScanStatus;
 fn live(scan: &LockedScan, done: &str) -> Result<ScanStatus, ScanError> {
     let status = ScanStatus::parse(&scan.status).unwrap_or(ScanStatus::Running);
     if status.is_ended() {
-        return Err(ScanError::InvalidState(format!("the scan is {status}: what has ended cannot be {done}")));
+        return Err(ScanError::InvalidState(format!(
+            "the scan is {status}: what has ended cannot be {done}"
+        )));
     }
     Ok(status)
 }

@@ -14,11 +14,17 @@ use crate::tenants;
 /// `NotFound`; `InvalidState` when the scan has ended; `Database`.
 pub async fn pause(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
     let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?.ok_or(ScanError::NotFound)?;
-    let api = scans_store::api_of(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now)
+        .await?
+        .ok_or(ScanError::NotFound)?;
+    let api = scans_store::api_of(&mut tx, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     scans_store::arm_lane(&mut tx, tenant, &api).await?;
     scans_store::lock_open_items(&mut tx, tenant, id).await?;
-    let scan = scans_store::lock_scan(&mut tx, tenant, id).await?.ok_or(ScanError::NotFound)?;
+    let scan = scans_store::lock_scan(&mut tx, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     live(&scan, "paused")?;
     if scan.status_reason.as_deref() != Some(PauseReason::ByCaller.as_str()) {
         store::pause(&mut tx, tenant, id).await?;

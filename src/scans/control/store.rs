@@ -9,7 +9,11 @@ use crate::ids::{GrantId, ScanId, TenantId};
 use crate::scans::store::Turns;
 
 /// Pauses a live scan and holds what of it has not been sent. A retry that waits for its time keeps that time.
-pub(super) async fn pause(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<()> {
+pub(super) async fn pause(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update scans set status = 'paused', status_reason = 'by_caller' where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
@@ -30,7 +34,11 @@ pub(super) async fn pause(conn: &mut PgConnection, tenant: TenantId, id: ScanId)
 
 /// Ends a lane's pause that waits for its caller, and takes the lane's lock. A quota that is used up is gone beyond from here until it
 /// begins anew: the caller says so by the resume. What calls bring that began before stops the lane no more.
-pub(crate) async fn resume_lane(conn: &mut PgConnection, tenant: TenantId, api: &str) -> sqlx::Result<()> {
+pub(crate) async fn resume_lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: &str,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update lanes
          set resumes = resumes + 1,
@@ -89,7 +97,12 @@ pub(super) async fn resume(
 
 /// Whoever waits for the scan looks at it again.
 async fn tell(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()> {
-    sqlx::query!("select pg_notify('farescan_scan', $1)", id.uuid().to_string()).execute(conn).await?;
+    sqlx::query!(
+        "select pg_notify('farescan_scan', $1)",
+        id.uuid().to_string()
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -101,7 +114,11 @@ pub(super) struct LockedItem {
 }
 
 /// Locks all items of a scan, in the order of their ids.
-pub(super) async fn lock_items(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Vec<LockedItem>> {
+pub(super) async fn lock_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Vec<LockedItem>> {
     sqlx::query_as!(
         LockedItem,
         r#"select i.item_id, i.body,
@@ -116,7 +133,12 @@ pub(super) async fn lock_items(conn: &mut PgConnection, tenant: TenantId, id: Sc
 
 /// Adds what a scan has cost to what deleted scans had cost, by the days of its attempts. Days in their order, so that two deletions at
 /// once do not wait for each other in a circle.
-pub(super) async fn keep_usage(conn: &mut PgConnection, tenant: TenantId, id: ScanId, items: &[Uuid]) -> sqlx::Result<()> {
+pub(super) async fn keep_usage(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    items: &[Uuid],
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into deleted_usage (tenant_id, day, endpoint, attempts, requests, ok, empty, partial, degraded)
          select $1, (a.started_at at time zone 'UTC')::date, s.endpoint, count(*), sum(a.requests_spent),
@@ -146,13 +168,27 @@ pub(super) async fn delete(
     items: &[Uuid],
     grant: Option<GrantId>,
 ) -> sqlx::Result<()> {
-    sqlx::query!("delete from answers where tenant_id = $1 and item_id = any ($2)", tenant.uuid(), items)
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query!("delete from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid()).execute(&mut *conn).await?;
-    sqlx::query!("delete from key_grants where tenant_id = $1 and grant_id = $2", tenant.uuid(), grant.map(GrantId::uuid))
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query!(
+        "delete from answers where tenant_id = $1 and item_id = any ($2)",
+        tenant.uuid(),
+        items
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "delete from scans where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "delete from key_grants where tenant_id = $1 and grant_id = $2",
+        tenant.uuid(),
+        grant.map(GrantId::uuid)
+    )
+    .execute(&mut *conn)
+    .await?;
     sqlx::query!(
         "delete from idempotency_keys where tenant_id = $1 and starts_with(path, $2)",
         tenant.uuid(),

@@ -30,7 +30,11 @@ const PASS: i64 = 100;
 ///
 /// # Errors
 /// When the database does not answer; what is left is done by the next pass.
-pub async fn expand_due(pool: &PgPool, of: Option<&[TenantId]>, now: Timestamp) -> sqlx::Result<usize> {
+pub async fn expand_due(
+    pool: &PgPool,
+    of: Option<&[TenantId]>,
+    now: Timestamp,
+) -> sqlx::Result<usize> {
     let due = store::due(pool, of, PASS).await?;
     for scan in &due {
         let plan = match planned(order(scan), scan.created_at).await {
@@ -47,7 +51,9 @@ pub async fn expand_due(pool: &PgPool, of: Option<&[TenantId]>, now: Timestamp) 
             Ok(()) => {}
             Err(error) if db::is_cut(&error) => return Err(error),
             // One caller's lane that somebody holds is in nobody else's way.
-            Err(error) => tracing::warn!(scan = %scan.id, %error, "a scan was not expanded; the next sweep goes on with it"),
+            Err(error) => {
+                tracing::warn!(scan = %scan.id, %error, "a scan was not expanded; the next sweep goes on with it")
+            }
         }
     }
     Ok(due.len())
@@ -60,22 +66,37 @@ fn order(scan: &Due) -> Map<String, Value> {
         ("request".to_owned(), scan.request.clone()),
         ("sweep".to_owned(), scan.sweep.clone()),
     ]);
-    order.extend(scan.strategy.clone().map(|strategy| ("strategy".to_owned(), strategy)));
+    order.extend(
+        scan.strategy
+            .clone()
+            .map(|strategy| ("strategy".to_owned(), strategy)),
+    );
     order
 }
 
-async fn expand(pool: &PgPool, scan: &Due, plan: Option<&Plan>, now: Timestamp) -> sqlx::Result<()> {
+async fn expand(
+    pool: &PgPool,
+    scan: &Due,
+    plan: Option<&Plan>,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
     db::wait_briefly(&mut tx).await?;
     let start = scans_store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
     scans_store::lock_open_items(&mut tx, scan.tenant, scan.id).await?;
-    let Some(ready) = store::lock_ready(&mut tx, scan).await? else { return Ok(()) };
+    let Some(ready) = store::lock_ready(&mut tx, scan).await? else {
+        return Ok(());
+    };
     match plan {
         Some(plan) => {
             let next = next(plan, ready.stored, ready.accepted);
             let priority = Priority::parse(&ready.priority).unwrap_or(Priority::Interactive);
-            let turns = Turns { start, stride: stride(priority) };
-            scans_store::insert_items(&mut tx, scan.tenant, scan.id, plan, next.clone(), &turns).await?;
+            let turns = Turns {
+                start,
+                stride: stride(priority),
+            };
+            scans_store::insert_items(&mut tx, scan.tenant, scan.id, plan, next.clone(), &turns)
+                .await?;
             store::advance(&mut tx, scan, next.end, scan.total).await?;
         }
         // Another version of this program planned it: its items can no longer be known.
@@ -90,7 +111,16 @@ async fn expand(pool: &PgPool, scan: &Due, plan: Option<&Plan>, now: Timestamp) 
 /// The positions that are stored next: all, or up to the next one that is searched in the first phase.
 fn next(plan: &Plan, stored: usize, accepted: bool) -> Range<usize> {
     let all = plan.items.len();
-    let is_searched = |position: &usize| plan.two_phase.is_none_or(|phases| phases.is_coarse(*position));
-    let end = if accepted { all } else { (stored..all).find(is_searched).map_or(all, |position| position + 1) };
+    let is_searched = |position: &usize| {
+        plan.two_phase
+            .is_none_or(|phases| phases.is_coarse(*position))
+    };
+    let end = if accepted {
+        all
+    } else {
+        (stored..all)
+            .find(is_searched)
+            .map_or(all, |position| position + 1)
+    };
     stored..end
 }

@@ -26,7 +26,11 @@ pub(in crate::scans) async fn insert(
 }
 
 /// Takes a scan that is cancelled off the list, under its lock; gives how many of its items were never stored.
-pub(in crate::scans) async fn forget(conn: &mut PgConnection, tenant: TenantId, scan: ScanId) -> sqlx::Result<u64> {
+pub(in crate::scans) async fn forget(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<u64> {
     let missing = sqlx::query_scalar!(
         r#"delete from unexpanded_scans u using scans s
            where u.tenant_id = $1 and u.scan_id = $2 and s.tenant_id = $1 and s.scan_id = $2
@@ -34,7 +38,10 @@ pub(in crate::scans) async fn forget(conn: &mut PgConnection, tenant: TenantId, 
         tenant.uuid(),
         scan.uuid(),
     );
-    Ok(missing.fetch_optional(conn).await?.map_or(0, |missing| u64::try_from(missing).unwrap_or_default()))
+    Ok(missing
+        .fetch_optional(conn)
+        .await?
+        .map_or(0, |missing| u64::try_from(missing).unwrap_or_default()))
 }
 
 /// A scan of which more is to be stored.
@@ -51,8 +58,13 @@ pub(super) struct Due {
 }
 
 /// Unexpanded scans whose caller is accepted by now, and those of which no stored item waits for an answer.
-pub(super) async fn due(pool: &PgPool, of: Option<&[TenantId]>, limit: i64) -> sqlx::Result<Vec<Due>> {
-    let tenants: Option<Vec<Uuid>> = of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
+pub(super) async fn due(
+    pool: &PgPool,
+    of: Option<&[TenantId]>,
+    limit: i64,
+) -> sqlx::Result<Vec<Due>> {
+    let tenants: Option<Vec<Uuid>> =
+        of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
     let rows = sqlx::query!(
         r#"select u.tenant_id, u.scan_id, u.strategy, s.endpoint, s.api, s.request, s.sweep, s.total,
                   s.created_at as "created_at: jiff_sqlx::Timestamp"
@@ -115,7 +127,12 @@ pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Resu
 }
 
 /// Notes how many items are stored now, and tells who watches the scan; one that is whole is taken off the list.
-pub(super) async fn advance(conn: &mut PgConnection, due: &Due, stored: usize, total: usize) -> sqlx::Result<()> {
+pub(super) async fn advance(
+    conn: &mut PgConnection,
+    due: &Due,
+    stored: usize,
+    total: usize,
+) -> sqlx::Result<()> {
     if stored < total {
         sqlx::query!(
             "update unexpanded_scans set stored = $3 where tenant_id = $1 and scan_id = $2",
@@ -126,9 +143,13 @@ pub(super) async fn advance(conn: &mut PgConnection, due: &Due, stored: usize, t
         .execute(conn)
         .await?;
     } else {
-        sqlx::query!("delete from unexpanded_scans where tenant_id = $1 and scan_id = $2", due.tenant.uuid(), due.id.uuid())
-            .execute(conn)
-            .await?;
+        sqlx::query!(
+            "delete from unexpanded_scans where tenant_id = $1 and scan_id = $2",
+            due.tenant.uuid(),
+            due.id.uuid()
+        )
+        .execute(conn)
+        .await?;
     }
     Ok(())
 }

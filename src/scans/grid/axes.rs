@@ -30,8 +30,14 @@ impl SweptName {
         if self.since.is_none() {
             return field;
         }
-        let date = |value: &Value| value.as_str().and_then(|text| text.parse::<jiff::civil::Date>().ok());
-        let nights = date(&field).zip(since.as_ref().and_then(date)).and_then(|(end, start)| start.until(end).ok());
+        let date = |value: &Value| {
+            value
+                .as_str()
+                .and_then(|text| text.parse::<jiff::civil::Date>().ok())
+        };
+        let nights = date(&field)
+            .zip(since.as_ref().and_then(date))
+            .and_then(|(end, start)| start.until(end).ok());
         nights.map_or(Value::Null, |nights| nights.get_days().into())
     }
 }
@@ -41,9 +47,21 @@ impl SweptName {
 pub(in crate::scans) struct SweptFields(pub(in crate::scans) Vec<SweptName>);
 
 impl SweptFields {
-    pub(in crate::scans) fn of(endpoint: Endpoint, request: &Map<String, Value>, sweep: &Map<String, Value>) -> Self {
-        let given = |name: &str| [request, sweep].iter().any(|fields| fields.get(name).is_some_and(|value| !value.is_null()));
-        let mut dates = endpoint.fields().iter().filter(|field| field.kind == FieldKind::Date).map(|field| field.name);
+    pub(in crate::scans) fn of(
+        endpoint: Endpoint,
+        request: &Map<String, Value>,
+        sweep: &Map<String, Value>,
+    ) -> Self {
+        let given = |name: &str| {
+            [request, sweep]
+                .iter()
+                .any(|fields| fields.get(name).is_some_and(|value| !value.is_null()))
+        };
+        let mut dates = endpoint
+            .fields()
+            .iter()
+            .filter(|field| field.kind == FieldKind::Date)
+            .map(|field| field.name);
         let stay = dates.next().zip(dates.next()).filter(|_| given(NIGHTS));
         let name = |word: &str, field: &str, since: Option<&str>| SweptName {
             word: word.to_owned(),
@@ -54,13 +72,30 @@ impl SweptFields {
             Some((start, end)) if spec.name == end => Some(name(NIGHTS, end, Some(start))),
             _ if sweep.get(spec.name).is_none_or(Value::is_null) => None,
             // Bodies hold what an alias stands for: the first of those that it sets.
-            _ => Some(name(spec.name, spec.alias_of.iter().find(|target| !given(target)).unwrap_or(&spec.name), None)),
+            _ => Some(name(
+                spec.name,
+                spec.alias_of
+                    .iter()
+                    .find(|target| !given(target))
+                    .unwrap_or(&spec.name),
+                None,
+            )),
         });
         Self(swept.collect())
     }
 
-    fn find(&self, place: &str, wanted: &SweptField, other: Option<&SweptField>, faults: &mut Faults) -> Option<SweptName> {
-        let found = self.0.iter().find(|swept| swept.word == wanted.as_str()).filter(|_| other != Some(wanted));
+    fn find(
+        &self,
+        place: &str,
+        wanted: &SweptField,
+        other: Option<&SweptField>,
+        faults: &mut Faults,
+    ) -> Option<SweptName> {
+        let found = self
+            .0
+            .iter()
+            .find(|swept| swept.word == wanted.as_str())
+            .filter(|_| other != Some(wanted));
         if found.is_none() {
             let words = self.0.iter().map(|swept| swept.word.as_str());
             let left = words.filter(|word| other.is_none_or(|other| other.as_str() != *word));
@@ -98,7 +133,9 @@ pub(super) struct Baseline {
 impl Baseline {
     /// Whether a market is the baseline: a code is the same in any case.
     pub(super) fn is(&self, market: &Value) -> bool {
-        market.as_str().is_some_and(|market| market.eq_ignore_ascii_case(&self.country))
+        market
+            .as_str()
+            .is_some_and(|market| market.eq_ignore_ascii_case(&self.country))
     }
 }
 
@@ -109,35 +146,70 @@ impl Layout {
         let swept = SweptFields::of(scan.endpoint, &scan.request, &scan.sweep);
         let mut faults = Faults::default();
         let rows = swept.find("rows", &query.rows, None, &mut faults);
-        let columns = query.columns.as_ref().map(|columns| swept.find("columns", columns, Some(&query.rows), &mut faults));
-        let sides: Vec<_> = [Some(&query.rows), query.columns.as_ref()].into_iter().flatten().map(SweptField::as_str).collect();
+        let columns = query
+            .columns
+            .as_ref()
+            .map(|columns| swept.find("columns", columns, Some(&query.rows), &mut faults));
+        let sides: Vec<_> = [Some(&query.rows), query.columns.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(SweptField::as_str)
+            .collect();
         let off_grid = |name: &&SweptName| !sides.contains(&name.word.as_str());
-        if faults.is_empty() && swept.0.iter().filter(off_grid).any(|name| name.word == CURRENCY) {
+        if faults.is_empty()
+            && swept
+                .0
+                .iter()
+                .filter(off_grid)
+                .any(|name| name.word == CURRENCY)
+        {
             let allowed = "`currency` as rows or columns: this scan sweeps it, and prices of different currencies do not compare";
             faults.push(Fault::new("rows", &query.rows.to_value(), allowed));
         }
-        let baseline = query
-            .baseline
-            .as_ref()
-            .map(|country| Baseline { country: country.as_str().to_owned(), in_rows: query.rows.as_str() == MARKET });
+        let baseline = query.baseline.as_ref().map(|country| Baseline {
+            country: country.as_str().to_owned(),
+            in_rows: query.rows.as_str() == MARKET,
+        });
         if let Some(baseline) = &baseline {
-            let off_grid: Vec<_> = swept.0.iter().filter(off_grid).map(|name| name.word.as_str()).collect();
+            let off_grid: Vec<_> = swept
+                .0
+                .iter()
+                .filter(off_grid)
+                .map(|name| name.word.as_str())
+                .collect();
             if let Some(allowed) = refusal(baseline, scan, &sides, &off_grid) {
-                faults.push(Fault::new("baseline", &baseline.country.as_str().into(), allowed));
+                faults.push(Fault::new(
+                    "baseline",
+                    &baseline.country.as_str().into(),
+                    allowed,
+                ));
             }
         }
-        faults.or_else_build(|| Some(Self { rows: rows?, columns: columns.flatten(), baseline }))
+        faults.or_else_build(|| {
+            Some(Self {
+                rows: rows?,
+                columns: columns.flatten(),
+                baseline,
+            })
+        })
     }
 }
 
 /// What is allowed instead of this baseline.
 fn refusal(baseline: &Baseline, scan: &Scan, sides: &[&str], off_grid: &[&str]) -> Option<String> {
-    if !matches!(scan.endpoint, Endpoint::HotelsByName | Endpoint::HotelsRooms) {
+    if !matches!(
+        scan.endpoint,
+        Endpoint::HotelsByName | Endpoint::HotelsRooms
+    ) {
         let endpoint = scan.endpoint;
-        return Some(format!("no baseline for {endpoint}: only hotels/by-name and hotels/rooms compare the same hotel"));
+        return Some(format!(
+            "no baseline for {endpoint}: only hotels/by-name and hotels/rooms compare the same hotel"
+        ));
     }
     if !sides.contains(&MARKET) {
-        return Some(format!("a baseline only beside `{MARKET}` as rows or columns"));
+        return Some(format!(
+            "a baseline only beside `{MARKET}` as rows or columns"
+        ));
     }
     if !off_grid.is_empty() {
         return Some(format!(
@@ -145,11 +217,21 @@ fn refusal(baseline: &Baseline, scan: &Scan, sides: &[&str], off_grid: &[&str]) 
             off_grid.join("`, `")
         ));
     }
-    let markets: Vec<_> =
-        scan.sweep.get(MARKET).and_then(Value::as_array).into_iter().flatten().filter(|market| market.is_string()).collect();
+    let markets: Vec<_> = scan
+        .sweep
+        .get(MARKET)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|market| market.is_string())
+        .collect();
     let known = markets.iter().any(|market| baseline.is(market));
     (!known).then(|| {
-        let words: Vec<_> = markets.iter().filter_map(|market| market.as_str()).map(|market| format!("`{market}`")).collect();
+        let words: Vec<_> = markets
+            .iter()
+            .filter_map(|market| market.as_str())
+            .map(|market| format!("`{market}`"))
+            .collect();
         format!("a market that this scan sweeps: {}", words.join(", "))
     })
 }

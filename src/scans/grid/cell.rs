@@ -34,10 +34,20 @@ pub(crate) struct BestOffer {
 /// first price, since prices of different currencies do not compare. Without a price, the item that leaves most open: `empty` is said
 /// only if all are empty. `None` for no items.
 pub(in crate::scans) fn speaker(items: &[Seen]) -> Option<&Seen> {
-    let priced = || items.iter().filter_map(|seen| seen.price.as_ref().map(|(price, currency)| (price, currency, seen)));
+    let priced = || {
+        items.iter().filter_map(|seen| {
+            seen.price
+                .as_ref()
+                .map(|(price, currency)| (price, currency, seen))
+        })
+    };
     let currency = priced().next().map(|(_, currency, _)| currency);
-    let cheapest = priced().filter(|(_, other, _)| Some(*other) == currency).min_by_key(|(price, ..)| *price);
-    cheapest.map(|(.., seen)| seen).or_else(|| items.iter().min_by_key(|seen| openness(seen)))
+    let cheapest = priced()
+        .filter(|(_, other, _)| Some(*other) == currency)
+        .min_by_key(|(price, ..)| *price);
+    cheapest
+        .map(|(.., seen)| seen)
+        .or_else(|| items.iter().min_by_key(|seen| openness(seen)))
 }
 
 /// What is most open first.
@@ -59,6 +69,8 @@ fn openness(seen: &Seen) -> u8 {
 /// How far `after` lies from `before`, and in percent of it to a hundredth; no percentage of nothing.
 pub(in crate::scans) fn difference(before: Decimal, after: Decimal) -> (Decimal, Option<Decimal>) {
     let difference = after - before;
-    let percent = (difference * Decimal::ONE_HUNDRED).checked_div(before).map(|percent| percent.round_dp(2).normalize());
+    let percent = (difference * Decimal::ONE_HUNDRED)
+        .checked_div(before)
+        .map(|percent| percent.round_dp(2).normalize());
     (difference.normalize(), percent)
 }

@@ -28,8 +28,15 @@ pub(super) use self::axes::{SweptFields, SweptName};
 ///
 /// # Errors
 /// `NotFound`; `Faults` for fields that the scan does not sweep, or a baseline that it cannot have; `Database`.
-pub async fn grid(pool: &PgPool, tenant: TenantId, id: ScanId, query: &GridQuery) -> Result<Grid, ScanError> {
-    let scan = read::scan(pool, tenant, id).await?.ok_or(ScanError::NotFound)?;
+pub async fn grid(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ScanId,
+    query: &GridQuery,
+) -> Result<Grid, ScanError> {
+    let scan = read::scan(pool, tenant, id)
+        .await?
+        .ok_or(ScanError::NotFound)?;
     let layout = Layout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
     Ok(laid_out(id, scan.endpoint, &layout, items))
@@ -64,7 +71,10 @@ fn laid_out(scan_id: ScanId, endpoint: Endpoint, layout: &Layout, items: Vec<Pla
     let (mut rows, mut columns) = (Side::default(), Side::default());
     let mut cells = HashMap::<(usize, Option<usize>), Vec<Seen>>::new();
     for item in items {
-        let at = (rows.place(&item.row), item.column.as_ref().map(|value| columns.place(value)));
+        let at = (
+            rows.place(&item.row),
+            item.column.as_ref().map(|value| columns.place(value)),
+        );
         cells.entry(at).or_default().push(item.seen);
     }
     let mut places: Vec<_> = cells.keys().copied().collect();
@@ -76,17 +86,28 @@ fn laid_out(scan_id: ScanId, endpoint: Endpoint, layout: &Layout, items: Vec<Pla
         cell.column = at.1.map(|column| columns.values[column].clone());
         if let Some(baseline) = layout.baseline.as_ref() {
             let base = if baseline.in_rows {
-                rows.values.iter().position(|value| baseline.is(value)).map(|row| (row, at.1))
+                rows.values
+                    .iter()
+                    .position(|value| baseline.is(value))
+                    .map(|row| (row, at.1))
             } else {
-                columns.values.iter().position(|value| baseline.is(value)).map(|column| (at.0, Some(column)))
+                columns
+                    .values
+                    .iter()
+                    .position(|value| baseline.is(value))
+                    .map(|column| (at.0, Some(column)))
             };
             let base = base.filter(|base| base != at);
-            cell.parity = base.map(|base| parity::parity(cells.get(&base).map_or(&[], Vec::as_slice), seen));
+            cell.parity =
+                base.map(|base| parity::parity(cells.get(&base).map_or(&[], Vec::as_slice), seen));
         }
         Some(cell)
     });
     let cells = shown.collect();
-    let side = |field: &axes::SweptName, side: Side| GridAxis { field: field.word.clone(), values: side.values };
+    let side = |field: &axes::SweptName, side: Side| GridAxis {
+        field: field.word.clone(),
+        values: side.values,
+    };
     Grid {
         scan_id,
         endpoint,
@@ -98,9 +119,17 @@ fn laid_out(scan_id: ScanId, endpoint: Endpoint, layout: &Layout, items: Vec<Pla
 
 /// The cell that an item speaks for, still without its place.
 fn shown(endpoint: Endpoint, seen: &Seen) -> GridCell {
-    let offer = seen.offer.clone().filter(|_| seen.price.is_some()).unwrap_or_default();
+    let offer = seen
+        .offer
+        .clone()
+        .filter(|_| seen.price.is_some())
+        .unwrap_or_default();
     let flights = endpoint.api() == Api::Flights;
-    let (buy_link, link) = if flights { (offer.link, None) } else { (None, offer.link) };
+    let (buy_link, link) = if flights {
+        (offer.link, None)
+    } else {
+        (None, offer.link)
+    };
     GridCell {
         row: Value::Null,
         column: None,

@@ -12,7 +12,11 @@ use crate::contract::scans::{Parity, ParityVerdict};
 pub(crate) fn parity(baseline: &[Seen], market: &[Seen]) -> Parity {
     let (base, here) = (Samples::of(baseline), Samples::of(market));
     let compares = base.compares_with(&here);
-    let measured = base.lowest().zip(here.lowest()).filter(|_| compares).map(|(base, here)| difference(base, here));
+    let measured = base
+        .lowest()
+        .zip(here.lowest())
+        .filter(|_| compares)
+        .map(|(base, here)| difference(base, here));
     let verdict = if !compares {
         ParityVerdict::NotComparable
     } else if base.prices.len() < 2 || here.prices.len() < 2 {
@@ -40,8 +44,14 @@ struct Samples {
 
 impl Samples {
     fn of(seen: &[Seen]) -> Self {
-        let mut samples = Self { prices: Vec::new(), products: Vec::new() };
-        for (seen, (price, currency)) in seen.iter().filter_map(|seen| Some((seen, seen.price.as_ref()?))) {
+        let mut samples = Self {
+            prices: Vec::new(),
+            products: Vec::new(),
+        };
+        for (seen, (price, currency)) in seen
+            .iter()
+            .filter_map(|seen| Some((seen, seen.price.as_ref()?)))
+        {
             let BestOffer { seller, board, .. } = seen.offer.clone().unwrap_or_default();
             let word = |text: Option<String>| text.unwrap_or_default().trim().to_lowercase();
             let product = [currency.to_lowercase(), word(seller), word(board)];

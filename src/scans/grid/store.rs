@@ -10,7 +10,12 @@ use crate::ids::{ScanId, TenantId};
 use crate::scans::read::shown_state;
 
 /// All items of a scan in the order of their positions: at most 10,000, two values of each body, and the offers of those with a price.
-pub(super) async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, layout: &Layout) -> sqlx::Result<Vec<Placed>> {
+pub(super) async fn items(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+    layout: &Layout,
+) -> sqlx::Result<Vec<Placed>> {
     let (rows, columns) = (&layout.rows, layout.columns.as_ref());
     let found = sqlx::query!(
         r#"select i.item_id, i.state, i.search_status, i.reason, i.best_price, i.currency,

@@ -12,7 +12,11 @@ use crate::contract::SearchStatus;
 use crate::contract::scans::{ItemState, ParityVerdict, Scan};
 use crate::ids::ItemId;
 
-fn seen(state: ItemState, search_status: Option<SearchStatus>, price: Option<(&str, &str)>) -> Seen {
+fn seen(
+    state: ItemState,
+    search_status: Option<SearchStatus>,
+    price: Option<(&str, &str)>,
+) -> Seen {
     Seen {
         item: ItemId::new(),
         state,
@@ -24,12 +28,23 @@ fn seen(state: ItemState, search_status: Option<SearchStatus>, price: Option<(&s
 }
 
 fn price(price: &str) -> Seen {
-    seen(ItemState::Done, Some(SearchStatus::Ok), Some((price, "USD")))
+    seen(
+        ItemState::Done,
+        Some(SearchStatus::Ok),
+        Some((price, "USD")),
+    )
 }
 
 fn room(amount: &str, room: &str, board: &str) -> Seen {
-    let offer = BestOffer { seller: Some(room.to_owned()), board: Some(board.to_owned()), ..BestOffer::default() };
-    Seen { offer: Some(offer), ..price(amount) }
+    let offer = BestOffer {
+        seller: Some(room.to_owned()),
+        board: Some(board.to_owned()),
+        ..BestOffer::default()
+    };
+    Seen {
+        offer: Some(offer),
+        ..price(amount)
+    }
 }
 
 #[test]
@@ -44,7 +59,9 @@ fn a_cell_without_a_price_says_what_leaves_most_open() {
     let skipped = seen(ItemState::Skipped, None, None);
     let filtered = seen(ItemState::Done, Some(Ok), None);
     let empty = seen(ItemState::Done, Some(Empty), None);
-    let order = [running, pending, degraded, partial, failed, cancelled, skipped, filtered, empty];
+    let order = [
+        running, pending, degraded, partial, failed, cancelled, skipped, filtered, empty,
+    ];
     for first in 0..order.len() {
         let mut cell = order[first..].to_vec();
         assert_eq!(speaker(&cell), Some(&order[first]));
@@ -58,7 +75,13 @@ fn a_cell_without_a_price_says_what_leaves_most_open() {
 
 #[test]
 fn the_cheapest_speaks_and_currencies_never_mix() {
-    let euro = |amount| seen(ItemState::Done, Some(SearchStatus::Ok), Some((amount, "EUR")));
+    let euro = |amount| {
+        seen(
+            ItemState::Done,
+            Some(SearchStatus::Ok),
+            Some((amount, "EUR")),
+        )
+    };
     for (cell, speaks) in [
         (vec![price("12"), price("10.50"), price("10.5")], 1),
         (vec![price("12"), euro("1"), price("11")], 2),
@@ -71,42 +94,123 @@ fn the_cheapest_speaks_and_currencies_never_mix() {
 #[test]
 fn parity_tells_a_gap_from_noise() {
     use ParityVerdict::{Gap, Insufficient, Noise, NotComparable};
-    let prices = |amounts: &[&str]| amounts.iter().map(|amount| room(amount, "Double", "breakfast")).collect::<Vec<_>>();
+    let prices = |amounts: &[&str]| {
+        amounts
+            .iter()
+            .map(|amount| room(amount, "Double", "breakfast"))
+            .collect::<Vec<_>>()
+    };
     let none = seen(ItemState::Done, Some(SearchStatus::Empty), None);
-    let euro = Seen { price: Some((Decimal::TEN, "EUR".to_owned())), ..room("10", "Double", "breakfast") };
+    let euro = Seen {
+        price: Some((Decimal::TEN, "EUR".to_owned())),
+        ..room("10", "Double", "breakfast")
+    };
     let unnamed = [price("90"), price("91")];
     let table = [
-        (prices(&["100", "104"]), prices(&["90", "99.5"]), Gap, Some(("-10", "-10"))),
-        (prices(&["100", "104"]), prices(&["105", "110"]), Gap, Some(("5", "5"))),
-        (prices(&["100", "104"]), prices(&["104", "110"]), Noise, Some(("4", "4"))),
-        (prices(&["100", "104"]), prices(&["101", "103"]), Noise, Some(("1", "1"))),
-        (prices(&["100", "110"]), prices(&["90", "101"]), Noise, Some(("-10", "-10"))),
-        (prices(&["100", "104"]), prices(&["90"]), Insufficient, Some(("-10", "-10"))),
-        (prices(&["3"]), prices(&["4", "5"]), Insufficient, Some(("1", "33.33"))),
-        (prices(&["100", "104"]), vec![none.clone()], Insufficient, None),
-        (Vec::new(), prices(&["90", "91"]), Insufficient, None),
-        (prices(&["100", "104"]), vec![room("90", "Suite", "breakfast"), room("91", "Suite", "breakfast")], NotComparable, None),
         (
             prices(&["100", "104"]),
-            vec![room("90", "Double", "room only"), room("91", "double", "breakfast")],
+            prices(&["90", "99.5"]),
+            Gap,
+            Some(("-10", "-10")),
+        ),
+        (
+            prices(&["100", "104"]),
+            prices(&["105", "110"]),
+            Gap,
+            Some(("5", "5")),
+        ),
+        (
+            prices(&["100", "104"]),
+            prices(&["104", "110"]),
+            Noise,
+            Some(("4", "4")),
+        ),
+        (
+            prices(&["100", "104"]),
+            prices(&["101", "103"]),
+            Noise,
+            Some(("1", "1")),
+        ),
+        (
+            prices(&["100", "110"]),
+            prices(&["90", "101"]),
+            Noise,
+            Some(("-10", "-10")),
+        ),
+        (
+            prices(&["100", "104"]),
+            prices(&["90"]),
+            Insufficient,
+            Some(("-10", "-10")),
+        ),
+        (
+            prices(&["3"]),
+            prices(&["4", "5"]),
+            Insufficient,
+            Some(("1", "33.33")),
+        ),
+        (
+            prices(&["100", "104"]),
+            vec![none.clone()],
+            Insufficient,
+            None,
+        ),
+        (Vec::new(), prices(&["90", "91"]), Insufficient, None),
+        (
+            prices(&["100", "104"]),
+            vec![
+                room("90", "Suite", "breakfast"),
+                room("91", "Suite", "breakfast"),
+            ],
             NotComparable,
             None,
         ),
         (
             prices(&["100", "104"]),
-            vec![room("90", " double ", "Breakfast"), none, room("91", "Double", "breakfast")],
+            vec![
+                room("90", "Double", "room only"),
+                room("91", "double", "breakfast"),
+            ],
+            NotComparable,
+            None,
+        ),
+        (
+            prices(&["100", "104"]),
+            vec![
+                room("90", " double ", "Breakfast"),
+                none,
+                room("91", "Double", "breakfast"),
+            ],
             Gap,
             Some(("-10", "-10")),
         ),
-        (prices(&["100", "104"]), vec![euro.clone(), euro], NotComparable, None),
-        (prices(&["100", "104"]), unnamed.to_vec(), NotComparable, None),
-        (vec![price("100"), price("104")], unnamed.to_vec(), Gap, Some(("-10", "-10"))),
+        (
+            prices(&["100", "104"]),
+            vec![euro.clone(), euro],
+            NotComparable,
+            None,
+        ),
+        (
+            prices(&["100", "104"]),
+            unnamed.to_vec(),
+            NotComparable,
+            None,
+        ),
+        (
+            vec![price("100"), price("104")],
+            unnamed.to_vec(),
+            Gap,
+            Some(("-10", "-10")),
+        ),
     ];
     for (at, (baseline, market, verdict, measured)) in table.into_iter().enumerate() {
         let told = parity(&baseline, &market);
-        let amounts =
-            told.difference.zip(told.difference_percent).map(|(amount, percent)| (amount.to_string(), percent.to_string()));
-        let measured = measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
+        let amounts = told
+            .difference
+            .zip(told.difference_percent)
+            .map(|(amount, percent)| (amount.to_string(), percent.to_string()));
+        let measured =
+            measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
         assert_eq!((told.verdict, amounts), (verdict, measured), "row {at}");
     }
 }
@@ -124,7 +228,8 @@ fn scan(endpoint: &str, request: Value, sweep: Value) -> Scan {
 }
 
 fn layout(scan: &Scan, pairs: &[(&str, &str)]) -> Result<Layout, String> {
-    let query = GridQuery::from_query(pairs.iter().copied()).map_err(|faults| faults.to_string())?;
+    let query =
+        GridQuery::from_query(pairs.iter().copied()).map_err(|faults| faults.to_string())?;
     Layout::of(scan, &query).map_err(|faults| faults.to_string())
 }
 
@@ -140,11 +245,22 @@ fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
         (vec![], "`rows` is missing".to_owned()),
         (
             vec![("rows", "from_airport")],
-            format!("`rows` holds \"from_airport\"; allowed: {swept}`to_airport`, `departure_date`, `nights`"),
+            format!(
+                "`rows` holds \"from_airport\"; allowed: {swept}`to_airport`, `departure_date`, `nights`"
+            ),
         ),
-        (vec![("rows", "samples")], format!("`rows` holds \"samples\"; allowed: {swept}")),
-        (vec![("rows", "return_date")], format!("`rows` holds \"return_date\"; allowed: {swept}")),
-        (vec![("rows", "Nights")], "`rows` holds \"Nights\"; allowed: the name".to_owned()),
+        (
+            vec![("rows", "samples")],
+            format!("`rows` holds \"samples\"; allowed: {swept}"),
+        ),
+        (
+            vec![("rows", "return_date")],
+            format!("`rows` holds \"return_date\"; allowed: {swept}"),
+        ),
+        (
+            vec![("rows", "Nights")],
+            "`rows` holds \"Nights\"; allowed: the name".to_owned(),
+        ),
         (
             vec![("rows", "nights"), ("columns", "nights")],
             format!("`columns` holds \"nights\"; allowed: {swept}`to_airport`, `departure_date`"),
@@ -158,56 +274,126 @@ fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
         assert!(told.starts_with(&fault), "{pairs:?}: {told}");
     }
     let fine = layout(&trips, &[("rows", "departure_date"), ("columns", "nights")]).unwrap();
-    let nights = SweptName { word: "nights".into(), field: "return_date".into(), since: Some("departure_date".into()) };
-    assert_eq!((fine.rows.field.as_str(), fine.columns), ("departure_date", Some(nights)));
+    let nights = SweptName {
+        word: "nights".into(),
+        field: "return_date".into(),
+        since: Some("departure_date".into()),
+    };
+    assert_eq!(
+        (fine.rows.field.as_str(), fine.columns),
+        ("departure_date", Some(nights))
+    );
     let alone = scan("flights/oneway", json!({}), json!({}));
-    assert!(layout(&alone, &[("rows", "departure_date")]).unwrap_err().contains("this scan sweeps no other"));
+    assert!(
+        layout(&alone, &[("rows", "departure_date")])
+            .unwrap_err()
+            .contains("this scan sweeps no other")
+    );
 }
 
 #[test]
 fn a_baseline_needs_the_same_hotel_its_market_and_the_same_stays() {
-    let sweep = json!({"proxy_country": ["US", "de"], "checkin_date": ["2030-01-01"], "nights": [1, 2]});
-    let stay = scan("hotels/by-name", json!({"hotel_name": "Grand"}), sweep.clone());
+    let sweep =
+        json!({"proxy_country": ["US", "de"], "checkin_date": ["2030-01-01"], "nights": [1, 2]});
+    let stay = scan(
+        "hotels/by-name",
+        json!({"hotel_name": "Grand"}),
+        sweep.clone(),
+    );
     let markets = [("rows", "checkin_date"), ("columns", "proxy_country")];
     for (pairs, words) in [
-        (vec![("rows", "checkin_date"), ("columns", "nights"), ("baseline", "us")], "beside `proxy_country`"),
-        ([&markets[..], &[("baseline", "us")]].concat(), "not on it is `nights`"),
-        ([&markets[..], &[("baseline", "usa")]].concat(), "a country code"),
+        (
+            vec![
+                ("rows", "checkin_date"),
+                ("columns", "nights"),
+                ("baseline", "us"),
+            ],
+            "beside `proxy_country`",
+        ),
+        (
+            [&markets[..], &[("baseline", "us")]].concat(),
+            "not on it is `nights`",
+        ),
+        (
+            [&markets[..], &[("baseline", "usa")]].concat(),
+            "a country code",
+        ),
     ] {
         let told = layout(&stay, &pairs).unwrap_err();
-        assert!(told.starts_with("`baseline` holds") && told.contains(words), "{told}");
+        assert!(
+            told.starts_with("`baseline` holds") && told.contains(words),
+            "{told}"
+        );
     }
     let place = scan("hotels/search", json!({"destination": "Rome"}), sweep);
     assert!(
-        layout(&place, &[("rows", "proxy_country"), ("baseline", "us")]).unwrap_err().contains("no baseline for hotels/search")
+        layout(&place, &[("rows", "proxy_country"), ("baseline", "us")])
+            .unwrap_err()
+            .contains("no baseline for hotels/search")
     );
-    let stay = scan("hotels/rooms", json!({}), json!({"proxy_country": ["US", "de"], "samples": 3}));
+    let stay = scan(
+        "hotels/rooms",
+        json!({}),
+        json!({"proxy_country": ["US", "de"], "samples": 3}),
+    );
     assert!(layout(&stay, &[("rows", "proxy_country"), ("baseline", "us")]).is_ok());
     assert!(
-        layout(&stay, &[("rows", "proxy_country"), ("baseline", "fr")]).unwrap_err().contains("this scan sweeps: `US`, `de`")
+        layout(&stay, &[("rows", "proxy_country"), ("baseline", "fr")])
+            .unwrap_err()
+            .contains("this scan sweeps: `US`, `de`")
     );
 }
 
 #[test]
 fn a_swept_currency_must_be_on_the_grid() {
-    let fares = scan("flights/oneway", json!({}), json!({"currency": ["USD", "EUR"], "departure_date": ["2030-01-01"]}));
-    assert!(layout(&fares, &[("rows", "departure_date")]).unwrap_err().contains("`currency` as rows or columns"));
-    assert!(layout(&fares, &[("rows", "departure_date"), ("columns", "currency")]).is_ok());
+    let fares = scan(
+        "flights/oneway",
+        json!({}),
+        json!({"currency": ["USD", "EUR"], "departure_date": ["2030-01-01"]}),
+    );
+    assert!(
+        layout(&fares, &[("rows", "departure_date")])
+            .unwrap_err()
+            .contains("`currency` as rows or columns")
+    );
+    assert!(
+        layout(
+            &fares,
+            &[("rows", "departure_date"), ("columns", "currency")]
+        )
+        .is_ok()
+    );
 }
 
 #[test]
 fn an_alias_is_read_where_bodies_hold_it() {
     let trips = |request| scan("flights/roundtrip", request, json!({"max_stops": [0, 1]}));
-    for (request, field) in [(json!({}), "max_departure_stops"), (json!({"max_departure_stops": 2}), "max_return_stops")] {
-        assert_eq!(layout(&trips(request), &[("rows", "max_stops")]).unwrap().rows.field, field);
+    for (request, field) in [
+        (json!({}), "max_departure_stops"),
+        (json!({"max_departure_stops": 2}), "max_return_stops"),
+    ] {
+        assert_eq!(
+            layout(&trips(request), &[("rows", "max_stops")])
+                .unwrap()
+                .rows
+                .field,
+            field
+        );
     }
 }
 
 /// An item with everything that can become of it.
 fn any_seen() -> impl Strategy<Value = Seen> {
     let priced = (1_i64..20, prop::bool::ANY).prop_map(|(amount, whole)| {
-        let status = if whole { SearchStatus::Ok } else { SearchStatus::Partial };
-        Seen { price: Some((amount.into(), "USD".to_owned())), ..seen(ItemState::Done, Some(status), None) }
+        let status = if whole {
+            SearchStatus::Ok
+        } else {
+            SearchStatus::Partial
+        };
+        Seen {
+            price: Some((amount.into(), "USD".to_owned())),
+            ..seen(ItemState::Done, Some(status), None)
+        }
     });
     let other = prop::sample::select(vec![
         (ItemState::Pending, None),
@@ -280,11 +466,25 @@ proptest! {
 
 #[test]
 fn nights_are_counted_from_the_dates_of_the_item() {
-    let nights = SweptName { word: "nights".into(), field: "return_date".into(), since: Some("departure_date".into()) };
+    let nights = SweptName {
+        word: "nights".into(),
+        field: "return_date".into(),
+        since: Some("departure_date".into()),
+    };
     let held = |text: &str| Some(Value::from(text));
-    assert_eq!(nights.value(held("2030-03-03"), held("2030-02-25")), json!(6));
-    assert_eq!(nights.value(held("2031-02-25"), held("2030-02-25")), json!(365));
+    assert_eq!(
+        nights.value(held("2030-03-03"), held("2030-02-25")),
+        json!(6)
+    );
+    assert_eq!(
+        nights.value(held("2031-02-25"), held("2030-02-25")),
+        json!(365)
+    );
     assert_eq!(nights.value(None, held("2030-02-25")), Value::Null);
-    let swept = SweptFields::of(Endpoint::HotelsByName, &Map::new(), json!({"nights": [2]}).as_object().unwrap());
+    let swept = SweptFields::of(
+        Endpoint::HotelsByName,
+        &Map::new(),
+        json!({"nights": [2]}).as_object().unwrap(),
+    );
     assert_eq!(swept.0[0].field, "checkout_date");
 }

@@ -64,7 +64,9 @@ impl Plan {
 }
 
 fn searches(items: &[Request], two_phase: Option<&TwoPhase>) -> RangeInclusive<usize> {
-    two_phase.map_or(items.len()..=items.len(), |phases| phases.searches(items.len()))
+    two_phase.map_or(items.len()..=items.len(), |phases| {
+        phases.searches(items.len())
+    })
 }
 
 /// Reads a scan's body and plans it. `today` is [`earliest_today`].
@@ -73,13 +75,22 @@ fn searches(items: &[Request], two_phase: Option<&TwoPhase>) -> RangeInclusive<u
 /// Every fault of the body, of its request, its sweep and their combinations, with its path from the top of the body.
 pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
     let mut faults = Faults::default();
-    let order = ScanRequest::from_body(body).map_err(|wrong| faults.merge(wrong)).ok();
-    let endpoint = body.get("endpoint").and_then(|value| ScanEndpoint::read(value).ok());
+    let order = ScanRequest::from_body(body)
+        .map_err(|wrong| faults.merge(wrong))
+        .ok();
+    let endpoint = body
+        .get("endpoint")
+        .and_then(|value| ScanEndpoint::read(value).ok());
     // What can be read is looked at in any case, so that all faults are told at once.
     let (items, two_phase) = match (endpoint, body.get("request")) {
         (Some(endpoint), Some(Value::Object(request))) => {
             let (sweep, unreadable) = readable(endpoint.get(), request, body.get("sweep"));
-            let context = Context { endpoint: endpoint.get(), request, sweep: &sweep, today };
+            let context = Context {
+                endpoint: endpoint.get(),
+                request,
+                sweep: &sweep,
+                today,
+            };
             items(&context, unreadable, body.get("strategy"), &mut faults)
         }
         _ => (Vec::new(), None),
@@ -88,28 +99,60 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<Plan, Faults> {
     if let Some(max) = order.as_ref().and_then(|order| order.max_requests)
         && usize::try_from(max.get()).is_ok_and(|max| max < searches)
     {
-        let items = if two_phase.is_some() { "the items that both phases may search" } else { "the number of items" };
-        faults.push(Fault::new("max_requests", &max.to_value(), format!("at least {items}, {searches}: one request each")));
+        let items = if two_phase.is_some() {
+            "the items that both phases may search"
+        } else {
+            "the number of items"
+        };
+        faults.push(Fault::new(
+            "max_requests",
+            &max.to_value(),
+            format!("at least {items}, {searches}: one request each"),
+        ));
     }
-    faults.or_else_build(|| Some(Plan { order: order?, items, two_phase, as_written: false }))
+    faults.or_else_build(|| {
+        Some(Plan {
+            order: order?,
+            items,
+            two_phase,
+            as_written: false,
+        })
+    })
 }
 
 /// The words of a sweep whose shape is right, and the fields that the others were to set.
-fn readable(endpoint: Endpoint, request: &Map<String, Value>, sweep: Option<&Value>) -> (Sweep, HashSet<String>) {
+fn readable(
+    endpoint: Endpoint,
+    request: &Map<String, Value>,
+    sweep: Option<&Value>,
+) -> (Sweep, HashSet<String>) {
     let words = match sweep {
         None | Some(Value::Null) => return (Sweep::default(), HashSet::new()),
         Some(Value::Object(words)) => words,
         // What it was to sweep is not known: any field that the request lacks.
         Some(_) => {
-            let lacking = endpoint.fields().iter().map(|field| field.name.to_owned()).filter(|name| !request.contains_key(name));
+            let lacking = endpoint
+                .fields()
+                .iter()
+                .map(|field| field.name.to_owned())
+                .filter(|name| !request.contains_key(name));
             return (Sweep::default(), lacking.collect());
         }
     };
     let mut sweep = Sweep::default();
-    let wrong: Vec<_> =
-        words.iter().filter(|(word, value)| sweep.read_word(word, value).is_err()).map(|(word, _)| word).collect();
+    let wrong: Vec<_> = words
+        .iter()
+        .filter(|(word, value)| sweep.read_word(word, value).is_err())
+        .map(|(word, _)| word)
+        .collect();
     let end = axes::stay(endpoint).map(|(_, end)| end.to_owned());
-    let unreadable = wrong.into_iter().filter_map(|word| if word == "nights" { end.clone() } else { Some(word.clone()) });
+    let unreadable = wrong.into_iter().filter_map(|word| {
+        if word == "nights" {
+            end.clone()
+        } else {
+            Some(word.clone())
+        }
+    });
     (sweep, unreadable.collect())
 }
 
@@ -123,28 +166,60 @@ fn items(
     let axes = axes::axes(context, unreadable, &mut wrong);
     refuse_past_dates(context, &mut wrong);
     let items = combine(context, &axes, &mut wrong);
-    let phases = strategy.filter(|strategy| !strategy.is_null()).and_then(|strategy| two_phase(strategy, &axes, &mut wrong));
+    let phases = strategy
+        .filter(|strategy| !strategy.is_null())
+        .and_then(|strategy| two_phase(strategy, &axes, &mut wrong));
     faults.merge(wrong);
     (items, phases)
 }
 
 /// Where the one date range of a two-phase scan stands in its positions. What the strategy itself lacks is told with the order.
 fn two_phase(strategy: &Value, axes: &Axes, faults: &mut Faults) -> Option<TwoPhase> {
-    let lengths = |axes: &[Axis]| axes.iter().map(|axis| axis.values.len()).fold(1_usize, usize::saturating_mul);
-    let mut ranges = axes.list.iter().enumerate().filter(|(_, axis)| axis.is_range());
+    let lengths = |axes: &[Axis]| {
+        axes.iter()
+            .map(|axis| axis.values.len())
+            .fold(1_usize, usize::saturating_mul)
+    };
+    let mut ranges = axes
+        .list
+        .iter()
+        .enumerate()
+        .filter(|(_, axis)| axis.is_range());
     let (Some((place, axis)), None) = (ranges.next(), ranges.next()) else {
-        faults.push(Fault::new("strategy", strategy, "a sweep with exactly one date range {from, to}"));
+        faults.push(Fault::new(
+            "strategy",
+            strategy,
+            "a sweep with exactly one date range {from, to}",
+        ));
         return None;
     };
     let strategy = Strategy::read(strategy).ok()?;
-    Some(TwoPhase::new(&strategy, axis.values.len(), lengths(&axes.list[place + 1..]), lengths(&axes.list)))
+    Some(TwoPhase::new(
+        &strategy,
+        axis.values.len(),
+        lengths(&axes.list[place + 1..]),
+        lengths(&axes.list),
+    ))
 }
 
 /// A date of `request` itself that has passed everywhere.
 fn refuse_past_dates(context: &Context<'_>, faults: &mut Faults) {
-    for field in context.endpoint.fields().iter().filter(|field| field.kind == FieldKind::Date) {
-        if let Some(value) = context.request.get(field.name).filter(|value| axes::has_passed(value, context.today)) {
-            faults.push(Fault::new(format!("request.{}", field.name), value, axes::not_past(context.today)));
+    for field in context
+        .endpoint
+        .fields()
+        .iter()
+        .filter(|field| field.kind == FieldKind::Date)
+    {
+        if let Some(value) = context
+            .request
+            .get(field.name)
+            .filter(|value| axes::has_passed(value, context.today))
+        {
+            faults.push(Fault::new(
+                format!("request.{}", field.name),
+                value,
+                axes::not_past(context.today),
+            ));
         }
     }
 }
@@ -152,18 +227,36 @@ fn refuse_past_dates(context: &Context<'_>, faults: &mut Faults) {
 /// All combinations, or what is wrong with them. Counted first: nothing is built for a sweep that is too large, but its first
 /// combination is still looked at, for the faults of `request`.
 fn combine(context: &Context<'_>, axes: &Axes, faults: &mut Faults) -> Vec<Request> {
-    let Context { endpoint, request, .. } = *context;
-    let samples = context.sweep.samples.map_or(1, |samples| usize::from(samples.get()));
-    let combinations = axes.list.iter().map(|axis| axis.values.len()).fold(1_usize, usize::saturating_mul);
+    let Context {
+        endpoint, request, ..
+    } = *context;
+    let samples = context
+        .sweep
+        .samples
+        .map_or(1, |samples| usize::from(samples.get()));
+    let combinations = axes
+        .list
+        .iter()
+        .map(|axis| axis.values.len())
+        .fold(1_usize, usize::saturating_mul);
     let total = combinations.saturating_mul(samples);
     let too_large = refuse_too_large(context, axes, total, faults);
     // Unknown fields are told once, with the first combination.
-    let known: Map<_, _> = request.iter().filter(|(name, _)| endpoint.field(name).is_some()).map(owned).collect();
+    let known: Map<_, _> = request
+        .iter()
+        .filter(|(name, _)| endpoint.field(name).is_some())
+        .map(owned)
+        .collect();
     let mut told = HashSet::new();
     let mut checked = Vec::new();
     for index in 0..if too_large { 1 } else { combinations } {
         let request = if index == 0 { request } else { &known };
-        let combination = Combination { endpoint, request, axes, chosen: choose(&axes.list, index) };
+        let combination = Combination {
+            endpoint,
+            request,
+            axes,
+            chosen: choose(&axes.list, index),
+        };
         match combination.check() {
             Ok(search) => checked.push(search),
             Err(wrong) => {
@@ -195,21 +288,44 @@ fn owned((name, value): (&String, &Value)) -> (String, Value) {
 fn refuse_too_large(context: &Context<'_>, axes: &Axes, total: usize, faults: &mut Faults) -> bool {
     if total > MAX_ITEMS {
         // A range was counted no further than was needed to know that it is too long.
-        let at_least = if axes.list.iter().any(Axis::is_cut_off) || total == usize::MAX { "at least " } else { "" };
+        let at_least = if axes.list.iter().any(Axis::is_cut_off) || total == usize::MAX {
+            "at least "
+        } else {
+            ""
+        };
         let allowed = format!("at most {MAX_ITEMS} items; this makes {at_least}{total}");
-        let samples = context.sweep.samples.map(|samples| format!("`samples` ({})", samples.get()));
+        let samples = context
+            .sweep
+            .samples
+            .map(|samples| format!("`samples` ({})", samples.get()));
         let counts: Vec<_> = axes.list.iter().map(Axis::counted).chain(samples).collect();
-        faults.push(Fault { path: "sweep".to_owned(), held: Some(counts.join(", ")), allowed });
+        faults.push(Fault {
+            path: "sweep".to_owned(),
+            held: Some(counts.join(", ")),
+            allowed,
+        });
         return true;
     }
-    let length = |value: &Value| value.to_string().len() + ELEMENT_BYTES * value.as_array().map_or(0, Vec::len);
+    let length = |value: &Value| {
+        value.to_string().len() + ELEMENT_BYTES * value.as_array().map_or(0, Vec::len)
+    };
     let swept: usize = axes.list.iter().map(|axis| axis.longest(length)).sum();
-    let bytes = context.request.values().map(length).sum::<usize>().saturating_add(swept).saturating_mul(total);
+    let bytes = context
+        .request
+        .values()
+        .map(length)
+        .sum::<usize>()
+        .saturating_add(swept)
+        .saturating_mul(total);
     if bytes > MAX_BYTES {
         let allowed = format!(
             "at most {MAX_BYTES} bytes over all items, and {ELEMENT_BYTES} for each element of a list; this makes {bytes}"
         );
-        faults.push(Fault { path: "request".to_owned(), held: Some("long values".to_owned()), allowed });
+        faults.push(Fault {
+            path: "request".to_owned(),
+            held: Some("long values".to_owned()),
+            allowed,
+        });
     }
     bytes > MAX_BYTES
 }
@@ -240,7 +356,9 @@ impl Combination<'_> {
             match &axis.values[place].sets {
                 Sets::Value(value) => drop(body.insert(axis.field.to_owned(), value.clone())),
                 Sets::Nights { start, nights } => match end_of_stay(&body, start, *nights) {
-                    End::On(date) => drop(body.insert(axis.field.to_owned(), date.to_string().into())),
+                    End::On(date) => {
+                        drop(body.insert(axis.field.to_owned(), date.to_string().into()))
+                    }
                     // The start date's own fault is told.
                     End::Unknown => {}
                     End::Never => {
@@ -251,10 +369,12 @@ impl Combination<'_> {
             }
         }
         match Request::check(self.endpoint, &body) {
-            Ok(checked) if faults.is_empty() => match nowhere(&checked.request).and_then(|fault| self.locate(fault)) {
-                None => return Ok(checked.request),
-                Some(fault) => faults.push(fault),
-            },
+            Ok(checked) if faults.is_empty() => {
+                match nowhere(&checked.request).and_then(|fault| self.locate(fault)) {
+                    None => return Ok(checked.request),
+                    Some(fault) => faults.push(fault),
+                }
+            }
             Ok(_) => {}
             Err(wrong) => faults.extend(wrong.into_iter().filter_map(|fault| self.locate(fault))),
         }
@@ -269,7 +389,12 @@ impl Combination<'_> {
         if self.axes.unreadable.contains(field) {
             return None;
         }
-        let swept = self.axes.list.iter().zip(&self.chosen).find(|(axis, _)| axis.field == field);
+        let swept = self
+            .axes
+            .list
+            .iter()
+            .zip(&self.chosen)
+            .find(|(axis, _)| axis.field == field);
         fault.path = match swept {
             Some((axis, &place)) if matches!(axis.values[place].sets, Sets::Nights { .. }) => {
                 // Without its start date a stay has no end: told there.
@@ -291,7 +416,13 @@ fn nowhere(request: &Request) -> Option<Fault> {
         Request::Roundtrip(request) => (&request.from_airport, &request.to_airport),
         _ => return None,
     };
-    (from == to).then(|| Fault::new("to_airport", &to.to_value(), "another airport than `from_airport`"))
+    (from == to).then(|| {
+        Fault::new(
+            "to_airport",
+            &to.to_value(),
+            "another airport than `from_airport`",
+        )
+    })
 }
 
 /// The day on which a stay ends.
@@ -304,7 +435,14 @@ enum End {
 }
 
 fn end_of_stay(body: &Map<String, Value>, start: &str, nights: u16) -> End {
-    let start = body.get(start).and_then(Value::as_str).and_then(|text| text.parse::<Date>().ok());
-    let Some(start) = start else { return End::Unknown };
-    start.checked_add(jiff::Span::new().days(nights)).map_or(End::Never, End::On)
+    let start = body
+        .get(start)
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse::<Date>().ok());
+    let Some(start) = start else {
+        return End::Unknown;
+    };
+    start
+        .checked_add(jiff::Span::new().days(nights))
+        .map_or(End::Never, End::On)
 }

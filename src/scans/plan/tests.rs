@@ -17,25 +17,44 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn body(endpoint: &str, request: Value, sweep: Value) -> Map<String, Value> {
-    [("endpoint", endpoint.into()), ("request", request), ("sweep", sweep)]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect()
+    [
+        ("endpoint", endpoint.into()),
+        ("request", request),
+        ("sweep", sweep),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into_iter()
+    .collect()
 }
 
 fn bodies(endpoint: &str, request: Value, sweep: Value) -> Vec<Value> {
-    let planned = plan(&body(endpoint, request, sweep), TODAY).unwrap_or_else(|faults| panic!("{faults}"));
-    planned.items.iter().map(|item| item.to_body().into()).collect()
+    let planned =
+        plan(&body(endpoint, request, sweep), TODAY).unwrap_or_else(|faults| panic!("{faults}"));
+    planned
+        .items
+        .iter()
+        .map(|item| item.to_body().into())
+        .collect()
 }
 
 fn faults(endpoint: &str, request: Value, sweep: Value) -> Vec<String> {
     let refused = plan(&body(endpoint, request, sweep), TODAY);
-    refused.expect_err("faults").iter().map(ToString::to_string).collect()
+    refused
+        .expect_err("faults")
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// The named fields of each body, as "a b" lines.
 fn columns(bodies: &[Value], fields: &[&str]) -> Vec<String> {
-    let row = |body: &Value| fields.iter().map(|field| body[*field].as_str().unwrap_or("-")).collect::<Vec<_>>().join(" ");
+    let row = |body: &Value| {
+        fields
+            .iter()
+            .map(|field| body[*field].as_str().unwrap_or("-"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     bodies.iter().map(row).collect()
 }
 
@@ -63,26 +82,58 @@ fn positions_count_in_the_contracts_order_the_last_field_fastest() {
     );
     assert_eq!(
         columns(&swept, &["to_airport", "departure_date"]),
-        ["LHR 2027-01-02", "LHR 2027-01-01", "CDG 2027-01-02", "CDG 2027-01-01"]
+        [
+            "LHR 2027-01-02",
+            "LHR 2027-01-01",
+            "CDG 2027-01-02",
+            "CDG 2027-01-01"
+        ]
     );
 }
 
 #[test]
 fn samples_are_outermost_and_markets_innermost() {
     let request = json!({"hotel_name": "Grand Hotel", "checkin_date": "2027-01-14"});
-    let sweep = json!({"proxy_country": ["us", "de"], "nights": [1, 2], "currency": ["USD"], "samples": 2});
-    let once = ["2027-01-15 us", "2027-01-15 de", "2027-01-16 us", "2027-01-16 de"];
-    assert_eq!(columns(&bodies("hotels/by-name", request, sweep), &["checkout_date", "proxy_country"]), [once, once].concat());
+    let sweep =
+        json!({"proxy_country": ["us", "de"], "nights": [1, 2], "currency": ["USD"], "samples": 2});
+    let once = [
+        "2027-01-15 us",
+        "2027-01-15 de",
+        "2027-01-16 us",
+        "2027-01-16 de",
+    ];
+    assert_eq!(
+        columns(
+            &bodies("hotels/by-name", request, sweep),
+            &["checkout_date", "proxy_country"]
+        ),
+        [once, once].concat()
+    );
 }
 
 #[test]
 fn ranges_take_both_ends_steps_and_weekdays() {
     for (range, dates) in [
-        (json!({"from": "2027-01-30", "to": "2027-02-01"}), vec!["2027-01-30", "2027-01-31", "2027-02-01"]),
-        (json!({"from": "2027-01-01", "to": "2027-01-01"}), vec!["2027-01-01"]),
-        (json!({"from": "2028-02-28", "to": "2028-03-01", "step_days": 1}), vec!["2028-02-28", "2028-02-29", "2028-03-01"]),
-        (json!({"from": "2027-01-01", "to": "2027-01-10", "step_days": 4}), vec!["2027-01-01", "2027-01-05", "2027-01-09"]),
-        (json!({"from": "2027-01-01", "to": "2027-01-10", "step_days": 366}), vec!["2027-01-01"]),
+        (
+            json!({"from": "2027-01-30", "to": "2027-02-01"}),
+            vec!["2027-01-30", "2027-01-31", "2027-02-01"],
+        ),
+        (
+            json!({"from": "2027-01-01", "to": "2027-01-01"}),
+            vec!["2027-01-01"],
+        ),
+        (
+            json!({"from": "2028-02-28", "to": "2028-03-01", "step_days": 1}),
+            vec!["2028-02-28", "2028-02-29", "2028-03-01"],
+        ),
+        (
+            json!({"from": "2027-01-01", "to": "2027-01-10", "step_days": 4}),
+            vec!["2027-01-01", "2027-01-05", "2027-01-09"],
+        ),
+        (
+            json!({"from": "2027-01-01", "to": "2027-01-10", "step_days": 366}),
+            vec!["2027-01-01"],
+        ),
         // 2027-01-01 is a Friday.
         (
             json!({"from": "2027-01-01", "to": "2027-01-08", "weekdays": ["thu", "fri"]}),
@@ -92,7 +143,10 @@ fn ranges_take_both_ends_steps_and_weekdays() {
             json!({"from": "2027-01-01", "to": "2027-01-08", "step_days": 7, "weekdays": ["fri"]}),
             vec!["2027-01-01", "2027-01-08"],
         ),
-        (json!({"from": "9999-12-30", "to": "9999-12-31"}), vec!["9999-12-30", "9999-12-31"]),
+        (
+            json!({"from": "9999-12-30", "to": "9999-12-31"}),
+            vec!["9999-12-30", "9999-12-31"],
+        ),
     ] {
         let swept = bodies("flights/oneway", route(), json!({"departure_date": range}));
         assert_eq!(columns(&swept, &["departure_date"]), dates, "{range}");
@@ -103,8 +157,16 @@ fn ranges_take_both_ends_steps_and_weekdays() {
 fn nights_count_from_each_start_date() {
     let sweep = json!({"departure_date": ["2027-01-30", "2027-02-28"], "nights": [1, 7]});
     assert_eq!(
-        columns(&bodies("flights/roundtrip", route(), sweep), &["departure_date", "return_date"]),
-        ["2027-01-30 2027-01-31", "2027-01-30 2027-02-06", "2027-02-28 2027-03-01", "2027-02-28 2027-03-07"]
+        columns(
+            &bodies("flights/roundtrip", route(), sweep),
+            &["departure_date", "return_date"]
+        ),
+        [
+            "2027-01-30 2027-01-31",
+            "2027-01-30 2027-02-06",
+            "2027-02-28 2027-03-01",
+            "2027-02-28 2027-03-07"
+        ]
     );
 }
 
@@ -113,16 +175,27 @@ fn a_list_field_takes_a_list_of_lists() {
     let sweep = json!({"airline_codes": [[], ["LH"], ["BA", "LH"]]});
     let mut request = route();
     request["departure_date"] = "2027-01-14".into();
-    let lists: Vec<_> = bodies("flights/oneway", request, sweep).into_iter().map(|body| body["airline_codes"].clone()).collect();
+    let lists: Vec<_> = bodies("flights/oneway", request, sweep)
+        .into_iter()
+        .map(|body| body["airline_codes"].clone())
+        .collect();
     assert_eq!(lists, [json!([]), json!(["LH"]), json!(["BA", "LH"])]);
 }
 
 #[test]
 fn an_alias_may_be_swept() {
     let mut request = route();
-    request.as_object_mut().unwrap().extend(object(json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"})));
+    request.as_object_mut().unwrap().extend(object(
+        json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"}),
+    ));
     let swept = bodies("flights/roundtrip", request, json!({"max_stops": [0, 2]}));
-    assert_eq!((&swept[1]["max_departure_stops"], &swept[1]["max_return_stops"]), (&json!(2), &json!(2)));
+    assert_eq!(
+        (
+            &swept[1]["max_departure_stops"],
+            &swept[1]["max_return_stops"]
+        ),
+        (&json!(2), &json!(2))
+    );
     assert_eq!(swept[1].get("max_stops"), None);
 }
 
@@ -228,24 +301,48 @@ fn the_order_itself_is_checked_with_the_rest() {
     let sweep = json!({"departure_date": {"from": "2027-01-01", "to": "2027-01-31"}});
     let wrong = json!({"endpoint": "flights/oneway", "request": route(), "sweep": sweep, "max_requests": 30});
     let told = plan(&object(wrong), TODAY).unwrap_err().to_string();
-    assert_eq!(told, "`max_requests` holds 30; allowed: at least the number of items, 31: one request each");
+    assert_eq!(
+        told,
+        "`max_requests` holds 30; allowed: at least the number of items, 31: one request each"
+    );
 
     let wrong = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": 1}, "sweep": {"departure_date": ["x"]},
         "max_requests": 0, "labell": "", "retry": {"max_attempts": 11}
     });
-    let told: Vec<_> = plan(&object(wrong), TODAY).unwrap_err().iter().map(|fault| fault.path.clone()).collect();
-    let paths = ["max_requests", "retry.max_attempts", "labell", "sweep.departure_date[0]", "request.to_airport"];
+    let told: Vec<_> = plan(&object(wrong), TODAY)
+        .unwrap_err()
+        .iter()
+        .map(|fault| fault.path.clone())
+        .collect();
+    let paths = [
+        "max_requests",
+        "retry.max_attempts",
+        "labell",
+        "sweep.departure_date[0]",
+        "request.to_airport",
+    ];
     assert_eq!(told, paths);
-    assert_eq!(plan(&Map::new(), TODAY).unwrap_err().len(), 2, "endpoint and request are missing");
+    assert_eq!(
+        plan(&Map::new(), TODAY).unwrap_err().len(),
+        2,
+        "endpoint and request are missing"
+    );
 }
 
 /// Nobody sells such a flight, and the search would be paid for.
 #[test]
 fn a_flight_goes_elsewhere() {
     let dates = json!({"departure_date": ["2027-01-14", "2027-01-15"]});
-    let there = faults("flights/oneway", json!({"from_airport": "TLV", "to_airport": "tlv"}), dates);
-    assert_eq!(there, ["`request.to_airport` holds \"TLV\"; allowed: another airport than `from_airport`"]);
+    let there = faults(
+        "flights/oneway",
+        json!({"from_airport": "TLV", "to_airport": "tlv"}),
+        dates,
+    );
+    assert_eq!(
+        there,
+        ["`request.to_airport` holds \"TLV\"; allowed: another airport than `from_airport`"]
+    );
     let both = json!({"from_airport": ["TLV", "LHR"], "to_airport": ["CDG", "LHR", "TLV"]});
     let back = json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"});
     assert_eq!(
@@ -271,13 +368,29 @@ fn too_many_items_are_counted_and_never_built() {
         }),
     );
     let long = ["departure_date", "return_date"].map(|field| format!("`{field}` (at least 10001)"));
-    let hours = ["departure_departure", "departure_arrival", "return_departure", "return_arrival"]
-        .map(|leg| format!("`{leg}_time_min` (24), `{leg}_time_max` (24)"));
+    let hours = [
+        "departure_departure",
+        "departure_arrival",
+        "return_departure",
+        "return_arrival",
+    ]
+    .map(|leg| format!("`{leg}_time_min` (24), `{leg}_time_max` (24)"));
     let counts = format!("{}, {}, `samples` (10)", long.join(", "), hours.join(", "));
-    assert_eq!(message[0], format!("`sweep` holds {counts}; allowed: at most 10000 items; this makes at least {}", usize::MAX));
+    assert_eq!(
+        message[0],
+        format!(
+            "`sweep` holds {counts}; allowed: at most 10000 items; this makes at least {}",
+            usize::MAX
+        )
+    );
     let once = |to: &str| {
         let request = json!({"from_airport": "TLV", "to_airport": "LHR"});
-        faults("flights/oneway", request, json!({"departure_date": {"from": "2027-01-01", "to": to}})).concat()
+        faults(
+            "flights/oneway",
+            request,
+            json!({"departure_date": {"from": "2027-01-01", "to": to}}),
+        )
+        .concat()
     };
     assert_eq!(
         once("9999-02-02"),
@@ -285,7 +398,12 @@ fn too_many_items_are_counted_and_never_built() {
     );
     let lists = json!({"departure_date": {"from": "2027-01-01", "to": "2030-12-31"}, "currency": ["USD", "EUR"], "samples": 4});
     assert_eq!(
-        faults("flights/oneway", json!({"from_airport": "TLV", "to_airport": "LHR"}), lists).concat(),
+        faults(
+            "flights/oneway",
+            json!({"from_airport": "TLV", "to_airport": "LHR"}),
+            lists
+        )
+        .concat(),
         "`sweep` holds `departure_date` (1461), `currency` (2), `samples` (4); allowed: at most 10000 items; this makes 11688"
     );
     assert_eq!(
@@ -295,22 +413,35 @@ fn too_many_items_are_counted_and_never_built() {
     assert_eq!(message.len(), 2);
 
     let dates = |count: i64| json!({"departure_date": {"from": "2027-01-01", "to": date(2027, 1, 1).saturating_add(jiff::Span::new().days(count - 1)).to_string()}});
-    assert_eq!(bodies("flights/oneway", route(), dates(10_000)).len(), MAX_ITEMS);
+    assert_eq!(
+        bodies("flights/oneway", route(), dates(10_000)).len(),
+        MAX_ITEMS
+    );
     assert_eq!(faults("flights/oneway", route(), dates(10_001)).len(), 1);
 }
 
 #[test]
 fn long_values_times_many_items_are_refused() {
-    let codes: Vec<_> = (0..2_000).map(|number| format!("{number:03}")[..3].to_owned()).collect();
+    let codes: Vec<_> = (0..2_000)
+        .map(|number| format!("{number:03}")[..3].to_owned())
+        .collect();
     let request = json!({"from_airport": "TLV", "to_airport": "LHR", "airline_codes": codes});
     let sweep = json!({"departure_date": {"from": "2027-01-01", "to": "2040-01-01"}});
     let told = faults("flights/oneway", request, sweep);
-    assert!(told[0].starts_with("`request` holds long values; allowed: at most 20971520 bytes over all items"), "{told:?}");
+    assert!(
+        told[0].starts_with(
+            "`request` holds long values; allowed: at most 20971520 bytes over all items"
+        ),
+        "{told:?}"
+    );
 }
 
 #[test]
 fn a_day_has_passed_when_it_has_passed_everywhere() {
-    for (now, today) in [("2027-01-02T11:59:59Z", date(2027, 1, 1)), ("2027-01-02T12:00:00Z", date(2027, 1, 2))] {
+    for (now, today) in [
+        ("2027-01-02T11:59:59Z", date(2027, 1, 1)),
+        ("2027-01-02T12:00:00Z", date(2027, 1, 2)),
+    ] {
         assert_eq!(earliest_today(now.parse().unwrap()), today);
     }
 }
@@ -321,33 +452,53 @@ fn subset(words: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static 
 
 /// Fields of an endpoint that may be swept, each with values that go with any of the others: in the contract's order, the market last.
 fn sweepable(endpoint: Endpoint) -> Vec<(&'static str, Vec<Value>)> {
-    let days = |month: i8| (1..=4).map(|day| json!(date(2027, month, day).to_string())).collect::<Vec<_>>();
+    let days = |month: i8| {
+        (1..=4)
+            .map(|day| json!(date(2027, month, day).to_string()))
+            .collect::<Vec<_>>()
+    };
     let fields = [
         ("from_airport", vec![json!("TLV"), json!("ATH")]),
         ("to_airport", vec![json!("LHR"), json!("CDG"), json!("JFK")]),
         ("departure_date", days(1)),
         ("return_date", days(2)),
-        ("airline_codes", vec![json!([]), json!(["LH"]), json!(["BA", "LH"])]),
+        (
+            "airline_codes",
+            vec![json!([]), json!(["LH"]), json!(["BA", "LH"])],
+        ),
         ("max_price", vec![json!(100), json!(250)]),
         ("seat_type", vec![json!(1), json!(3)]),
         ("destination", vec![json!("Lisbon"), json!("Porto")]),
         ("hotel_name", vec![json!("Grand"), json!("Plaza")]),
-        ("hotel_booking_id", vec![json!("fr/grand"), json!("pt/plaza")]),
+        (
+            "hotel_booking_id",
+            vec![json!("fr/grand"), json!("pt/plaza")],
+        ),
         ("checkin_date", days(1)),
         ("checkout_date", days(2)),
         ("adults", vec![json!(1), json!(2), json!(4)]),
         ("currency", vec![json!("USD"), json!("EUR"), json!("GBP")]),
         ("proxy_country", vec![json!("us"), json!("de"), json!("jp")]),
     ];
-    let place = |name: &str| endpoint.fields().iter().position(|field| field.name == name);
-    let mut fields: Vec<_> = fields.into_iter().filter(|(name, _)| place(name).is_some()).collect();
+    let place = |name: &str| {
+        endpoint
+            .fields()
+            .iter()
+            .position(|field| field.name == name)
+    };
+    let mut fields: Vec<_> = fields
+        .into_iter()
+        .filter(|(name, _)| place(name).is_some())
+        .collect();
     fields.sort_by_key(|(name, _)| (*name == "proxy_country", place(name)));
     fields
 }
 
 /// Every way to take one value of each field, the last field fastest: written apart from the plan's own counting.
 fn every_way(fields: &[(&str, Vec<Value>)]) -> Vec<Vec<(String, Value)>> {
-    let Some(((field, values), rest)) = fields.split_first() else { return vec![Vec::new()] };
+    let Some(((field, values), rest)) = fields.split_first() else {
+        return vec![Vec::new()];
+    };
     let mut ways = Vec::new();
     for value in values {
         for way in every_way(rest) {
@@ -358,7 +509,13 @@ fn every_way(fields: &[(&str, Vec<Value>)]) -> Vec<Vec<(String, Value)>> {
 }
 
 /// The endpoint, its fields with their values, which of them are swept, the samples, and a number for the order of words.
-type AnySweep = (Endpoint, Vec<(&'static str, Vec<Value>)>, HashSet<&'static str>, usize, usize);
+type AnySweep = (
+    Endpoint,
+    Vec<(&'static str, Vec<Value>)>,
+    HashSet<&'static str>,
+    usize,
+    usize,
+);
 
 /// A sweep over some of an endpoint's fields; what it does not sweep stands in the request, if a body needs it.
 fn any_sweep() -> impl Strategy<Value = AnySweep> {
@@ -367,11 +524,18 @@ fn any_sweep() -> impl Strategy<Value = AnySweep> {
             .into_iter()
             .map(|(field, values)| {
                 let most = values.len();
-                (Just(field), proptest::sample::subsequence(values, 1..=most).prop_shuffle())
+                (
+                    Just(field),
+                    proptest::sample::subsequence(values, 1..=most).prop_shuffle(),
+                )
             })
             .collect();
-        let names: Vec<_> = sweepable(endpoint).iter().map(|(field, _)| *field).collect();
-        let swept = proptest::sample::subsequence(names.clone(), 0..=names.len().min(5)).prop_map(HashSet::from_iter);
+        let names: Vec<_> = sweepable(endpoint)
+            .iter()
+            .map(|(field, _)| *field)
+            .collect();
+        let swept = proptest::sample::subsequence(names.clone(), 0..=names.len().min(5))
+            .prop_map(HashSet::from_iter);
         (Just(endpoint), fields, swept, 1_usize..=3, any::<usize>())
     })
 }
@@ -470,7 +634,16 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
             proptest::collection::vec(
-                (prop_oneof![Just("from"), Just("to"), Just("step_days"), Just("weekdays"), Just("y")], inner),
+                (
+                    prop_oneof![
+                        Just("from"),
+                        Just("to"),
+                        Just("step_days"),
+                        Just("weekdays"),
+                        Just("y")
+                    ],
+                    inner
+                ),
                 0..4
             )
             .prop_map(|pairs| pairs

@@ -10,7 +10,12 @@ use crate::contract::scans::PauseReason;
 use crate::ids::TenantId;
 
 /// The caller's lane; `None`: it has none yet. What was left of a plan's month says nothing once a new one has begun.
-pub(super) async fn lane(conn: &mut PgConnection, tenant: TenantId, api: Api, now: Timestamp) -> sqlx::Result<Option<Lane>> {
+pub(super) async fn lane(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    now: Timestamp,
+) -> sqlx::Result<Option<Lane>> {
     let row = sqlx::query!(
         r#"select extract(epoch from emission)::double precision as "seconds_per_search!", plan_limit,
                   case when paused_until > clock_timestamp() then pause_reason end as paused,

@@ -30,7 +30,12 @@ pub(super) struct Facts<'a> {
 
 /// In the order of [`WarningKind::ALL`], each kind once at most.
 pub(super) fn warnings(plan: &Plan, facts: &Facts<'_>) -> Vec<Warning> {
-    let warning = |kind: &WarningKind| message(*kind, plan, facts).map(|message| Warning { kind: *kind, message });
+    let warning = |kind: &WarningKind| {
+        message(*kind, plan, facts).map(|message| Warning {
+            kind: *kind,
+            message,
+        })
+    };
     WarningKind::ALL.iter().filter_map(warning).collect()
 }
 
@@ -61,7 +66,11 @@ fn not_on_sale(plan: &Plan, today: Date) -> Option<String> {
     };
     let last_on_sale = today.saturating_add(jiff::Span::new().days(days));
     let last = |item: &Request| item.last_date().or(item.first_date());
-    let beyond = plan.items.iter().filter(|item| last(item).is_some_and(|date| date > last_on_sale)).count();
+    let beyond = plan
+        .items
+        .iter()
+        .filter(|item| last(item).is_some_and(|date| date > last_on_sale))
+        .count();
     (beyond > 0).then(|| {
         format!("{beyond} of the searches are about dates after {last_on_sale}; {what} about {days} days ahead, so these may find nothing")
     })
@@ -98,7 +107,12 @@ fn currencies(plan: &Plan) -> Option<String> {
 
 /// How many values a field has over the items.
 fn distinct(plan: &Plan, field: &str) -> usize {
-    let value = |item: &Request| item.to_body().get(field).map(Value::to_string).map(|text| text.to_ascii_lowercase());
+    let value = |item: &Request| {
+        item.to_body()
+            .get(field)
+            .map(Value::to_string)
+            .map(|text| text.to_ascii_lowercase())
+    };
     plan.items.iter().map(value).collect::<BTreeSet<_>>().len()
 }
 

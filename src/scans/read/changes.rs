@@ -39,10 +39,19 @@ impl Changes {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn changes(pool: &PgPool, tenant: TenantId, id: ScanId, after: Option<u64>) -> sqlx::Result<Option<Changes>> {
-    let place = after.and_then(|after| i64::try_from(after).ok()).unwrap_or(i64::MAX);
+pub async fn changes(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ScanId,
+    after: Option<u64>,
+) -> sqlx::Result<Option<Changes>> {
+    let place = after
+        .and_then(|after| i64::try_from(after).ok())
+        .unwrap_or(i64::MAX);
     let limit = i64::try_from(MOST_EVENTS).unwrap_or(i64::MAX);
-    Ok(store::changes(pool, tenant, id, place, limit).await?.map(told))
+    Ok(store::changes(pool, tenant, id, place, limit)
+        .await?
+        .map(told))
 }
 
 /// A row of what changed.
@@ -57,11 +66,29 @@ fn told(row: ChangesRow) -> Changes {
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
     let (last, kept_after) = (number(row.event_count), number(row.events_from));
     let more = row.items.len() >= MOST_EVENTS;
-    let upto = row.items.last().filter(|_| more).map_or(last, |(id, _)| *id);
+    let upto = row
+        .items
+        .last()
+        .filter(|_| more)
+        .map_or(last, |(id, _)| *id);
     // An item that changed twice is shown once: both events would say the same.
     let mut shown = HashSet::new();
-    let mut items: Vec<_> = row.items.into_iter().rev().filter(|(_, item)| shown.insert(item.item_id)).collect();
+    let mut items: Vec<_> = row
+        .items
+        .into_iter()
+        .rev()
+        .filter(|(_, item)| shown.insert(item.item_id))
+        .collect();
     items.reverse();
-    let items = items.into_iter().map(|(id, item)| (id, Item::from(item))).collect();
-    Changes { scan: row.scan.into(), items, upto, last, kept_after }
+    let items = items
+        .into_iter()
+        .map(|(id, item)| (id, Item::from(item)))
+        .collect();
+    Changes {
+        scan: row.scan.into(),
+        items,
+        upto,
+        last,
+        kept_after,
+    }
 }

@@ -42,19 +42,47 @@ pub async fn all_items(
     tenant: TenantId,
     scan: ScanId,
     query: &ItemsQuery,
-) -> sqlx::Result<Option<(Endpoint, impl Stream<Item = Result<Item, PageError>> + Send + use<>)>> {
-    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else { return Ok(None) };
+) -> sqlx::Result<
+    Option<(
+        Endpoint,
+        impl Stream<Item = Result<Item, PageError>> + Send + use<>,
+    )>,
+> {
+    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else {
+        return Ok(None);
+    };
     let order = find::positions(pool, tenant, scan, query).await?.into();
-    let reader = Reader { pool: pool.clone(), tenant, scan, endpoint, query: query.clone(), order };
+    let reader = Reader {
+        pool: pool.clone(),
+        tenant,
+        scan,
+        endpoint,
+        query: query.clone(),
+        order,
+    };
     let found = paging::walk(0, move |from| reader.clone().page(from));
     Ok(Some((endpoint, found.map(|found| Ok(found?.try_into()?)))))
 }
 
 impl Reader {
     async fn page(self, from: usize) -> Page<FoundItem, usize> {
-        let rows = if self.query.expand == Some(Expand::Answer) { ROWS_WITH_ANSWERS } else { ROWS };
-        let Some(asked) = self.order[from..].chunks(rows).next() else { return Ok((Vec::new(), None)) };
-        let found = find::items_at(&self.pool, self.tenant, self.scan, self.endpoint, &self.query, asked).await?;
+        let rows = if self.query.expand == Some(Expand::Answer) {
+            ROWS_WITH_ANSWERS
+        } else {
+            ROWS
+        };
+        let Some(asked) = self.order[from..].chunks(rows).next() else {
+            return Ok((Vec::new(), None));
+        };
+        let found = find::items_at(
+            &self.pool,
+            self.tenant,
+            self.scan,
+            self.endpoint,
+            &self.query,
+            asked,
+        )
+        .await?;
         if found.is_empty() {
             return Err(PageError::Gone);
         }

@@ -16,7 +16,9 @@ pub(super) use self::rows::{shown_state, unpacked, unpacked_text};
 
 use self::rows::FoundItem;
 use self::store::export as find;
-use crate::contract::scans::{Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery};
+use crate::contract::scans::{
+    Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery,
+};
 use crate::contract::{AsWritten, Faults};
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::paging::{self, PageError, one_more_than};
@@ -35,7 +37,11 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<O
 }
 
 /// One scan, as the transaction on `conn` sees it.
-pub(super) async fn scan_of(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Scan>> {
+pub(super) async fn scan_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<Scan>> {
     Ok(store::scan(conn, tenant, id).await?.map(Scan::from))
 }
 
@@ -43,7 +49,11 @@ pub(super) async fn scan_of(conn: &mut PgConnection, tenant: TenantId, id: ScanI
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Result<ScanPage, PageError> {
+pub async fn scans(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &ScansQuery,
+) -> Result<ScanPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
         None => None,
@@ -53,8 +63,12 @@ pub async fn scans(pool: &PgPool, tenant: TenantId, query: &ScansQuery) -> Resul
         }
     };
     let mut rows = store::scans(pool, tenant, query, before, one_more_than(limit)).await?;
-    let next_cursor = paging::cut(&mut rows, limit).map(|last| paging::after(SCANS, [ScanId::from(last.scan_id).to_string()]));
-    Ok(ScanPage { data: rows.into_iter().map(Scan::from).collect(), next_cursor })
+    let next_cursor = paging::cut(&mut rows, limit)
+        .map(|last| paging::after(SCANS, [ScanId::from(last.scan_id).to_string()]));
+    Ok(ScanPage {
+        data: rows.into_iter().map(Scan::from).collect(),
+        next_cursor,
+    })
 }
 
 const SCANS: &str = "scans";
@@ -65,15 +79,32 @@ const ITEMS_BY_PRICE: &str = "prices";
 ///
 /// # Errors
 /// When the cursor is none of this list's, or the database does not answer.
-pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQuery) -> Result<Option<ItemPage>, PageError> {
+pub async fn items(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+    query: &ItemsQuery,
+) -> Result<Option<ItemPage>, PageError> {
     let expand = query.expand == Some(Expand::Answer);
     let asked = i64::from(query.limit_or_default().get());
-    let limit = usize::try_from(if expand { asked.min(MAX_EXPANDED) } else { asked }).unwrap_or(usize::MAX);
+    let limit = usize::try_from(if expand {
+        asked.min(MAX_EXPANDED)
+    } else {
+        asked
+    })
+    .unwrap_or(usize::MAX);
     let after = place(query)?;
-    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else { return Ok(None) };
+    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else {
+        return Ok(None);
+    };
     let mut rows = match query.sort_or_default() {
-        ItemSort::Position => store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
-        ItemSort::Price => store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?,
+        ItemSort::Position => {
+            store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit))
+                .await?
+        }
+        ItemSort::Price => {
+            store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?
+        }
     };
     let mut is_more = paging::cut(&mut rows, limit).is_some();
     let after_last = |rows: &[rows::ItemRow], is_more| {
@@ -82,14 +113,20 @@ pub async fn items(pool: &PgPool, tenant: TenantId, scan: ScanId, query: &ItemsQ
     };
     if !expand {
         let next_cursor = after_last(&rows, is_more);
-        return Ok(Some(ItemPage { data: rows.into_iter().map(Item::from).collect(), next_cursor }));
+        return Ok(Some(ItemPage {
+            data: rows.into_iter().map(Item::from).collect(),
+            next_cursor,
+        }));
     }
     let positions: Vec<_> = rows.iter().map(|row| row.position).collect();
     let found = find::items_at(pool, tenant, scan, endpoint, query, &positions).await?;
     let (data, taken) = with_answers(found)?;
     is_more |= taken < rows.len() && taken > 0;
     rows.truncate(taken);
-    Ok(Some(ItemPage { data, next_cursor: after_last(&rows, is_more) }))
+    Ok(Some(ItemPage {
+        data,
+        next_cursor: after_last(&rows, is_more),
+    }))
 }
 
 /// The first of these items that fit, with their answers as they were written, and how many were looked at: all, unless the answers are
@@ -104,7 +141,10 @@ fn with_answers(found: Vec<FoundItem>) -> sqlx::Result<(Vec<Item>, usize)> {
         if fits {
             let answer: Option<AsWritten> = answer.as_deref().map(unpacked).transpose()?;
             bytes += answer.as_ref().map_or(0, |answer| answer.as_str().len());
-            data.push(Item { answer, ..item.into() });
+            data.push(Item {
+                answer,
+                ..item.into()
+            });
         }
     }
     Ok((data, taken))
@@ -119,19 +159,33 @@ struct Place {
 }
 
 fn place(query: &ItemsQuery) -> Result<Place, Faults> {
-    let first = Place { position: -1, price: Some(rust_decimal::Decimal::MIN) };
-    let Some(cursor) = &query.cursor else { return Ok(first) };
+    let first = Place {
+        position: -1,
+        price: Some(rust_decimal::Decimal::MIN),
+    };
+    let Some(cursor) = &query.cursor else {
+        return Ok(first);
+    };
     let refused = || paging::refused(cursor);
     match query.sort_or_default() {
         ItemSort::Position => {
             let [position] = paging::read(ITEMS_BY_POSITION, cursor)?;
-            Ok(Place { position: position.parse().map_err(|_| refused())?, price: None })
+            Ok(Place {
+                position: position.parse().map_err(|_| refused())?,
+                price: None,
+            })
         }
         ItemSort::Price => {
             let [price, position] = paging::read(ITEMS_BY_PRICE, cursor)?;
-            let price =
-                Some(price).filter(|price| !price.is_empty()).map(|price| price.parse()).transpose().map_err(|_| refused())?;
-            Ok(Place { position: position.parse().map_err(|_| refused())?, price })
+            let price = Some(price)
+                .filter(|price| !price.is_empty())
+                .map(|price| price.parse())
+                .transpose()
+                .map_err(|_| refused())?;
+            Ok(Place {
+                position: position.parse().map_err(|_| refused())?,
+                price,
+            })
         }
     }
 }
@@ -140,9 +194,15 @@ fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
     let position = last.position.to_string();
     match sort {
         ItemSort::Position => paging::after(ITEMS_BY_POSITION, [position]),
-        ItemSort::Price => {
-            paging::after(ITEMS_BY_PRICE, [last.best_price.map(|price| price.to_string()).unwrap_or_default(), position])
-        }
+        ItemSort::Price => paging::after(
+            ITEMS_BY_PRICE,
+            [
+                last.best_price
+                    .map(|price| price.to_string())
+                    .unwrap_or_default(),
+                position,
+            ],
+        ),
     }
 }
 
@@ -150,8 +210,17 @@ fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn item(pool: &PgPool, tenant: TenantId, id: ItemId, expand: Option<Expand>) -> sqlx::Result<Option<Item>> {
-    let mut found: Vec<_> = store::item(pool, tenant, id).await?.into_iter().map(Item::from).collect();
+pub async fn item(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ItemId,
+    expand: Option<Expand>,
+) -> sqlx::Result<Option<Item>> {
+    let mut found: Vec<_> = store::item(pool, tenant, id)
+        .await?
+        .into_iter()
+        .map(Item::from)
+        .collect();
     if expand == Some(Expand::Answer) {
         show_answers(pool, tenant, &mut found).await?;
     }
@@ -163,12 +232,23 @@ pub async fn item(pool: &PgPool, tenant: TenantId, id: ItemId, expand: Option<Ex
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn attempts(pool: &PgPool, tenant: TenantId, id: ItemId) -> sqlx::Result<Option<AttemptPage>> {
+pub async fn attempts(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ItemId,
+) -> sqlx::Result<Option<AttemptPage>> {
     if store::item(pool, tenant, id).await?.is_none() {
         return Ok(None);
     }
-    let data = store::attempts(pool, tenant, id).await?.into_iter().map(Attempt::from).collect();
-    Ok(Some(AttemptPage { data, next_cursor: None }))
+    let data = store::attempts(pool, tenant, id)
+        .await?
+        .into_iter()
+        .map(Attempt::from)
+        .collect();
+    Ok(Some(AttemptPage {
+        data,
+        next_cursor: None,
+    }))
 }
 
 async fn show_answers(pool: &PgPool, tenant: TenantId, items: &mut [Item]) -> sqlx::Result<()> {

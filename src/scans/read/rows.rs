@@ -13,8 +13,8 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::contract::scans::{
-    Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus, StrategyPhase,
-    StrategyProgress,
+    Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan,
+    ScanStatus, StrategyPhase, StrategyProgress,
 };
 use crate::contract::{AsWritten, Endpoint, SearchStatus};
 use crate::ids::MonitorId;
@@ -129,7 +129,11 @@ pub(super) fn stored_states(state: ItemState) -> Vec<String> {
 /// What a state of the table is on the wire.
 pub(in crate::scans) fn shown_state(stored: &str) -> ItemState {
     let shows = |state: &&ItemState| stored_states(**state).iter().any(|known| known == stored);
-    ItemState::ALL.iter().find(shows).copied().unwrap_or(ItemState::Pending)
+    ItemState::ALL
+        .iter()
+        .find(shows)
+        .copied()
+        .unwrap_or(ItemState::Pending)
 }
 
 impl From<ScanRow> for Scan {
@@ -138,7 +142,10 @@ impl From<ScanRow> for Scan {
         let status = ScanStatus::parse(&row.status).unwrap_or(ScanStatus::Queued);
         let items = row.counts();
         let ended = items.total - items.pending - items.running;
-        let strategy = row.strategy.as_ref().map(|strategy| strategy_progress(strategy.0, &items));
+        let strategy = row
+            .strategy
+            .as_ref()
+            .map(|strategy| strategy_progress(strategy.0, &items));
         Self {
             id: row.scan_id.into(),
             endpoint,
@@ -149,17 +156,27 @@ impl From<ScanRow> for Scan {
             status,
             status_reason: row.status_reason.as_deref().and_then(PauseReason::parse),
             items,
-            requests: RequestCounts { planned: items.total, spent: count(row.requests_spent), max: row.max_requests.map(count) },
+            requests: RequestCounts {
+                planned: items.total,
+                spent: count(row.requests_spent),
+                max: row.max_requests.map(count),
+            },
             strategy,
-            best: row.best_price.zip(row.best_currency).zip(row.best_item_id).map(|((price, currency), item)| BestPrice {
-                price: price.normalize(),
-                currency,
-                item: item.into(),
-            }),
+            best: row
+                .best_price
+                .zip(row.best_currency)
+                .zip(row.best_item_id)
+                .map(|((price, currency), item)| BestPrice {
+                    price: price.normalize(),
+                    currency,
+                    item: item.into(),
+                }),
             progress: (f64::from(ended) / f64::from(items.total.max(1)) * 1e4).round() / 1e4,
             eta_seconds: eta_seconds(status, &items, row.seconds_per_search),
             monitor_id: row.monitor_id.map(MonitorId::from),
-            key_custody: row.key_held_until.map(|until| KeyCustody { until: until.to_jiff() }),
+            key_custody: row.key_held_until.map(|until| KeyCustody {
+                until: until.to_jiff(),
+            }),
             created_at: row.created_at.to_jiff(),
             started_at: row.started_at.map(Timestamp::to_jiff),
             finished_at: row.finished_at.map(Timestamp::to_jiff),
@@ -170,7 +187,8 @@ impl From<ScanRow> for Scan {
 impl ScanRow {
     fn counts(&self) -> ItemCounts {
         let running = u32::try_from(self.running).unwrap_or_default();
-        let ended = self.ok + self.empty + self.partial + self.degraded + self.failed + self.cancelled;
+        let ended =
+            self.ok + self.empty + self.partial + self.degraded + self.failed + self.cancelled;
         ItemCounts {
             total: count(self.total),
             pending: count(self.total - ended).saturating_sub(running),
@@ -191,7 +209,11 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
     StrategyProgress {
         coarse_step: row.coarse_step,
         refine: row.refine,
-        phase: if row.skipped.is_some() { StrategyPhase::Refine } else { StrategyPhase::Coarse },
+        phase: if row.skipped.is_some() {
+            StrategyPhase::Refine
+        } else {
+            StrategyPhase::Coarse
+        },
         searched: items.ok + items.empty + items.partial + items.degraded + items.failed,
         not_searched: skipped,
         requests_saved: skipped,
@@ -199,9 +221,16 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
 }
 
 /// Seconds that the lane takes to begin what waits; not known while nothing begins.
-fn eta_seconds(status: ScanStatus, items: &ItemCounts, seconds_per_search: Option<f64>) -> Option<u64> {
+fn eta_seconds(
+    status: ScanStatus,
+    items: &ItemCounts,
+    seconds_per_search: Option<f64>,
+) -> Option<u64> {
     let moving = matches!(status, ScanStatus::Queued | ScanStatus::Running);
-    Some(seconds_at(items.pending + items.running, seconds_per_search.filter(|_| moving)?))
+    Some(seconds_at(
+        items.pending + items.running,
+        seconds_per_search.filter(|_| moving)?,
+    ))
 }
 
 impl From<ItemRow> for Item {
@@ -233,14 +262,21 @@ impl TryFrom<FoundItem> for Item {
 
     fn try_from(found: FoundItem) -> sqlx::Result<Self> {
         let answer = found.answer.as_deref().map(on_one_line).transpose()?;
-        Ok(Self { answer, ..found.item.into() })
+        Ok(Self {
+            answer,
+            ..found.item.into()
+        })
     }
 }
 
 impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
         let headers = row.search_headers.map(object).unwrap_or_default();
-        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = |value: Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
         Self {
             id: row.attempt_id.into(),
             item_id: row.item_id.into(),
@@ -248,10 +284,15 @@ impl From<AttemptRow> for Attempt {
             started_at: row.started_at.to_jiff(),
             ended_at: row.ended_at.map(Timestamp::to_jiff),
             requests_spent: count(row.requests_spent.into()),
-            http_status: row.http_status.and_then(|status| u16::try_from(status).ok()),
+            http_status: row
+                .http_status
+                .and_then(|status| u16::try_from(status).ok()),
             search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
             reason: row.reason,
-            search_headers: headers.into_iter().map(|(name, value)| (name, text(value))).collect::<BTreeMap<_, _>>(),
+            search_headers: headers
+                .into_iter()
+                .map(|(name, value)| (name, text(value)))
+                .collect::<BTreeMap<_, _>>(),
             latency_ms: row.latency_ms.map(count),
             error: row.error,
         }
@@ -265,21 +306,28 @@ fn count(number: i32) -> u32 {
 
 /// Answers are stored as they came, zstd.
 pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
-    let body = zstd::Decoder::new(packed).map(|body| body.take(MAX_ANSWER_BYTES)).map_err(serde_json::Error::io);
-    body.and_then(serde_json::from_reader).map_err(|error| sqlx::Error::Decode(error.into()))
+    let body = zstd::Decoder::new(packed)
+        .map(|body| body.take(MAX_ANSWER_BYTES))
+        .map_err(serde_json::Error::io);
+    body.and_then(serde_json::from_reader)
+        .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 /// The same without its line ends: an item is a line of an export.
 fn on_one_line(packed: &[u8]) -> sqlx::Result<AsWritten> {
     let answer: Value = unpacked(packed)?;
-    to_raw_value(&answer).map(AsWritten::from).map_err(|error| sqlx::Error::Encode(error.into()))
+    to_raw_value(&answer)
+        .map(AsWritten::from)
+        .map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
 /// The same as the text that it was.
 pub(in crate::scans) fn unpacked_text(packed: &[u8]) -> sqlx::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let body = zstd::Decoder::new(packed).and_then(|body| body.take(MAX_ANSWER_BYTES).read_to_end(&mut text));
-    body.map(|_| text).map_err(|error| sqlx::Error::Decode(error.into()))
+    let body = zstd::Decoder::new(packed)
+        .and_then(|body| body.take(MAX_ANSWER_BYTES).read_to_end(&mut text));
+    body.map(|_| text)
+        .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 /// A scan is stored for an endpoint that it was checked for.
@@ -297,5 +345,9 @@ fn object(stored: Value) -> Map<String, Value> {
 /// A body in the contract's order: items are `jsonb`, which has an order of its own.
 fn in_order(endpoint: Endpoint, stored: Value) -> Map<String, Value> {
     let mut stored = object(stored);
-    endpoint.fields().iter().filter_map(|field| stored.remove_entry(field.name)).collect()
+    endpoint
+        .fields()
+        .iter()
+        .filter_map(|field| stored.remove_entry(field.name))
+        .collect()
 }

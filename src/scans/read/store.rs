@@ -15,7 +15,11 @@ use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::contract::{AsWritten, Endpoint};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 
-pub(super) async fn scan(conn: &mut PgConnection, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<ScanRow>> {
+pub(super) async fn scan(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<ScanRow>> {
     sqlx::query_as!(
         ScanRow,
         r#"select scan_id as "scan_id!", endpoint as "endpoint!", request as "request!", sweep as "sweep!", label, tags as "tags!",
@@ -67,8 +71,16 @@ pub(super) async fn scans(
 }
 
 /// Which endpoint a scan asks; `None`: there is no such scan.
-pub(super) async fn endpoint_of(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Endpoint>> {
-    let word = sqlx::query_scalar!("select endpoint from scans where tenant_id = $1 and scan_id = $2", tenant.uuid(), id.uuid());
+pub(super) async fn endpoint_of(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<Endpoint>> {
+    let word = sqlx::query_scalar!(
+        "select endpoint from scans where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid()
+    );
     Ok(word.fetch_optional(pool).await?.map(|word| endpoint(&word)))
 }
 
@@ -209,7 +221,11 @@ pub(super) async fn items_by_price(
     .await
 }
 
-pub(super) async fn item(pool: &PgPool, tenant: TenantId, id: ItemId) -> sqlx::Result<Option<ItemRow>> {
+pub(super) async fn item(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ItemId,
+) -> sqlx::Result<Option<ItemRow>> {
     sqlx::query_as!(
         ItemRow,
         "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
@@ -223,7 +239,11 @@ pub(super) async fn item(pool: &PgPool, tenant: TenantId, id: ItemId) -> sqlx::R
     .await
 }
 
-pub(super) async fn attempts(pool: &PgPool, tenant: TenantId, item: ItemId) -> sqlx::Result<Vec<AttemptRow>> {
+pub(super) async fn attempts(
+    pool: &PgPool,
+    tenant: TenantId,
+    item: ItemId,
+) -> sqlx::Result<Vec<AttemptRow>> {
     sqlx::query_as!(
         AttemptRow,
         "select attempt_id, item_id, number, started_at, ended_at, requests_spent, http_status, search_status, reason, search_headers,
@@ -237,7 +257,11 @@ pub(super) async fn attempts(pool: &PgPool, tenant: TenantId, item: ItemId) -> s
 }
 
 /// The last answer of each item that has one.
-pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -> sqlx::Result<HashMap<ItemId, AsWritten>> {
+pub(super) async fn answers(
+    pool: &PgPool,
+    tenant: TenantId,
+    items: &[ItemId],
+) -> sqlx::Result<HashMap<ItemId, AsWritten>> {
     let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
     let rows = sqlx::query!(
         "select distinct on (item_id) item_id, body from answers
@@ -247,5 +271,7 @@ pub(super) async fn answers(pool: &PgPool, tenant: TenantId, items: &[ItemId]) -
     )
     .fetch_all(pool)
     .await?;
-    rows.into_iter().map(|row| Ok((row.item_id.into(), unpacked(&row.body)?))).collect()
+    rows.into_iter()
+        .map(|row| Ok((row.item_id.into(), unpacked(&row.body)?)))
+        .collect()
 }

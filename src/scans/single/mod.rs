@@ -65,10 +65,19 @@ pub async fn submit(
     let mut tx = db::begin(desk.pool).await?;
     let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
     if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
-        return Ok(Accepted { tenant, scan: Answered { answer, replayed: true } });
+        return Ok(Accepted {
+            tenant,
+            scan: Answered {
+                answer,
+                replayed: true,
+            },
+        });
     }
     let plan = Plan {
-        order: order(ScanEndpoint::read(&endpoint.as_str().into()).map_err(ScanError::Faults)?, body),
+        order: order(
+            ScanEndpoint::read(&endpoint.as_str().into()).map_err(ScanError::Faults)?,
+            body,
+        ),
         items: vec![request.clone()],
         two_phase: None,
         as_written: true,
@@ -76,7 +85,13 @@ pub async fn submit(
     let answer = place(&mut tx, desk, pace, tenant, &plan, None).await?;
     post.keep(&mut tx, tenant, &answer).await?;
     tx.commit().await.map_err(Declined::MayBeStored)?;
-    Ok(Accepted { tenant, scan: Answered { answer, replayed: false } })
+    Ok(Accepted {
+        tenant,
+        scan: Answered {
+            answer,
+            replayed: false,
+        },
+    })
 }
 
 /// One search, once, as it is written.
@@ -101,6 +116,12 @@ fn order(endpoint: ScanEndpoint, request: Map<String, serde_json::Value>) -> Sca
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn outcome(pool: &PgPool, tenant: TenantId, scan: ScanId) -> sqlx::Result<Option<Outcome>> {
-    Ok(store::outcome(pool, tenant, scan).await?.and_then(|(kept, body)| kept.with_body(body)))
+pub async fn outcome(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<Option<Outcome>> {
+    Ok(store::outcome(pool, tenant, scan)
+        .await?
+        .and_then(|(kept, body)| kept.with_body(body)))
 }

@@ -25,5 +25,12 @@ pub(super) async fn outcome(
     .fetch_optional(pool)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some((unpacked(&row.outcome)?, row.body.as_deref().map(unpacked_text).transpose()?.map(AnswerBody::checked))))
+    Ok(Some((
+        unpacked(&row.outcome)?,
+        row.body
+            .as_deref()
+            .map(unpacked_text)
+            .transpose()?
+            .map(AnswerBody::checked),
+    )))
 }

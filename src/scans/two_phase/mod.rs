@@ -65,7 +65,10 @@ impl TwoPhase {
     fn place(&self, position: usize) -> Place {
         let search = position % self.combinations;
         let date = search / self.inner_items % self.dates;
-        Place { line: search - date * self.inner_items, date }
+        Place {
+            line: search - date * self.inner_items,
+            date,
+        }
     }
 
     /// Whether the item at `position` is of the first phase: every `coarse_step`-th date, and the last.
@@ -79,9 +82,14 @@ impl TwoPhase {
     /// of its dates.
     #[must_use]
     pub fn searches(&self, items: usize) -> RangeInclusive<usize> {
-        let coarse = (0..items).filter(|position| self.is_coarse(*position)).count();
+        let coarse = (0..items)
+            .filter(|position| self.is_coarse(*position))
+            .count();
         let lines = items / self.dates;
-        let beside = self.refine.saturating_mul(2 * (self.coarse_step - 1)).saturating_mul(lines);
+        let beside = self
+            .refine
+            .saturating_mul(2 * (self.coarse_step - 1))
+            .saturating_mul(lines);
         coarse..=items.min(coarse.saturating_add(beside))
     }
 
@@ -97,7 +105,10 @@ impl TwoPhase {
         }
         let mut lines = BTreeMap::<usize, Vec<(Decimal, usize)>>::new();
         for (place, price) in best {
-            lines.entry(place.line).or_default().push((price, place.date));
+            lines
+                .entry(place.line)
+                .or_default()
+                .push((price, place.date));
         }
         for dates in lines.values_mut() {
             dates.sort_unstable();
@@ -106,7 +117,11 @@ impl TwoPhase {
         let is_near = |position: &usize| {
             let Place { line, date } = self.place(*position);
             let cheapest = lines.get(&line);
-            cheapest.is_some_and(|dates| dates.iter().any(|(_, cheap)| cheap.abs_diff(date) < self.coarse_step))
+            cheapest.is_some_and(|dates| {
+                dates
+                    .iter()
+                    .any(|(_, cheap)| cheap.abs_diff(date) < self.coarse_step)
+            })
         };
         deferred.iter().copied().filter(is_near).collect()
     }
@@ -148,10 +163,22 @@ async fn begin(pool: &PgPool, scan: &store::Due, now: jiff::Timestamp) -> sqlx::
         Some(_) if deferred.is_empty() => store::forget(&mut tx, scan).await?,
         Some(ready) => {
             let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
-            let wanted = ready.phases.second_phase(&store::prices(&mut tx, scan).await?, &positions);
-            let (wanted, skipped): (Vec<_>, Vec<_>) = deferred.into_iter().partition(|(_, position)| wanted.contains(position));
+            let wanted = ready
+                .phases
+                .second_phase(&store::prices(&mut tx, scan).await?, &positions);
+            let (wanted, skipped): (Vec<_>, Vec<_>) = deferred
+                .into_iter()
+                .partition(|(_, position)| wanted.contains(position));
             let stride = stride(Priority::parse(&ready.priority).unwrap_or(Priority::Interactive));
-            store::begin(&mut tx, scan, &wanted, &skipped, &Turns { start, stride }, now).await?;
+            store::begin(
+                &mut tx,
+                scan,
+                &wanted,
+                &skipped,
+                &Turns { start, stride },
+                now,
+            )
+            .await?;
         }
     }
     tx.commit().await

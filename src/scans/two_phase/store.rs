@@ -45,8 +45,14 @@ pub(super) struct Due {
 
 /// Scans of which all but the deferred items have ended, and scans that have ended before they came so far; those after one of them, in
 /// the order of their ids.
-pub(super) async fn due(pool: &PgPool, after: Option<(TenantId, ScanId)>, limit: i64) -> sqlx::Result<Vec<Due>> {
-    let (tenant, scan) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, scan)| (tenant.uuid(), scan.uuid()));
+pub(super) async fn due(
+    pool: &PgPool,
+    after: Option<(TenantId, ScanId)>,
+    limit: i64,
+) -> sqlx::Result<Vec<Due>> {
+    let (tenant, scan) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, scan)| {
+        (tenant.uuid(), scan.uuid())
+    });
     sqlx::query_as!(
         Due,
         "select t.tenant_id as tenant, t.scan_id as scan, s.api
@@ -66,7 +72,10 @@ pub(super) async fn due(pool: &PgPool, after: Option<(TenantId, ScanId)>, limit:
 }
 
 /// The deferred items and their positions, locked in the order that everybody keeps.
-pub(super) async fn lock_deferred(conn: &mut PgConnection, due: &Due) -> sqlx::Result<Vec<(Uuid, usize)>> {
+pub(super) async fn lock_deferred(
+    conn: &mut PgConnection,
+    due: &Due,
+) -> sqlx::Result<Vec<(Uuid, usize)>> {
     let rows = sqlx::query!(
         "select item_id, position from scan_items where tenant_id = $1 and scan_id = $2 and state = 'deferred'
          order by item_id for no key update",
@@ -74,7 +83,15 @@ pub(super) async fn lock_deferred(conn: &mut PgConnection, due: &Due) -> sqlx::R
         due.scan.uuid(),
     );
     let rows = rows.fetch_all(conn).await?;
-    Ok(rows.into_iter().map(|row| (row.item_id, usize::try_from(row.position).unwrap_or_default())).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            (
+                row.item_id,
+                usize::try_from(row.position).unwrap_or_default(),
+            )
+        })
+        .collect())
 }
 
 /// A scan that is ready under its lock.
@@ -110,7 +127,10 @@ pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Resu
 }
 
 /// The prices that the first phase saw, by position, in the currency of the scan's best.
-pub(super) async fn prices(conn: &mut PgConnection, due: &Due) -> sqlx::Result<Vec<(usize, Decimal)>> {
+pub(super) async fn prices(
+    conn: &mut PgConnection,
+    due: &Due,
+) -> sqlx::Result<Vec<(usize, Decimal)>> {
     let rows = sqlx::query!(
         r#"select i.position, i.best_price as "price!"
            from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
@@ -119,7 +139,10 @@ pub(super) async fn prices(conn: &mut PgConnection, due: &Due) -> sqlx::Result<V
         due.scan.uuid(),
     );
     let rows = rows.fetch_all(conn).await?;
-    Ok(rows.into_iter().map(|row| (usize::try_from(row.position).unwrap_or_default(), row.price)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (usize::try_from(row.position).unwrap_or_default(), row.price))
+        .collect())
 }
 
 /// Takes a scan off the list that was cancelled in its first phase.

@@ -9,19 +9,35 @@ use super::*;
 
 /// A range alone.
 fn alone(coarse_step: usize, refine: usize, dates: usize) -> TwoPhase {
-    TwoPhase { coarse_step, refine, dates, inner_items: 1, combinations: dates }
+    TwoPhase {
+        coarse_step,
+        refine,
+        dates,
+        inner_items: 1,
+        combinations: dates,
+    }
 }
 
 fn coarse(phases: &TwoPhase, items: usize) -> Vec<usize> {
-    (0..items).filter(|position| phases.is_coarse(*position)).collect()
+    (0..items)
+        .filter(|position| phases.is_coarse(*position))
+        .collect()
 }
 
 /// What the second phase searches of a range where each date has this price.
 fn second(phases: &TwoPhase, price_of: impl Fn(usize) -> Option<i64>, items: usize) -> Vec<usize> {
     let seen: BTreeSet<_> = coarse(phases, items).into_iter().collect();
-    let prices: Vec<_> = seen.iter().filter_map(|at| Some((*at, Decimal::from(price_of(*at)?)))).collect();
-    let deferred: Vec<_> = (0..items).filter(|position| !seen.contains(position)).collect();
-    phases.second_phase(&prices, &deferred).into_iter().collect()
+    let prices: Vec<_> = seen
+        .iter()
+        .filter_map(|at| Some((*at, Decimal::from(price_of(*at)?))))
+        .collect();
+    let deferred: Vec<_> = (0..items)
+        .filter(|position| !seen.contains(position))
+        .collect();
+    phases
+        .second_phase(&prices, &deferred)
+        .into_iter()
+        .collect()
 }
 
 #[test]
@@ -35,11 +51,25 @@ fn every_fourth_date_and_the_last_come_first() {
 #[test]
 fn then_all_dates_up_to_the_next_ones_that_were_searched() {
     let month = alone(4, 1, 31);
-    assert_eq!(second(&month, |at| Some(if at == 8 { 100 } else { 200 }), 31), [5, 6, 7, 9, 10, 11]);
-    assert_eq!(second(&month, |at| Some(if at == 0 { 100 } else { 200 }), 31), [1, 2, 3]);
-    assert_eq!(second(&month, |at| Some(if at == 30 { 100 } else { 200 }), 31), [27, 29], "28 was searched first");
+    assert_eq!(
+        second(&month, |at| Some(if at == 8 { 100 } else { 200 }), 31),
+        [5, 6, 7, 9, 10, 11]
+    );
+    assert_eq!(
+        second(&month, |at| Some(if at == 0 { 100 } else { 200 }), 31),
+        [1, 2, 3]
+    );
+    assert_eq!(
+        second(&month, |at| Some(if at == 30 { 100 } else { 200 }), 31),
+        [27, 29],
+        "28 was searched first"
+    );
     let two = alone(4, 2, 31);
-    assert_eq!(second(&two, |at| Some(100 + i64::try_from(at).unwrap()), 31), [1, 2, 3, 5, 6, 7], "neighbours count once");
+    assert_eq!(
+        second(&two, |at| Some(100 + i64::try_from(at).unwrap()), 31),
+        [1, 2, 3, 5, 6, 7],
+        "neighbours count once"
+    );
 }
 
 #[test]
@@ -50,13 +80,23 @@ fn of_equal_prices_the_earlier_date_counts_as_cheaper() {
 #[test]
 fn without_a_price_there_is_nothing_to_go_by() {
     assert!(second(&alone(4, 2, 31), |_| None, 31).is_empty());
-    assert_eq!(second(&alone(4, 3, 31), |at| (at == 12).then_some(5), 31), [9, 10, 11, 13, 14, 15], "fewer prices than `refine`");
+    assert_eq!(
+        second(&alone(4, 3, 31), |at| (at == 12).then_some(5), 31),
+        [9, 10, 11, 13, 14, 15],
+        "fewer prices than `refine`"
+    );
 }
 
 #[test]
 fn each_combination_of_the_other_fields_goes_by_its_own_prices() {
     // Two origins outside, nine dates, three markets inside; two samples of all.
-    let phases = TwoPhase { coarse_step: 4, refine: 1, dates: 9, inner_items: 3, combinations: 54 };
+    let phases = TwoPhase {
+        coarse_step: 4,
+        refine: 1,
+        dates: 9,
+        inner_items: 3,
+        combinations: 54,
+    };
     let price = |position: usize| {
         let search = position % 54;
         let (line, date) = ((search / 27, search % 3), search / 3 % 9);
@@ -69,7 +109,11 @@ fn each_combination_of_the_other_fields_goes_by_its_own_prices() {
         let search = position % 54;
         let (line, date) = ((search / 27, search % 3), search / 3 % 9);
         let near = if line == (0, 1) { 5..8 } else { 1..4 };
-        assert_eq!(wanted.contains(&position), near.contains(&date), "{position}: {line:?} {date}");
+        assert_eq!(
+            wanted.contains(&position),
+            near.contains(&date),
+            "{position}: {line:?} {date}"
+        );
     }
 }
 

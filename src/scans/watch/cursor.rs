@@ -33,13 +33,19 @@ impl Cursor {
         match after {
             Some(place) if place == feed.last() && feed.is_finished() => None,
             Some(place) if !feed.can_follow(place) => Some(Self::anew(place)),
-            place => Some(Self { place, ..Self::default() }),
+            place => Some(Self {
+                place,
+                ..Self::default()
+            }),
         }
     }
 
     /// For a client whose place is none: told so, it begins with the scan as it is.
     pub(super) fn anew(lost: u64) -> Self {
-        Self { lost: Some(lost), ..Self::default() }
+        Self {
+            lost: Some(lost),
+            ..Self::default()
+        }
     }
 
     /// The next step; what it says to send counts as sent.

@@ -49,7 +49,13 @@ pub(super) enum Next {
 
 impl Feed {
     /// Takes in what a look after the place `asked` brought; whether anything is new.
-    pub(super) fn take(&mut self, changes: Changes, asked: Option<u64>, began: Instant, kept: Duration) -> bool {
+    pub(super) fn take(
+        &mut self,
+        changes: Changes,
+        asked: Option<u64>,
+        began: Instant,
+        kept: Duration,
+    ) -> bool {
         (self.looked_at, self.failure) = (Some(began), None);
         // The place that the first client named need not be one. Then the feed begins here.
         let asked = asked.filter(|place| (changes.kept_after..=changes.last).contains(place));
@@ -58,14 +64,26 @@ impl Feed {
             None => (changes.last, changes.last, Vec::new()),
         };
         let is_whole = upto == changes.last;
-        let is_same = self.now.as_ref().is_some_and(|now| now.scan == changes.scan) && self.upto == upto;
+        let is_same = self
+            .now
+            .as_ref()
+            .is_some_and(|now| now.scan == changes.scan)
+            && self.upto == upto;
         (self.last, self.kept_after) = (changes.last, changes.kept_after);
         if is_same && items.is_empty() {
             return false;
         }
-        let look = Arc::new(Look::new(after, upto, &items, is_whole.then_some(&changes.scan)));
+        let look = Arc::new(Look::new(
+            after,
+            upto,
+            &items,
+            is_whole.then_some(&changes.scan),
+        ));
         if let Some(text) = &look.scan {
-            self.now = Some(Now { scan: changes.scan, text: text.clone() });
+            self.now = Some(Now {
+                scan: changes.scan,
+                text: text.clone(),
+            });
         }
         if after != self.upto {
             self.window.clear();
@@ -119,12 +137,18 @@ impl Feed {
 
     /// The scan has ended, its last call is recorded, and all its events are here.
     pub(super) fn is_finished(&self) -> bool {
-        !self.is_behind() && self.now.as_ref().is_some_and(|now| now.scan.finished_at.is_some())
+        !self.is_behind()
+            && self
+                .now
+                .as_ref()
+                .is_some_and(|now| now.scan.finished_at.is_some())
     }
 
     /// The scan is paused.
     pub(super) fn is_paused(&self) -> bool {
-        self.now.as_ref().is_some_and(|now| now.scan.status == ScanStatus::Paused)
+        self.now
+            .as_ref()
+            .is_some_and(|now| now.scan.status == ScanStatus::Paused)
     }
 
     /// The scan runs, and the place is none that this process has not seen yet.
@@ -150,7 +174,10 @@ impl Feed {
     }
 
     pub(super) fn after(&self, place: u64) -> Next {
-        let floor = self.window.front().map_or(self.upto, |(_, look)| look.after);
+        let floor = self
+            .window
+            .front()
+            .map_or(self.upto, |(_, look)| look.after);
         match self.window.iter().find(|(_, look)| look.upto > place) {
             _ if place < floor => Next::Missing,
             Some((_, look)) => Next::Look(Arc::clone(look)),

@@ -19,7 +19,11 @@ pub struct Follower {
 
 impl Follower {
     pub(super) fn new(seat: Seat, cursor: Cursor) -> Self {
-        Self { seat, cursor, paused_since: None }
+        Self {
+            seat,
+            cursor,
+            paused_since: None,
+        }
     }
 
     /// The next events, as text; `None`: the stream ends, because the scan has ended or is deleted, or the process goes down. Dropped
@@ -45,7 +49,9 @@ impl Follower {
 
     /// Returns when there may be something new; `None`: the stream ends.
     async fn changed(&mut self) -> Option<()> {
-        let Some(lasts) = self.seat.paused_stream() else { return self.seat.changed().await };
+        let Some(lasts) = self.seat.paused_stream() else {
+            return self.seat.changed().await;
+        };
         if !self.seat.feed().is_paused() {
             self.paused_since = None;
             return self.seat.changed().await;
@@ -64,7 +70,9 @@ impl Follower {
             }
             Ok(Some(changes)) => {
                 let scan = changes.is_whole().then_some(&changes.scan);
-                let text = self.cursor.take(&Look::new(place, changes.upto, &changes.items, scan));
+                let text = self
+                    .cursor
+                    .take(&Look::new(place, changes.upto, &changes.items, scan));
                 if scan.is_some_and(|scan| scan.finished_at.is_some()) {
                     self.cursor.end();
                 }

@@ -17,7 +17,9 @@ const AWAY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Passes on what is said, for ever.
 pub(super) async fn listen(options: PgConnectOptions, readers: &Readers) {
-    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_lazy_with(options);
     loop {
         if let Err(error) = pass_on(&pool, readers).await {
             tracing::debug!(%error, "no notifications of scans for now");

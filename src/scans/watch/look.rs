@@ -33,7 +33,13 @@ impl Look {
         }
         let text = Bytes::from(text);
         let scan = scan.map(|_| text.slice(scan_at..));
-        Self { after, upto, text, starts, scan }
+        Self {
+            after,
+            upto,
+            text,
+            starts,
+            scan,
+        }
     }
 
     /// The events after a place: a slice, so that a thousand clients share one text.

@@ -84,7 +84,9 @@ pub enum WatchError {
     #[error("there is no such scan")]
     NotFound,
     /// The caller watches as much as one may.
-    #[error("{0} requests of this caller watch scans, and one may have no more: end one, or watch fewer scans")]
+    #[error(
+        "{0} requests of this caller watch scans, and one may have no more: end one, or watch fewer scans"
+    )]
     TooMany(usize),
     /// The process has as many watching clients as it takes.
     #[error("as many clients watch scans as this process takes; try again soon, or poll")]
@@ -110,13 +112,26 @@ impl Watch {
     /// Listens on a connection of its own, and again whenever that breaks. `stop` ends every wait and every stream: the process is going
     /// down.
     #[must_use]
-    pub fn start(pool: PgPool, options: PgConnectOptions, settings: WatchSettings, stop: &CancellationToken) -> Self {
+    pub fn start(
+        pool: PgPool,
+        options: PgConnectOptions,
+        settings: WatchSettings,
+        stop: &CancellationToken,
+    ) -> Self {
         let stop = stop.child_token();
         let readers = Arc::new(Readers::new(pool.clone(), settings, stop.clone()));
         let heard = Arc::clone(&readers);
         let closes = Arc::new(stop.clone().drop_guard());
-        tokio::spawn(async move { stop.run_until_cancelled(listen::listen(options, &heard)).await });
-        Self { pool, readers, settings, _closes: closes }
+        tokio::spawn(async move {
+            stop.run_until_cancelled(listen::listen(options, &heard))
+                .await
+        });
+        Self {
+            pool,
+            readers,
+            settings,
+            _closes: closes,
+        }
     }
 
     /// How long a stream may be silent.
@@ -132,13 +147,23 @@ impl Watch {
     ///
     /// # Errors
     /// `NotFound`; `TooMany`, `Full`; `Database`.
-    pub async fn wait(&self, tenant: TenantId, id: ScanId, wait: Duration) -> Result<Scan, WatchError> {
+    pub async fn wait(
+        &self,
+        tenant: TenantId,
+        id: ScanId,
+        wait: Duration,
+    ) -> Result<Scan, WatchError> {
         if wait.is_zero() {
-            return read::scan(&self.pool, tenant, id).await.map_err(Arc::new)?.ok_or(WatchError::NotFound);
+            return read::scan(&self.pool, tenant, id)
+                .await
+                .map_err(Arc::new)?
+                .ok_or(WatchError::NotFound);
         }
         let since = Instant::now();
         let deadline = since + wait.min(MAX_WAIT);
-        let mut seat = self.readers.sit(tenant, id, None, self.is_accepted(tenant).await?)?;
+        let mut seat = self
+            .readers
+            .sit(tenant, id, None, self.is_accepted(tenant).await?)?;
         seat.knows(|feed| feed.is_fresh(since)).await?;
         let ended = seat.until(Feed::is_finished);
         match timeout_at(deadline, ended).await {
@@ -159,7 +184,9 @@ impl Watch {
         if self.readers.knows_accepted(tenant) {
             return Ok(true);
         }
-        let accepted = acceptance::is_accepted(&self.pool, tenant).await.map_err(Arc::new)?;
+        let accepted = acceptance::is_accepted(&self.pool, tenant)
+            .await
+            .map_err(Arc::new)?;
         if accepted {
             self.readers.remember_accepted(tenant);
         }
@@ -171,12 +198,20 @@ impl Watch {
     ///
     /// # Errors
     /// `NotFound`; `TooMany`, `Full`; `Stopping`; `Database`.
-    pub async fn follow(&self, tenant: TenantId, id: ScanId, after: Option<EventId>) -> Result<Option<Follower>, WatchError> {
+    pub async fn follow(
+        &self,
+        tenant: TenantId,
+        id: ScanId,
+        after: Option<EventId>,
+    ) -> Result<Option<Follower>, WatchError> {
         let since = Instant::now();
         let after = after.map(EventId::get);
-        let mut seat = self.readers.sit(tenant, id, after, self.is_accepted(tenant).await?)?;
+        let mut seat = self
+            .readers
+            .sit(tenant, id, after, self.is_accepted(tenant).await?)?;
         // What another process told may be ahead of what this one has seen, and an ended scan may have been retried.
-        seat.knows(|feed| feed.is_fresh(since) || feed.runs_beyond(after)).await?;
+        seat.knows(|feed| feed.is_fresh(since) || feed.runs_beyond(after))
+            .await?;
         Ok(seat.cursor(after).map(|cursor| Follower::new(seat, cursor)))
     }
 }

@@ -64,19 +64,33 @@ impl Readers {
     pub(super) fn new(pool: PgPool, settings: WatchSettings, stop: CancellationToken) -> Self {
         let (hears, looks) = (AtomicBool::new(false), Semaphore::new(LOOKS_AT_ONCE));
         let turns_to_ask = std::array::from_fn(|_| tokio::sync::Mutex::default());
-        Self { pool, settings, stop, hears, looks, turns_to_ask, open: Mutex::default() }
+        Self {
+            pool,
+            settings,
+            stop,
+            hears,
+            looks,
+            turns_to_ask,
+            open: Mutex::default(),
+        }
     }
 
     /// Notifications come from now on; what was said before was missed.
     pub(super) fn hears(&self) {
         self.hears.store(true, Ordering::Relaxed);
-        self.open().readers.values().for_each(|reader| reader.nudge.notify_one());
+        self.open()
+            .readers
+            .values()
+            .for_each(|reader| reader.nudge.notify_one());
     }
 
     /// No notifications come for now: readers look by themselves, more often.
     pub(super) fn deaf(&self) {
         if self.hears.swap(false, Ordering::Relaxed) {
-            self.open().readers.values().for_each(|reader| reader.nudge.notify_one());
+            self.open()
+                .readers
+                .values()
+                .for_each(|reader| reader.nudge.notify_one());
         }
     }
 
@@ -84,7 +98,9 @@ impl Readers {
     pub(super) fn said(&self, id: ScanId) {
         let open = self.open();
         let from_here = open.readers.range((id, TenantId::from(Uuid::nil()))..);
-        from_here.take_while(|((scan, _), _)| *scan == id).for_each(|(_, reader)| reader.nudge.notify_one());
+        from_here
+            .take_while(|((scan, _), _)| *scan == id)
+            .for_each(|(_, reader)| reader.nudge.notify_one());
     }
 
     /// A seat before a scan's reader, which begins with its first client; after the place of that client, so that many who come back at
@@ -109,25 +125,57 @@ impl Readers {
         let (mut reader, is_first) = match open.readers.remove(&key) {
             Some(reader) if reader.feed.has_changed().is_ok() => (reader, false),
             // None, or one that has ended because its scan was gone.
-            old => (Reader { seats: old.map_or(0, |old| old.seats), ..self.begin(tenant, id, after) }, true),
+            old => (
+                Reader {
+                    seats: old.map_or(0, |old| old.seats),
+                    ..self.begin(tenant, id, after)
+                },
+                true,
+            ),
         };
         reader.seats += 1;
         let (feed, nudge) = (reader.feed.clone(), Arc::clone(&reader.nudge));
         open.readers.insert(key, reader);
-        Ok(Seat { readers: Arc::clone(self), key, feed, nudge, is_first, is_accepted })
+        Ok(Seat {
+            readers: Arc::clone(self),
+            key,
+            feed,
+            nudge,
+            is_first,
+            is_accepted,
+        })
     }
 
     fn begin(self: &Arc<Self>, tenant: TenantId, id: ScanId, after: Option<u64>) -> Reader {
-        let (feed, nudge, stop) = (watch::Sender::new(Feed::default()), Arc::new(Notify::new()), self.stop.child_token());
-        let reader = Reader { feed: feed.subscribe(), nudge: Arc::clone(&nudge), seats: 0, _stops: stop.clone().drop_guard() };
+        let (feed, nudge, stop) = (
+            watch::Sender::new(Feed::default()),
+            Arc::new(Notify::new()),
+            self.stop.child_token(),
+        );
+        let reader = Reader {
+            feed: feed.subscribe(),
+            nudge: Arc::clone(&nudge),
+            seats: 0,
+            _stops: stop.clone().drop_guard(),
+        };
         let readers = Arc::clone(self);
-        tokio::spawn(async move { stop.run_until_cancelled(readers.read(tenant, id, after, feed, nudge)).await });
+        tokio::spawn(async move {
+            stop.run_until_cancelled(readers.read(tenant, id, after, feed, nudge))
+                .await
+        });
         reader
     }
 
     /// Looks at a scan for all its clients: at once when something is said, but at most once in a gap; again after what was new, because
     /// more may have changed and not been told; and seldom in any case.
-    async fn read(&self, tenant: TenantId, id: ScanId, after: Option<u64>, feed: watch::Sender<Feed>, nudge: Arc<Notify>) {
+    async fn read(
+        &self,
+        tenant: TenantId,
+        id: ScanId,
+        after: Option<u64>,
+        feed: watch::Sender<Feed>,
+        nudge: Arc<Notify>,
+    ) {
         let mut place = after;
         let mut told_all_at = Instant::now();
         loop {
@@ -136,7 +184,9 @@ impl Readers {
             match self.look(tenant, id, place).await {
                 Ok(None) => return feed.send_modify(Feed::end),
                 Ok(Some(changes)) => {
-                    feed.send_modify(|feed| again = feed.take(changes, place, began, self.settings.kept));
+                    feed.send_modify(|feed| {
+                        again = feed.take(changes, place, began, self.settings.kept)
+                    });
                     if again {
                         told_all_at = began + UNTOLD;
                     }
@@ -154,16 +204,34 @@ impl Readers {
             sleep_until(began + self.settings.gap).await;
             if !again {
                 let hears = self.hears.load(Ordering::Relaxed);
-                let latest = began + if hears { self.settings.seldom } else { self.settings.often };
-                let latest = if began < told_all_at { told_all_at } else { latest };
+                let latest = began
+                    + if hears {
+                        self.settings.seldom
+                    } else {
+                        self.settings.often
+                    };
+                let latest = if began < told_all_at {
+                    told_all_at
+                } else {
+                    latest
+                };
                 // Told, or the time is up: the same.
                 let _ = timeout_at(latest, nudge.notified()).await;
             }
         }
     }
 
-    async fn look(&self, tenant: TenantId, id: ScanId, after: Option<u64>) -> sqlx::Result<Option<Changes>> {
-        let _turn = self.looks.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+    async fn look(
+        &self,
+        tenant: TenantId,
+        id: ScanId,
+        after: Option<u64>,
+    ) -> sqlx::Result<Option<Changes>> {
+        let _turn = self
+            .looks
+            .acquire()
+            .await
+            .map_err(|_| sqlx::Error::PoolClosed)?;
         read::changes(&self.pool, tenant, id, after).await
     }
 
@@ -211,13 +279,22 @@ impl Readers {
 
 impl Open {
     /// Whether a further client of this caller may watch.
-    fn admit(&self, tenant: TenantId, is_accepted: bool, settings: &WatchSettings) -> Result<(), WatchError> {
+    fn admit(
+        &self,
+        tenant: TenantId,
+        is_accepted: bool,
+        settings: &WatchSettings,
+    ) -> Result<(), WatchError> {
         if self.seats >= settings.clients {
             return Err(WatchError::Full);
         }
         let taken = self.seats_of.get(&tenant).copied().unwrap_or_default();
         let share = settings.clients.saturating_sub(self.seats - taken) / SHARE;
-        let own = if is_accepted { share.max(settings.clients_before_acceptance) } else { settings.clients_before_acceptance };
+        let own = if is_accepted {
+            share.max(settings.clients_before_acceptance)
+        } else {
+            settings.clients_before_acceptance
+        };
         let most = settings.clients_of_one.min(own);
         if taken >= most {
             return Err(WatchError::TooMany(taken));
@@ -253,20 +330,32 @@ impl Seat {
     ///
     /// # Errors
     /// `NotFound`; `Database` when the reader cannot look; `Stopping`.
-    pub(super) async fn knows(&mut self, enough: impl Fn(&Feed) -> bool + Send + Sync) -> Result<(), WatchError> {
+    pub(super) async fn knows(
+        &mut self,
+        enough: impl Fn(&Feed) -> bool + Send + Sync,
+    ) -> Result<(), WatchError> {
         if !self.is_first && !enough(&self.feed.borrow()) {
             self.nudge.notify_one();
         }
-        self.until(|feed| enough(feed) || feed.failure().is_some()).await?;
+        self.until(|feed| enough(feed) || feed.failure().is_some())
+            .await?;
         let feed = self.feed.borrow();
-        if enough(&feed) { Ok(()) } else { feed.failure().map_or(Ok(()), |error| Err(Arc::clone(error).into())) }
+        if enough(&feed) {
+            Ok(())
+        } else {
+            feed.failure()
+                .map_or(Ok(()), |error| Err(Arc::clone(error).into()))
+        }
     }
 
     /// Waits until the feed is so.
     ///
     /// # Errors
     /// `NotFound`; `Stopping`.
-    pub(super) async fn until(&mut self, so: impl Fn(&Feed) -> bool + Send) -> Result<(), WatchError> {
+    pub(super) async fn until(
+        &mut self,
+        so: impl Fn(&Feed) -> bool + Send,
+    ) -> Result<(), WatchError> {
         loop {
             {
                 let feed = self.feed.borrow_and_update();
@@ -283,7 +372,11 @@ impl Seat {
 
     /// Returns when the feed has changed since it was last looked at; `None`: the process goes down.
     pub(super) async fn changed(&mut self) -> Option<()> {
-        self.readers.stop.run_until_cancelled(self.feed.changed()).await?.ok()
+        self.readers
+            .stop
+            .run_until_cancelled(self.feed.changed())
+            .await?
+            .ok()
     }
 
     /// The feed, marked as seen.

@@ -32,10 +32,14 @@ pub enum RelocateError {
     #[error("the target has the caller {0} already, and works for it")]
     AlreadyAtTarget(TenantId),
     /// The target could not open what is sealed.
-    #[error("the target's master key lacks the entries {0}: add them, or run `farescan keys rewrap` at the source")]
+    #[error(
+        "the target's master key lacks the entries {0}: add them, or run `farescan keys rewrap` at the source"
+    )]
     MissingMasterKeys(String),
     /// Calls, answers on their way to the database or webhook deliveries did not end in time.
-    #[error("{0} calls or deliveries were still in flight; the caller goes on at the source: try again later")]
+    #[error(
+        "{0} calls or deliveries were still in flight; the caller goes on at the source: try again later"
+    )]
     InFlight(i64),
     /// A statement failed; run the command again.
     #[error("the move stopped: {0}; run it again, it goes on where that is safe")]
@@ -84,13 +88,22 @@ pub async fn relocate(
     Ok(Relocated { rows })
 }
 
-async fn check_ring(source: &PgPool, ring: &Keyring, tenant: TenantId) -> Result<(), RelocateError> {
-    let missing: BTreeSet<_> =
-        store::master_keys(source, tenant).await?.into_iter().filter(|id| ring.key(id).is_none()).collect();
+async fn check_ring(
+    source: &PgPool,
+    ring: &Keyring,
+    tenant: TenantId,
+) -> Result<(), RelocateError> {
+    let missing: BTreeSet<_> = store::master_keys(source, tenant)
+        .await?
+        .into_iter()
+        .filter(|id| ring.key(id).is_none())
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
-    Err(RelocateError::MissingMasterKeys(missing.into_iter().collect::<Vec<_>>().join(", ")))
+    Err(RelocateError::MissingMasterKeys(
+        missing.into_iter().collect::<Vec<_>>().join(", "),
+    ))
 }
 
 /// Removes the copy that a broken move left at the target: the source still has everything, and nothing of the copy was ever called.
@@ -123,7 +136,11 @@ async fn move_rows(
     Ok(rows)
 }
 
-async fn wait_until_quiet(source: &PgPool, tenant: TenantId, patience: Duration) -> Result<(), RelocateError> {
+async fn wait_until_quiet(
+    source: &PgPool,
+    tenant: TenantId,
+    patience: Duration,
+) -> Result<(), RelocateError> {
     let deadline = Instant::now() + patience;
     loop {
         let in_flight = store::in_flight(source, tenant).await?;
@@ -138,14 +155,21 @@ async fn wait_until_quiet(source: &PgPool, tenant: TenantId, patience: Duration)
 }
 
 /// Copies all rows from one snapshot, and parks them at the target, in one transaction there.
-async fn copy(source: &PgPool, target: &PgPool, tenant: TenantId) -> Result<Vec<(&'static str, u64)>, RelocateError> {
+async fn copy(
+    source: &PgPool,
+    target: &PgPool,
+    tenant: TenantId,
+) -> Result<Vec<(&'static str, u64)>, RelocateError> {
     let mut from = db::snapshot(source.acquire().await?).await?;
     store::lift_time_limits(&mut from).await?;
     let mut to = begin(target).await?;
     store::make_partitions(&mut from, &mut to, tenant).await?;
     let mut rows = Vec::with_capacity(TABLES.len());
     for table in TABLES {
-        rows.push((*table, store::copy_table(&mut from, &mut to, table, tenant).await?));
+        rows.push((
+            *table,
+            store::copy_table(&mut from, &mut to, table, tenant).await?,
+        ));
     }
     store::park(&mut to, tenant).await?;
     to.commit().await?;

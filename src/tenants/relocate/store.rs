@@ -37,13 +37,19 @@ pub const TABLES: &[&str] = &[
 ];
 
 /// Tables with a partition for each month, and the column that it goes by.
-const PARTITIONED: [(&str, &str); 3] =
-    [("answers", "observed_at"), ("observations", "observed_at"), ("observed_days", "begins_at")];
+const PARTITIONED: [(&str, &str); 3] = [
+    ("answers", "observed_at"),
+    ("observations", "observed_at"),
+    ("observed_days", "begins_at"),
+];
 
 pub(super) async fn exists(pool: &PgPool, tenant: TenantId) -> sqlx::Result<bool> {
-    sqlx::query_scalar!(r#"select exists (select from tenants where tenant_id = $1) as "exists!""#, tenant.uuid())
-        .fetch_one(pool)
-        .await
+    sqlx::query_scalar!(
+        r#"select exists (select from tenants where tenant_id = $1) as "exists!""#,
+        tenant.uuid()
+    )
+    .fetch_one(pool)
+    .await
 }
 
 /// The master keys that this caller's fingerprints and sealed keys need.
@@ -83,23 +89,51 @@ pub(super) async fn in_flight(conn: impl PgExecutor<'_>, tenant: TenantId) -> sq
 /// Locks what every order, tick and delivery of this caller locks or refers to; in the order in which they do.
 pub(super) async fn lock(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     let id = tenant.uuid();
-    sqlx::query!("select from tenant_keys where tenant_id = $1 order by key_id for update", id).execute(&mut *conn).await?;
-    sqlx::query!("select from monitors where tenant_id = $1 order by monitor_id for update", id).execute(&mut *conn).await?;
-    sqlx::query!("select from webhook_endpoints where tenant_id = $1 order by monitor_id for update", id)
+    sqlx::query!(
+        "select from tenant_keys where tenant_id = $1 order by key_id for update",
+        id
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "select from monitors where tenant_id = $1 order by monitor_id for update",
+        id
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "select from webhook_endpoints where tenant_id = $1 order by monitor_id for update",
+        id
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "select from lanes where tenant_id = $1 order by api for update",
+        id
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!("select from tenants where tenant_id = $1 for update", id)
         .execute(&mut *conn)
         .await?;
-    sqlx::query!("select from lanes where tenant_id = $1 order by api for update", id).execute(&mut *conn).await?;
-    sqlx::query!("select from tenants where tenant_id = $1 for update", id).execute(&mut *conn).await?;
     Ok(())
 }
 
 /// Gives the target the partitions that the rows need.
-pub(super) async fn make_partitions(from: &mut PgConnection, to: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+pub(super) async fn make_partitions(
+    from: &mut PgConnection,
+    to: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<()> {
     for (table, column) in PARTITIONED {
-        let months = format!("select distinct date_trunc('month', {column}, 'UTC') from {table} where tenant_id = $1");
+        let months = format!(
+            "select distinct date_trunc('month', {column}, 'UTC') from {table} where tenant_id = $1"
+        );
         let make = "select make_partitions(month, 0) from unnest($1::timestamptz[]) as m (month)";
-        let months: Vec<jiff_sqlx::Timestamp> =
-            sqlx::query_scalar(AssertSqlSafe(months)).bind(tenant.uuid()).fetch_all(&mut *from).await?;
+        let months: Vec<jiff_sqlx::Timestamp> = sqlx::query_scalar(AssertSqlSafe(months))
+            .bind(tenant.uuid())
+            .fetch_all(&mut *from)
+            .await?;
         sqlx::query(make).bind(months).execute(&mut *to).await?;
     }
     Ok(())
@@ -120,9 +154,15 @@ pub(super) async fn copy_table(
     .fetch_one(&mut *from)
     .await?;
     let id = tenant.uuid();
-    let out = format!("copy (select {columns} from {table} where tenant_id = '{id}') to stdout (format binary)");
+    let out = format!(
+        "copy (select {columns} from {table} where tenant_id = '{id}') to stdout (format binary)"
+    );
     let mut rows = from.copy_out_raw(&out).await?;
-    let mut sink = to.copy_in_raw(&format!("copy {table} ({columns}) from stdin (format binary)")).await?;
+    let mut sink = to
+        .copy_in_raw(&format!(
+            "copy {table} ({columns}) from stdin (format binary)"
+        ))
+        .await?;
     loop {
         match rows.try_next().await {
             Ok(Some(bytes)) => _ = sink.send(bytes).await?,
@@ -138,10 +178,18 @@ pub(super) async fn copy_table(
 
 /// Keeps the copy from working: its lanes came paused; its monitors and deliveries are not due.
 pub(super) async fn park(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
-    sqlx::query!("update monitors set not_before = '9999-01-01 00:00:00+00' where tenant_id = $1", tenant.uuid())
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query!("update webhook_endpoints set next_at = null where tenant_id = $1", tenant.uuid()).execute(conn).await?;
+    sqlx::query!(
+        "update monitors set not_before = '9999-01-01 00:00:00+00' where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update webhook_endpoints set next_at = null where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -180,15 +228,23 @@ pub(super) async fn release(conn: &mut PgConnection, tenant: TenantId) -> sqlx::
     )
     .execute(&mut *conn)
     .await?;
-    sqlx::query!("select pg_notify('farescan_lane', ''), pg_notify('farescan_monitor', '')").execute(conn).await?;
+    sqlx::query!("select pg_notify('farescan_lane', ''), pg_notify('farescan_monitor', '')")
+        .execute(conn)
+        .await?;
     Ok(())
 }
 
 /// Deletes every row of a caller, those that refer to others first.
-pub(in crate::tenants) async fn delete(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+pub(in crate::tenants) async fn delete(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<()> {
     for table in TABLES.iter().rev() {
         let delete = format!("delete from {table} where tenant_id = $1");
-        sqlx::query(AssertSqlSafe(delete)).bind(tenant.uuid()).execute(&mut *conn).await?;
+        sqlx::query(AssertSqlSafe(delete))
+            .bind(tenant.uuid())
+            .execute(&mut *conn)
+            .await?;
     }
     Ok(())
 }

@@ -91,7 +91,14 @@ pub async fn look(
     now: Timestamp,
 ) -> Result<Option<Rotation>, RotateError> {
     let mut conn = pool.acquire().await?;
-    match standing(&mut conn, &Fingerprint::all(ring, old), &Fingerprint::all(ring, new), now).await? {
+    match standing(
+        &mut conn,
+        &Fingerprint::all(ring, old),
+        &Fingerprint::all(ring, new),
+        now,
+    )
+    .await?
+    {
         Standing::Owns(_) => Ok(None),
         Standing::Passed(rotation) => Ok(Some(rotation)),
     }
@@ -111,7 +118,10 @@ async fn standing(
     new: &[Fingerprint],
     now: Timestamp,
 ) -> Result<Standing, RotateError> {
-    let (before, after) = (directory::owner(conn, old).await?, directory::owner(conn, new).await?);
+    let (before, after) = (
+        directory::owner(conn, old).await?,
+        directory::owner(conn, new).await?,
+    );
     let owns = match before {
         Some(tenant) => store::owns(conn, tenant).await?,
         None => false,
@@ -123,7 +133,9 @@ async fn standing(
     {
         return Ok(Standing::Passed(rotation));
     }
-    let Some(tenant) = before else { return Err(RotateError::NothingOwned) };
+    let Some(tenant) = before else {
+        return Err(RotateError::NothingOwned);
+    };
     match after {
         Some(other) if store::owns(conn, other).await? => Err(RotateError::Taken),
         _ => Ok(Standing::Owns(tenant)),
@@ -144,7 +156,10 @@ async fn pass(
     now: Timestamp,
 ) -> Result<Rotation, RotateError> {
     let prints = Fingerprint::all(ring, to);
-    if let Some(empty) = directory::owner(conn, &prints).await?.filter(|owner| *owner != tenant) {
+    if let Some(empty) = directory::owner(conn, &prints)
+        .await?
+        .filter(|owner| *owner != tenant)
+    {
         // Waits for an order that is under way, and sees it then.
         store::lock_fingerprints(conn, empty).await?;
         if store::owns(conn, empty).await? {
@@ -158,15 +173,36 @@ async fn pass(
     let held_keys = seal_anew(conn, ring, tenant, to).await?;
     // As the database keeps it, so that a repetition is told the same.
     let at = db::kept_time(now);
-    let rotation = Rotation { at, held_keys, lanes_resumed, repeated: false };
-    store::remember_passed(conn, tenant, &known, &prints, &rotation, remembered_since(now)).await?;
+    let rotation = Rotation {
+        at,
+        held_keys,
+        lanes_resumed,
+        repeated: false,
+    };
+    store::remember_passed(
+        conn,
+        tenant,
+        &known,
+        &prints,
+        &rotation,
+        remembered_since(now),
+    )
+    .await?;
     Ok(rotation)
 }
 
 /// Every key of the tenant that is held, under its own terms.
-async fn seal_anew(conn: &mut sqlx::PgConnection, ring: &Keyring, tenant: TenantId, key: &CallerKey) -> Result<u32, RotateError> {
+async fn seal_anew(
+    conn: &mut sqlx::PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    key: &CallerKey,
+) -> Result<u32, RotateError> {
     let grants = store::lock_grants(conn, tenant).await?;
-    let sealed: Vec<_> = grants.iter().map(|terms| (terms.grant, terms.seal(ring, key))).collect();
+    let sealed: Vec<_> = grants
+        .iter()
+        .map(|terms| (terms.grant, terms.seal(ring, key)))
+        .collect();
     store::reseal_grants(conn, tenant, &sealed).await?;
     Ok(u32::try_from(sealed.len()).unwrap_or(u32::MAX))
 }

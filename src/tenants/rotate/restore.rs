@@ -15,7 +15,9 @@ use crate::tenants::keyring::Keyring;
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// No rotation of this key is remembered.
-    #[error("this key has passed nothing on within the last 48 hours, so there is nothing to restore")]
+    #[error(
+        "this key has passed nothing on within the last 48 hours, so there is nothing to restore"
+    )]
     NothingPassed,
     /// The key that is to own it owns something else.
     #[error(
@@ -43,11 +45,15 @@ pub async fn restore(
     let mut tx = db::begin(pool).await?;
     directory::lock(&mut tx, old_prints.iter().chain(&to_prints)).await?;
     let passed = store::passed_on(&mut tx, &old_prints, remembered_since(now)).await?;
-    let Some((tenant, _)) = passed else { return Err(RestoreError::NothingPassed) };
-    let rotation = pass(&mut tx, ring, tenant, to, now).await.map_err(|error| match error {
-        RotateError::Database(error) => RestoreError::Database(error),
-        RotateError::Taken | RotateError::NothingOwned => RestoreError::Taken,
-    })?;
+    let Some((tenant, _)) = passed else {
+        return Err(RestoreError::NothingPassed);
+    };
+    let rotation = pass(&mut tx, ring, tenant, to, now)
+        .await
+        .map_err(|error| match error {
+            RotateError::Database(error) => RestoreError::Database(error),
+            RotateError::Taken | RotateError::NothingOwned => RestoreError::Taken,
+        })?;
     tx.commit().await?;
     Ok(rotation)
 }

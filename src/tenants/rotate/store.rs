@@ -17,19 +17,37 @@ pub(super) struct Known {
 
 /// Takes all fingerprints of a tenant out of the directory, those of ring keys too that this process does not have. Waits for every order
 /// that holds them.
-pub(super) async fn take_fingerprints(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Vec<Known>> {
-    sqlx::query_as!(Known, "delete from tenant_keys where tenant_id = $1 returning key_id, fingerprint", tenant.uuid())
-        .fetch_all(conn)
-        .await
+pub(super) async fn take_fingerprints(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<Vec<Known>> {
+    sqlx::query_as!(
+        Known,
+        "delete from tenant_keys where tenant_id = $1 returning key_id, fingerprint",
+        tenant.uuid()
+    )
+    .fetch_all(conn)
+    .await
 }
 
 /// Has the lanes go on that the old key's refusal had stopped, and takes the locks of all: they come before the grants'. Gives their words.
-pub(super) async fn resume_refused_lanes(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Vec<String>> {
-    sqlx::query!("select from lanes where tenant_id = $1 order by api for no key update", tenant.uuid())
-        .execute(&mut *conn)
-        .await?;
+pub(super) async fn resume_refused_lanes(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<Vec<String>> {
+    sqlx::query!(
+        "select from lanes where tenant_id = $1 order by api for no key update",
+        tenant.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
     // What calls with the old key bring from now on says nothing of the new one.
-    sqlx::query!("update lanes set resumes = resumes + 1 where tenant_id = $1", tenant.uuid()).execute(&mut *conn).await?;
+    sqlx::query!(
+        "update lanes set resumes = resumes + 1 where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
     let mut resumed = sqlx::query_scalar!(
         "update lanes set paused_until = null, pause_reason = null
          where tenant_id = $1 and pause_reason in ('key_rejected', 'not_subscribed') returning api",
@@ -38,14 +56,21 @@ pub(super) async fn resume_refused_lanes(conn: &mut PgConnection, tenant: Tenant
     .fetch_all(&mut *conn)
     .await?;
     resumed.sort_unstable();
-    sqlx::query!("select from unnest($2::text[]) as x (api) cross join lateral arm_lane($1, x.api)", tenant.uuid(), &resumed)
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "select from unnest($2::text[]) as x (api) cross join lateral arm_lane($1, x.api)",
+        tenant.uuid(),
+        &resumed
+    )
+    .execute(conn)
+    .await?;
     Ok(resumed)
 }
 
 /// The terms of every key of the tenant that is held, under its row's lock. A webhook's secret is no such key.
-pub(super) async fn lock_grants(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Vec<GrantTerms>> {
+pub(super) async fn lock_grants(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<Vec<GrantTerms>> {
     let rows = sqlx::query!(
         "select grant_id, purpose, expires_at from key_grants
          where tenant_id = $1 and wiped_at is null and purpose <> 'webhook'
@@ -56,8 +81,14 @@ pub(super) async fn lock_grants(conn: &mut PgConnection, tenant: TenantId) -> sq
     .await?;
     rows.into_iter()
         .map(|row| {
-            let purpose = Purpose::parse(&row.purpose).ok_or(sqlx::Error::Decode(NotOpened::Altered.into()))?;
-            Ok(GrantTerms { tenant, grant: row.grant_id.into(), purpose, expires_at: row.expires_at.to_jiff() })
+            let purpose = Purpose::parse(&row.purpose)
+                .ok_or(sqlx::Error::Decode(NotOpened::Altered.into()))?;
+            Ok(GrantTerms {
+                tenant,
+                grant: row.grant_id.into(),
+                purpose,
+                expires_at: row.expires_at.to_jiff(),
+            })
         })
         .collect()
 }
@@ -71,7 +102,10 @@ pub(super) async fn reseal_grants(
     let grants: Vec<_> = sealed.iter().map(|(grant, _)| grant.uuid()).collect();
     let key_ids: Vec<_> = sealed.iter().map(|(_, key)| key.key_id.clone()).collect();
     let nonces: Vec<_> = sealed.iter().map(|(_, key)| key.nonce.clone()).collect();
-    let texts: Vec<_> = sealed.iter().map(|(_, key)| key.ciphertext.clone()).collect();
+    let texts: Vec<_> = sealed
+        .iter()
+        .map(|(_, key)| key.ciphertext.clone())
+        .collect();
     sqlx::query!(
         "update key_grants g set key_id = x.key_id, nonce = x.nonce, ciphertext = x.ciphertext
          from unnest($2::uuid[], $3::text[], $4::bytea[], $5::bytea[]) as x (grant_id, key_id, nonce, ciphertext)
@@ -93,7 +127,11 @@ pub(super) async fn passed_on(
     prints: &[Fingerprint],
     since: Timestamp,
 ) -> sqlx::Result<Option<(TenantId, Rotation)>> {
-    let (key_ids, digests) = columns(prints.iter().map(|print| (print.key_id.as_str(), &print.digest[..])));
+    let (key_ids, digests) = columns(
+        prints
+            .iter()
+            .map(|print| (print.key_id.as_str(), &print.digest[..])),
+    );
     let row = sqlx::query!(
         "select tenant_id, passed_at, held_keys, lanes_resumed from passed_keys
          where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) and passed_at >= $3
@@ -106,7 +144,12 @@ pub(super) async fn passed_on(
     .await?;
     Ok(row.map(|row| {
         let held_keys = u32::try_from(row.held_keys).unwrap_or_default();
-        let rotation = Rotation { at: row.passed_at.to_jiff(), held_keys, lanes_resumed: row.lanes_resumed, repeated: true };
+        let rotation = Rotation {
+            at: row.passed_at.to_jiff(),
+            held_keys,
+            lanes_resumed: row.lanes_resumed,
+            repeated: true,
+        };
         (row.tenant_id.into(), rotation)
     }))
 }
@@ -122,8 +165,16 @@ pub(super) async fn owns(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
 }
 
 /// Holds a tenant's fingerprints against orders.
-pub(super) async fn lock_fingerprints(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
-    sqlx::query!("select from tenant_keys where tenant_id = $1 order by key_id for update", tenant.uuid()).execute(conn).await?;
+pub(super) async fn lock_fingerprints(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "select from tenant_keys where tenant_id = $1 order by key_id for update",
+        tenant.uuid()
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -136,7 +187,10 @@ pub(super) async fn remember_passed(
     rotation: &Rotation,
     since: Timestamp,
 ) -> sqlx::Result<()> {
-    let (key_ids, digests) = columns(new.iter().map(|print| (print.key_id.as_str(), &print.digest[..])));
+    let (key_ids, digests) = columns(
+        new.iter()
+            .map(|print| (print.key_id.as_str(), &print.digest[..])),
+    );
     sqlx::query!(
         "delete from passed_keys
          where passed_at < $3 or (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[]))",
@@ -146,7 +200,10 @@ pub(super) async fn remember_passed(
     )
     .execute(&mut *conn)
     .await?;
-    let (key_ids, digests) = columns(old.iter().map(|known| (known.key_id.as_str(), &known.fingerprint[..])));
+    let (key_ids, digests) = columns(
+        old.iter()
+            .map(|known| (known.key_id.as_str(), &known.fingerprint[..])),
+    );
     sqlx::query!(
         "insert into passed_keys (key_id, fingerprint, tenant_id, passed_at, held_keys, lanes_resumed)
          select x.key_id, x.fingerprint, $3, $4, $5, $6 from unnest($1::text[], $2::bytea[]) as x (key_id, fingerprint)
@@ -166,5 +223,6 @@ pub(super) async fn remember_passed(
 }
 
 fn columns<'a>(rows: impl Iterator<Item = (&'a str, &'a [u8])>) -> (Vec<String>, Vec<Vec<u8>>) {
-    rows.map(|(key_id, digest)| (key_id.to_owned(), digest.to_vec())).unzip()
+    rows.map(|(key_id, digest)| (key_id.to_owned(), digest.to_vec()))
+        .unzip()
 }

@@ -18,8 +18,15 @@ use crate::tenants::relocate;
 /// # Errors
 /// When the database does not answer.
 pub async fn is_accepted(database: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<bool> {
-    let accepted = sqlx::query_scalar!("select accepted_at is not null from tenants where tenant_id = $1", tenant.uuid());
-    Ok(accepted.fetch_optional(database).await?.flatten().unwrap_or(false))
+    let accepted = sqlx::query_scalar!(
+        "select accepted_at is not null from tenants where tenant_id = $1",
+        tenant.uuid()
+    );
+    Ok(accepted
+        .fetch_optional(database)
+        .await?
+        .flatten()
+        .unwrap_or(false))
 }
 
 /// The tenant of a key that a marketplace has accepted, as by [`super::find_or_make`]; `None`: it is not accepted yet, and the transaction is
@@ -42,7 +49,11 @@ pub async fn find_accepted(
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_accepted(conn: &mut PgConnection, tenants: &[TenantId], now: Timestamp) -> sqlx::Result<Vec<TenantId>> {
+pub async fn record_accepted(
+    conn: &mut PgConnection,
+    tenants: &[TenantId],
+    now: Timestamp,
+) -> sqlx::Result<Vec<TenantId>> {
     let rows = sqlx::query_scalar!(
         "with held as (
              select tenant_id from tenants where tenant_id = any ($1) and accepted_at is null order by tenant_id for no key update
@@ -53,14 +64,23 @@ pub async fn record_accepted(conn: &mut PgConnection, tenants: &[TenantId], now:
         &uuids(tenants),
         now.to_sqlx() as _,
     );
-    Ok(rows.fetch_all(conn).await?.into_iter().map(TenantId::from).collect())
+    Ok(rows
+        .fetch_all(conn)
+        .await?
+        .into_iter()
+        .map(TenantId::from)
+        .collect())
 }
 
 /// Records that a marketplace refused the keys of these callers. Of one that was accepted nothing is recorded.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_refused(conn: &mut PgConnection, tenants: &[TenantId], now: Timestamp) -> sqlx::Result<()> {
+pub async fn record_refused(
+    conn: &mut PgConnection,
+    tenants: &[TenantId],
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "with held as (
              select tenant_id from tenants where tenant_id = any ($1) and accepted_at is null order by tenant_id for no key update
@@ -78,7 +98,11 @@ pub async fn record_refused(conn: &mut PgConnection, tenants: &[TenantId], now: 
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_order(conn: &mut PgConnection, tenant: TenantId, now: Timestamp) -> sqlx::Result<()> {
+pub async fn record_order(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update tenants set ordered_at = $2 where tenant_id = $1 and accepted_at is null",
         tenant.uuid(),
@@ -93,7 +117,12 @@ pub async fn record_order(conn: &mut PgConnection, tenant: TenantId, now: Timest
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_key(pool: &PgPool, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<()> {
+pub async fn record_key(
+    pool: &PgPool,
+    ring: &Keyring,
+    key: &CallerKey,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     record_prints(pool, &Fingerprint::all(ring, key), now).await
 }
 
@@ -101,7 +130,11 @@ pub async fn record_key(pool: &PgPool, ring: &Keyring, key: &CallerKey, now: Tim
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_prints(pool: &PgPool, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<()> {
+pub async fn record_prints(
+    pool: &PgPool,
+    prints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
     let tenant = super::find_or_make_of(&mut tx, prints, now).await?;
     record_accepted(&mut tx, &[tenant], now).await?;
@@ -120,8 +153,18 @@ pub async fn remove_left(pool: &PgPool, most: i64, now: Timestamp) -> sqlx::Resu
     let mut removed = 0;
     for tenant in due {
         let mut tx = db::begin(pool).await?;
-        sqlx::query!("select from tenant_keys where tenant_id = $1 order by key_id for update", tenant).execute(&mut *tx).await?;
-        sqlx::query!("select from tenants where tenant_id = $1 for update", tenant).execute(&mut *tx).await?;
+        sqlx::query!(
+            "select from tenant_keys where tenant_id = $1 order by key_id for update",
+            tenant
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!(
+            "select from tenants where tenant_id = $1 for update",
+            tenant
+        )
+        .execute(&mut *tx)
+        .await?;
         if left(&mut *tx, Some(tenant), before, 1).await?.is_empty() {
             continue;
         }
@@ -132,7 +175,12 @@ pub async fn remove_left(pool: &PgPool, most: i64, now: Timestamp) -> sqlx::Resu
     Ok(removed)
 }
 
-async fn left(database: impl PgExecutor<'_>, only: Option<Uuid>, before: Timestamp, most: i64) -> sqlx::Result<Vec<Uuid>> {
+async fn left(
+    database: impl PgExecutor<'_>,
+    only: Option<Uuid>,
+    before: Timestamp,
+    most: i64,
+) -> sqlx::Result<Vec<Uuid>> {
     let rows = sqlx::query_scalar!(
         "select t.tenant_id from tenants t
          where t.accepted_at is null and greatest(t.created_at, t.refused_at, t.ordered_at) < $2

@@ -50,7 +50,12 @@ pub enum RingCheckError {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn insert_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &SealedKey, now: Timestamp) -> sqlx::Result<()> {
+pub async fn insert_grant(
+    conn: &mut PgConnection,
+    terms: &GrantTerms,
+    sealed: &SealedKey,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into key_grants (tenant_id, grant_id, purpose, key_id, nonce, ciphertext, created_at, expires_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -72,7 +77,11 @@ pub async fn insert_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn replace_grant(conn: &mut PgConnection, terms: &GrantTerms, sealed: &SealedKey) -> sqlx::Result<()> {
+pub async fn replace_grant(
+    conn: &mut PgConnection,
+    terms: &GrantTerms,
+    sealed: &SealedKey,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update key_grants set key_id = $3, nonce = $4, ciphertext = $5, expires_at = $6, wiped_at = null
          where tenant_id = $1 and grant_id = $2",
@@ -98,7 +107,10 @@ pub async fn open_grant(
     tenant: TenantId,
     grant: GrantId,
 ) -> Result<CallerKey, GrantError> {
-    open_grants(database, ring, &[(tenant, grant)]).await?.remove(&(tenant, grant)).unwrap_or(Err(GrantError::Gone))
+    open_grants(database, ring, &[(tenant, grant)])
+        .await?
+        .remove(&(tenant, grant))
+        .unwrap_or(Err(GrantError::Gone))
 }
 
 /// A key for each of these grants, or why it does not open; nothing for one that is gone.
@@ -110,7 +122,10 @@ pub async fn open_grants(
     ring: &Keyring,
     held: &[(TenantId, GrantId)],
 ) -> sqlx::Result<OpenedGrants> {
-    let (tenants, grants): (Vec<_>, Vec<_>) = held.iter().map(|(tenant, grant)| (tenant.uuid(), grant.uuid())).unzip();
+    let (tenants, grants): (Vec<_>, Vec<_>) = held
+        .iter()
+        .map(|(tenant, grant)| (tenant.uuid(), grant.uuid()))
+        .unzip();
     let rows = sqlx::query!(
         r#"select x.tenant_id as "tenant_id!", x.grant_id as "grant_id!", g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at
            from unnest($1::uuid[], $2::uuid[]) as x (tenant_id, grant_id)
@@ -123,12 +138,29 @@ pub async fn open_grants(
     .await?;
     let opened = rows.into_iter().map(|row| {
         let held = (TenantId::from(row.tenant_id), GrantId::from(row.grant_id));
-        let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
-        let opened = Purpose::parse(&row.purpose).ok_or(NotOpened::Altered).and_then(|purpose| {
-            let terms = GrantTerms { tenant: held.0, grant: held.1, purpose, expires_at: row.expires_at.to_jiff() };
-            terms.open(ring, &sealed)
-        });
-        (held, opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce }))
+        let sealed = SealedKey {
+            key_id: row.key_id,
+            nonce: row.nonce,
+            ciphertext: row.ciphertext,
+        };
+        let opened = Purpose::parse(&row.purpose)
+            .ok_or(NotOpened::Altered)
+            .and_then(|purpose| {
+                let terms = GrantTerms {
+                    tenant: held.0,
+                    grant: held.1,
+                    purpose,
+                    expires_at: row.expires_at.to_jiff(),
+                };
+                terms.open(ring, &sealed)
+            });
+        (
+            held,
+            opened.map_err(|why| GrantError::NotOpened {
+                why,
+                nonce: sealed.nonce,
+            }),
+        )
     });
     Ok(opened.collect())
 }
@@ -157,13 +189,32 @@ pub async fn open_secrets(
     .fetch_all(conn)
     .await?;
     let opened = rows.into_iter().map(|row| {
-        let sealed = SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext };
+        let sealed = SealedKey {
+            key_id: row.key_id,
+            nonce: row.nonce,
+            ciphertext: row.ciphertext,
+        };
         let (grant, expires_at) = (row.grant_id.into(), row.expires_at.to_jiff());
         let opened = Purpose::parse(&row.purpose)
             .ok_or(NotOpened::Altered)
-            .and_then(|purpose| GrantTerms { tenant, grant, purpose, expires_at }.open_secret(ring, &sealed));
-        let secret = opened.map_err(|why| GrantError::NotOpened { why, nonce: sealed.nonce })?;
-        Ok(HeldSecret { grant, secret, expires_at })
+            .and_then(|purpose| {
+                GrantTerms {
+                    tenant,
+                    grant,
+                    purpose,
+                    expires_at,
+                }
+                .open_secret(ring, &sealed)
+            });
+        let secret = opened.map_err(|why| GrantError::NotOpened {
+            why,
+            nonce: sealed.nonce,
+        })?;
+        Ok(HeldSecret {
+            grant,
+            secret,
+            expires_at,
+        })
     });
     opened.collect()
 }
@@ -182,11 +233,19 @@ pub struct HeldSecret {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn remove_grants(conn: &mut PgConnection, tenant: TenantId, grants: &[GrantId]) -> sqlx::Result<()> {
+pub async fn remove_grants(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    grants: &[GrantId],
+) -> sqlx::Result<()> {
     let ids: Vec<_> = grants.iter().map(|grant| grant.uuid()).collect();
-    sqlx::query!("delete from key_grants where tenant_id = $1 and grant_id = any ($2)", tenant.uuid(), &ids)
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "delete from key_grants where tenant_id = $1 and grant_id = any ($2)",
+        tenant.uuid(),
+        &ids
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -194,7 +253,12 @@ pub async fn remove_grants(conn: &mut PgConnection, tenant: TenantId, grants: &[
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn wipe_expired(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
+pub async fn wipe_expired(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    grant: GrantId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update key_grants set nonce = '', ciphertext = '', wiped_at = $3
          where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at <= $3",
@@ -217,7 +281,9 @@ pub async fn grants_beside(
     after: Option<(TenantId, GrantId)>,
     most: i64,
 ) -> sqlx::Result<Vec<HeldGrant>> {
-    let (tenant, grant) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, grant)| (tenant.uuid(), grant.uuid()));
+    let (tenant, grant) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, grant)| {
+        (tenant.uuid(), grant.uuid())
+    });
     let rows = sqlx::query!(
         "select tenant_id, grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants
          where wiped_at is null and key_id <> $1 and (tenant_id, grant_id) > ($2, $3)
@@ -233,7 +299,11 @@ pub async fn grants_beside(
         id: (row.tenant_id.into(), row.grant_id.into()),
         purpose: Purpose::parse(&row.purpose),
         expires_at: row.expires_at.to_jiff(),
-        sealed: SealedKey { key_id: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext },
+        sealed: SealedKey {
+            key_id: row.key_id,
+            nonce: row.nonce,
+            ciphertext: row.ciphertext,
+        },
     });
     Ok(held.collect())
 }
@@ -256,13 +326,28 @@ pub struct HeldGrant {
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn swap_sealed(conn: &mut PgConnection, swaps: &[(HeldGrant, SealedKey)]) -> sqlx::Result<u64> {
+pub async fn swap_sealed(
+    conn: &mut PgConnection,
+    swaps: &[(HeldGrant, SealedKey)],
+) -> sqlx::Result<u64> {
     let tenants: Vec<_> = swaps.iter().map(|(held, _)| held.id.0.uuid()).collect();
     let grants: Vec<_> = swaps.iter().map(|(held, _)| held.id.1.uuid()).collect();
-    let old: Vec<_> = swaps.iter().map(|(held, _)| held.sealed.nonce.clone()).collect();
-    let key_ids: Vec<_> = swaps.iter().map(|(_, sealed)| sealed.key_id.clone()).collect();
-    let nonces: Vec<_> = swaps.iter().map(|(_, sealed)| sealed.nonce.clone()).collect();
-    let ciphertexts: Vec<_> = swaps.iter().map(|(_, sealed)| sealed.ciphertext.clone()).collect();
+    let old: Vec<_> = swaps
+        .iter()
+        .map(|(held, _)| held.sealed.nonce.clone())
+        .collect();
+    let key_ids: Vec<_> = swaps
+        .iter()
+        .map(|(_, sealed)| sealed.key_id.clone())
+        .collect();
+    let nonces: Vec<_> = swaps
+        .iter()
+        .map(|(_, sealed)| sealed.nonce.clone())
+        .collect();
+    let ciphertexts: Vec<_> = swaps
+        .iter()
+        .map(|(_, sealed)| sealed.ciphertext.clone())
+        .collect();
     let swapped = sqlx::query!(
         "update key_grants g set key_id = x.key_id, nonce = x.nonce, ciphertext = x.ciphertext
          from unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::text[], $5::bytea[], $6::bytea[])
@@ -284,7 +369,12 @@ pub async fn swap_sealed(conn: &mut PgConnection, swaps: &[(HeldGrant, SealedKey
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn wipe(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now: Timestamp) -> sqlx::Result<()> {
+pub async fn wipe(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    grant: GrantId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update key_grants set nonce = '', ciphertext = '', wiped_at = $3
          where tenant_id = $1 and grant_id = $2 and wiped_at is null",
@@ -302,9 +392,18 @@ pub async fn wipe(conn: &mut PgConnection, tenant: TenantId, grant: GrantId, now
 /// # Errors
 /// [`RingCheckError::KeysMissing`] names the entries that the ring lacks.
 pub async fn check_ring(pool: &PgPool, ring: &Keyring) -> Result<(), RingCheckError> {
-    let named = sqlx::query_scalar!("select distinct key_id from key_grants where wiped_at is null order by key_id")
-        .fetch_all(pool)
-        .await?;
-    let missing: Vec<_> = named.into_iter().filter(|id| ring.key(id).is_none()).collect();
-    if missing.is_empty() { Ok(()) } else { Err(RingCheckError::KeysMissing(missing)) }
+    let named = sqlx::query_scalar!(
+        "select distinct key_id from key_grants where wiped_at is null order by key_id"
+    )
+    .fetch_all(pool)
+    .await?;
+    let missing: Vec<_> = named
+        .into_iter()
+        .filter(|id| ring.key(id).is_none())
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(RingCheckError::KeysMissing(missing))
+    }
 }

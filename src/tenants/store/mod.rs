@@ -12,8 +12,9 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
 pub use self::grants::{
-    GrantError, HeldGrant, HeldSecret, OpenedGrants, RingCheckError, check_ring, grants_beside, insert_grant, open_grant,
-    open_grants, open_secrets, remove_grants, replace_grant, swap_sealed, wipe, wipe_expired,
+    GrantError, HeldGrant, HeldSecret, OpenedGrants, RingCheckError, check_ring, grants_beside,
+    insert_grant, open_grant, open_grants, open_secrets, remove_grants, replace_grant, swap_sealed,
+    wipe, wipe_expired,
 };
 use super::fingerprint::Fingerprint;
 use super::keyring::Keyring;
@@ -25,7 +26,12 @@ use crate::search::CallerKey;
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn find(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+pub async fn find(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    key: &CallerKey,
+    now: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
     look_up(conn, &Fingerprint::all(ring, key), now).await
 }
 
@@ -78,9 +84,12 @@ pub async fn find_and_hold(
 /// # Errors
 /// When the database does not answer.
 pub async fn hold(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
-    sqlx::query!("select from tenant_keys where tenant_id = $1 order by key_id for key share", tenant.uuid())
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "select from tenant_keys where tenant_id = $1 order by key_id for key share",
+        tenant.uuid()
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }
 
@@ -90,11 +99,20 @@ pub async fn hold(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()>
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn find_or_make(conn: &mut PgConnection, ring: &Keyring, key: &CallerKey, now: Timestamp) -> sqlx::Result<TenantId> {
+pub async fn find_or_make(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    key: &CallerKey,
+    now: Timestamp,
+) -> sqlx::Result<TenantId> {
     find_or_make_of(conn, &Fingerprint::all(ring, key), now).await
 }
 
-async fn find_or_make_of(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<TenantId> {
+async fn find_or_make_of(
+    conn: &mut PgConnection,
+    prints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<TenantId> {
     if let Some(tenant) = look_up_and_hold(conn, prints, now).await? {
         return Ok(tenant);
     }
@@ -103,9 +121,13 @@ async fn find_or_make_of(conn: &mut PgConnection, prints: &[Fingerprint], now: T
         return Ok(tenant);
     }
     let tenant = TenantId::new();
-    sqlx::query!("insert into tenants (tenant_id, created_at) values ($1, $2)", tenant.uuid(), now.to_sqlx())
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query!(
+        "insert into tenants (tenant_id, created_at) values ($1, $2)",
+        tenant.uuid(),
+        now.to_sqlx()
+    )
+    .execute(&mut *conn)
+    .await?;
     give_fingerprints(conn, tenant, prints, now).await?;
     Ok(tenant)
 }
@@ -114,8 +136,14 @@ async fn find_or_make_of(conn: &mut PgConnection, prints: &[Fingerprint], now: T
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn find_all(pool: &PgPool, prints: &[&Fingerprint]) -> sqlx::Result<HashMap<Fingerprint, TenantId>> {
-    let (key_ids, digests): (Vec<_>, Vec<_>) = prints.iter().map(|print| (print.key_id.clone(), print.digest.to_vec())).unzip();
+pub async fn find_all(
+    pool: &PgPool,
+    prints: &[&Fingerprint],
+) -> sqlx::Result<HashMap<Fingerprint, TenantId>> {
+    let (key_ids, digests): (Vec<_>, Vec<_>) = prints
+        .iter()
+        .map(|print| (print.key_id.clone(), print.digest.to_vec()))
+        .unzip();
     let rows = sqlx::query!(
         "select k.key_id, k.fingerprint, k.tenant_id
          from (select distinct * from unnest($1::text[], $2::bytea[]) as x (key_id, fingerprint)) x
@@ -126,13 +154,22 @@ pub async fn find_all(pool: &PgPool, prints: &[&Fingerprint]) -> sqlx::Result<Ha
     let rows = rows.fetch_all(pool).await?;
     let known = rows.into_iter().filter_map(|row| {
         let digest = row.fingerprint.try_into().ok()?;
-        Some((Fingerprint { key_id: row.key_id, digest }, TenantId::from(row.tenant_id)))
+        Some((
+            Fingerprint {
+                key_id: row.key_id,
+                digest,
+            },
+            TenantId::from(row.tenant_id),
+        ))
     });
     Ok(known.collect())
 }
 
 fn columns(prints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {
-    prints.iter().map(|print| (print.key_id.clone(), print.digest.to_vec())).unzip()
+    prints
+        .iter()
+        .map(|print| (print.key_id.clone(), print.digest.to_vec()))
+        .unzip()
 }
 
 /// What [`lock`] takes, in one order for all.
@@ -143,15 +180,23 @@ fn locks<'a>(prints: impl IntoIterator<Item = &'a Fingerprint>) -> Vec<i64> {
 }
 
 /// Until the transaction ends, nobody else makes a tenant of these fingerprints, renews them or passes them on.
-pub(super) async fn lock(conn: &mut PgConnection, prints: impl IntoIterator<Item = &Fingerprint>) -> sqlx::Result<()> {
+pub(super) async fn lock(
+    conn: &mut PgConnection,
+    prints: impl IntoIterator<Item = &Fingerprint>,
+) -> sqlx::Result<()> {
     for lock in locks(prints) {
-        sqlx::query!("select pg_advisory_xact_lock($1)", lock).execute(&mut *conn).await?;
+        sqlx::query!("select pg_advisory_xact_lock($1)", lock)
+            .execute(&mut *conn)
+            .await?;
     }
     Ok(())
 }
 
 /// Whose fingerprints these are; and whether the primary's is among those that are known.
-async fn rows_of(conn: &mut PgConnection, prints: &[Fingerprint]) -> sqlx::Result<Option<(TenantId, bool)>> {
+async fn rows_of(
+    conn: &mut PgConnection,
+    prints: &[Fingerprint],
+) -> sqlx::Result<Option<(TenantId, bool)>> {
     let (key_ids, digests) = columns(prints);
     let found = sqlx::query!(
         "select key_id, tenant_id from tenant_keys
@@ -161,16 +206,28 @@ async fn rows_of(conn: &mut PgConnection, prints: &[Fingerprint]) -> sqlx::Resul
     )
     .fetch_all(conn)
     .await?;
-    let Some(first) = found.first() else { return Ok(None) };
-    Ok(Some((first.tenant_id.into(), found.iter().any(|row| row.key_id == prints[0].key_id))))
+    let Some(first) = found.first() else {
+        return Ok(None);
+    };
+    Ok(Some((
+        first.tenant_id.into(),
+        found.iter().any(|row| row.key_id == prints[0].key_id),
+    )))
 }
 
 /// Whose fingerprints these are.
-pub(super) async fn owner(conn: &mut PgConnection, prints: &[Fingerprint]) -> sqlx::Result<Option<TenantId>> {
+pub(super) async fn owner(
+    conn: &mut PgConnection,
+    prints: &[Fingerprint],
+) -> sqlx::Result<Option<TenantId>> {
     Ok(rows_of(conn, prints).await?.map(|(tenant, _)| tenant))
 }
 
-async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+async fn look_up(
+    conn: &mut PgConnection,
+    prints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
     match rows_of(conn, prints).await? {
         Some((_, false)) => renew(conn, prints, now).await,
         found => Ok(found.map(|(tenant, _)| tenant)),
@@ -178,16 +235,31 @@ async fn look_up(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp
 }
 
 /// Adds the fingerprint under the primary, in one statement: the look-up may stand outside a transaction.
-async fn renew(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
+async fn renew(
+    conn: &mut PgConnection,
+    prints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
     let (key_ids, digests) = columns(prints);
-    let owner =
-        sqlx::query_scalar!("select renew_fingerprint($1, $2, $3, $4)", &locks(prints), &key_ids, &digests, now.to_sqlx() as _,);
+    let owner = sqlx::query_scalar!(
+        "select renew_fingerprint($1, $2, $3, $4)",
+        &locks(prints),
+        &key_ids,
+        &digests,
+        now.to_sqlx() as _,
+    );
     Ok(owner.fetch_one(conn).await?.map(TenantId::from))
 }
 
 /// After the look-up, because a renewal takes its lock before any row, as a rotation does.
-async fn look_up_and_hold(conn: &mut PgConnection, prints: &[Fingerprint], now: Timestamp) -> sqlx::Result<Option<TenantId>> {
-    let Some(tenant) = look_up(conn, prints, now).await? else { return Ok(None) };
+async fn look_up_and_hold(
+    conn: &mut PgConnection,
+    prints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
+    let Some(tenant) = look_up(conn, prints, now).await? else {
+        return Ok(None);
+    };
     let (key_ids, digests) = columns(prints);
     let held = sqlx::query!(
         "select from tenant_keys
@@ -228,7 +300,10 @@ pub(super) async fn give_fingerprints(
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn strangers_to(conn: &mut PgConnection, primary: &str) -> sqlx::Result<Vec<(String, i64)>> {
+pub async fn strangers_to(
+    conn: &mut PgConnection,
+    primary: &str,
+) -> sqlx::Result<Vec<(String, i64)>> {
     let rows = sqlx::query!(
         r#"select key_id, count(distinct tenant_id) as "callers!" from tenant_keys k
            where not exists (select from tenant_keys p where p.tenant_id = k.tenant_id and p.key_id = $1)
@@ -237,5 +312,8 @@ pub async fn strangers_to(conn: &mut PgConnection, primary: &str) -> sqlx::Resul
     )
     .fetch_all(conn)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.key_id, row.callers)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.key_id, row.callers))
+        .collect())
 }

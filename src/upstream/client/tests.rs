@@ -40,7 +40,9 @@ struct Server {
 impl Server {
     async fn start(acts: Vec<Act>, budget: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url: reqwest::Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let url: reqwest::Url = format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&heard);
         tokio::spawn(async move {
@@ -53,11 +55,16 @@ impl Server {
         });
         let mut config = UpstreamConfig::at(url.clone(), url);
         config.search_timeout_seconds = budget;
-        Self { client: Client::new(&config).unwrap(), heard }
+        Self {
+            client: Client::new(&config).unwrap(),
+            heard,
+        }
     }
 
     async fn ask(&self) -> Outcome {
-        self.client.ask(&search(), &key(), "request-1", || async { true }).await
+        self.client
+            .ask(&search(), &key(), "request-1", || async { true })
+            .await
     }
 
     fn heard(&self) -> Vec<String> {
@@ -72,7 +79,12 @@ async fn hear(stream: &mut TcpStream) -> String {
         text.push(stream.read_u8().await.unwrap());
     }
     let head = String::from_utf8(text).unwrap();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .unwrap()
+        .parse()
+        .unwrap();
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.unwrap();
     head + &String::from_utf8(body).unwrap()
@@ -81,7 +93,10 @@ async fn hear(stream: &mut TcpStream) -> String {
 async fn perform(mut stream: TcpStream, act: Act) {
     match act {
         Act::Answer(status, headers, body) => {
-            let head = format!("HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
+                body.len()
+            );
             // The client may have seen enough before the end.
             let _ = stream.write_all(&[head.as_bytes(), &body].concat()).await;
         }
@@ -89,7 +104,10 @@ async fn perform(mut stream: TcpStream, act: Act) {
         Act::Hang => drop(stream.read_u8().await),
         Act::Reset => stream.set_zero_linger().unwrap(),
         Act::Half { hang } => {
-            stream.write_all(b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\n[{").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\n[{")
+                .await
+                .unwrap();
             if hang {
                 drop(stream.read_u8().await);
             }
@@ -99,7 +117,11 @@ async fn perform(mut stream: TcpStream, act: Act) {
 
 fn search() -> Search {
     let body = json!({"from_airport": "tlv", "to_airport": "LHR", "departure_date": "2027-01-14", "limit": 2});
-    Search::of_caller(Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap().request)
+    Search::of_caller(
+        Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
+            .unwrap()
+            .request,
+    )
 }
 
 fn key() -> CallerKey {
@@ -125,11 +147,20 @@ fn incomplete(outcome: &Outcome) -> &Incomplete {
 async fn contract_2_only_our_headers_go_out() {
     let server = Server::start(vec![ok("[{}]")], LONG).await;
     let outcome = server.ask().await;
-    assert!(matches!(&outcome.finding, Finding::Answer(answer) if answer.results == 1), "{outcome:?}");
+    assert!(
+        matches!(&outcome.finding, Finding::Answer(answer) if answer.results == 1),
+        "{outcome:?}"
+    );
     let heard = server.heard().remove(0);
     let (head, body) = heard.split_once("\r\n\r\n").unwrap();
-    assert_eq!(body, r#"{"from_airport":"TLV","to_airport":"LHR","departure_date":"2027-01-14","limit":2}"#);
-    let mut lines: Vec<_> = head.lines().filter(|line| !line.starts_with("host: ")).collect();
+    assert_eq!(
+        body,
+        r#"{"from_airport":"TLV","to_airport":"LHR","departure_date":"2027-01-14","limit":2}"#
+    );
+    let mut lines: Vec<_> = head
+        .lines()
+        .filter(|line| !line.starts_with("host: "))
+        .collect();
     lines[1..].sort_unstable();
     let length = format!("content-length: {}", body.len());
     let expected = [
@@ -152,13 +183,28 @@ async fn contract_2_only_our_headers_go_out() {
 async fn contract_17_a_server_error_is_sent_once_more() {
     for code in [500, 502, 503, 504] {
         let (outcome, calls) = outcome(vec![status(code), ok("[]")]).await;
-        assert!(matches!(outcome.finding, Finding::Answer(_)), "{code}: {outcome:?}");
-        assert_eq!((outcome.billed_requests, calls, outcome.http_status), (2, 2, Some(200)));
-        assert!(outcome.latency >= Duration::from_millis(100), "{:?}", outcome.latency);
+        assert!(
+            matches!(outcome.finding, Finding::Answer(_)),
+            "{code}: {outcome:?}"
+        );
+        assert_eq!(
+            (outcome.billed_requests, calls, outcome.http_status),
+            (2, 2, Some(200))
+        );
+        assert!(
+            outcome.latency >= Duration::from_millis(100),
+            "{:?}",
+            outcome.latency
+        );
     }
     let (twice, calls) = outcome(vec![status(502), status(503), ok("[]")]).await;
     assert_eq!(
-        (incomplete(&twice), twice.billed_requests, calls, twice.http_status),
+        (
+            incomplete(&twice),
+            twice.billed_requests,
+            calls,
+            twice.http_status
+        ),
         (&Incomplete::Status(503), 2, 2, Some(503))
     );
 }
@@ -184,8 +230,18 @@ async fn contract_17_nothing_else_is() {
 #[tokio::test]
 async fn the_second_try_needs_leave() {
     let server = Server::start(vec![status(500), ok("[]")], LONG).await;
-    let outcome = server.client.ask(&search(), &key(), "r", || async { false }).await;
-    assert_eq!((incomplete(&outcome), outcome.billed_requests, server.heard().len()), (&Incomplete::Status(500), 1, 1));
+    let outcome = server
+        .client
+        .ask(&search(), &key(), "r", || async { false })
+        .await;
+    assert_eq!(
+        (
+            incomplete(&outcome),
+            outcome.billed_requests,
+            server.heard().len()
+        ),
+        (&Incomplete::Status(500), 1, 1)
+    );
 }
 
 #[tokio::test]
@@ -193,11 +249,20 @@ async fn contract_18_no_second_try_without_time() {
     // Shorter than the shortest pause.
     let server = Server::start(vec![status(500), ok("[]")], Duration::from_millis(99)).await;
     let outcome = server.ask().await;
-    assert_eq!((incomplete(&outcome), outcome.billed_requests), (&Incomplete::Status(500), 1));
+    assert_eq!(
+        (incomplete(&outcome), outcome.billed_requests),
+        (&Incomplete::Status(500), 1)
+    );
     // Leave that never comes.
     let server = Server::start(vec![status(500), ok("[]")], Duration::from_millis(900)).await;
-    let outcome = server.client.ask(&search(), &key(), "r", std::future::pending).await;
-    assert_eq!((incomplete(&outcome), outcome.billed_requests), (&Incomplete::Status(500), 1));
+    let outcome = server
+        .client
+        .ask(&search(), &key(), "r", std::future::pending)
+        .await;
+    assert_eq!(
+        (incomplete(&outcome), outcome.billed_requests),
+        (&Incomplete::Status(500), 1)
+    );
 }
 
 #[tokio::test]
@@ -205,9 +270,13 @@ async fn contract_18_the_budget_ends_the_wait() {
     for act in [Act::Hang, Act::Half { hang: true }] {
         let server = Server::start(vec![act], Duration::from_millis(300)).await;
         let outcome = server.ask().await;
-        assert_eq!((incomplete(&outcome), outcome.billed_requests), (&Incomplete::Timeout, 1));
+        assert_eq!(
+            (incomplete(&outcome), outcome.billed_requests),
+            (&Incomplete::Timeout, 1)
+        );
         assert!(
-            outcome.latency >= Duration::from_millis(300) && outcome.latency < Duration::from_secs(10),
+            outcome.latency >= Duration::from_millis(300)
+                && outcome.latency < Duration::from_secs(10),
             "{:?}",
             outcome.latency
         );
@@ -216,20 +285,42 @@ async fn contract_18_the_budget_ends_the_wait() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_may_have_been_billed_and_one_that_was_never_made_was_not() {
-    for act in [Act::Reset, Act::Half { hang: false }, Act::Say(b"\x16\x03 this is no HTTP\r\n\r\n")] {
+    for act in [
+        Act::Reset,
+        Act::Half { hang: false },
+        Act::Say(b"\x16\x03 this is no HTTP\r\n\r\n"),
+    ] {
         let (outcome, _) = outcome(vec![act]).await;
-        assert_eq!((incomplete(&outcome), outcome.billed_requests), (&Incomplete::Connection, 1));
+        assert_eq!(
+            (incomplete(&outcome), outcome.billed_requests),
+            (&Incomplete::Connection, 1)
+        );
     }
-    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let nobody: reqwest::Url = format!("http://{address}").parse().unwrap();
     let client = Client::new(&UpstreamConfig::at(nobody.clone(), nobody)).unwrap();
     let outcome = client.ask(&search(), &key(), "r", || async { true }).await;
-    assert_eq!((incomplete(&outcome), outcome.billed_requests, outcome.http_status), (&Incomplete::Connection, 0, None));
+    assert_eq!(
+        (
+            incomplete(&outcome),
+            outcome.billed_requests,
+            outcome.http_status
+        ),
+        (&Incomplete::Connection, 0, None)
+    );
 }
 
 #[tokio::test]
 async fn no_redirect_is_followed() {
-    let (outcome, calls) = outcome(vec![Act::Answer(307, "location: /elsewhere\r\n", Vec::new()), ok("[]")]).await;
+    let (outcome, calls) = outcome(vec![
+        Act::Answer(307, "location: /elsewhere\r\n", Vec::new()),
+        ok("[]"),
+    ])
+    .await;
     assert_eq!((incomplete(&outcome), calls), (&Incomplete::Status(307), 1));
 }
 
@@ -243,28 +334,46 @@ fn json_of(bytes: usize) -> Vec<u8> {
 async fn a_body_is_bounded_after_decompression() {
     assert_eq!(MAX_BODY, 8_388_608, "8 MiB (security, \"Limits\")");
     let (largest, _) = outcome(vec![Act::Answer(200, "", json_of(MAX_BODY))]).await;
-    assert!(matches!(largest.finding, Finding::Answer(_)), "8 MiB may come");
+    assert!(
+        matches!(largest.finding, Finding::Answer(_)),
+        "8 MiB may come"
+    );
     let bomb = zstd::encode_all(json_of(MAX_BODY + 1).as_slice(), 1).unwrap();
     assert!(bomb.len() < MAX_BODY / 100);
     let acts = [
         Act::Answer(200, "", json_of(MAX_BODY + 1)),
         Act::Answer(200, "content-encoding: zstd\r\n", bomb),
-        Act::Answer(200, "content-encoding: gzip\r\n", b"this is no gzip".to_vec()),
+        Act::Answer(
+            200,
+            "content-encoding: gzip\r\n",
+            b"this is no gzip".to_vec(),
+        ),
     ];
     for act in acts {
         let (outcome, _) = outcome(vec![act]).await;
-        assert_eq!((incomplete(&outcome), outcome.http_status), (&Incomplete::Unreadable, Some(200)));
+        assert_eq!(
+            (incomplete(&outcome), outcome.http_status),
+            (&Incomplete::Unreadable, Some(200))
+        );
     }
 }
 
 #[tokio::test]
 async fn headers_of_the_answer_that_counts_come_back() {
     let headers = "x-ratelimit-requests-remaining: 7\r\nx-search-status: ok\r\nset-cookie: a=b\r\n";
-    let (outcome, _) =
-        outcome(vec![Act::Answer(500, "x-search-status: degraded\r\n", Vec::new()), Act::Answer(200, headers, b"[]".to_vec())])
-            .await;
-    assert_eq!(outcome.search_headers, [("x-search-status".to_owned(), "ok".to_owned())]);
-    assert_eq!(outcome.plan_headers, [("x-plan-requests-remaining".to_owned(), "7".to_owned())]);
+    let (outcome, _) = outcome(vec![
+        Act::Answer(500, "x-search-status: degraded\r\n", Vec::new()),
+        Act::Answer(200, headers, b"[]".to_vec()),
+    ])
+    .await;
+    assert_eq!(
+        outcome.search_headers,
+        [("x-search-status".to_owned(), "ok".to_owned())]
+    );
+    assert_eq!(
+        outcome.plan_headers,
+        [("x-plan-requests-remaining".to_owned(), "7".to_owned())]
+    );
     assert_eq!(outcome.plan.remaining, Some(7));
 }
 
@@ -278,38 +387,79 @@ async fn contract_13_a_key_that_the_marketplace_echoes_is_cut_out() {
         (404, Endpoint::HotelsResolve),
     ] {
         let server = Server::start(vec![Act::Answer(code, "", body.to_vec())], LONG).await;
-        let asked = if api == Endpoint::FlightsOneway { search() } else { hotel() };
-        let outcome = server.client.ask(&asked, &key(), "r", || async { true }).await;
+        let asked = if api == Endpoint::FlightsOneway {
+            search()
+        } else {
+            hotel()
+        };
+        let outcome = server
+            .client
+            .ask(&asked, &key(), "r", || async { true })
+            .await;
         let shown = format!("{outcome:?}");
-        assert!(shown.contains("key [key] is bad") && !shown.contains("canary"), "{shown}");
+        assert!(
+            shown.contains("key [key] is bad") && !shown.contains("canary"),
+            "{shown}"
+        );
     }
 }
 
 fn hotel() -> Search {
     let body = json!({"hotel_name": "H"});
-    Search::of_caller(Request::check(Endpoint::HotelsResolve, body.as_object().unwrap()).unwrap().request)
+    Search::of_caller(
+        Request::check(Endpoint::HotelsResolve, body.as_object().unwrap())
+            .unwrap()
+            .request,
+    )
 }
 
 #[tokio::test]
 async fn contract_20_a_probe_is_an_empty_body_to_the_lightest_path() {
-    for (api, path) in [(Api::Flights, "POST /api/google_flights/oneway/v1 "), (Api::Hotels, "POST /resolve ")] {
+    for (api, path) in [
+        (Api::Flights, "POST /api/google_flights/oneway/v1 "),
+        (Api::Hotels, "POST /resolve "),
+    ] {
         let headers = "x-plan-requests-limit: 10\r\n";
-        let server = Server::start(vec![status(502), Act::Answer(422, headers, b"{}".to_vec())], LONG).await;
+        let server = Server::start(
+            vec![status(502), Act::Answer(422, headers, b"{}".to_vec())],
+            LONG,
+        )
+        .await;
         let probe = server.client.probe(api, &key(), "r").await;
-        assert_eq!(probe.verdict, Ok(crate::contract::account::VerifyReason::Subscribed));
+        assert_eq!(
+            probe.verdict,
+            Ok(crate::contract::account::VerifyReason::Subscribed)
+        );
         assert_eq!((probe.billed_requests, probe.plan.limit), (2, Some(10)));
-        assert_eq!(probe.plan_headers, [("x-plan-requests-limit".to_owned(), "10".to_owned())]);
+        assert_eq!(
+            probe.plan_headers,
+            [("x-plan-requests-limit".to_owned(), "10".to_owned())]
+        );
         assert!(probe.latency >= Duration::from_millis(100));
         let heard = server.heard().pop().unwrap();
-        assert!(heard.starts_with(path) && heard.ends_with("\r\n\r\n{}"), "{heard}");
+        assert!(
+            heard.starts_with(path) && heard.ends_with("\r\n\r\n{}"),
+            "{heard}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_key_that_no_header_can_hold_is_not_sent() {
     let server = Server::start(vec![status(401)], LONG).await;
-    let outcome = server.client.ask(&search(), &CallerKey::new("two\nlines"), "bad\nid", || async { true }).await;
+    let outcome = server
+        .client
+        .ask(
+            &search(),
+            &CallerKey::new("two\nlines"),
+            "bad\nid",
+            || async { true },
+        )
+        .await;
     assert!(matches!(outcome.finding, Finding::KeyRejected { .. }));
     let heard = server.heard().remove(0);
-    assert!(!heard.contains("x-marketplace-key") && !heard.contains("x-request-id"), "{heard}");
+    assert!(
+        !heard.contains("x-marketplace-key") && !heard.contains("x-request-id"),
+        "{heard}"
+    );
 }

@@ -6,22 +6,49 @@ use serde_json::json;
 
 use super::*;
 
-const FLIGHTS: Asked = Asked { endpoint: Endpoint::FlightsOneway, strict: false, row_cap: Some(10) };
-const STRICT: Asked = Asked { endpoint: Endpoint::FlightsRoundtrip, strict: true, row_cap: Some(10) };
+const FLIGHTS: Asked = Asked {
+    endpoint: Endpoint::FlightsOneway,
+    strict: false,
+    row_cap: Some(10),
+};
+const STRICT: Asked = Asked {
+    endpoint: Endpoint::FlightsRoundtrip,
+    strict: true,
+    row_cap: Some(10),
+};
 const SEARCH: Asked = hotels(Endpoint::HotelsSearch);
 
 const fn hotels(endpoint: Endpoint) -> Asked {
-    Asked { endpoint, strict: false, row_cap: None }
+    Asked {
+        endpoint,
+        strict: false,
+        row_cap: None,
+    }
 }
 
 fn reply(status: u16, headers: &[(&'static str, &str)], body: &str) -> Reply {
-    let headers =
-        headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect();
-    Reply { status, headers, body: Ok(Bytes::from(body.to_owned())) }
+    let headers = headers
+        .iter()
+        .map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        })
+        .collect();
+    Reply {
+        status,
+        headers,
+        body: Ok(Bytes::from(body.to_owned())),
+    }
 }
 
 fn faulty(status: u16, fault: BodyFault) -> Reply {
-    Reply { status, headers: HeaderMap::new(), body: Err(fault) }
+    Reply {
+        status,
+        headers: HeaderMap::new(),
+        body: Err(fault),
+    }
 }
 
 fn found(asked: Asked, status: u16, headers: &[(&'static str, &str)], body: &str) -> Finding {
@@ -32,10 +59,17 @@ fn found(asked: Asked, status: u16, headers: &[(&'static str, &str)], body: &str
 fn line(finding: &Finding) -> String {
     match finding {
         Finding::Answer(answer) => {
-            format!("answer {} {:?} {:?}", answer.results, answer.stated.map(SearchStatus::as_str), answer.reason)
+            format!(
+                "answer {} {:?} {:?}",
+                answer.results,
+                answer.stated.map(SearchStatus::as_str),
+                answer.reason
+            )
         }
         Finding::Nothing { message } => format!("nothing: {message}"),
-        Finding::Incomplete(incomplete) => format!("incomplete {} {incomplete:?}", incomplete.reason()),
+        Finding::Incomplete(incomplete) => {
+            format!("incomplete {} {incomplete:?}", incomplete.reason())
+        }
         Finding::RateLimited(limit) => format!("rate limited {:?}", limit.retry_after),
         Finding::KeyRejected { message } => format!("key rejected: {message}"),
         Finding::NotSubscribed { api, message } => format!("not subscribed to {api}: {message}"),
@@ -46,7 +80,12 @@ fn line(finding: &Finding) -> String {
 /// One row: what upstream did, and what it is for flights, flights strict and hotels.
 fn row(reply: impl Fn() -> Result<Reply, NoReply>, expected: [&str; 3]) {
     for (asked, expected) in [FLIGHTS, STRICT, SEARCH].into_iter().zip(expected) {
-        assert_eq!(line(&find(asked, &reply())), expected, "{asked:?} {:?}", reply());
+        assert_eq!(
+            line(&find(asked, &reply())),
+            expected,
+            "{asked:?} {:?}",
+            reply()
+        );
     }
 }
 
@@ -57,17 +96,32 @@ fn same(reply: impl Fn() -> Result<Reply, NoReply>, expected: &str) {
 #[test]
 fn outcome_table_no_answer() {
     same(|| Err(NoReply::Late), "incomplete upstream_timeout Timeout");
-    same(|| Err(NoReply::Unconnected), "incomplete upstream_connection Connection");
-    same(|| Err(NoReply::Broken), "incomplete upstream_connection Connection");
-    same(|| Ok(faulty(200, BodyFault::Late)), "incomplete upstream_timeout Timeout");
-    same(|| Ok(faulty(200, BodyFault::Broken)), "incomplete upstream_connection Connection");
+    same(
+        || Err(NoReply::Unconnected),
+        "incomplete upstream_connection Connection",
+    );
+    same(
+        || Err(NoReply::Broken),
+        "incomplete upstream_connection Connection",
+    );
+    same(
+        || Ok(faulty(200, BodyFault::Late)),
+        "incomplete upstream_timeout Timeout",
+    );
+    same(
+        || Ok(faulty(200, BodyFault::Broken)),
+        "incomplete upstream_connection Connection",
+    );
 }
 
 #[test]
 fn outcome_table_other_statuses() {
     for status in [302, 402, 405, 409, 418, 500, 502, 503, 504, 599, 199] {
         let expected = format!("incomplete upstream_status Status({status})");
-        same(|| Ok(reply(status, &[("x-search-status", "ok")], "[]")), &expected);
+        same(
+            || Ok(reply(status, &[("x-search-status", "ok")], "[]")),
+            &expected,
+        );
         same(|| Ok(faulty(status, BodyFault::Broken)), &expected);
     }
 }
@@ -75,85 +129,210 @@ fn outcome_table_other_statuses() {
 #[test]
 fn outcome_table_unreadable() {
     let deep = format!("{}{}", "[".repeat(MAX_DEPTH + 1), "]".repeat(MAX_DEPTH + 1));
-    for body in ["", "<html>", "[{}", "[] []", "null", "\"text\"", "1", "true", "[1]", "[{}, null]", "[[]]", &deep] {
-        same(|| Ok(reply(200, &[("x-search-status", "ok")], body)), "incomplete unreadable_response Unreadable");
+    for body in [
+        "",
+        "<html>",
+        "[{}",
+        "[] []",
+        "null",
+        "\"text\"",
+        "1",
+        "true",
+        "[1]",
+        "[{}, null]",
+        "[[]]",
+        &deep,
+    ] {
+        same(
+            || Ok(reply(200, &[("x-search-status", "ok")], body)),
+            "incomplete unreadable_response Unreadable",
+        );
     }
-    same(|| Ok(faulty(200, BodyFault::TooLarge)), "incomplete unreadable_response Unreadable");
-    same(|| Ok(faulty(200, BodyFault::Garbled)), "incomplete unreadable_response Unreadable");
+    same(
+        || Ok(faulty(200, BodyFault::TooLarge)),
+        "incomplete unreadable_response Unreadable",
+    );
+    same(
+        || Ok(faulty(200, BodyFault::Garbled)),
+        "incomplete unreadable_response Unreadable",
+    );
     let unreadable = "incomplete unreadable_response Unreadable";
-    row(|| Ok(reply(200, &[], "[]")), ["answer 0 None None", "answer 0 None None", unreadable]);
-    row(|| Ok(reply(200, &[], r#"{"properties": []}"#)), [unreadable, unreadable, "answer 0 None None"]);
+    row(
+        || Ok(reply(200, &[], "[]")),
+        ["answer 0 None None", "answer 0 None None", unreadable],
+    );
+    row(
+        || Ok(reply(200, &[], r#"{"properties": []}"#)),
+        [unreadable, unreadable, "answer 0 None None"],
+    );
 }
 
 #[test]
 fn outcome_table_key_and_subscription() {
-    same(|| Ok(reply(401, &[], r#"{"message": "Invalid API key."}"#)), "key rejected: Invalid API key.");
-    same(|| Ok(reply(401, &[], "")), "key rejected: the marketplace does not know this key");
+    same(
+        || Ok(reply(401, &[], r#"{"message": "Invalid API key."}"#)),
+        "key rejected: Invalid API key.",
+    );
+    same(
+        || Ok(reply(401, &[], "")),
+        "key rejected: the marketplace does not know this key",
+    );
     let message = r#"{"message": "You are not subscribed to this API."}"#;
     let flights = "not subscribed to flights: You are not subscribed to this API.";
-    row(|| Ok(reply(403, &[], message)), [flights, flights, "not subscribed to hotels: You are not subscribed to this API."]);
+    row(
+        || Ok(reply(403, &[], message)),
+        [
+            flights,
+            flights,
+            "not subscribed to hotels: You are not subscribed to this API.",
+        ],
+    );
     let flights = "not subscribed to flights: the key has no subscription";
-    row(|| Ok(faulty(403, BodyFault::Broken)), [flights, flights, "not subscribed to hotels: the key has no subscription"]);
+    row(
+        || Ok(faulty(403, BodyFault::Broken)),
+        [
+            flights,
+            flights,
+            "not subscribed to hotels: the key has no subscription",
+        ],
+    );
 }
 
 #[test]
 fn outcome_table_refused() {
     for status in [400, 422] {
-        same(|| Ok(reply(status, &[], r#"{"detail": "no such airport"}"#)), "refused: no such airport");
-        same(|| Ok(reply(status, &[], "<html>")), "refused: the marketplace refused the request");
+        same(
+            || Ok(reply(status, &[], r#"{"detail": "no such airport"}"#)),
+            "refused: no such airport",
+        );
+        same(
+            || Ok(reply(status, &[], "<html>")),
+            "refused: the marketplace refused the request",
+        );
     }
 }
 
 #[test]
 fn outcome_table_404() {
     let status = "incomplete upstream_status Status(404)";
-    row(|| Ok(reply(404, &[], r#"{"detail": "No hotels"}"#)), [status, status, "nothing: No hotels"]);
-    row(|| Ok(reply(404, &[], "")), [status, status, "nothing: nothing was found"]);
-    for proxy in [("x-rapidapi-proxy-response", "true"), ("x-marketplace-proxy-response", "TRUE")] {
-        same(|| Ok(reply(404, &[proxy], r#"{"message": "Endpoint does not exist"}"#)), status);
+    row(
+        || Ok(reply(404, &[], r#"{"detail": "No hotels"}"#)),
+        [status, status, "nothing: No hotels"],
+    );
+    row(
+        || Ok(reply(404, &[], "")),
+        [status, status, "nothing: nothing was found"],
+    );
+    for proxy in [
+        ("x-rapidapi-proxy-response", "true"),
+        ("x-marketplace-proxy-response", "TRUE"),
+    ] {
+        same(
+            || {
+                Ok(reply(
+                    404,
+                    &[proxy],
+                    r#"{"message": "Endpoint does not exist"}"#,
+                ))
+            },
+            status,
+        );
     }
-    for engine in [("x-rapidapi-proxy-response", "false"), ("x-proxy-response-of", "true"), ("proxy-response", "true")] {
-        row(|| Ok(reply(404, &[engine], r#"{"detail": "No hotels"}"#)), [status, status, "nothing: No hotels"]);
+    for engine in [
+        ("x-rapidapi-proxy-response", "false"),
+        ("x-proxy-response-of", "true"),
+        ("proxy-response", "true"),
+    ] {
+        row(
+            || Ok(reply(404, &[engine], r#"{"detail": "No hotels"}"#)),
+            [status, status, "nothing: No hotels"],
+        );
     }
 }
 
 #[test]
 fn outcome_table_429_is_kept_whole() {
-    let headers = [("content-type", "application/problem+json"), ("retry-after", "37"), ("set-cookie", "a=b")];
+    let headers = [
+        ("content-type", "application/problem+json"),
+        ("retry-after", "37"),
+        ("set-cookie", "a=b"),
+    ];
     for asked in [FLIGHTS, STRICT, SEARCH] {
-        let Finding::RateLimited(limit) = found(asked, 429, &headers, r#"{ "message":"slow down" }"#) else {
+        let Finding::RateLimited(limit) =
+            found(asked, 429, &headers, r#"{ "message":"slow down" }"#)
+        else {
             panic!("not a 429")
         };
         assert_eq!(limit.body, r#"{ "message":"slow down" }"#);
-        assert_eq!(limit.content_type.as_deref(), Some("application/problem+json"));
-        assert_eq!((limit.retry_after.as_deref(), limit.retry_after_seconds()), (Some("37"), Some(37)));
+        assert_eq!(
+            limit.content_type.as_deref(),
+            Some("application/problem+json")
+        );
+        assert_eq!(
+            (limit.retry_after.as_deref(), limit.retry_after_seconds()),
+            (Some("37"), Some(37))
+        );
     }
     same(|| Ok(faulty(429, BodyFault::Broken)), "rate limited None");
 }
 
 #[test]
 fn contract_16_a_search_that_says_it_did_not_complete() {
-    let body = r#"{"error": {"type": "search_incomplete", "reason": "blocked_page", "message": "m"}}"#;
-    same(|| Ok(reply(503, &[], body)), r#"incomplete blocked_page Stated { reason: "blocked_page" }"#);
+    let body =
+        r#"{"error": {"type": "search_incomplete", "reason": "blocked_page", "message": "m"}}"#;
+    same(
+        || Ok(reply(503, &[], body)),
+        r#"incomplete blocked_page Stated { reason: "blocked_page" }"#,
+    );
     let bare = r#"{"error": {"type": "search_incomplete"}}"#;
     let header = ("x-search-reason", " parse_error ");
-    same(|| Ok(reply(503, &[header], bare)), r#"incomplete parse_error Stated { reason: "parse_error" }"#);
-    same(|| Ok(reply(503, &[], bare)), r#"incomplete not_stated Stated { reason: "not_stated" }"#);
-    for other in [r#"{"error": {"type": "overloaded"}}"#, r#"{"error": "search_incomplete"}"#, r#"{"type": "search_incomplete"}"#]
-    {
-        same(|| Ok(reply(503, &[], other)), "incomplete upstream_status Status(503)");
+    same(
+        || Ok(reply(503, &[header], bare)),
+        r#"incomplete parse_error Stated { reason: "parse_error" }"#,
+    );
+    same(
+        || Ok(reply(503, &[], bare)),
+        r#"incomplete not_stated Stated { reason: "not_stated" }"#,
+    );
+    for other in [
+        r#"{"error": {"type": "overloaded"}}"#,
+        r#"{"error": "search_incomplete"}"#,
+        r#"{"type": "search_incomplete"}"#,
+    ] {
+        same(
+            || Ok(reply(503, &[], other)),
+            "incomplete upstream_status Status(503)",
+        );
     }
-    same(|| Ok(reply(500, &[], body)), "incomplete upstream_status Status(500)");
+    same(
+        || Ok(reply(500, &[], body)),
+        "incomplete upstream_status Status(500)",
+    );
 }
 
 #[test]
 fn contract_16_degraded_on_a_200() {
-    let said = [("x-search-status", "degraded"), ("x-search-reason", "blocked_page")];
+    let said = [
+        ("x-search-status", "degraded"),
+        ("x-search-reason", "blocked_page"),
+    ];
     let stated = |reason: &str| format!("incomplete {reason} Stated {{ reason: {reason:?} }}");
-    assert_eq!(line(&found(FLIGHTS, 200, &said, "[]")), r#"answer 0 Some("degraded") Some("blocked_page")"#);
-    assert_eq!(line(&found(STRICT, 200, &said, "[]")), stated("blocked_page"));
-    assert_eq!(line(&found(STRICT, 200, &said[..1], "[]")), stated("not_stated"));
-    assert_eq!(line(&found(SEARCH, 200, &said, r#"{"properties": []}"#)), r#"answer 0 Some("degraded") Some("blocked_page")"#);
+    assert_eq!(
+        line(&found(FLIGHTS, 200, &said, "[]")),
+        r#"answer 0 Some("degraded") Some("blocked_page")"#
+    );
+    assert_eq!(
+        line(&found(STRICT, 200, &said, "[]")),
+        stated("blocked_page")
+    );
+    assert_eq!(
+        line(&found(STRICT, 200, &said[..1], "[]")),
+        stated("not_stated")
+    );
+    assert_eq!(
+        line(&found(SEARCH, 200, &said, r#"{"properties": []}"#)),
+        r#"answer 0 Some("degraded") Some("blocked_page")"#
+    );
 }
 
 #[test]
@@ -161,24 +340,46 @@ fn contract_3_only_the_status_decides() {
     let reason = ("x-search-reason", "search_truncated");
     let rows = [
         ("ok", r#"answer 1 Some("ok") Some("search_truncated")"#),
-        ("partial", r#"answer 1 Some("partial") Some("search_truncated")"#),
-        ("empty", r#"answer 1 Some("empty") Some("search_truncated")"#),
+        (
+            "partial",
+            r#"answer 1 Some("partial") Some("search_truncated")"#,
+        ),
+        (
+            "empty",
+            r#"answer 1 Some("empty") Some("search_truncated")"#,
+        ),
         (" ok ", r#"answer 1 Some("ok") Some("search_truncated")"#),
         ("splendid", r#"answer 1 None Some("search_truncated")"#),
     ];
     for (status, expected) in rows {
-        assert_eq!(line(&found(STRICT, 200, &[("x-search-status", status), reason], "[{}]")), expected);
+        assert_eq!(
+            line(&found(
+                STRICT,
+                200,
+                &[("x-search-status", status), reason],
+                "[{}]"
+            )),
+            expected
+        );
     }
-    assert_eq!(line(&found(STRICT, 200, &[("x-search-reason", " ")], "[]")), "answer 0 None None");
+    assert_eq!(
+        line(&found(STRICT, 200, &[("x-search-reason", " ")], "[]")),
+        "answer 0 None None"
+    );
 }
 
 #[test]
 fn contract_14_every_row_and_field_is_kept() {
     let body = json!([{"price": "$1", "new_field": [1, {"a": null}], "stops": "Unknown"}, {}]);
-    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &body.to_string()) else { panic!("no answer") };
+    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &body.to_string()) else {
+        panic!("no answer")
+    };
     assert_eq!((answer.body.value(), answer.results), (body, 2));
     for status in [200, 203, 299] {
-        assert_eq!(line(&found(FLIGHTS, status, &[], "[{}]")), "answer 1 None None");
+        assert_eq!(
+            line(&found(FLIGHTS, status, &[], "[{}]")),
+            "answer 1 None None"
+        );
     }
 }
 
@@ -197,8 +398,13 @@ fn contract_14_an_answer_is_the_text_that_came() {
         assert_eq!(*answer.body.text(), text);
     }
     let blanks = format!(r#"[{{"{field}"  : "" ,"a":1}}, {{}}, {{ "b": "", "{field}":""}}]"#);
-    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &blanks) else { panic!("no answer") };
-    assert_eq!(*answer.body.text(), format!(r#"[{{"{field}"  : null ,"a":1}}, {{}}, {{ "b": "", "{field}":null}}]"#));
+    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &blanks) else {
+        panic!("no answer")
+    };
+    assert_eq!(
+        *answer.body.text(),
+        format!(r#"[{{"{field}"  : null ,"a":1}}, {{}}, {{ "b": "", "{field}":null}}]"#)
+    );
 }
 
 /// What cannot be read back must not get into the tables.
@@ -221,7 +427,11 @@ fn an_answer_is_checked_to_its_last_character() {
     ] {
         let body = format!(r#"[{{"a": {inside}}}]"#);
         assert!(serde_json::from_str::<Value>(&body).is_err(), "{body}");
-        assert_eq!(line(&found(FLIGHTS, 200, &[], &body)), "incomplete unreadable_response Unreadable", "{body}");
+        assert_eq!(
+            line(&found(FLIGHTS, 200, &[], &body)),
+            "incomplete unreadable_response Unreadable",
+            "{body}"
+        );
         let body = format!(r#"{{"rooms": [], "a": {inside}}}"#);
         assert_eq!(
             line(&found(hotels(Endpoint::HotelsRooms), 200, &[], &body)),
@@ -229,9 +439,21 @@ fn an_answer_is_checked_to_its_last_character() {
             "{body}"
         );
     }
-    for bytes in [&b"[{\"a\": \"\xff\"}]"[..], b"[{\"a\xc3\": 1}]", b"\xef\xbb\xbf[]", b"[]\0"] {
-        let reply = Reply { body: Ok(Bytes::copy_from_slice(bytes)), ..reply(200, &[], "") };
-        assert_eq!(line(&find(FLIGHTS, &Ok(reply))), "incomplete unreadable_response Unreadable", "{bytes:?}");
+    for bytes in [
+        &b"[{\"a\": \"\xff\"}]"[..],
+        b"[{\"a\xc3\": 1}]",
+        b"\xef\xbb\xbf[]",
+        b"[]\0",
+    ] {
+        let reply = Reply {
+            body: Ok(Bytes::copy_from_slice(bytes)),
+            ..reply(200, &[], "")
+        };
+        assert_eq!(
+            line(&find(FLIGHTS, &Ok(reply))),
+            "incomplete unreadable_response Unreadable",
+            "{bytes:?}"
+        );
     }
 }
 
@@ -249,12 +471,23 @@ mod at_random {
             "-?[0-9]{1,3}(\\.[0-9]{1,2})?(e[0-9])?",
             "\"(a|\\\\u00e9|\\\\n|é|\\\\\"){0,3}\"",
         ];
-        let name = prop_oneof![Just(format!("\"{VERDICT}\"")), Just("\"rooms\"".to_owned()), Just("\"a\"".to_owned())];
+        let name = prop_oneof![
+            Just(format!("\"{VERDICT}\"")),
+            Just("\"rooms\"".to_owned()),
+            Just("\"a\"".to_owned())
+        ];
         let value = leaf.prop_recursive(4, 24, 4, move |inner| {
-            let fields = proptest::collection::vec((name.clone(), inner.clone()), 0..4)
-                .prop_map(|fields| fields.iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>().join(","));
+            let fields =
+                proptest::collection::vec((name.clone(), inner.clone()), 0..4).prop_map(|fields| {
+                    fields
+                        .iter()
+                        .map(|(name, value)| format!("{name}:{value}"))
+                        .collect::<Vec<_>>()
+                        .join(",")
+                });
             prop_oneof![
-                proptest::collection::vec(inner, 0..4).prop_map(|list| format!("[{}]", list.join(" , "))),
+                proptest::collection::vec(inner, 0..4)
+                    .prop_map(|list| format!("[{}]", list.join(" , "))),
                 fields.prop_map(|fields| format!("{{{fields}}}")),
             ]
         });
@@ -290,16 +523,46 @@ mod at_random {
 #[test]
 fn contract_14_limit_and_fifty_properties_are_caps() {
     let many = |count: usize| vec![json!({}); count];
-    for (cap, rows, kept) in [(Some(3), 4, 3), (Some(3), 3, 3), (Some(3), 2, 2), (None, 60, 60)] {
-        let asked = Asked { row_cap: cap, ..FLIGHTS };
-        let Finding::Answer(answer) = found(asked, 200, &[], &json!(many(rows)).to_string()) else { panic!("no answer") };
-        assert_eq!((answer.results, answer.body.value().as_array().unwrap().len()), (kept, kept));
-    }
-    for (list, endpoint, kept) in [("properties", Endpoint::HotelsSearch, 50), ("rooms", Endpoint::HotelsRooms, 51)] {
-        let Finding::Answer(answer) = found(hotels(endpoint), 200, &[], &json!({list: many(51)}).to_string()) else {
+    for (cap, rows, kept) in [
+        (Some(3), 4, 3),
+        (Some(3), 3, 3),
+        (Some(3), 2, 2),
+        (None, 60, 60),
+    ] {
+        let asked = Asked {
+            row_cap: cap,
+            ..FLIGHTS
+        };
+        let Finding::Answer(answer) = found(asked, 200, &[], &json!(many(rows)).to_string()) else {
             panic!("no answer")
         };
-        assert_eq!((answer.results, answer.body.value()[list].as_array().unwrap().len()), (kept, kept));
+        assert_eq!(
+            (
+                answer.results,
+                answer.body.value().as_array().unwrap().len()
+            ),
+            (kept, kept)
+        );
+    }
+    for (list, endpoint, kept) in [
+        ("properties", Endpoint::HotelsSearch, 50),
+        ("rooms", Endpoint::HotelsRooms, 51),
+    ] {
+        let Finding::Answer(answer) = found(
+            hotels(endpoint),
+            200,
+            &[],
+            &json!({list: many(51)}).to_string(),
+        ) else {
+            panic!("no answer")
+        };
+        assert_eq!(
+            (
+                answer.results,
+                answer.body.value()[list].as_array().unwrap().len()
+            ),
+            (kept, kept)
+        );
     }
 }
 
@@ -308,34 +571,66 @@ fn contract_14_an_empty_verdict_is_none() {
     let field = "price_range_in_relation_to_other_periods";
     let came = json!([{field: ""}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
     let goes = json!([{field: null}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
-    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &came.to_string()) else { panic!("no answer") };
+    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &came.to_string()) else {
+        panic!("no answer")
+    };
     assert_eq!(answer.body.value(), goes);
 }
 
 #[test]
 fn contract_19_what_each_hotel_endpoint_counts() {
     let rows = [
-        (Endpoint::HotelsSearch, json!({"properties": [{}, {}]}), Some(2)),
+        (
+            Endpoint::HotelsSearch,
+            json!({"properties": [{}, {}]}),
+            Some(2),
+        ),
         (Endpoint::HotelsSearch, json!({"properties": {}}), None),
         (Endpoint::HotelsSearch, json!({"properties": [1]}), None),
         (Endpoint::HotelsSearch, json!({"message": "no"}), None),
         (Endpoint::HotelsRooms, json!({"rooms": []}), Some(0)),
         (Endpoint::HotelsRooms, json!({"rooms": null}), None),
         (Endpoint::HotelsByName, json!({"available": true}), Some(1)),
-        (Endpoint::HotelsByName, json!({"available": false, "name": "H"}), Some(0)),
+        (
+            Endpoint::HotelsByName,
+            json!({"available": false, "name": "H"}),
+            Some(0),
+        ),
         (Endpoint::HotelsByName, json!({"available": "yes"}), None),
         (Endpoint::HotelsByName, json!({}), None),
-        (Endpoint::HotelsResolve, json!({"hotel_booking_id": "il/h"}), Some(1)),
-        (Endpoint::HotelsResolve, json!({"hotel_booking_id": ""}), Some(0)),
-        (Endpoint::HotelsResolve, json!({"hotel_booking_id": null}), Some(0)),
-        (Endpoint::HotelsResolve, json!({"hotel_booking_id": 5}), None),
+        (
+            Endpoint::HotelsResolve,
+            json!({"hotel_booking_id": "il/h"}),
+            Some(1),
+        ),
+        (
+            Endpoint::HotelsResolve,
+            json!({"hotel_booking_id": ""}),
+            Some(0),
+        ),
+        (
+            Endpoint::HotelsResolve,
+            json!({"hotel_booking_id": null}),
+            Some(0),
+        ),
+        (
+            Endpoint::HotelsResolve,
+            json!({"hotel_booking_id": 5}),
+            None,
+        ),
         (Endpoint::HotelsResolve, json!({}), None),
         (Endpoint::HotelsResolve, json!([{}]), None),
     ];
     for (endpoint, body, results) in rows {
-        let expected =
-            results.map_or("incomplete unreadable_response Unreadable".to_owned(), |n: usize| format!("answer {n} None None"));
-        assert_eq!(line(&found(hotels(endpoint), 200, &[], &body.to_string())), expected, "{endpoint} {body}");
+        let expected = results.map_or(
+            "incomplete unreadable_response Unreadable".to_owned(),
+            |n: usize| format!("answer {n} None None"),
+        );
+        assert_eq!(
+            line(&found(hotels(endpoint), 200, &[], &body.to_string())),
+            expected,
+            "{endpoint} {body}"
+        );
     }
 }
 
@@ -346,16 +641,57 @@ fn with_id(object: &str) -> String {
 
 #[test]
 fn an_answer_may_nest_as_deep_as_a_request() {
-    let nested = |depth: usize| format!("[{{\"a\": {}{}}}]", "[".repeat(depth - 2), "]".repeat(depth - 2));
-    assert_eq!(line(&found(FLIGHTS, 200, &[], &nested(MAX_DEPTH))), "answer 1 None None");
-    assert_eq!(line(&found(FLIGHTS, 200, &[], &nested(MAX_DEPTH + 1))), "incomplete unreadable_response Unreadable");
-    let objects = |depth: usize| format!("[{}1{}]", "{\"a\":".repeat(depth - 1), "}".repeat(depth - 1));
-    assert_eq!(line(&found(FLIGHTS, 200, &[], &objects(MAX_DEPTH))), "answer 1 None None");
-    assert_eq!(line(&found(FLIGHTS, 200, &[], &objects(MAX_DEPTH + 1))), "incomplete unreadable_response Unreadable");
-    let of_hotels = |depth: usize| format!("{{\"properties\": {}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
-    assert_eq!(line(&found(hotels(Endpoint::HotelsResolve), 200, &[], &with_id(&of_hotels(MAX_DEPTH)))), "answer 1 None None");
+    let nested = |depth: usize| {
+        format!(
+            "[{{\"a\": {}{}}}]",
+            "[".repeat(depth - 2),
+            "]".repeat(depth - 2)
+        )
+    };
+    assert_eq!(
+        line(&found(FLIGHTS, 200, &[], &nested(MAX_DEPTH))),
+        "answer 1 None None"
+    );
+    assert_eq!(
+        line(&found(FLIGHTS, 200, &[], &nested(MAX_DEPTH + 1))),
+        "incomplete unreadable_response Unreadable"
+    );
+    let objects = |depth: usize| {
+        format!(
+            "[{}1{}]",
+            "{\"a\":".repeat(depth - 1),
+            "}".repeat(depth - 1)
+        )
+    };
+    assert_eq!(
+        line(&found(FLIGHTS, 200, &[], &objects(MAX_DEPTH))),
+        "answer 1 None None"
+    );
+    assert_eq!(
+        line(&found(FLIGHTS, 200, &[], &objects(MAX_DEPTH + 1))),
+        "incomplete unreadable_response Unreadable"
+    );
+    let of_hotels = |depth: usize| {
+        format!(
+            "{{\"properties\": {}{}}}",
+            "[".repeat(depth - 1),
+            "]".repeat(depth - 1)
+        )
+    };
+    assert_eq!(
+        line(&found(
+            hotels(Endpoint::HotelsResolve),
+            200,
+            &[],
+            &with_id(&of_hotels(MAX_DEPTH))
+        )),
+        "answer 1 None None"
+    );
     let deeper = with_id(&of_hotels(MAX_DEPTH + 1));
-    assert_eq!(line(&found(hotels(Endpoint::HotelsResolve), 200, &[], &deeper)), "incomplete unreadable_response Unreadable");
+    assert_eq!(
+        line(&found(hotels(Endpoint::HotelsResolve), 200, &[], &deeper)),
+        "incomplete unreadable_response Unreadable"
+    );
 }
 
 #[test]
@@ -363,20 +699,38 @@ fn contract_17_what_is_sent_once_more() {
     let incomplete = r#"{"error": {"type": "search_incomplete", "reason": "blocked_page"}}"#;
     for status in 100..600 {
         let again = matches!(status, 500 | 502 | 503 | 504);
-        assert_eq!(wants_second_try(&reply(status, &[], "{}")), again, "{status}");
+        assert_eq!(
+            wants_second_try(&reply(status, &[], "{}")),
+            again,
+            "{status}"
+        );
     }
-    assert!(!wants_second_try(&reply(503, &[], incomplete)), "that is an answer");
+    assert!(
+        !wants_second_try(&reply(503, &[], incomplete)),
+        "that is an answer"
+    );
     assert!(wants_second_try(&reply(500, &[], incomplete)));
     assert!(wants_second_try(&faulty(503, BodyFault::TooLarge)));
     for fault in [BodyFault::Broken, BodyFault::Late, BodyFault::Garbled] {
-        assert!(!wants_second_try(&faulty(503, fault)), "it may have been search_incomplete");
+        assert!(
+            !wants_second_try(&faulty(503, fault)),
+            "it may have been search_incomplete"
+        );
     }
 }
 
 #[test]
 fn contract_15_search_headers_are_found() {
-    let headers = [("x-search-status", "ok"), ("x-search-lost-combinations", "2"), ("x-searching", "no"), ("server", "s")];
-    let expected = [("x-search-status".to_owned(), "ok".to_owned()), ("x-search-lost-combinations".to_owned(), "2".to_owned())];
+    let headers = [
+        ("x-search-status", "ok"),
+        ("x-search-lost-combinations", "2"),
+        ("x-searching", "no"),
+        ("server", "s"),
+    ];
+    let expected = [
+        ("x-search-status".to_owned(), "ok".to_owned()),
+        ("x-search-lost-combinations".to_owned(), "2".to_owned()),
+    ];
     assert_eq!(search_headers(&reply(200, &headers, "").headers), expected);
 }
 
@@ -392,15 +746,32 @@ fn the_marketplaces_words_are_read_in_every_shape() {
             json!({"detail": [{"loc": ["body", "passengers", 0], "msg": "bad"}, {"msg": "worse"}]}),
             "body.passengers.0: bad; worse",
         ),
-        (json!({"detail": [{"loc": [], "msg": "bad"}, {"loc": ["x"]}, 5]}), "bad"),
+        (
+            json!({"detail": [{"loc": [], "msg": "bad"}, {"loc": ["x"]}, 5]}),
+            "bad",
+        ),
         (json!({"detail": [], "message": "m"}), "m"),
-        (json!({"detail": " ", "message": " two\nlines\u{1b}[0m "}), "two lines [0m"),
+        (
+            json!({"detail": " ", "message": " two\nlines\u{1b}[0m "}),
+            "two lines [0m",
+        ),
         (json!({"detail": 5}), "otherwise"),
         (json!([]), "otherwise"),
     ];
     for (body, expected) in rows {
-        assert_eq!(said(&reply(400, &[], &body.to_string()), "otherwise"), expected, "{body}");
+        assert_eq!(
+            said(&reply(400, &[], &body.to_string()), "otherwise"),
+            expected,
+            "{body}"
+        );
     }
-    let long = said(&reply(400, &[], &json!({"message": "ä".repeat(MAX_MESSAGE + 1)}).to_string()), "");
+    let long = said(
+        &reply(
+            400,
+            &[],
+            &json!({"message": "ä".repeat(MAX_MESSAGE + 1)}).to_string(),
+        ),
+        "",
+    );
     assert_eq!(long.chars().count(), MAX_MESSAGE);
 }

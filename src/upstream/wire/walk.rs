@@ -86,7 +86,10 @@ impl Any {
     const TOP: Self = Self { room: MAX_DEPTH };
 
     fn inside<E: Error>(self) -> Result<Self, E> {
-        let room = self.room.checked_sub(1).ok_or_else(|| E::custom("nested too deep"))?;
+        let room = self
+            .room
+            .checked_sub(1)
+            .ok_or_else(|| E::custom("nested too deep"))?;
         Ok(Self { room })
     }
 }
@@ -127,11 +130,17 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Kind, E> {
-        Ok(Kind::Text { is_empty: text.is_empty(), address: Some(text.as_ptr().addr()) })
+        Ok(Kind::Text {
+            is_empty: text.is_empty(),
+            address: Some(text.as_ptr().addr()),
+        })
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Kind, E> {
-        Ok(Kind::Text { is_empty: text.is_empty(), address: None })
+        Ok(Kind::Text {
+            is_empty: text.is_empty(),
+            address: None,
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Kind, A::Error> {
@@ -216,7 +225,12 @@ impl<'de> Visitor<'de> for Row<'_> {
         let inner = Any::TOP.inside()?.inside()?;
         while let Some(is_verdict) = row.next_key_seed(IsKey(VERDICT))? {
             let kind = row.next_value_seed(inner)?;
-            if is_verdict && let Kind::Text { is_empty: true, address } = kind {
+            if is_verdict
+                && let Kind::Text {
+                    is_empty: true,
+                    address,
+                } = kind
+            {
                 // Without an address: a place that is none, for the caller to stumble over.
                 self.0.blanks.push(address.unwrap_or(usize::MAX));
             }

@@ -31,7 +31,10 @@ pub(in crate::webhooks) async fn insert(
 }
 
 /// `false`: there is none. A try that is under way goes to where it was: with another epoch its failure is none of the new place.
-pub(in crate::webhooks) async fn change_url(lock: &mut MonitorLock<'_>, url: &str) -> sqlx::Result<bool> {
+pub(in crate::webhooks) async fn change_url(
+    lock: &mut MonitorLock<'_>,
+    url: &str,
+) -> sqlx::Result<bool> {
     let changed = sqlx::query!(
         "update webhook_endpoints set url = $3, host = $4, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
          where tenant_id = $1 and monitor_id = $2",
@@ -68,7 +71,10 @@ pub(in crate::webhooks) async fn remove(lock: &mut MonitorLock<'_>) -> sqlx::Res
 }
 
 /// What waits for an endpoint that is no more has failed.
-pub(in crate::webhooks) async fn fail_pending(lock: &mut MonitorLock<'_>, now: Timestamp) -> sqlx::Result<()> {
+pub(in crate::webhooks) async fn fail_pending(
+    lock: &mut MonitorLock<'_>,
+    now: Timestamp,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update deliveries set status = 'failed', reason = 'endpoint_closed', due_at = null, ended_at = $3
          where tenant_id = $1 and monitor_id = $2 and due_at is not null",
@@ -82,16 +88,24 @@ pub(in crate::webhooks) async fn fail_pending(lock: &mut MonitorLock<'_>, now: T
 }
 
 /// The grants of an endpoint's secrets, the newest first, under its lock; `None`: there is none.
-pub(in crate::webhooks) async fn lock_secrets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Vec<GrantId>>> {
+pub(in crate::webhooks) async fn lock_secrets(
+    lock: &mut MonitorLock<'_>,
+) -> sqlx::Result<Option<Vec<GrantId>>> {
     let named = sqlx::query_scalar!(
         "select secret_ids from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
     );
-    Ok(named.fetch_optional(lock.conn()).await?.map(|ids| ids.into_iter().map(GrantId::from).collect()))
+    Ok(named
+        .fetch_optional(lock.conn())
+        .await?
+        .map(|ids| ids.into_iter().map(GrantId::from).collect()))
 }
 
-pub(in crate::webhooks) async fn change_secrets(lock: &mut MonitorLock<'_>, secrets: &[GrantId]) -> sqlx::Result<()> {
+pub(in crate::webhooks) async fn change_secrets(
+    lock: &mut MonitorLock<'_>,
+    secrets: &[GrantId],
+) -> sqlx::Result<()> {
     let ids: Vec<_> = secrets.iter().map(|grant| grant.uuid()).collect();
     sqlx::query!(
         "update webhook_endpoints set secret_ids = $3 where tenant_id = $1 and monitor_id = $2",

@@ -5,7 +5,9 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError};
+use crate::contract::webhooks::{
+    DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError,
+};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 struct Row {
@@ -56,11 +58,20 @@ pub(in crate::webhooks) async fn deliveries(
         query.status.map(DeliveryStatus::as_str),
         limit,
     );
-    Ok(rows.fetch_all(pool).await?.into_iter().map(Delivery::from).collect())
+    Ok(rows
+        .fetch_all(pool)
+        .await?
+        .into_iter()
+        .map(Delivery::from)
+        .collect())
 }
 
 /// Whether there is such a monitor.
-pub(in crate::webhooks) async fn is_monitor(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<bool> {
+pub(in crate::webhooks) async fn is_monitor(
+    pool: &PgPool,
+    tenant: TenantId,
+    monitor: MonitorId,
+) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (select from monitors where tenant_id = $1 and monitor_id = $2) as "is_there!""#,
         tenant.uuid(),
@@ -96,7 +107,10 @@ pub(in crate::webhooks) async fn delivery(
             created_at: row.created_at,
             ended_at: row.ended_at,
         };
-        (delivery.into(), serde_json::from_str(&row.body).unwrap_or(Value::Null))
+        (
+            delivery.into(),
+            serde_json::from_str(&row.body).unwrap_or(Value::Null),
+        )
     }))
 }
 

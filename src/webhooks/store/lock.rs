@@ -44,36 +44,58 @@ impl<'t> MonitorLock<'t> {
         let (of, id) = (tenant.uuid(), monitor.uuid());
         let locked = match purpose {
             LockFor::Webhook => {
-                sqlx::query!("select from monitors where tenant_id = $1 and monitor_id = $2 for key share", of, id)
-                    .execute(&mut *conn)
-                    .await?
+                sqlx::query!(
+                    "select from monitors where tenant_id = $1 and monitor_id = $2 for key share",
+                    of,
+                    id
+                )
+                .execute(&mut *conn)
+                .await?
             }
-            LockFor::Change => {
-                sqlx::query!("select from monitors where tenant_id = $1 and monitor_id = $2 for no key update", of, id)
-                    .execute(&mut *conn)
-                    .await?
-            }
+            LockFor::Change => sqlx::query!(
+                "select from monitors where tenant_id = $1 and monitor_id = $2 for no key update",
+                of,
+                id
+            )
+            .execute(&mut *conn)
+            .await?,
             LockFor::Deletion => {
-                sqlx::query!("select from monitors where tenant_id = $1 and monitor_id = $2 for update", of, id)
-                    .execute(&mut *conn)
-                    .await?
+                sqlx::query!(
+                    "select from monitors where tenant_id = $1 and monitor_id = $2 for update",
+                    of,
+                    id
+                )
+                .execute(&mut *conn)
+                .await?
             }
         };
-        Ok((locked.rows_affected() == 1).then_some(Self { conn, tenant, monitor }))
+        Ok((locked.rows_affected() == 1).then_some(Self {
+            conn,
+            tenant,
+            monitor,
+        }))
     }
 
     /// Locks a monitor for a change without waiting; `None`: there is none, or another transaction has locked it.
     ///
     /// # Errors
     /// When the database does not answer.
-    pub async fn try_acquire(conn: &'t mut PgConnection, tenant: TenantId, monitor: MonitorId) -> sqlx::Result<Option<Self>> {
+    pub async fn try_acquire(
+        conn: &'t mut PgConnection,
+        tenant: TenantId,
+        monitor: MonitorId,
+    ) -> sqlx::Result<Option<Self>> {
         let locked = sqlx::query!(
             "select from monitors where tenant_id = $1 and monitor_id = $2 for no key update skip locked",
             tenant.uuid(),
             monitor.uuid(),
         );
         let locked = locked.execute(&mut *conn).await?.rows_affected() == 1;
-        Ok(locked.then_some(Self { conn, tenant, monitor }))
+        Ok(locked.then_some(Self {
+            conn,
+            tenant,
+            monitor,
+        }))
     }
 
     /// The transaction that holds the lock.
@@ -96,6 +118,9 @@ impl<'t> MonitorLock<'t> {
 
 impl fmt::Debug for MonitorLock<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MonitorLock").field("tenant", &self.tenant).field("monitor", &self.monitor).finish_non_exhaustive()
+        f.debug_struct("MonitorLock")
+            .field("tenant", &self.tenant)
+            .field("monitor", &self.monitor)
+            .finish_non_exhaustive()
     }
 }

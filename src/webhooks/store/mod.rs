@@ -44,7 +44,11 @@ pub(super) struct Taken {
 }
 
 /// Puts a delivery on record, to be sent when the transaction is committed; `false`: the monitor has no webhook.
-pub(super) async fn enqueue(lock: &mut MonitorLock<'_>, new: &NewDelivery<'_>, now: Timestamp) -> sqlx::Result<bool> {
+pub(super) async fn enqueue(
+    lock: &mut MonitorLock<'_>,
+    new: &NewDelivery<'_>,
+    now: Timestamp,
+) -> sqlx::Result<bool> {
     arm(lock).await?;
     let inserted = sqlx::query!(
         "insert into deliveries (tenant_id, delivery_id, monitor_id, event_type, body, most_tries, created_at,
@@ -70,7 +74,11 @@ pub(super) async fn enqueue(lock: &mut MonitorLock<'_>, new: &NewDelivery<'_>, n
 
 /// Has an endpoint looked at when the transaction is committed, and holds its row until then.
 pub(super) async fn arm(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
-    let arm = sqlx::query!("select from arm_endpoint($1, $2)", lock.tenant().uuid(), lock.monitor().uuid());
+    let arm = sqlx::query!(
+        "select from arm_endpoint($1, $2)",
+        lock.tenant().uuid(),
+        lock.monitor().uuid()
+    );
     arm.execute(lock.conn()).await?;
     Ok(())
 }
@@ -112,12 +120,21 @@ pub(super) async fn take(
            from webhook_endpoints where next_at is not null"#
     );
     let taken = taken.collect();
-    let wait = wait.fetch_one(pool).await?.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    let wait = wait
+        .fetch_one(pool)
+        .await?
+        .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
     Ok((taken, wait))
 }
 
 /// Puts the end of a try on record; `false`: another has taken its place, so it is evidence only.
-pub(super) async fn end(pool: &PgPool, taken: &Taken, ended: &Ended, fate: Fate, now: Timestamp) -> sqlx::Result<bool> {
+pub(super) async fn end(
+    pool: &PgPool,
+    taken: &Taken,
+    ended: &Ended,
+    fate: Fate,
+    now: Timestamp,
+) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select end_try($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, make_interval(secs => $12), make_interval(secs => $13)) as "ours!""#,
         now.to_sqlx() as _,
@@ -139,7 +156,11 @@ pub(super) async fn end(pool: &PgPool, taken: &Taken, ended: &Ended, fate: Fate,
 }
 
 /// Whose event a delivery is; `None`: there is no such delivery.
-pub(super) async fn monitor_of(conn: &mut PgConnection, tenant: TenantId, id: DeliveryId) -> sqlx::Result<Option<MonitorId>> {
+pub(super) async fn monitor_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: DeliveryId,
+) -> sqlx::Result<Option<MonitorId>> {
     let monitor = sqlx::query_scalar!(
         "select monitor_id from deliveries where tenant_id = $1 and delivery_id = $2",
         tenant.uuid(),
@@ -177,7 +198,10 @@ pub(super) async fn last_test(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option
         lock.tenant().uuid(),
         lock.monitor().uuid(),
     );
-    Ok(last.fetch_one(lock.conn()).await?.map(SqlTimestamp::to_jiff))
+    Ok(last
+        .fetch_one(lock.conn())
+        .await?
+        .map(SqlTimestamp::to_jiff))
 }
 
 /// Whether a delivery is a test.

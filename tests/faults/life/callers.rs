@@ -39,7 +39,12 @@ struct Caller {
 pub struct Callers(Vec<Caller>);
 
 fn desk<'a>(stage: &'a Stage, key: &'a CallerKey) -> Desk<'a> {
-    Desk { pool: stage.pool(), ring: &stage.ring, key, now: Timestamp::now() }
+    Desk {
+        pool: stage.pool(),
+        ring: &stage.ring,
+        key,
+        now: Timestamp::now(),
+    }
 }
 
 /// An order of so many items.
@@ -50,7 +55,10 @@ fn order(items: i64, attempts: u8) -> Value {
 }
 
 async fn submit(desk: Desk<'_>, pace: &PaceConfig, order: &Value) -> Result<ScanId, ScanError> {
-    Ok(submit::submit(desk, pace, order.as_object().unwrap(), None).await?.answer.id)
+    Ok(submit::submit(desk, pace, order.as_object().unwrap(), None)
+        .await?
+        .answer
+        .id)
 }
 
 impl Callers {
@@ -68,10 +76,18 @@ impl Callers {
     /// One search of each caller, so that the marketplace has accepted his key.
     pub async fn warm_up(&mut self, stage: &Stage) {
         for caller in &mut self.0 {
-            caller.scans.push(submit(desk(stage, &caller.key), &stage.pace, &order(1, 1)).await.unwrap());
+            caller.scans.push(
+                submit(desk(stage, &caller.key), &stage.pace, &order(1, 1))
+                    .await
+                    .unwrap(),
+            );
         }
         for _ in 0..6_000 {
-            if stage.count("select count(*) from scans where finished_at is null").await == 0 {
+            if stage
+                .count("select count(*) from scans where finished_at is null")
+                .await
+                == 0
+            {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -101,7 +117,9 @@ impl Callers {
         for caller in &self.0 {
             for scan in &caller.scans {
                 // One that has ended is refused.
-                resume::resume(desk(stage, &caller.key), *scan, &Map::new(), None).await.ok();
+                resume::resume(desk(stage, &caller.key), *scan, &Map::new(), None)
+                    .await
+                    .ok();
             }
         }
     }
@@ -112,7 +130,9 @@ impl Caller {
         for _ in 0..moves {
             tokio::time::sleep(Duration::from_millis(self.dice.random_range(0..80))).await;
             // Refused, or the database was too busy with somebody's locks.
-            let Some(what) = self.step(stage).await else { continue };
+            let Some(what) = self.step(stage).await else {
+                continue;
+            };
             *self.done.entry(what).or_default() += 1;
         }
     }
@@ -121,7 +141,11 @@ impl Caller {
         let dice = &mut self.dice;
         if self.scans.len() < SCANS && dice.random_bool(0.5) {
             let order = order(dice.random_range(5..80), dice.random_range(1..3));
-            self.scans.push(submit(desk(stage, &self.key), &stage.pace, &order).await.ok()?);
+            self.scans.push(
+                submit(desk(stage, &self.key), &stage.pace, &order)
+                    .await
+                    .ok()?,
+            );
             return Some("ordered");
         }
         let scan = *self.scans.choose(dice)?;
@@ -134,15 +158,23 @@ impl Caller {
                 Some("paused and resumed")
             }
             55..65 => pause::pause(desk(), scan).await.ok().map(|_| "paused"),
-            65..80 => resume::resume(desk(), scan, &Map::new(), None).await.ok().map(|_| "resumed"),
+            65..80 => resume::resume(desk(), scan, &Map::new(), None)
+                .await
+                .ok()
+                .map(|_| "resumed"),
             80..85 => cancel::cancel(desk(), scan).await.ok().map(|_| "cancelled"),
             85..93 => {
                 let again = json!({"search_status": ["degraded", "failed"]});
-                retry::retry(desk(), scan, again.as_object()?, None).await.ok().map(|_| "retried")
+                retry::retry(desk(), scan, again.as_object()?, None)
+                    .await
+                    .ok()
+                    .map(|_| "retried")
             }
             _ => {
                 let calls = Deleted::of(stage.pool(), scan).await?;
-                delete::delete(desk(), scan, dice.random_bool(0.5)).await.ok()?;
+                delete::delete(desk(), scan, dice.random_bool(0.5))
+                    .await
+                    .ok()?;
                 self.deleted.extend(calls);
                 self.scans.retain(|other| *other != scan);
                 Some("deleted")
@@ -174,12 +206,26 @@ impl Neighbour {
     /// Gives how often he did.
     pub async fn live(mut self, stop: CancellationToken) -> usize {
         let mut order = fares(250);
-        order["request"].as_object_mut().unwrap().remove("to_airport");
-        let airport = |at: u8| format!("A{}{}", char::from(b'A' + at / 26), char::from(b'A' + at % 26));
+        order["request"]
+            .as_object_mut()
+            .unwrap()
+            .remove("to_airport");
+        let airport = |at: u8| {
+            format!(
+                "A{}{}",
+                char::from(b'A' + at / 26),
+                char::from(b'A' + at % 26)
+            )
+        };
         order["sweep"]["to_airport"] = json!((0..40).map(airport).collect::<Vec<_>>());
         let mut done = 0;
         while !stop.is_cancelled() {
-            let now = || Desk { pool: &self.pool, ring: &self.ring, key: &self.key, now: Timestamp::now() };
+            let now = || Desk {
+                pool: &self.pool,
+                ring: &self.ring,
+                key: &self.key,
+                now: Timestamp::now(),
+            };
             if let Ok(scan) = submit(now(), &self.pace, &order).await {
                 tokio::time::sleep(Duration::from_millis(self.dice.random_range(0..300))).await;
                 // Somebody's locks may be in the way.

@@ -74,10 +74,22 @@ impl Life {
     /// A round of moves beside a neighbour and foreign locks, and what the comparison says of it.
     async fn round(&mut self, moves: usize) -> Books {
         let stop = CancellationToken::new();
-        let neighbour = tokio::spawn(Neighbour::new(&self.stage, self.dice.random()).live(stop.clone()));
-        let locks = tokio::spawn(locks::hold(self.stage.pool().clone(), self.dice.random(), stop.clone()));
+        let neighbour =
+            tokio::spawn(Neighbour::new(&self.stage, self.dice.random()).live(stop.clone()));
+        let locks = tokio::spawn(locks::hold(
+            self.stage.pool().clone(),
+            self.dice.random(),
+            stop.clone(),
+        ));
         {
-            let Self { stage, dice, fleet, callers, done, .. } = self;
+            let Self {
+                stage,
+                dice,
+                fleet,
+                callers,
+                done,
+                ..
+            } = self;
             tokio::select! {
                 () = callers.live(stage, moves) => {}
                 () = kill(stage, dice, fleet, done) => {}
@@ -89,7 +101,10 @@ impl Life {
         }
         self.deleted.extend(deleted);
         stop.cancel();
-        *self.done.entry("10,000 items ordered and cancelled").or_default() += neighbour.await.unwrap();
+        *self
+            .done
+            .entry("10,000 items ordered and cancelled")
+            .or_default() += neighbour.await.unwrap();
         *self.done.entry("rows locked by somebody else").or_default() += locks.await.unwrap();
         self.settle().await;
         Books::of_life(&self.stage, &self.deleted).await
@@ -102,14 +117,24 @@ impl Life {
             self.callers.resume_all(&self.stage).await;
             let open =
                 self.stage.count("select count(*) from scan_items where state not in ('done', 'failed', 'cancelled')").await;
-            let live = self.stage.count("select count(*) from scans where finished_at is null").await;
+            let live = self
+                .stage
+                .count("select count(*) from scans where finished_at is null")
+                .await;
             if open + live == 0 {
                 break;
             }
-            let progress = self.stage.count("select count(*) from attempts where ended_at is not null").await;
+            let progress = self
+                .stage
+                .count("select count(*) from attempts where ended_at is not null")
+                .await;
             idle = if progress == seen { idle + 1 } else { 0 };
             seen = progress;
-            assert!(idle < LOOKS_WITHOUT_PROGRESS, "{open} items do not end: {:?}", self.done);
+            assert!(
+                idle < LOOKS_WITHOUT_PROGRESS,
+                "{open} items do not end: {:?}",
+                self.done
+            );
             sleep(LOOK).await;
         }
         for process in std::mem::take(&mut self.fleet) {
@@ -122,7 +147,11 @@ impl Life {
     }
 
     fn report(&self) -> String {
-        let done: Vec<_> = self.done.iter().map(|(what, times)| format!("{times} × {what}")).collect();
+        let done: Vec<_> = self
+            .done
+            .iter()
+            .map(|(what, times)| format!("{times} × {what}"))
+            .collect();
         done.join(", ")
     }
 }
@@ -152,7 +181,9 @@ async fn a_random_life_agrees_with_the_ledger() {
         let books = life.round(MOVES).await;
         return println!("seed {seed}: {}\n{books}", life.report());
     }
-    let minutes = std::env::var("FARESCAN_SOAK_MINUTES").ok().map_or(10, |minutes| minutes.parse().unwrap());
+    let minutes = std::env::var("FARESCAN_SOAK_MINUTES")
+        .ok()
+        .map_or(10, |minutes| minutes.parse().unwrap());
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     for round in 1.. {
         let books = life.round(MOVES_OF_A_LONG_ROUND).await;

@@ -15,13 +15,21 @@ pub async fn begun(world: &mut World) -> Seen {
     world.order(order(3, &json!({}))).await?;
     let claims = world.claim(3).await?;
     world.begin_stale_beside(&claims[..1]).await?;
-    let asked: Vec<_> = claims[..2].iter().map(|claimed| (claimed.claim, AttemptId::new())).collect();
+    let asked: Vec<_> = claims[..2]
+        .iter()
+        .map(|claimed| (claimed.claim, AttemptId::new()))
+        .collect();
     world.begin_as(&asked).await?;
     world.begin_as(&asked).await?;
     // By this id the twin's call is on record.
-    let of_the_twin: Vec<_> = asked.iter().map(|(claim, _)| (*claim, AttemptId::from(claim.item.uuid()))).collect();
+    let of_the_twin: Vec<_> = asked
+        .iter()
+        .map(|(claim, _)| (*claim, AttemptId::from(claim.item.uuid())))
+        .collect();
     world.begin_as(&of_the_twin).await?;
-    world.record(&[(&claims[0], Comes::Price(120)), (&claims[1], Comes::Empty)]).await?;
+    world
+        .record(&[(&claims[0], Comes::Price(120)), (&claims[1], Comes::Empty)])
+        .await?;
     // The twin's calls go on.
     world.beside("update scan_items set state = 'calling', worker_id = 1 where tenant_id = $1 and state = 'done'").await?;
     world.begin_as(&asked).await?;
@@ -32,10 +40,19 @@ pub async fn begun(world: &mut World) -> Seen {
 pub async fn best(world: &mut World) -> Seen {
     world.warm().await?;
     world.order(order(2, &json!({}))).await?;
-    world.finish(|at| [Comes::Price(60), Comes::Price(50)][at % 2]).await?;
+    world
+        .finish(|at| [Comes::Price(60), Comes::Price(50)][at % 2])
+        .await?;
     let scan = world.order(order(3, &json!({}))).await?;
-    world.finish(|at| [Comes::Price(200), Comes::Partial(100), Comes::Price(150)][at % 3]).await?;
-    world.post(&format!("/v1/scans/{scan}/retry"), json!({"search_status": ["partial"]})).await?;
+    world
+        .finish(|at| [Comes::Price(200), Comes::Partial(100), Comes::Price(150)][at % 3])
+        .await?;
+    world
+        .post(
+            &format!("/v1/scans/{scan}/retry"),
+            json!({"search_status": ["partial"]}),
+        )
+        .await?;
     let claims = world.claim(1).await?;
     world.begin(&claims).await?;
     // The twin's are cheaper, and no currency keeps them out.
@@ -59,10 +76,14 @@ pub async fn after_the_end(world: &mut World) -> Seen {
     world.give_up(&claims).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
     // A newer call of the twin's takes nothing from it.
-    world.beside("update attempts set number = number + 5 where tenant_id = $1").await?;
+    world
+        .beside("update attempts set number = number + 5 where tenant_id = $1")
+        .await?;
     world.record(&[(&claims[0], Comes::Price(150))]).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
-    world.get("/v1/history/flights?from_airport=TLV&to_airport=LHR").await?;
+    world
+        .get("/v1/history/flights?from_airport=TLV&to_airport=LHR")
+        .await?;
     Ok(())
 }
 
@@ -73,7 +94,9 @@ pub async fn told(world: &mut World) -> Seen {
     let claims = world.claim(2).await?;
     world.begin(&claims).await?;
     // Another caller's lane has news; nobody takes the lock of a lane that has none.
-    world.beside("update lanes set full_up = true where tenant_id = $1").await?;
+    world
+        .beside("update lanes set full_up = true where tenant_id = $1")
+        .await?;
     world.locked("select from lanes where tenant_id = $1 for update");
     world.tell_nothing(Api::Flights, &claims[0]).await?;
     world.listen().await?;

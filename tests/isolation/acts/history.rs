@@ -11,29 +11,65 @@ use crate::isolation::world::{Seen, World};
 pub async fn play(world: &mut World) -> Seen {
     world.warm().await?;
     let older = world.order(order(3, &json!({}))).await?;
-    world.finish(|at| [Comes::Price(200), Comes::Price(210), Comes::Empty][at % 3]).await?;
+    world
+        .finish(|at| [Comes::Price(200), Comes::Price(210), Comes::Empty][at % 3])
+        .await?;
     let newer = world.order(order(2, &json!({}))).await?;
-    world.finish(|at| [Comes::Price(190), Comes::Degraded][at % 2]).await?;
+    world
+        .finish(|at| [Comes::Price(190), Comes::Degraded][at % 2])
+        .await?;
     world.order(hotels()).await?;
-    world.finish(|at| [Comes::Price(420), Comes::Price(430)][at % 2]).await?;
+    world
+        .finish(|at| [Comes::Price(420), Comes::Price(430)][at % 2])
+        .await?;
 
     let route = "from_airport=TLV&to_airport=LHR";
-    let page = world.get(&format!("/v1/history/flights?{route}&limit=2")).await?;
+    let page = world
+        .get(&format!("/v1/history/flights?{route}&limit=2"))
+        .await?;
     let cursor = page["next_cursor"].as_str().unwrap_or_default();
-    world.get(&format!("/v1/history/flights?{route}&limit=2&cursor={cursor}")).await?;
-    world.get(&format!("/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31")).await?;
-    world.get("/v1/history/hotels?hotel_name=Grand%20Hotel").await?;
+    world
+        .get(&format!(
+            "/v1/history/flights?{route}&limit=2&cursor={cursor}"
+        ))
+        .await?;
+    world
+        .get(&format!(
+            "/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31"
+        ))
+        .await?;
+    world
+        .get("/v1/history/hotels?hotel_name=Grand%20Hotel")
+        .await?;
     world.get("/v1/history/hotels/latest?hotel_name=Grand%20Hotel&checkin_from=2030-01-01&checkin_to=2030-01-31").await?;
-    world.get(&format!("/v1/history/flights/series?{route}&bucket=week")).await?;
-    world.get("/v1/history/hotels/series?hotel_name=Grand%20Hotel&bucket=week").await?;
+    world
+        .get(&format!("/v1/history/flights/series?{route}&bucket=week"))
+        .await?;
+    world
+        .get("/v1/history/hotels/series?hotel_name=Grand%20Hotel&bucket=week")
+        .await?;
     let dates = "departure_from=2030-01-01&departure_to=2030-01-05&rows=departure_date";
-    world.get(&format!("/v1/history/flights/grid?{route}&{dates}")).await?;
+    world
+        .get(&format!("/v1/history/flights/grid?{route}&{dates}"))
+        .await?;
     let dates = "checkin_from=2030-01-01&checkin_to=2030-01-09&rows=checkin_date&columns=nights";
-    world.get(&format!("/v1/history/hotels/grid?hotel_name=Grand%20Hotel&{dates}")).await?;
+    world
+        .get(&format!(
+            "/v1/history/hotels/grid?hotel_name=Grand%20Hotel&{dates}"
+        ))
+        .await?;
 
-    world.ask("DELETE", &format!("/v1/scans/{newer}?history=true"), None).await?;
-    world.get(&format!("/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31")).await?;
-    world.ask("DELETE", &format!("/v1/scans/{older}?history=true"), None).await?;
+    world
+        .ask("DELETE", &format!("/v1/scans/{newer}?history=true"), None)
+        .await?;
+    world
+        .get(&format!(
+            "/v1/history/flights/latest?{route}&departure_from=2030-01-01&departure_to=2030-01-31"
+        ))
+        .await?;
+    world
+        .ask("DELETE", &format!("/v1/scans/{older}?history=true"), None)
+        .await?;
     world.get(&format!("/v1/history/flights?{route}")).await?;
     Ok(())
 }
@@ -46,7 +82,9 @@ pub async fn gaps(world: &mut World) -> Seen {
     let scan = world.order(order(1, &json!({}))).await?;
     world.finish(|_| Comes::Price(200)).await?;
     world.beside(BARE).await?;
-    world.ask("DELETE", &format!("/v1/scans/{scan}?history=true"), None).await?;
+    world
+        .ask("DELETE", &format!("/v1/scans/{scan}?history=true"), None)
+        .await?;
 
     world.order(order(2, &json!({}))).await?;
     let claims = world.claim(2).await?;
@@ -56,7 +94,9 @@ pub async fn gaps(world: &mut World) -> Seen {
     world.record(&[(&claims[0], Comes::Refused)]).await?;
     world.beside(BARE).await?;
     world.record(&[(&claims[1], Comes::Refused)]).await?;
-    world.get("/v1/history/flights?from_airport=TLV&to_airport=LHR").await?;
+    world
+        .get("/v1/history/flights?from_airport=TLV&to_airport=LHR")
+        .await?;
     Ok(())
 }
 
@@ -74,7 +114,9 @@ pub async fn days(world: &mut World) -> Seen {
         world.beside(PACKED).await?;
         let pool = world.pool.clone();
         let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
-        world.work("pack", async { pack_passed(&pool, tomorrow).await }).await?;
+        world
+            .work("pack", async { pack_passed(&pool, tomorrow).await })
+            .await?;
         world.get(series).await?;
     }
     Ok(())

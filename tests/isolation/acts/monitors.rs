@@ -30,8 +30,20 @@ pub async fn play(world: &mut World) -> Seen {
         world.get(&format!("/v1/monitors{query}")).await?;
     }
     let path = format!("/v1/monitors/{first}");
-    world.ask("PATCH", &path, Some(json!({"name": "renamed", "max_requests_per_month": 20}))).await?;
-    world.ask("PATCH", &path, Some(json!({"schedule": {"cron": "0 0 28 2 *", "timezone": "Asia/Tokyo"}}))).await?;
+    world
+        .ask(
+            "PATCH",
+            &path,
+            Some(json!({"name": "renamed", "max_requests_per_month": 20})),
+        )
+        .await?;
+    world
+        .ask(
+            "PATCH",
+            &path,
+            Some(json!({"schedule": {"cron": "0 0 28 2 *", "timezone": "Asia/Tokyo"}})),
+        )
+        .await?;
     world.once("run", &format!("{path}/run"), json!({})).await?;
     world.once("run", &format!("{path}/run"), json!({})).await?;
     world.post(&format!("{path}/run"), json!({})).await?;
@@ -43,8 +55,12 @@ pub async fn play(world: &mut World) -> Seen {
     for word in ["pause", "pause", "resume", "resume"] {
         world.ask("POST", &format!("{path}/{word}"), None).await?;
     }
-    world.once("again", &format!("{path}/resume"), json!({})).await?;
-    world.once("again", &format!("{path}/resume"), json!({})).await?;
+    world
+        .once("again", &format!("{path}/resume"), json!({}))
+        .await?;
+    world
+        .once("again", &format!("{path}/resume"), json!({}))
+        .await?;
     world.ask("DELETE", &path, None).await?;
     world.ask("DELETE", &path, None).await?;
     world.get(&format!("{path}/slots")).await?;
@@ -60,38 +76,72 @@ pub async fn slots(world: &mut World) -> Seen {
     world.arrange(DUE).await?;
     world.tick().await?;
     world.get(&slots).await?;
-    world.arrange("update monitor_slots set slot = slot - interval '6 minutes' where tenant_id = $1").await?;
+    world
+        .arrange("update monitor_slots set slot = slot - interval '6 minutes' where tenant_id = $1")
+        .await?;
     world.arrange(DUE).await?;
     // Its predecessor runs.
     world.tick().await?;
-    world.finish(|at| [Comes::Price(190), Comes::Empty][at % 2]).await?;
+    world
+        .finish(|at| [Comes::Price(190), Comes::Empty][at % 2])
+        .await?;
     // It is judged.
     world.tick().await?;
     world.get(&slots).await?;
     let alerts = world.get(&format!("/v1/monitors/{made}/alerts")).await?;
-    let alert = alerts["data"][0]["id"].as_str().unwrap_or_default().to_owned();
-    for query in ["", "?limit=1", "?type=price_below", "?type=stale", "?since=2026-01-01T00:00:00Z"] {
+    let alert = alerts["data"][0]["id"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    for query in [
+        "",
+        "?limit=1",
+        "?type=price_below",
+        "?type=stale",
+        "?since=2026-01-01T00:00:00Z",
+    ] {
         world.get(&format!("/v1/alerts{query}")).await?;
     }
     world.get(&format!("/v1/alerts?monitor_id={made}")).await?;
     world.get(&format!("/v1/alerts/{alert}")).await?;
     world
-        .ask("PATCH", &format!("/v1/monitors/{made}"), Some(json!({"alerts": [{"type": "price_below", "amount": 201}]})))
+        .ask(
+            "PATCH",
+            &format!("/v1/monitors/{made}"),
+            Some(json!({"alerts": [{"type": "price_below", "amount": 201}]})),
+        )
         .await?;
     let page = world.get(&format!("{slots}?outcome=ran")).await?;
-    let scan = page["data"][0]["scan_id"].as_str().unwrap_or_default().to_owned();
-    world.ask("DELETE", &format!("/v1/scans/{scan}"), None).await?;
+    let scan = page["data"][0]["scan_id"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    world
+        .ask("DELETE", &format!("/v1/scans/{scan}"), None)
+        .await?;
     world.get(&format!("/v1/monitors/{made}")).await?;
     world.get(&format!("{slots}?limit=1")).await?;
     world.arrange("update lanes set paused_until = 'infinity', pause_reason = 'key_rejected' where tenant_id = $1").await?;
-    world.arrange("update monitor_slots set slot = slot - interval '12 minutes' where tenant_id = $1").await?;
+    world
+        .arrange(
+            "update monitor_slots set slot = slot - interval '12 minutes' where tenant_id = $1",
+        )
+        .await?;
     world.arrange(DUE).await?;
     world.get(&format!("/v1/monitors/{made}")).await?;
     world.tick().await?;
-    world.ask("POST", &format!("/v1/monitors/{made}/resume"), None).await?;
-    world.arrange("update monitors set max_requests_per_month = 3 where tenant_id = $1").await?;
+    world
+        .ask("POST", &format!("/v1/monitors/{made}/resume"), None)
+        .await?;
+    world
+        .arrange("update monitors set max_requests_per_month = 3 where tenant_id = $1")
+        .await?;
     // So far that none comes to where another was, in whatever order they are moved.
-    world.arrange("update monitor_slots set slot = slot - interval '30 minutes' where tenant_id = $1").await?;
+    world
+        .arrange(
+            "update monitor_slots set slot = slot - interval '30 minutes' where tenant_id = $1",
+        )
+        .await?;
     world.arrange(DUE).await?;
     world.tick().await?;
     world.get(&slots).await?;
@@ -101,12 +151,23 @@ pub async fn slots(world: &mut World) -> Seen {
 /// Monitors that only the twin has are what nobody has, and count for nothing.
 pub async fn aliens(world: &mut World) -> Seen {
     world.warm().await?;
-    let alien = world.foreign("select monitor_id from isolation.own_monitors limit 1", "mon").await?;
+    let alien = world
+        .foreign(
+            "select monitor_id from isolation.own_monitors limit 1",
+            "mon",
+        )
+        .await?;
     let path = format!("/v1/monitors/{alien}");
-    for path in [path.clone(), format!("{path}/slots"), format!("/v1/scans?monitor_id={alien}")] {
+    for path in [
+        path.clone(),
+        format!("{path}/slots"),
+        format!("/v1/scans?monitor_id={alien}"),
+    ] {
         world.get(&path).await?;
     }
-    world.ask("PATCH", &path, Some(json!({"name": "mine"}))).await?;
+    world
+        .ask("PATCH", &path, Some(json!({"name": "mine"})))
+        .await?;
     for word in ["pause", "resume", "run"] {
         world.ask("POST", &format!("{path}/{word}"), None).await?;
     }
@@ -141,10 +202,14 @@ pub async fn runs(world: &mut World) -> Seen {
     world.locked("select from monitors where tenant_id = $1 for update");
     world.tick().await?;
     // An earlier run waits to be judged.
-    world.beside("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world
+        .beside("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1")
+        .await?;
     world.tick_alone().await?;
 
-    world.arrange("update monitor_slots set slot = slot - interval '3 hours' where tenant_id = $1").await?;
+    world
+        .arrange("update monitor_slots set slot = slot - interval '3 hours' where tenant_id = $1")
+        .await?;
     world.arrange(DUE).await?;
     world.beside(GOES_ON).await?;
     world.tick_alone().await?;
@@ -174,7 +239,9 @@ pub async fn overlaps(world: &mut World) -> Seen {
     world.arrange(DUE).await?;
     world.tick().await?;
     // Answered since the slot before; the twin's came later than the answer.
-    world.arrange("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1").await?;
+    world
+        .arrange("update monitor_slots set slot = slot - interval '1 hour' where tenant_id = $1")
+        .await?;
     world
         .arrange(
             "update scan_items i set state = 'done', search_status = 'ok', observed_at = now() - interval '30 minutes' \
@@ -193,7 +260,11 @@ pub async fn overlaps(world: &mut World) -> Seen {
     world.tick_alone().await?;
     world.get(&format!("/v1/monitors/{made}/slots")).await?;
     // Not answered since; the twin's run is.
-    world.arrange("update monitor_slots set slot = slot - interval '15 minutes' where tenant_id = $1").await?;
+    world
+        .arrange(
+            "update monitor_slots set slot = slot - interval '15 minutes' where tenant_id = $1",
+        )
+        .await?;
     world
         .arrange("update scan_items set observed_at = now() - interval '3 hours' where tenant_id = $1 and state = 'done'")
         .await?;
@@ -215,7 +286,9 @@ pub async fn judged(world: &mut World) -> Seen {
     let mut plain = body("without rules");
     plain.as_object_mut().unwrap().remove("alerts");
     let plain = id(&world.post("/v1/monitors", plain).await?)?;
-    world.post(&format!("/v1/monitors/{plain}/run"), json!({})).await?;
+    world
+        .post(&format!("/v1/monitors/{plain}/run"), json!({}))
+        .await?;
     // It goes on, and there is no rule that would look.
     world.beside(ENDED).await?;
     world.tick_alone().await?;
@@ -224,12 +297,16 @@ pub async fn judged(world: &mut World) -> Seen {
     world.get(&format!("/v1/monitors/{plain}/slots")).await?;
 
     let first = id(&world.post("/v1/monitors", body("first")).await?)?;
-    world.post(&format!("/v1/monitors/{first}/run"), json!({})).await?;
+    world
+        .post(&format!("/v1/monitors/{first}/run"), json!({}))
+        .await?;
     world.finish(|_| Comes::Price(190)).await?;
     world.tick_alone().await?;
     // By the same rule, which remembers nothing yet; the twin's has fired.
     let second = id(&world.post("/v1/monitors", body("second")).await?)?;
-    world.post(&format!("/v1/monitors/{second}/run"), json!({})).await?;
+    world
+        .post(&format!("/v1/monitors/{second}/run"), json!({}))
+        .await?;
     world.finish(|_| Comes::Price(190)).await?;
     world
         .beside(
@@ -241,10 +318,18 @@ pub async fn judged(world: &mut World) -> Seen {
     world.get("/v1/alerts").await?;
 
     // It searches something else now: what it runs is not judged any more.
-    world.post(&format!("/v1/monitors/{second}/run"), json!({})).await?;
+    world
+        .post(&format!("/v1/monitors/{second}/run"), json!({}))
+        .await?;
     let mut scan = body("second")["scan"].take();
     scan["request"]["to_airport"] = json!("JFK");
-    world.ask("PATCH", &format!("/v1/monitors/{second}"), Some(json!({"scan": scan}))).await?;
+    world
+        .ask(
+            "PATCH",
+            &format!("/v1/monitors/{second}"),
+            Some(json!({"scan": scan})),
+        )
+        .await?;
     world.get(&format!("/v1/monitors/{second}/slots")).await?;
     Ok(())
 }

@@ -9,7 +9,14 @@ use crate::isolation::world::{Seen, World};
 pub async fn play(world: &mut World) -> Seen {
     world.warm().await?;
     let strategy = json!({"strategy": {"coarse_step": 4, "refine": 1}});
-    let prices = |at: usize| [Comes::Price(300), Comes::Price(120), Comes::Price(250), Comes::Euros(50)][at % 4];
+    let prices = |at: usize| {
+        [
+            Comes::Price(300),
+            Comes::Price(120),
+            Comes::Price(250),
+            Comes::Euros(50),
+        ][at % 4]
+    };
     let scan = world.order(order(13, &strategy)).await?;
     world.second_phase().await?;
     world.finish(prices).await?;
@@ -20,7 +27,14 @@ pub async fn play(world: &mut World) -> Seen {
     world.finish(|_| Comes::Price(110)).await?;
     world.get(&format!("/v1/scans/{scan}")).await?;
 
-    world.ask_with("GET", &format!("/v1/scans/{scan}/events"), &[("last-event-id", "0")], None).await?;
+    world
+        .ask_with(
+            "GET",
+            &format!("/v1/scans/{scan}/events"),
+            &[("last-event-id", "0")],
+            None,
+        )
+        .await?;
 
     // Nothing to go by: the first phase is all.
     let empty = world.order(order(9, &strategy)).await?;
@@ -29,7 +43,9 @@ pub async fn play(world: &mut World) -> Seen {
     world.get(&format!("/v1/scans/{empty}")).await?;
 
     let cancelled = world.order(order(9, &strategy)).await?;
-    world.ask("POST", &format!("/v1/scans/{cancelled}/cancel"), None).await?;
+    world
+        .ask("POST", &format!("/v1/scans/{cancelled}/cancel"), None)
+        .await?;
     world.second_phase().await?;
     world.get(&format!("/v1/scans/{cancelled}")).await?;
     Ok(())

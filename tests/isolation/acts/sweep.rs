@@ -17,22 +17,32 @@ use crate::support::app::ring;
 use crate::worker::stage::Running;
 
 /// Nobody looks at the lane again, unless it is armed: then it shows.
-const UNATTENDED: &str =
-    "update lanes set next_at = null, paused_until = '2998-01-01', pause_reason = 'rate_limited' where tenant_id = $1";
+const UNATTENDED: &str = "update lanes set next_at = null, paused_until = '2998-01-01', pause_reason = 'rate_limited' where tenant_id = $1";
 
 /// Old events go; those of a scan that has just ended stay.
 pub async fn events(world: &mut World) -> Seen {
     world.warm().await?;
     world.order(order(2, &json!({}))).await?;
     world.finish(|_| Comes::Price(100)).await?;
-    world.arrange("update scans set finished_at = finished_at - interval '3 days' where tenant_id = $1").await?;
-    world.beside("update scans set finished_at = '2999-01-01' where tenant_id = $1").await?;
+    world
+        .arrange(
+            "update scans set finished_at = finished_at - interval '3 days' where tenant_id = $1",
+        )
+        .await?;
+    world
+        .beside("update scans set finished_at = '2999-01-01' where tenant_id = $1")
+        .await?;
     let pool = world.pool.clone();
     let drop_old = async {
-        let dropped: i64 = sqlx::query_scalar("select drop_old_events(now() - interval '1 day', 1000)").fetch_one(&pool).await?;
+        let dropped: i64 =
+            sqlx::query_scalar("select drop_old_events(now() - interval '1 day', 1000)")
+                .fetch_one(&pool)
+                .await?;
         Ok::<_, sqlx::Error>(dropped)
     };
-    world.work_on(Business::All, "drop old events", drop_old).await?;
+    world
+        .work_on(Business::All, "drop old events", drop_old)
+        .await?;
     Ok(())
 }
 
@@ -54,7 +64,10 @@ pub async fn slots(world: &mut World) -> Seen {
         .await?;
     let pool = world.pool.clone();
     let retiring = async {
-        let config = RetentionConfig { answer_retention_days: 0, ..RetentionConfig::default() };
+        let config = RetentionConfig {
+            answer_retention_days: 0,
+            ..RetentionConfig::default()
+        };
         retire(&pool, &config, Timestamp::now()).await.map(|_| ())
     };
     world.work_on(Business::All, "retention", retiring).await?;
@@ -82,13 +95,21 @@ pub async fn keys(world: &mut World) -> Seen {
         pool: world.pool.clone(),
         ring: Arc::new(ring()),
         upstream: Client::new(&world.app.upstream.config()).unwrap(),
-        config: WorkerConfig { worker_concurrency: 1, ..WorkerConfig::default() },
+        config: WorkerConfig {
+            worker_concurrency: 1,
+            ..WorkerConfig::default()
+        },
     };
     let (pool, tenant) = (world.pool.clone(), world.tenant().await?);
     let sweep = async {
         let running = Running::start(sweeper);
         let held = "select count(*) from key_grants where tenant_id = $1 and purpose = 'monitor' and wiped_at is null";
-        while sqlx::query_scalar::<_, i64>(held).bind(tenant).fetch_one(&pool).await? > 0 {
+        while sqlx::query_scalar::<_, i64>(held)
+            .bind(tenant)
+            .fetch_one(&pool)
+            .await?
+            > 0
+        {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         running.stop().await;
@@ -102,7 +123,12 @@ pub async fn keys(world: &mut World) -> Seen {
 /// A second phase that is another's to begin.
 pub async fn phases(world: &mut World) -> Seen {
     world.warm().await?;
-    world.order(order(9, &json!({"strategy": {"coarse_step": 4, "refine": 1}}))).await?;
+    world
+        .order(order(
+            9,
+            &json!({"strategy": {"coarse_step": 4, "refine": 1}}),
+        ))
+        .await?;
     let claims = world.claim(9).await?;
     world.begin(&claims).await?;
     world.arrange(UNATTENDED).await?;

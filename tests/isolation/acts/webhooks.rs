@@ -17,17 +17,33 @@ use crate::webhooks::post::{self, Names};
 
 const URL: &str = "http://hooks.test/fares";
 
-async fn locked(tx: &mut PgConnection, tenant: TenantId, monitor: MonitorId) -> Result<MonitorLock<'_>, WebhookError> {
-    MonitorLock::acquire(tx, tenant, monitor, LockFor::Webhook).await?.ok_or(WebhookError::NoEndpoint)
+async fn locked(
+    tx: &mut PgConnection,
+    tenant: TenantId,
+    monitor: MonitorId,
+) -> Result<MonitorLock<'_>, WebhookError> {
+    MonitorLock::acquire(tx, tenant, monitor, LockFor::Webhook)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)
 }
 
 async fn open(world: &mut World, tenant: TenantId) -> Seen<MonitorId> {
-    let made = world.post("/v1/monitors", crate::monitors::monitor()).await?;
+    let made = world
+        .post("/v1/monitors", crate::monitors::monitor())
+        .await?;
     let pool = world.pool.clone();
-    let monitor: MonitorId = id(&made)?.parse().map_err(|_| Noticed("no monitor's id".to_owned()))?;
+    let monitor: MonitorId = id(&made)?
+        .parse()
+        .map_err(|_| Noticed("no monitor's id".to_owned()))?;
     let opening = async {
         let mut tx = farescan::db::begin(&pool).await?;
-        endpoint::open(&mut locked(&mut tx, tenant, monitor).await?, &ring(), URL, Timestamp::now()).await?;
+        endpoint::open(
+            &mut locked(&mut tx, tenant, monitor).await?,
+            &ring(),
+            URL,
+            Timestamp::now(),
+        )
+        .await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
     };
@@ -40,7 +56,13 @@ async fn tell(world: &mut World, tenant: TenantId, monitor: MonitorId) -> Seen<S
     let telling = async {
         let mut tx = farescan::db::begin(&pool).await?;
         let mut lock = locked(&mut tx, tenant, monitor).await?;
-        let id = webhooks::enqueue(&mut lock, "monitor.alerts", &json!({"price": 1}), Timestamp::now()).await?;
+        let id = webhooks::enqueue(
+            &mut lock,
+            "monitor.alerts",
+            &json!({"price": 1}),
+            Timestamp::now(),
+        )
+        .await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(id)
     };
@@ -53,13 +75,23 @@ async fn deliver(world: &mut World, names: &Names, tenant: TenantId) -> Seen {
     deliver_on(Business::Own, world, names, tenant).await
 }
 
-async fn deliver_on(business: Business, world: &mut World, names: &Names, tenant: TenantId) -> Seen {
+async fn deliver_on(
+    business: Business,
+    world: &mut World,
+    names: &Names,
+    tenant: TenantId,
+) -> Seen {
     let sender = Sender::with_names(post::guard(), Arc::new(names.clone())).unwrap();
     let (pool, before) = (world.pool.clone(), world.app.upstream.count());
     let delivering = async {
         let deliverer = post::deliver(&pool, sender);
         let due = "select count(*) from webhook_endpoints where tenant_id = $1 and (next_at <= now() or taken_until is not null)";
-        while sqlx::query_scalar::<_, i64>(due).bind(tenant.uuid()).fetch_one(&pool).await? > 0 {
+        while sqlx::query_scalar::<_, i64>(due)
+            .bind(tenant.uuid())
+            .fetch_one(&pool)
+            .await?
+            > 0
+        {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         deliverer.stop().await;
@@ -67,10 +99,17 @@ async fn deliver_on(business: Business, world: &mut World, names: &Names, tenant
     };
     world.work_on(business, "deliveries", delivering).await?;
     let calls = world.app.upstream.calls().split_off(before);
-    let came = calls.iter().map(|call| format!("{} {} {}", call.header("webhook-id"), call.path, call.body));
+    let came = calls
+        .iter()
+        .map(|call| format!("{} {} {}", call.header("webhook-id"), call.path, call.body));
     // In the order in which they were made.
     let came: BTreeSet<_> = came.collect();
-    world.work_on(Business::Reading, "what came", async { Ok::<_, sqlx::Error>(came) }).await.map(drop)
+    world
+        .work_on(Business::Reading, "what came", async {
+            Ok::<_, sqlx::Error>(came)
+        })
+        .await
+        .map(drop)
 }
 
 pub async fn play(world: &mut World) -> Seen {
@@ -80,15 +119,27 @@ pub async fn play(world: &mut World) -> Seen {
     names.lead("hooks.test", &[&[post::address(&world.app.upstream)]]);
     let (monitor, other) = (open(world, tenant).await?, open(world, tenant).await?);
 
-    world.app.upstream.on_any().reply(Reply::status(200).body("thanks"));
+    world
+        .app
+        .upstream
+        .on_any()
+        .reply(Reply::status(200).body("thanks"));
     let first = tell(world, tenant, monitor).await?;
     tell(world, tenant, other).await?;
     deliver(world, &names, tenant).await?;
     world.get("/v1/deliveries").await?;
-    world.get(&format!("/v1/deliveries?monitor_id={monitor}&status=delivered")).await?;
+    world
+        .get(&format!(
+            "/v1/deliveries?monitor_id={monitor}&status=delivered"
+        ))
+        .await?;
     world.get(&format!("/v1/deliveries/{first}")).await?;
 
-    world.app.upstream.on_any().reply(Reply::status(500).body("no"));
+    world
+        .app
+        .upstream
+        .on_any()
+        .reply(Reply::status(500).body("no"));
     let second = tell(world, tenant, monitor).await?;
     deliver(world, &names, tenant).await?;
     world.get(&format!("/v1/deliveries/{second}")).await?;
@@ -113,10 +164,22 @@ pub async fn play(world: &mut World) -> Seen {
         .await?;
     deliver(world, &names, tenant).await?;
     tell(world, tenant, monitor).await?;
-    world.ask("POST", &format!("/v1/deliveries/{second}/resend"), None).await?;
-    world.ask("POST", &format!("/v1/monitors/{monitor}/test"), None).await?;
-    world.ask("POST", &format!("/v1/monitors/{monitor}/enable-webhook"), None).await?;
-    world.ask("POST", &format!("/v1/deliveries/{second}/resend"), None).await?;
+    world
+        .ask("POST", &format!("/v1/deliveries/{second}/resend"), None)
+        .await?;
+    world
+        .ask("POST", &format!("/v1/monitors/{monitor}/test"), None)
+        .await?;
+    world
+        .ask(
+            "POST",
+            &format!("/v1/monitors/{monitor}/enable-webhook"),
+            None,
+        )
+        .await?;
+    world
+        .ask("POST", &format!("/v1/deliveries/{second}/resend"), None)
+        .await?;
     deliver(world, &names, tenant).await?;
 
     ends(world, &names, tenant, [monitor, other]).await
@@ -128,7 +191,9 @@ pub async fn aliens(world: &mut World) -> Seen {
     let tenant = TenantId::from(world.tenant().await?);
     let names = Names::default();
     names.lead("hooks.test", &[&[post::address(&world.app.upstream)]]);
-    let plain = id(&world.post("/v1/monitors", crate::monitors::monitor()).await?)?;
+    let plain = id(&world
+        .post("/v1/monitors", crate::monitors::monitor())
+        .await?)?;
     // The twin's has a webhook.
     world
         .beside(
@@ -140,7 +205,11 @@ pub async fn aliens(world: &mut World) -> Seen {
     world.get("/v1/monitors").await?;
 
     let monitor = open(world, tenant).await?;
-    world.app.upstream.on_any().reply(Reply::status(200).body("thanks"));
+    world
+        .app
+        .upstream
+        .on_any()
+        .reply(Reply::status(200).body("thanks"));
     let told = tell(world, tenant, monitor).await?;
     // As many of the twin's are being tried as of one caller may be, and one at this number.
     world
@@ -160,33 +229,52 @@ pub async fn aliens(world: &mut World) -> Seen {
     world.get(&format!("/v1/deliveries/{told}")).await?;
 
     // The twin's is of a monitor that has no webhook.
-    world.beside("update deliveries set monitor_id = tenant_id where tenant_id = $1").await?;
-    world.ask("POST", &format!("/v1/deliveries/{told}/resend"), None).await?;
+    world
+        .beside("update deliveries set monitor_id = tenant_id where tenant_id = $1")
+        .await?;
+    world
+        .ask("POST", &format!("/v1/deliveries/{told}/resend"), None)
+        .await?;
     deliver(world, &names, tenant).await
 }
 
 /// A receiver that wants no more, secrets that are rotated, webhooks that are moved and closed.
-async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, other]: [MonitorId; 2]) -> Seen {
+async fn ends(
+    world: &mut World,
+    names: &Names,
+    tenant: TenantId,
+    [monitor, other]: [MonitorId; 2],
+) -> Seen {
     world.app.upstream.on_any().reply(Reply::status(410));
     let waits = tell(world, tenant, monitor).await?;
     world
         .arrange("update deliveries set due_at = due_at + interval '1 hour' where tenant_id = $1 and due_at is not null")
         .await?;
-    let test = world.ask("POST", &format!("/v1/monitors/{monitor}/test"), None).await?;
+    let test = world
+        .ask("POST", &format!("/v1/monitors/{monitor}/test"), None)
+        .await?;
     let test = id(&test)?;
     deliver(world, names, tenant).await?;
     for delivery in [&waits, &test] {
         world.get(&format!("/v1/deliveries/{delivery}")).await?;
     }
     for _ in 0..2 {
-        world.ask("POST", &format!("/v1/monitors/{other}/rotate-secret"), None).await?;
+        world
+            .ask("POST", &format!("/v1/monitors/{other}/rotate-secret"), None)
+            .await?;
     }
     world.arrange("update key_grants set expires_at = '2026-01-01' where tenant_id = $1 and purpose = 'webhook' and expires_at < '3000-01-01'").await?;
-    world.ask("POST", &format!("/v1/monitors/{other}/rotate-secret"), None).await?;
+    world
+        .ask("POST", &format!("/v1/monitors/{other}/rotate-secret"), None)
+        .await?;
     let pool = world.pool.clone();
     let moving = async {
         let mut tx = farescan::db::begin(&pool).await?;
-        endpoint::change_url(&mut locked(&mut tx, tenant, monitor).await?, "http://hooks.test/moved").await?;
+        endpoint::change_url(
+            &mut locked(&mut tx, tenant, monitor).await?,
+            "http://hooks.test/moved",
+        )
+        .await?;
         tx.commit().await?;
         Ok::<_, WebhookError>(())
     };
@@ -201,5 +289,8 @@ async fn ends(world: &mut World, names: &Names, tenant: TenantId, [monitor, othe
     };
     world.work("a webhook is closed", closing).await?;
     world.get(&format!("/v1/deliveries/{last}")).await?;
-    world.ask("POST", &format!("/v1/deliveries/{last}/resend"), None).await.map(drop)
+    world
+        .ask("POST", &format!("/v1/deliveries/{last}/resend"), None)
+        .await
+        .map(drop)
 }

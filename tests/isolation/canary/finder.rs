@@ -24,21 +24,32 @@ impl Finder {
             forms.push(("reversed", core.bytes().rev().collect()));
             forms.push(("percent", escaped.clone().into_bytes()));
             forms.push(("percent", escaped.to_uppercase().into_bytes()));
-            forms.push(("utf-16", core.encode_utf16().flat_map(u16::to_le_bytes).collect()));
+            forms.push((
+                "utf-16",
+                core.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            ));
             for offset in 0..3 {
                 let shifted = [&b"\0\0"[..offset], core.as_bytes()].concat();
                 let text: String = encoded(&db, &shifted, "base64").await;
                 // Without what depends on the neighbours.
-                let text = &text[if offset == 0 { 0 } else { 4 }..text.trim_end_matches('=').len() - 2];
+                let text =
+                    &text[if offset == 0 { 0 } else { 4 }..text.trim_end_matches('=').len() - 2];
                 forms.push(("base64", text.as_bytes().to_vec()));
-                forms.push(("base64", text.replace('+', "-").replace('/', "_").into_bytes()));
+                forms.push((
+                    "base64",
+                    text.replace('+', "-").replace('/', "_").into_bytes(),
+                ));
             }
             let hex: String = encoded(&db, core.as_bytes(), "hex").await;
             forms.push(("hex", hex.to_uppercase().into_bytes()));
             forms.push(("hex", hex.into_bytes()));
             for hash in ["sha256", "sha512", "sha224"] {
                 let call = sqlx::AssertSqlSafe(format!("select {hash}($1)"));
-                let digest: Vec<u8> = sqlx::query_scalar(call).bind(whole.as_bytes()).fetch_one(db.pool()).await.unwrap();
+                let digest: Vec<u8> = sqlx::query_scalar(call)
+                    .bind(whole.as_bytes())
+                    .fetch_one(db.pool())
+                    .await
+                    .unwrap();
                 hashed(&db, &mut forms, hash, digest).await;
             }
             let digest: Vec<u8> = sqlx::query_scalar("select decode(md5($1::bytea), 'hex')")
@@ -48,7 +59,12 @@ impl Finder {
                 .unwrap();
             hashed(&db, &mut forms, "md5", digest).await;
         }
-        Self::new(forms.into_iter().map(|(form, bytes)| (form.to_owned(), bytes)).collect())
+        Self::new(
+            forms
+                .into_iter()
+                .map(|(form, bytes)| (form.to_owned(), bytes))
+                .collect(),
+        )
     }
 
     fn new(forms: Vec<(String, Vec<u8>)>) -> Self {
@@ -69,7 +85,10 @@ impl Finder {
         let mut found = BTreeSet::new();
         for (at, pair) in bytes.windows(2).enumerate() {
             if self.begins[usize::from(pair[0]) << 8 | usize::from(pair[1])] {
-                let held = self.forms.iter().filter(|(_, form)| bytes[at..].starts_with(form));
+                let held = self
+                    .forms
+                    .iter()
+                    .filter(|(_, form)| bytes[at..].starts_with(form));
                 found.extend(held.map(|(name, _)| name.clone()));
             }
         }
@@ -78,7 +97,12 @@ impl Finder {
 }
 
 /// A digest as it is, in hexadecimal digits and in base64.
-async fn hashed(db: &TestDb, forms: &mut Vec<(&'static str, Vec<u8>)>, hash: &'static str, digest: Vec<u8>) {
+async fn hashed(
+    db: &TestDb,
+    forms: &mut Vec<(&'static str, Vec<u8>)>,
+    hash: &'static str,
+    digest: Vec<u8>,
+) {
     let hex: String = encoded(db, &digest, "hex").await;
     let base64 = encoded(db, &digest, "base64").await;
     forms.push((hash, hex.to_uppercase().into_bytes()));
@@ -88,19 +112,30 @@ async fn hashed(db: &TestDb, forms: &mut Vec<(&'static str, Vec<u8>)>, hash: &'s
 }
 
 async fn encoded(db: &TestDb, bytes: &[u8], form: &str) -> String {
-    let text: String = sqlx::query_scalar("select encode($1, $2)").bind(bytes).bind(form).fetch_one(db.pool()).await.unwrap();
+    let text: String = sqlx::query_scalar("select encode($1, $2)")
+        .bind(bytes)
+        .bind(form)
+        .fetch_one(db.pool())
+        .await
+        .unwrap();
     text.replace('\n', "")
 }
 
 #[tokio::test]
 async fn every_form_is_found_wherever_it_stands() {
-    let key = format!("{:032x}/+\"%", 0x1234_5678_9abc_def0_1234_5678_9abc_def0_u128);
+    let key = format!(
+        "{:032x}/+\"%",
+        0x1234_5678_9abc_def0_1234_5678_9abc_def0_u128
+    );
     let finder = Finder::of(std::slice::from_ref(&key)).await;
     for (name, form) in &finder.forms {
         let found = finder.find(&[b"some noise ", form.as_slice(), b" and more"].concat());
         assert!(found.contains(name), "{name}");
     }
-    assert_eq!(finder.find(format!("{{\"a\": {}}}", serde_json::json!(key)).as_bytes()), BTreeSet::from(["plain".to_owned()]));
+    assert_eq!(
+        finder.find(format!("{{\"a\": {}}}", serde_json::json!(key)).as_bytes()),
+        BTreeSet::from(["plain".to_owned()])
+    );
     assert!(finder.find(b"nothing of it").is_empty());
     assert!(finder.find(&key.as_bytes()[1..32]).is_empty());
 }

@@ -43,7 +43,16 @@ const MANNERS: [&str; 15] = [
 
 /// A key for each manner. Their core is random; what follows has characters that are written otherwise in JSON and in URLs.
 fn keys() -> Vec<String> {
-    MANNERS.iter().map(|manner| format!("{:016x}{:016x}{manner}/+\"%", rand::random::<u64>(), rand::random::<u64>())).collect()
+    MANNERS
+        .iter()
+        .map(|manner| {
+            format!(
+                "{:016x}{:016x}{manner}/+\"%",
+                rand::random::<u64>(),
+                rand::random::<u64>()
+            )
+        })
+        .collect()
 }
 
 fn answer(manner: &str, call: &Call) -> Reply {
@@ -58,9 +67,20 @@ fn answer(manner: &str, call: &Call) -> Reply {
             row[key.as_str()] = json!(key);
             let hotel = json!({"name": key, "available": true, "price": 420, "properties": [{"name": key, "price": 1}], "rooms": [{"room_type": key,
                 "price_as_number": 4}], "hotel_booking_id": key, "matched_name": key});
-            Reply::json(if call.endpoint.is_some_and(|endpoint| endpoint.api() == Api::Flights) { json!([row]) } else { hotel })
+            Reply::json(
+                if call
+                    .endpoint
+                    .is_some_and(|endpoint| endpoint.api() == Api::Flights)
+                {
+                    json!([row])
+                } else {
+                    hotel
+                },
+            )
         }
-        "partial" => Reply::json(json!([fare(120, &call.body)])).header("x-search-status", "partial"),
+        "partial" => {
+            Reply::json(json!([fare(120, &call.body)])).header("x-search-status", "partial")
+        }
         "refused" => rude(400),
         "unprocessable" => rude(422),
         "rejected" => rude(401),
@@ -69,21 +89,35 @@ fn answer(manner: &str, call: &Call) -> Reply {
         "broken" => rude(500),
         "incomplete" => Reply::search_incomplete(key),
         "missing" => rude(404),
-        "moved" => Reply::status(302).header("location", &format!("https://elsewhere.example/?key={key}")),
+        "moved" => {
+            Reply::status(302).header("location", &format!("https://elsewhere.example/?key={key}"))
+        }
         "garbage" => Reply::text(format!("<html>{key}</html>")).header("content-type", key),
         "reset" => return Reply::reset(),
         _ => return Reply::hang(),
     };
-    let echoes =
-        ["x-search-reason", "x-search-fallback", "x-plan-echo", "x-ratelimit-requests-limit", "x-request-id", "set-cookie"];
-    echoes.iter().fold(reply, |reply, name| reply.header(name, key))
+    let echoes = [
+        "x-search-reason",
+        "x-search-fallback",
+        "x-plan-echo",
+        "x-ratelimit-requests-limit",
+        "x-request-id",
+        "set-cookie",
+    ];
+    echoes
+        .iter()
+        .fold(reply, |reply, name| reply.header(name, key))
 }
 
 /// A marketplace whose manners are told by the key.
 async fn marketplace() -> Upstream {
     let upstream = Upstream::start().await;
     upstream.on_any().answer(|call| {
-        let manner = MANNERS.iter().find(|manner| call.key.contains(*manner)).copied().unwrap_or("good");
+        let manner = MANNERS
+            .iter()
+            .find(|manner| call.key.contains(*manner))
+            .copied()
+            .unwrap_or("good");
         answer(manner, call)
     });
     upstream
@@ -97,19 +131,52 @@ async fn scans(service: &Service, keys: &[String], rounds: &mut Rounds) -> [Stri
         "sweep": {"departure_date": ["2030-01-01", "2030-01-02", "2030-01-03"]},
         "retry": {"max_attempts": 2, "delay_seconds": 1}
     });
-    let mut named = ["scn_00000000000000000000000000000000".to_owned(), "itm_00000000000000000000000000000000".to_owned()];
+    let mut named = [
+        "scn_00000000000000000000000000000000".to_owned(),
+        "itm_00000000000000000000000000000000".to_owned(),
+    ];
     for (key, manner) in keys.iter().zip(MANNERS) {
-        let ordered = rounds.json(service, "POST", "/v1/scans", key, Some(&order)).await;
-        let Some(id) = ordered["id"].as_str() else { panic!("{manner}: {ordered}") };
+        let ordered = rounds
+            .json(service, "POST", "/v1/scans", key, Some(&order))
+            .await;
+        let Some(id) = ordered["id"].as_str() else {
+            panic!("{manner}: {ordered}")
+        };
         let settled = |scan: &Value| {
             let waits = scan["status"] == "running" && scan["items"]["pending"] != 0;
             !waits && scan["status"] != "queued" && scan["items"]["running"] == 0
         };
-        rounds.until(service, &format!("/v1/scans/{id}"), key, manner, settled).await;
-        let items = rounds.json(service, "GET", &format!("/v1/scans/{id}/items?expand=answer"), key, None).await;
+        rounds
+            .until(service, &format!("/v1/scans/{id}"), key, manner, settled)
+            .await;
+        let items = rounds
+            .json(
+                service,
+                "GET",
+                &format!("/v1/scans/{id}/items?expand=answer"),
+                key,
+                None,
+            )
+            .await;
         let item = items["data"][0]["id"].as_str().unwrap().to_owned();
-        rounds.json(service, "GET", &format!("/v1/items/{item}/attempts"), key, None).await;
-        rounds.json(service, "GET", &format!("/v1/scans/{id}/grid?rows=departure_date"), key, None).await;
+        rounds
+            .json(
+                service,
+                "GET",
+                &format!("/v1/items/{item}/attempts"),
+                key,
+                None,
+            )
+            .await;
+        rounds
+            .json(
+                service,
+                "GET",
+                &format!("/v1/scans/{id}/grid?rows=departure_date"),
+                key,
+                None,
+            )
+            .await;
         if manner == "good" {
             named = [id.to_owned(), item];
         }
@@ -160,7 +227,10 @@ async fn a_key_is_nowhere_but_where_it_must_be() {
         places.count(),
         hits.len()
     );
-    assert!(rounds.requests > 1000 && places.bytes() > 1_000_000, "there was something to look for, and where");
+    assert!(
+        rounds.requests > 1000 && places.bytes() > 1_000_000,
+        "there was something to look for, and where"
+    );
     assert!(hits.is_empty(), "{hits:#?}");
 
     // Planted in each place, it is found there: the search can fail.
@@ -177,7 +247,19 @@ async fn a_key_is_nowhere_but_where_it_must_be() {
     places.folder(&service).await;
     drop(thief);
     let found = places.search(&finder).join("\n");
-    for place in ["answers", "log", "table planted", "data", "postgres.log", "cmdline", "environ", "stored answers"] {
-        assert!(found.contains(place), "a planted key is not found in {place}: {found}");
+    for place in [
+        "answers",
+        "log",
+        "table planted",
+        "data",
+        "postgres.log",
+        "cmdline",
+        "environ",
+        "stored answers",
+    ] {
+        assert!(
+            found.contains(place),
+            "a planted key is not found in {place}: {found}"
+        );
     }
 }

@@ -29,10 +29,17 @@ impl Places {
     /// Everything on the admin listener.
     pub async fn metrics(&mut self, service: &Service) {
         for path in ["/metrics", "/healthz", "/readyz"] {
-            let answer = reqwest::Client::builder().no_proxy().build().unwrap().get(format!("{}{path}", service.admin_url));
+            let answer = reqwest::Client::builder()
+                .no_proxy()
+                .build()
+                .unwrap()
+                .get(format!("{}{path}", service.admin_url));
             let answer = answer.send().await.unwrap();
             let head = format!("{} {:?}\n", answer.status(), answer.headers());
-            self.add(format!("admin {path}"), [head.as_bytes(), &answer.bytes().await.unwrap()].concat());
+            self.add(
+                format!("admin {path}"),
+                [head.as_bytes(), &answer.bytes().await.unwrap()].concat(),
+            );
         }
     }
 
@@ -41,7 +48,10 @@ impl Places {
         for entry in std::fs::read_dir(service.place()).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "log") {
-                self.add(format!("log {}", path.file_name().unwrap().to_string_lossy()), std::fs::read(&path).unwrap());
+                self.add(
+                    format!("log {}", path.file_name().unwrap().to_string_lossy()),
+                    std::fs::read(&path).unwrap(),
+                );
             }
         }
     }
@@ -58,20 +68,34 @@ impl Places {
         .await
         .unwrap();
         for table in tables {
-            let rows = AssertSqlSafe(format!("select coalesce(string_agg(t::text, E'\\n'), '') from {table} t"));
+            let rows = AssertSqlSafe(format!(
+                "select coalesce(string_agg(t::text, E'\\n'), '') from {table} t"
+            ));
             let text: String = sqlx::query_scalar(rows).fetch_one(&mut conn).await.unwrap();
-            self.add(format!("table {}", table.trim_start_matches("public.")), text.into_bytes());
+            self.add(
+                format!("table {}", table.trim_start_matches("public.")),
+                text.into_bytes(),
+            );
         }
-        let bodies: Vec<Vec<u8>> = sqlx::query_scalar("select body from answers").fetch_all(&mut conn).await.unwrap();
+        let bodies: Vec<Vec<u8>> = sqlx::query_scalar("select body from answers")
+            .fetch_all(&mut conn)
+            .await
+            .unwrap();
         assert!(!bodies.is_empty(), "answers were stored");
-        let decoded: Vec<Vec<u8>> = bodies.iter().map(|body| zstd::decode_all(body.as_slice()).unwrap()).collect();
+        let decoded: Vec<Vec<u8>> = bodies
+            .iter()
+            .map(|body| zstd::decode_all(body.as_slice()).unwrap())
+            .collect();
         self.add("stored answers", decoded.concat());
     }
 
     /// Every file below the data folder: tables, write-ahead log, the server's own log.
     pub async fn folder(&mut self, service: &Service) {
         let mut conn = service.connect().await;
-        sqlx::raw_sql("checkpoint").execute(&mut conn).await.unwrap();
+        sqlx::raw_sql("checkpoint")
+            .execute(&mut conn)
+            .await
+            .unwrap();
         let mut folders = vec![service.place().join("home")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).unwrap() {
@@ -89,8 +113,14 @@ impl Places {
 
     fn file(&mut self, place: &Path, path: PathBuf) {
         let mut bytes = Vec::new();
-        if std::fs::File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
-            self.add(format!("data {}", path.strip_prefix(place).unwrap().display()), bytes);
+        if std::fs::File::open(&path)
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .is_ok()
+        {
+            self.add(
+                format!("data {}", path.strip_prefix(place).unwrap().display()),
+                bytes,
+            );
         }
     }
 
@@ -117,7 +147,8 @@ impl Places {
     pub fn search(&self, finder: &Finder) -> Vec<String> {
         let found = |(place, bytes): &(String, Vec<u8>)| {
             let forms = finder.find(bytes);
-            (!forms.is_empty()).then(|| format!("{place}: {forms:?} {}", Self::around(place, bytes, finder)))
+            (!forms.is_empty())
+                .then(|| format!("{place}: {forms:?} {}", Self::around(place, bytes, finder)))
         };
         self.0.iter().filter_map(found).collect()
     }
@@ -127,7 +158,10 @@ impl Places {
         if place.starts_with("data ") && place != SERVER_LOG {
             return String::new();
         }
-        let line = bytes.split(|byte| *byte == b'\n').find(|line| !finder.find(line).is_empty()).unwrap_or_default();
+        let line = bytes
+            .split(|byte| *byte == b'\n')
+            .find(|line| !finder.find(line).is_empty())
+            .unwrap_or_default();
         String::from_utf8_lossy(&line[..line.len().min(600)]).into_owned()
     }
 
@@ -142,7 +176,15 @@ impl Places {
 
 impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for kind in ["answers", "log", "admin", "table", "stored answers", "data", "process"] {
+        for kind in [
+            "answers",
+            "log",
+            "admin",
+            "table",
+            "stored answers",
+            "data",
+            "process",
+        ] {
             let of_kind = || self.0.iter().filter(|(place, _)| place.starts_with(kind));
             writeln!(
                 f,
@@ -158,10 +200,19 @@ impl fmt::Display for Places {
 fn children(of: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         // After the name in brackets: the state, then the parent.
-        let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        let parent = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.split(' ').nth(1)?.parse::<u32>().ok());
         if parent == Some(of) {
             found.push(pid);
         }

@@ -46,7 +46,9 @@ const CARRIERS: [Carrier; 16] = [
 ];
 
 fn client() -> reqwest::Client {
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none());
     client.timeout(Duration::from_secs(30)).build().unwrap()
 }
 
@@ -60,7 +62,9 @@ fn request(
     let url = format!("{}{path}", service.url);
     let method = method.parse().unwrap();
     match carrier {
-        Carrier::Header(name, prefix) => client.request(method, url).header(name, format!("{prefix}{key}")),
+        Carrier::Header(name, prefix) => client
+            .request(method, url)
+            .header(name, format!("{prefix}{key}")),
         Carrier::Query(name) => {
             let sign = if path.contains('?') { '&' } else { '?' };
             let key: String = form_urlencoded::byte_serialize(key.as_bytes()).collect();
@@ -73,40 +77,65 @@ impl Rounds {
     /// Sends many, a few at a time, and keeps their answers.
     async fn send_all(&mut self, requests: Vec<reqwest::RequestBuilder>) {
         self.requests += requests.len();
-        let answers = futures::stream::iter(requests).map(send).buffered(AT_ONCE).collect::<Vec<_>>().await;
+        let answers = futures::stream::iter(requests)
+            .map(send)
+            .buffered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
         for (whole, _) in answers.into_iter().flatten() {
             self.answers.extend(whole);
         }
     }
 
     /// A request with its key in a header, answered in JSON.
-    pub async fn json(&mut self, service: &Service, method: &str, path: &str, key: &str, body: Option<&Value>) -> Value {
+    pub async fn json(
+        &mut self,
+        service: &Service,
+        method: &str,
+        path: &str,
+        key: &str,
+        body: Option<&Value>,
+    ) -> Value {
         let client = client();
         let mut request = request(&client, service, (method, path), CARRIERS[0], key);
         if let Some(body) = body {
             request = request.json(body);
         }
         self.requests += 1;
-        let (whole, body) = send(request).await.unwrap_or_else(|| panic!("{method} {path}: no answer"));
+        let (whole, body) = send(request)
+            .await
+            .unwrap_or_else(|| panic!("{method} {path}: no answer"));
         self.answers.extend(whole);
         serde_json::from_slice(&body).unwrap_or_default()
     }
 
     /// Asks until it is so.
-    pub async fn until(&mut self, service: &Service, path: &str, key: &str, what: &str, so: impl Fn(&Value) -> bool) {
+    pub async fn until(
+        &mut self,
+        service: &Service,
+        path: &str,
+        key: &str,
+        what: &str,
+        so: impl Fn(&Value) -> bool,
+    ) {
         for _ in 0..600 {
             if so(&self.json(service, "GET", path, key, None).await) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("{what}: waited in vain: {}", self.json(service, "GET", path, key, None).await);
+        panic!(
+            "{what}: waited in vain: {}",
+            self.json(service, "GET", path, key, None).await
+        );
     }
 
     /// An answer that repeats a key which stood where no key belongs.
     pub async fn plant(&mut self, service: &Service, key: &str) {
-        let body = json!({"from_airport": key, "to_airport": "LHR", "departure_date": "2030-01-01"});
-        self.json(service, "POST", "/v1/flights/oneway", key, Some(&body)).await;
+        let body =
+            json!({"from_airport": key, "to_airport": "LHR", "departure_date": "2030-01-01"});
+        self.json(service, "POST", "/v1/flights/oneway", key, Some(&body))
+            .await;
     }
 }
 
@@ -114,7 +143,10 @@ impl Rounds {
 async fn send(request: reqwest::RequestBuilder) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut answer = request.send().await.ok()?;
     let head = format!("{} {:?}\n", answer.status(), answer.headers());
-    let is_stream = answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let is_stream = answer
+        .headers()
+        .get("content-type")
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let mut body = Vec::new();
     let patience = Duration::from_millis(if is_stream { 200 } else { 30_000 });
     while let Ok(Ok(Some(chunk))) = tokio::time::timeout(patience, answer.chunk()).await {
@@ -126,13 +158,33 @@ async fn send(request: reqwest::RequestBuilder) -> Option<(Vec<u8>, Vec<u8>)> {
 /// Every route of the description with these ids in its path.
 async fn routes(service: &Service, [scan, item]: &[String; 2]) -> Vec<(String, String)> {
     let client = client();
-    let described = client.get(format!("{}/openapi.json", service.url)).send().await.unwrap().bytes().await.unwrap();
+    let described = client
+        .get(format!("{}/openapi.json", service.url))
+        .send()
+        .await
+        .unwrap()
+        .bytes()
+        .await
+        .unwrap();
     let described: Value = serde_json::from_slice(&described).unwrap();
     let mut routes = Vec::new();
     for (path, methods) in described["paths"].as_object().unwrap() {
-        let id = if path.starts_with("/v1/items") { item } else { scan };
-        let filled: Vec<_> = path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect();
-        routes.extend(methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), filled.join("/"))));
+        let id = if path.starts_with("/v1/items") {
+            item
+        } else {
+            scan
+        };
+        let filled: Vec<_> = path
+            .split('/')
+            .map(|part| if part.starts_with('{') { id } else { part })
+            .collect();
+        routes.extend(
+            methods
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|method| (method.to_uppercase(), filled.join("/"))),
+        );
     }
     assert!(routes.len() >= 25, "{routes:?}");
     routes
@@ -143,7 +195,9 @@ fn body(method: &str, path: &str) -> Option<Value> {
     if matches!(method, "GET" | "DELETE") {
         return None;
     }
-    let search = endpoints::bodies().into_iter().find(|(endpoint, ..)| path == format!("/v1/{endpoint}"));
+    let search = endpoints::bodies()
+        .into_iter()
+        .find(|(endpoint, ..)| path == format!("/v1/{endpoint}"));
     Some(match path {
         _ if search.is_some() => search.unwrap().2,
         "/v1/scans" | "/v1/scans/preview" => json!({
@@ -189,7 +243,11 @@ fn ends(method: &str, path: &str) -> bool {
     method == "DELETE" || path.ends_with("/cancel") || path.contains("/rotate-key")
 }
 
-fn with_body(request: reqwest::RequestBuilder, method: &str, path: &str) -> reqwest::RequestBuilder {
+fn with_body(
+    request: reqwest::RequestBuilder,
+    method: &str,
+    path: &str,
+) -> reqwest::RequestBuilder {
     match body(method, path) {
         Some(body) => request.json(&body),
         None => request,
@@ -200,11 +258,22 @@ fn with_body(request: reqwest::RequestBuilder, method: &str, path: &str) -> reqw
 pub async fn every_carrier(service: &Service, named: &[String; 2], key: &str, rounds: &mut Rounds) {
     let (routes, client) = (routes(service, named).await, client());
     for last in [false, true] {
-        let served = routes.iter().map(|(method, path)| (method.as_str(), path.as_str()));
-        let asked: Vec<_> = served.chain(UNSERVED).filter(|(method, path)| ends(method, path) == last).collect();
+        let served = routes
+            .iter()
+            .map(|(method, path)| (method.as_str(), path.as_str()));
+        let asked: Vec<_> = served
+            .chain(UNSERVED)
+            .filter(|(method, path)| ends(method, path) == last)
+            .collect();
         let mut requests = Vec::new();
         for (method, path) in &asked {
-            let of = |carrier: Carrier| with_body(request(&client, service, (method, path), carrier, key), method, path);
+            let of = |carrier: Carrier| {
+                with_body(
+                    request(&client, service, (method, path), carrier, key),
+                    method,
+                    path,
+                )
+            };
             requests.extend(CARRIERS.map(of));
         }
         rounds.send_all(requests).await;
@@ -212,12 +281,20 @@ pub async fn every_carrier(service: &Service, named: &[String; 2], key: &str, ro
 }
 
 /// Every bad body to every route that takes one.
-pub async fn every_bad_body(service: &Service, named: &[String; 2], key: &str, rounds: &mut Rounds) {
+pub async fn every_bad_body(
+    service: &Service,
+    named: &[String; 2],
+    key: &str,
+    rounds: &mut Rounds,
+) {
     let routes = routes(service, named).await;
     let mut requests = Vec::new();
     let client = client();
     for carrier in [CARRIERS[0], CARRIERS[6]] {
-        for (method, path) in routes.iter().filter(|(method, _)| matches!(method.as_str(), "POST" | "PUT" | "PATCH")) {
+        for (method, path) in routes
+            .iter()
+            .filter(|(method, _)| matches!(method.as_str(), "POST" | "PUT" | "PATCH"))
+        {
             for bad in bad_bodies() {
                 requests.push(request(&client, service, (method, path), carrier, key).body(bad));
             }
@@ -227,16 +304,31 @@ pub async fn every_bad_body(service: &Service, named: &[String; 2], key: &str, r
 }
 
 /// Every route that asks the marketplace, in each of its manners.
-pub async fn every_manner(service: &Service, named: &[String; 2], keys: &[String], rounds: &mut Rounds) {
+pub async fn every_manner(
+    service: &Service,
+    named: &[String; 2],
+    keys: &[String],
+    rounds: &mut Rounds,
+) {
     let routes = routes(service, named).await;
     let client = client();
     let mut requests = Vec::new();
-    let asks =
-        |path: &str| path == "/v1/verify" || endpoints::bodies().iter().any(|(endpoint, ..)| path == format!("/v1/{endpoint}"));
+    let asks = |path: &str| {
+        path == "/v1/verify"
+            || endpoints::bodies()
+                .iter()
+                .any(|(endpoint, ..)| path == format!("/v1/{endpoint}"))
+    };
     for key in keys {
         for (method, path) in routes.iter().filter(|(_, path)| asks(path)) {
             for strict in [false, true] {
-                let sent = request(&client, service, (method, path), if strict { CARRIERS[3] } else { CARRIERS[9] }, key);
+                let sent = request(
+                    &client,
+                    service,
+                    (method, path),
+                    if strict { CARRIERS[3] } else { CARRIERS[9] },
+                    key,
+                );
                 let body = body(method, path).map(|mut body| {
                     if path.starts_with("/v1/flights") {
                         body["strict"] = json!(strict);
@@ -260,7 +352,11 @@ pub async fn every_route(service: &Service, named: &[String; 2], key: &str, roun
     let client = client();
     for carrier in [CARRIERS[1], CARRIERS[8]] {
         for (method, path) in routes.iter().filter(|(method, path)| !ends(method, path)) {
-            requests.push(with_body(request(&client, service, (method, path), carrier, key), method, path));
+            requests.push(with_body(
+                request(&client, service, (method, path), carrier, key),
+                method,
+                path,
+            ));
         }
     }
     rounds.send_all(requests).await;

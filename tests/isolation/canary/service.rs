@@ -76,7 +76,10 @@ impl Service {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("the service is not ready: {}", std::fs::read_to_string(log_file(&self.place, self.starts)).unwrap());
+        panic!(
+            "the service is not ready: {}",
+            std::fs::read_to_string(log_file(&self.place, self.starts)).unwrap()
+        );
     }
 
     pub fn pid(&self) -> u32 {
@@ -103,43 +106,90 @@ impl Service {
     /// From now on Postgres writes down every statement with its parameters.
     pub async fn log_every_statement(&self) {
         let mut conn = self.connect().await;
-        for setting in ["log_statement = 'all'", "log_min_duration_statement = 0", "log_min_messages = 'debug1'"] {
+        for setting in [
+            "log_statement = 'all'",
+            "log_min_duration_statement = 0",
+            "log_min_messages = 'debug1'",
+        ] {
             let set = sqlx::AssertSqlSafe(format!("alter system set {setting}"));
             sqlx::raw_sql(set).execute(&mut conn).await.unwrap();
         }
-        sqlx::raw_sql("select pg_reload_conf()").execute(&mut conn).await.unwrap();
-    }
-
-    /// The database's server takes no connections any more.
-    pub async fn take_database_away(&self) {
-        let mut conn = self.server.connect_options().database("postgres").connect().await.unwrap();
-        sqlx::raw_sql("alter database farescan allow_connections false").execute(&mut conn).await.unwrap();
-        sqlx::raw_sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'farescan'")
+        sqlx::raw_sql("select pg_reload_conf()")
             .execute(&mut conn)
             .await
             .unwrap();
     }
 
+    /// The database's server takes no connections any more.
+    pub async fn take_database_away(&self) {
+        let mut conn = self
+            .server
+            .connect_options()
+            .database("postgres")
+            .connect()
+            .await
+            .unwrap();
+        sqlx::raw_sql("alter database farescan allow_connections false")
+            .execute(&mut conn)
+            .await
+            .unwrap();
+        sqlx::raw_sql(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'farescan'",
+        )
+        .execute(&mut conn)
+        .await
+        .unwrap();
+    }
+
     pub async fn bring_database_back(&self) {
-        let mut conn = self.server.connect_options().database("postgres").connect().await.unwrap();
-        sqlx::raw_sql("alter database farescan allow_connections true").execute(&mut conn).await.unwrap();
+        let mut conn = self
+            .server
+            .connect_options()
+            .database("postgres")
+            .connect()
+            .await
+            .unwrap();
+        sqlx::raw_sql("alter database farescan allow_connections true")
+            .execute(&mut conn)
+            .await
+            .unwrap();
     }
 
     /// Puts a key where a mistake would: into a table and into a stored answer.
     pub async fn plant(&self, key: &str) {
         let mut conn = self.connect().await;
-        sqlx::raw_sql("create table planted (key text)").execute(&mut conn).await.unwrap();
-        sqlx::query("insert into planted values ($1)").bind(key).execute(&mut conn).await.unwrap();
+        sqlx::raw_sql("create table planted (key text)")
+            .execute(&mut conn)
+            .await
+            .unwrap();
+        sqlx::query("insert into planted values ($1)")
+            .bind(key)
+            .execute(&mut conn)
+            .await
+            .unwrap();
         let body = zstd::encode_all(format!("[{{\"airline\": \"{key}\"}}]").as_bytes(), 3).unwrap();
-        sqlx::query("update answers set body = $1").bind(body).execute(&mut conn).await.unwrap();
+        sqlx::query("update answers set body = $1")
+            .bind(body)
+            .execute(&mut conn)
+            .await
+            .unwrap();
     }
 
     /// A process with a key in its arguments and its environment, which says it on its way out into the service's log.
     pub fn plant_process(&self, key: &str) -> Planted {
         let log = File::create(log_file(&self.place, 0)).unwrap();
         let mut command = Command::new("sh");
-        command.args(["-c", "echo \"$1\" >&2; read line", "sh", key]).env("PLANTED", key);
-        Planted(command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().unwrap())
+        command
+            .args(["-c", "echo \"$1\" >&2; read line", "sh", key])
+            .env("PLANTED", key);
+        Planted(
+            command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(log)
+                .spawn()
+                .unwrap(),
+        )
     }
 }
 
@@ -166,7 +216,13 @@ fn log_file(place: &Path, starts: usize) -> PathBuf {
 fn spawn(upstream: &Upstream, place: &Path, format: &str, starts: usize) -> Child {
     let log = File::create(log_file(place, starts)).unwrap();
     Command::new(env!("CARGO_BIN_EXE_farescan"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ])
         .env_remove("DATABASE_URL")
         .env("FARESCAN_DATA_DIR", place.join("home"))
         .env("FARESCAN_FLIGHTS_URL", upstream.url())
@@ -184,13 +240,21 @@ fn spawn(upstream: &Upstream, place: &Path, format: &str, starts: usize) -> Chil
 
 /// The guard of the server that the service started: it is adopted, not started again.
 async fn adopt(place: &Path) -> Server {
-    let options = ServerOptions { home: place.join("home"), pg_bin: None, durability: Durability::Full };
-    tokio::task::spawn_blocking(move || Server::start(&options).unwrap()).await.unwrap()
+    let options = ServerOptions {
+        home: place.join("home"),
+        pg_bin: None,
+        durability: Durability::Full,
+    };
+    tokio::task::spawn_blocking(move || Server::start(&options).unwrap())
+        .await
+        .unwrap()
 }
 
 /// The address that a log line tells under this name, in either format.
 fn address(log: &str, name: &str) -> Option<String> {
-    let line = log.lines().find(|line| line.contains("listening") && line.contains("127.0.0.1:") && line.contains("admin"))?;
+    let line = log.lines().find(|line| {
+        line.contains("listening") && line.contains("127.0.0.1:") && line.contains("admin")
+    })?;
     let json: Option<serde_json::Value> = serde_json::from_str(line).ok();
     if let Some(found) = json.as_ref().and_then(|json| json[name].as_str()) {
         return Some(found.to_owned());
@@ -205,7 +269,10 @@ async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(tokio::time::Instant::now() < end, "waited in vain until {what}");
+        assert!(
+            tokio::time::Instant::now() < end,
+            "waited in vain until {what}"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -37,14 +37,23 @@ struct Trial {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_done_in_whatever_order_every_row_is_as_predicted() {
     let seed = crate::faults::seed();
-    let rounds = if std::env::var_os("FARESCAN_SOAK").is_some() { 200 } else { 8 };
+    let rounds = if std::env::var_os("FARESCAN_SOAK").is_some() {
+        200
+    } else {
+        8
+    };
     for round in 0..rounds {
         let mut trial = Trial::begin(seed.wrapping_add(round)).await;
         let mut moves = Vec::new();
         for _ in 0..MOVES {
             moves.push(trial.step().await);
             let (seen, expected) = (trial.rows().await, trial.model.rows());
-            assert_eq!(seen, expected, "FARESCAN_SEED={} after {moves:#?}", seed.wrapping_add(round));
+            assert_eq!(
+                seen,
+                expected,
+                "FARESCAN_SEED={} after {moves:#?}",
+                seed.wrapping_add(round)
+            );
             trial.model.check();
         }
     }
@@ -53,8 +62,13 @@ async fn whatever_is_done_in_whatever_order_every_row_is_as_predicted() {
 impl Trial {
     async fn begin(seed: u64) -> Self {
         let stage = Stage::new().await;
-        let mut trial =
-            Self { stage, dice: StdRng::seed_from_u64(seed), model: Model::default(), workers: Vec::new(), claims: Vec::new() };
+        let mut trial = Self {
+            stage,
+            dice: StdRng::seed_from_u64(seed),
+            model: Model::default(),
+            workers: Vec::new(),
+            claims: Vec::new(),
+        };
         for _ in 0..2 {
             let worker = trial.worker().await;
             trial.workers.push(worker);
@@ -72,7 +86,12 @@ impl Trial {
 
     async fn worker(&self) -> WorkerId {
         let id = "insert into workers (lease_until) values (clock_timestamp() + interval '1 hour') returning worker_id";
-        WorkerId(sqlx::query_scalar(id).fetch_one(self.stage.pool()).await.unwrap())
+        WorkerId(
+            sqlx::query_scalar(id)
+                .fetch_one(self.stage.pool())
+                .await
+                .unwrap(),
+        )
     }
 
     /// One move; gives what it was.
@@ -81,8 +100,12 @@ impl Trial {
         let scan = *scans.choose(&mut self.dice).unwrap();
         match self.dice.random_range(0..100) {
             0..4 if scans.len() < 6 => {
-                let (items, attempts) = (self.dice.random_range(1..5), self.dice.random_range(1..4));
-                let max = self.dice.random_bool(0.5).then(|| items + self.dice.random_range(0..3));
+                let (items, attempts) =
+                    (self.dice.random_range(1..5), self.dice.random_range(1..4));
+                let max = self
+                    .dice
+                    .random_bool(0.5)
+                    .then(|| items + self.dice.random_range(0..3));
                 self.submit(items, attempts, max).await
             }
             0..25 => {
@@ -95,11 +118,17 @@ impl Trial {
             }
             45..50 => self.second_place().await,
             50..72 => {
-                let Some(claim) = self.recent() else { return "nothing to record".to_owned() };
+                let Some(claim) = self.recent() else {
+                    return "nothing to record".to_owned();
+                };
                 let end = *End::ALL.choose(&mut self.dice).unwrap();
                 let billed = self.dice.random_range(0..3);
                 let said = self.record(claim, end, billed).await;
-                if self.dice.random_bool(0.2) { self.record(claim, End::Ok, 1).await + " twice" } else { said }
+                if self.dice.random_bool(0.2) {
+                    self.record(claim, End::Ok, 1).await + " twice"
+                } else {
+                    said
+                }
             }
             72..79 => {
                 let mut claims: Vec<_> = (0..2).filter_map(|_| self.recent()).collect();
@@ -111,7 +140,14 @@ impl Trial {
             79..82 => self.bury().await,
             82..87 => self.release().await,
             87..89 => {
-                let held = hold_scan(self.stage.pool(), self.stage.tenant().await, scan, &Cause::BudgetSpent).await.unwrap();
+                let held = hold_scan(
+                    self.stage.pool(),
+                    self.stage.tenant().await,
+                    scan,
+                    &Cause::BudgetSpent,
+                )
+                .await
+                .unwrap();
                 assert_eq!(held, self.model.hold(scan));
                 format!("hold {scan}: {held}")
             }
@@ -121,7 +157,9 @@ impl Trial {
                 format!("pause {scan}: {went}")
             }
             92..97 => {
-                let went = resume::resume(self.stage.desk(), scan, &serde_json::Map::new(), None).await.is_ok();
+                let went = resume::resume(self.stage.desk(), scan, &serde_json::Map::new(), None)
+                    .await
+                    .is_ok();
                 assert_eq!(went, self.model.resume(scan), "resume {scan}");
                 format!("resume {scan}: {went}")
             }
@@ -132,7 +170,9 @@ impl Trial {
             }
             _ => {
                 let body = json!({"search_status": ["degraded", "failed"]});
-                let went = retry::retry(self.stage.desk(), scan, body.as_object().unwrap(), None).await.is_ok();
+                let went = retry::retry(self.stage.desk(), scan, body.as_object().unwrap(), None)
+                    .await
+                    .is_ok();
                 assert_eq!(went, self.model.retry(scan), "retry {scan}");
                 format!("retry {scan}: {went}")
             }
@@ -141,7 +181,11 @@ impl Trial {
 
     /// A claim, mostly one of the last.
     fn recent(&mut self) -> Option<Claim> {
-        let from = if self.dice.random_bool(0.85) { self.claims.len().saturating_sub(8) } else { 0 };
+        let from = if self.dice.random_bool(0.85) {
+            self.claims.len().saturating_sub(8)
+        } else {
+            0
+        };
         self.claims[from..].choose(&mut self.dice).copied()
     }
 
@@ -152,13 +196,23 @@ impl Trial {
         }
         let scan = self.stage.submit(items.into(), &more).await;
         // A retry is due at once.
-        sqlx::query("update scans set retry_delay = '0'").execute(self.stage.pool()).await.unwrap();
-        let rows: Vec<(Uuid, i32)> = sqlx::query_as("select item_id, position from scan_items where scan_id = $1")
-            .bind(scan.uuid())
-            .fetch_all(self.stage.pool())
+        sqlx::query("update scans set retry_delay = '0'")
+            .execute(self.stage.pool())
             .await
             .unwrap();
-        self.model.submit(scan, attempts, max, rows.into_iter().map(|(item, position)| (item.into(), position)));
+        let rows: Vec<(Uuid, i32)> =
+            sqlx::query_as("select item_id, position from scan_items where scan_id = $1")
+                .bind(scan.uuid())
+                .fetch_all(self.stage.pool())
+                .await
+                .unwrap();
+        self.model.submit(
+            scan,
+            attempts,
+            max,
+            rows.into_iter()
+                .map(|(item, position)| (item.into(), position)),
+        );
         format!("submit {scan}: {items} items, {attempts} attempts, at most {max:?}")
     }
 
@@ -166,11 +220,18 @@ impl Trial {
         let worker = self.workers[worker];
         // What is pending is found, at the latest by the timer's next look.
         for look in 0.. {
-            let Visit::Claims(claims, wait_ms) = store::claim(self.stage.pool(), worker, slots).await.unwrap() else {
+            let Visit::Claims(claims, wait_ms) = store::claim(self.stage.pool(), worker, slots)
+                .await
+                .unwrap()
+            else {
                 panic!("a live worker is fenced");
             };
             if claims.is_empty() && self.model.has_work() {
-                assert!(look < 100, "pending items are not found: {:#?}", self.model.rows());
+                assert!(
+                    look < 100,
+                    "pending items are not found: {:#?}",
+                    self.model.rows()
+                );
                 tokio::time::sleep(std::time::Duration::from_millis(wait_ms.max(1))).await;
                 continue;
             }
@@ -188,31 +249,53 @@ impl Trial {
         claims.sort_unstable_by_key(|claim| (claim.item, claim.number));
         // A process begins a claim once, but it may have several claims of one item: the older ones of before a pause.
         claims.dedup();
-        let asked: Vec<_> = claims.iter().map(|claim| (*claim, AttemptId::new())).collect();
+        let asked: Vec<_> = claims
+            .iter()
+            .map(|claim| (*claim, AttemptId::new()))
+            .collect();
         let expected = self.model.begin(&claims);
         for _ in 0..2 {
-            let verdicts = store::begin(self.stage.pool(), &asked, Timestamp::now()).await.unwrap();
+            let verdicts = store::begin(self.stage.pool(), &asked, Timestamp::now())
+                .await
+                .unwrap();
             // Asked again, what was refused may have become refused for another reason; what has begun has begun.
             let begun = |verdict: &store::Verdict| *verdict == store::Verdict::Begun;
-            assert_eq!(verdicts.iter().map(begun).collect::<Vec<_>>(), expected.iter().map(begun).collect::<Vec<_>>());
+            assert_eq!(
+                verdicts.iter().map(begun).collect::<Vec<_>>(),
+                expected.iter().map(begun).collect::<Vec<_>>()
+            );
         }
         format!("begin {claims:?}: {expected:?}")
     }
 
     async fn second_place(&mut self) -> String {
-        let Some(claim) = self.recent() else { return "no second place".to_owned() };
+        let Some(claim) = self.recent() else {
+            return "no second place".to_owned();
+        };
         let taken = store::second_place(self.stage.pool(), claim).await.unwrap();
         assert_eq!(taken, self.model.second_place(claim), "{claim:?}");
         format!("second place of {claim:?}: {taken}")
     }
 
     async fn record(&mut self, claim: Claim, end: End, billed: u16) -> String {
-        let call = FinishedCall { billed, ..Self::finished(claim, end) };
+        let call = FinishedCall {
+            billed,
+            ..Self::finished(claim, end)
+        };
         let mut tx = farescan::db::begin(self.stage.pool()).await.unwrap();
-        let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now()).await.unwrap();
+        let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(!fresh.is_empty(), self.model.record(claim, end, billed.into()), "record {claim:?} {end:?}");
-        format!("record {claim:?} {end:?}, {billed} billed: {}", !fresh.is_empty())
+        assert_eq!(
+            !fresh.is_empty(),
+            self.model.record(claim, end, billed.into()),
+            "record {claim:?} {end:?}"
+        );
+        format!(
+            "record {claim:?} {end:?}, {billed} billed: {}",
+            !fresh.is_empty()
+        )
     }
 
     fn finished(claim: Claim, end: End) -> FinishedCall {
@@ -220,9 +303,12 @@ impl Trial {
             End::Ok => ok(claim),
             End::Empty => done(claim, farescan::contract::SearchStatus::Empty),
             End::Degraded => degraded(claim),
-            End::Failed => {
-                FinishedCall { ending: store::Ending::Failed, search_status: None, may_retry: false, ..degraded(claim) }
-            }
+            End::Failed => FinishedCall {
+                ending: store::Ending::Failed,
+                search_status: None,
+                may_retry: false,
+                ..degraded(claim)
+            },
             End::Returned => rejected(claim),
         }
     }
@@ -238,7 +324,10 @@ impl Trial {
             store::take_back(self.stage.pool(), &lane).await.unwrap();
             self.model.take_back(claims);
         }
-        let lost = store::give_up(self.stage.pool(), &lane, Timestamp::now()).await.unwrap().len();
+        let lost = store::give_up(self.stage.pool(), &lane, Timestamp::now())
+            .await
+            .unwrap()
+            .len();
         assert_eq!(lost, self.model.give_up(claims), "give up {claims:?}");
         format!("give up {claims:?}, unsent: {unsent}: {lost} lost")
     }
@@ -252,12 +341,23 @@ impl Trial {
             .execute(self.stage.pool())
             .await
             .unwrap();
-        sqlx::query("select bury_workers('0')").execute(self.stage.pool()).await.unwrap();
-        for lane in store::orphans(self.stage.pool(), 1_000, &store::BusyLanes::default()).await.unwrap() {
-            store::give_up(self.stage.pool(), &lane, Timestamp::now()).await.unwrap();
+        sqlx::query("select bury_workers('0')")
+            .execute(self.stage.pool())
+            .await
+            .unwrap();
+        for lane in store::orphans(self.stage.pool(), 1_000, &store::BusyLanes::default())
+            .await
+            .unwrap()
+        {
+            store::give_up(self.stage.pool(), &lane, Timestamp::now())
+                .await
+                .unwrap();
         }
         self.model.bury(dead);
-        assert!(matches!(store::claim(self.stage.pool(), dead, 1).await.unwrap(), Visit::Fenced));
+        assert!(matches!(
+            store::claim(self.stage.pool(), dead, 1).await.unwrap(),
+            Visit::Fenced
+        ));
         format!("bury {dead:?}")
     }
 
@@ -283,7 +383,11 @@ impl Trial {
         .fetch_all(self.stage.pool())
         .await
         .unwrap();
-        rows.extend(items.into_iter().map(|(item, row)| format!("{}: {row}", ItemId::from(item))));
+        rows.extend(
+            items
+                .into_iter()
+                .map(|(item, row)| format!("{}: {row}", ItemId::from(item))),
+        );
         let attempts: Vec<(Uuid, i32, String)> = sqlx::query_as(
             "select item_id, number, concat_ws(' ', requests_spent, case when ended_at is null then 'open' end, search_status, reason)
              from attempts order by item_id, number",
@@ -291,7 +395,11 @@ impl Trial {
         .fetch_all(self.stage.pool())
         .await
         .unwrap();
-        rows.extend(attempts.into_iter().map(|(item, number, row)| format!("{} {number}: {row}", ItemId::from(item))));
+        rows.extend(
+            attempts
+                .into_iter()
+                .map(|(item, number, row)| format!("{} {number}: {row}", ItemId::from(item))),
+        );
         let scans: Vec<(Uuid, String)> = sqlx::query_as(
             "select scan_id, concat_ws(' ', status, status_reason, ok, empty, partial, degraded, failed, cancelled, requests_spent,
                                        case when finished_at is not null then 'finished' end)
@@ -300,7 +408,11 @@ impl Trial {
         .fetch_all(self.stage.pool())
         .await
         .unwrap();
-        rows.extend(scans.into_iter().map(|(scan, row)| format!("{}: {row}", ScanId::from(scan))));
+        rows.extend(
+            scans
+                .into_iter()
+                .map(|(scan, row)| format!("{}: {row}", ScanId::from(scan))),
+        );
         rows
     }
 }

@@ -18,7 +18,13 @@ pub enum End {
 }
 
 impl End {
-    pub const ALL: [Self; 5] = [Self::Ok, Self::Empty, Self::Degraded, Self::Failed, Self::Returned];
+    pub const ALL: [Self; 5] = [
+        Self::Ok,
+        Self::Empty,
+        Self::Degraded,
+        Self::Failed,
+        Self::Returned,
+    ];
 
     fn status(self) -> &'static str {
         match self {
@@ -104,8 +110,22 @@ impl Model {
         self.scans.keys().copied().collect()
     }
 
-    pub fn submit(&mut self, scan: ScanId, max_attempts: i32, max: Option<i32>, items: impl Iterator<Item = (ItemId, i32)>) {
-        let new = Scan { status: "queued", reason: "", max_attempts, max, spent: 0, started: false, finished: false };
+    pub fn submit(
+        &mut self,
+        scan: ScanId,
+        max_attempts: i32,
+        max: Option<i32>,
+        items: impl Iterator<Item = (ItemId, i32)>,
+    ) {
+        let new = Scan {
+            status: "queued",
+            reason: "",
+            max_attempts,
+            max,
+            spent: 0,
+            started: false,
+            finished: false,
+        };
         self.scans.insert(scan, new);
         for (item, position) in items {
             let new = Item {
@@ -133,7 +153,11 @@ impl Model {
     pub fn claimed(&mut self, claim: Claim) {
         assert!(!self.stopped, "a lane that is paused gave {claim:?}");
         let item = self.items.get_mut(&claim.item).unwrap();
-        assert_eq!((item.state, item.number + 1), (State::Pending, claim.number), "{claim:?}");
+        assert_eq!(
+            (item.state, item.number + 1),
+            (State::Pending, claim.number),
+            "{claim:?}"
+        );
         (item.state, item.number, item.worker) = (State::Claimed, claim.number, Some(claim.worker));
     }
 
@@ -144,7 +168,9 @@ impl Model {
         for at in order {
             let claim = claims[at];
             let item = self.items.get_mut(&claim.item).unwrap();
-            if (item.state, item.number, item.worker) != (State::Claimed, claim.number, Some(claim.worker)) {
+            if (item.state, item.number, item.worker)
+                != (State::Claimed, claim.number, Some(claim.worker))
+            {
                 continue;
             }
             let scan = self.scans.get_mut(&item.scan).unwrap();
@@ -154,11 +180,18 @@ impl Model {
                 Verdict::NoRoom
             } else {
                 item.state = State::Calling;
-                (item.calls, item.counted, item.spent) = (item.calls + 1, item.counted + 1, item.spent + 1);
+                (item.calls, item.counted, item.spent) =
+                    (item.calls + 1, item.counted + 1, item.spent + 1);
                 (scan.spent, scan.status, scan.started) = (scan.spent + 1, "running", true);
                 self.attempts.insert(
                     (claim.item, claim.number),
-                    Attempt { spent: 1, open: true, status: "", reason: "", resumes: self.resumes },
+                    Attempt {
+                        spent: 1,
+                        open: true,
+                        status: "",
+                        reason: "",
+                        resumes: self.resumes,
+                    },
                 );
                 Verdict::Begun
             };
@@ -170,18 +203,28 @@ impl Model {
         let item = self.items.get_mut(&claim.item).unwrap();
         let scan = self.scans.get_mut(&item.scan).unwrap();
         let is_live = (item.state, item.number) == (State::Calling, claim.number);
-        let taken = is_live && scan.status == "running" && scan.max.is_none_or(|max| scan.spent < max);
+        let taken =
+            is_live && scan.status == "running" && scan.max.is_none_or(|max| scan.spent < max);
         if taken {
             (item.spent, scan.spent) = (item.spent + 1, scan.spent + 1);
-            self.attempts.get_mut(&(claim.item, claim.number)).unwrap().spent += 1;
+            self.attempts
+                .get_mut(&(claim.item, claim.number))
+                .unwrap()
+                .spent += 1;
         }
         taken
     }
 
     /// Whether it was news.
     pub fn record(&mut self, claim: Claim, end: End, billed: i32) -> bool {
-        let outrun = self.attempts.range((claim.item, claim.number + 1)..=(claim.item, i32::MAX)).next().is_some();
-        let Some(attempt) = self.attempts.get_mut(&(claim.item, claim.number)) else { return false };
+        let outrun = self
+            .attempts
+            .range((claim.item, claim.number + 1)..=(claim.item, i32::MAX))
+            .next()
+            .is_some();
+        let Some(attempt) = self.attempts.get_mut(&(claim.item, claim.number)) else {
+            return false;
+        };
         if !attempt.open && attempt.reason != "worker_lost" {
             return false;
         }
@@ -196,7 +239,11 @@ impl Model {
 
         let is_live = (item.state, item.number) == (State::Calling, claim.number);
         let is_given_up = item.state == State::Done && item.reason == "worker_lost";
-        let ended = if end == End::Failed { State::Failed } else { State::Done };
+        let ended = if end == End::Failed {
+            State::Failed
+        } else {
+            State::Done
+        };
         let next = match end {
             End::Returned if is_live => Some(State::Pending),
             End::Degraded if is_live && item.counted < scan.max_attempts => Some(State::Delayed),
@@ -211,8 +258,16 @@ impl Model {
         if let Some(next) = next {
             item.counted -= i32::from(is_live && end == End::Returned);
             (item.state, item.worker) = (next, None);
-            item.status = if next == State::Done { end.status() } else { "" };
-            item.reason = if matches!(next, State::Done | State::Failed) { end.reason() } else { "" };
+            item.status = if next == State::Done {
+                end.status()
+            } else {
+                ""
+            };
+            item.reason = if matches!(next, State::Done | State::Failed) {
+                end.reason()
+            } else {
+                ""
+            };
         }
         let scan = item.scan;
         self.settle(scan);
@@ -222,7 +277,10 @@ impl Model {
 
     /// How many were lost.
     pub fn give_up(&mut self, claims: &[Claim]) -> usize {
-        let unique: BTreeSet<_> = claims.iter().map(|claim| (claim.item, claim.number)).collect();
+        let unique: BTreeSet<_> = claims
+            .iter()
+            .map(|claim| (claim.item, claim.number))
+            .collect();
         let mut lost = 0;
         for (id, number) in unique {
             let item = self.items.get_mut(&id).unwrap();
@@ -232,11 +290,13 @@ impl Model {
                 State::Calling if item.number == number => {
                     lost += 1;
                     let attempt = self.attempts.get_mut(&(id, number)).unwrap();
-                    (attempt.open, attempt.status, attempt.reason) = (false, "degraded", "worker_lost");
+                    (attempt.open, attempt.status, attempt.reason) =
+                        (false, "degraded", "worker_lost");
                     if item.counted < self.scans[&scan].max_attempts {
                         item.state = State::Delayed;
                     } else {
-                        (item.state, item.status, item.reason) = (State::Done, "degraded", "worker_lost");
+                        (item.state, item.status, item.reason) =
+                            (State::Done, "degraded", "worker_lost");
                     }
                 }
                 _ => continue,
@@ -257,22 +317,37 @@ impl Model {
             if is_live && self.attempts[&key].spent == 1 {
                 self.attempts.remove(&key);
                 item.state = State::Claimed;
-                (item.calls, item.counted, item.spent) = (item.calls - 1, item.counted - 1, item.spent - 1);
+                (item.calls, item.counted, item.spent) =
+                    (item.calls - 1, item.counted - 1, item.spent - 1);
                 self.scans.get_mut(&item.scan).unwrap().spent -= 1;
             }
         }
     }
 
     pub fn bury(&mut self, worker: WorkerId) {
-        let held = self.items.iter().filter(|(_, item)| item.worker == Some(worker));
+        let held = self
+            .items
+            .iter()
+            .filter(|(_, item)| item.worker == Some(worker));
         let tenant = farescan::ids::TenantId::new();
-        let claims: Vec<_> = held.map(|(id, item)| Claim { worker, tenant, item: *id, number: item.number }).collect();
+        let claims: Vec<_> = held
+            .map(|(id, item)| Claim {
+                worker,
+                tenant,
+                item: *id,
+                number: item.number,
+            })
+            .collect();
         self.give_up(&claims);
     }
 
     /// How many became pending.
     pub fn release(&mut self) -> usize {
-        let delayed: Vec<_> = self.items.values_mut().filter(|item| item.state == State::Delayed).collect();
+        let delayed: Vec<_> = self
+            .items
+            .values_mut()
+            .filter(|item| item.state == State::Delayed)
+            .collect();
         let count = delayed.len();
         for item in delayed {
             item.state = State::Pending;
@@ -282,7 +357,8 @@ impl Model {
 
     pub fn hold(&mut self, id: ScanId) -> bool {
         let scan = self.scans.get_mut(&id).unwrap();
-        let holds = matches!(scan.status, "queued" | "running") && scan.max.is_some_and(|max| scan.spent >= max);
+        let holds = matches!(scan.status, "queued" | "running")
+            && scan.max.is_some_and(|max| scan.spent >= max);
         if holds {
             (scan.status, scan.reason) = ("paused", "budget_spent");
             self.all(id, &WAITING, State::Held);
@@ -301,9 +377,14 @@ impl Model {
     }
 
     pub fn resume(&mut self, id: ScanId) -> bool {
-        let waits = self.items.values().any(|item| item.scan == id && WAITING.contains(&item.state));
+        let waits = self
+            .items
+            .values()
+            .any(|item| item.scan == id && WAITING.contains(&item.state));
         let scan = self.scans.get_mut(&id).unwrap();
-        let is_spent = scan.max.is_some_and(|max| max < scan.spent + i32::from(waits));
+        let is_spent = scan
+            .max
+            .is_some_and(|max| max < scan.spent + i32::from(waits));
         match scan.status {
             "paused" if is_spent => return false,
             "paused" => scan.status = if scan.started { "running" } else { "queued" },
@@ -336,7 +417,9 @@ impl Model {
         if scan.status == "cancelled" {
             return false;
         }
-        let is_wanted = |item: &&mut Item| item.scan == id && (item.state == State::Failed || item.status == "degraded");
+        let is_wanted = |item: &&mut Item| {
+            item.scan == id && (item.state == State::Failed || item.status == "degraded")
+        };
         let again: Vec<_> = self.items.values_mut().filter(is_wanted).collect();
         if again.is_empty() {
             return true;
@@ -346,14 +429,22 @@ impl Model {
         }
         scan.finished = false;
         for item in again {
-            item.state = if scan.status == "paused" { State::Held } else { State::Pending };
+            item.state = if scan.status == "paused" {
+                State::Held
+            } else {
+                State::Pending
+            };
             (item.counted, item.status, item.reason) = (0, "", "");
         }
         true
     }
 
     fn all(&mut self, scan: ScanId, from: &[State], to: State) {
-        for item in self.items.values_mut().filter(|item| item.scan == scan && from.contains(&item.state)) {
+        for item in self
+            .items
+            .values_mut()
+            .filter(|item| item.scan == scan && from.contains(&item.state))
+        {
             (item.state, item.worker) = (to, None);
         }
     }
@@ -362,7 +453,8 @@ impl Model {
     fn settle(&mut self, id: ScanId) {
         let counts = self.counts(id);
         let scan = self.scans.get_mut(&id).unwrap();
-        if counts.iter().sum::<usize>() < self.items.values().filter(|item| item.scan == id).count() {
+        if counts.iter().sum::<usize>() < self.items.values().filter(|item| item.scan == id).count()
+        {
             return;
         }
         let [.., partial, degraded, failed, _] = counts;
@@ -391,8 +483,15 @@ impl Model {
 
     /// Ended items: ok, empty, partial, degraded, failed, cancelled.
     fn counts(&self, scan: ScanId) -> [usize; 6] {
-        let count = |is: &dyn Fn(&Item) -> bool| self.items.values().filter(|item| item.scan == scan && is(item)).count();
-        let done = |status: &'static str| move |item: &Item| item.state == State::Done && item.status == status;
+        let count = |is: &dyn Fn(&Item) -> bool| {
+            self.items
+                .values()
+                .filter(|item| item.scan == scan && is(item))
+                .count()
+        };
+        let done = |status: &'static str| {
+            move |item: &Item| item.state == State::Done && item.status == status
+        };
         [
             count(&done("ok")),
             count(&done("empty")),
@@ -405,22 +504,49 @@ impl Model {
 
     /// As the test reads the database.
     pub fn rows(&self) -> Vec<String> {
-        let join = |words: &[String]| words.iter().filter(|word| !word.is_empty()).cloned().collect::<Vec<_>>().join(" ");
+        let join = |words: &[String]| {
+            words
+                .iter()
+                .filter(|word| !word.is_empty())
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let mut rows = Vec::new();
         for (id, item) in &self.items {
-            let state = format!("{:?} {} {} {} {}", item.state, item.number, item.calls, item.counted, item.spent).to_lowercase();
-            let worker = item.worker.map_or(String::new(), |worker| format!("of {}", worker.0));
-            rows.push(format!("{id}: {}", join(&[state, item.status.into(), item.reason.into(), worker])));
+            let state = format!(
+                "{:?} {} {} {} {}",
+                item.state, item.number, item.calls, item.counted, item.spent
+            )
+            .to_lowercase();
+            let worker = item
+                .worker
+                .map_or(String::new(), |worker| format!("of {}", worker.0));
+            rows.push(format!(
+                "{id}: {}",
+                join(&[state, item.status.into(), item.reason.into(), worker])
+            ));
         }
         for ((id, number), attempt) in &self.attempts {
             let open = if attempt.open { "open" } else { "" };
-            let row = [attempt.spent.to_string(), open.into(), attempt.status.into(), attempt.reason.into()];
+            let row = [
+                attempt.spent.to_string(),
+                open.into(),
+                attempt.status.into(),
+                attempt.reason.into(),
+            ];
             rows.push(format!("{id} {number}: {}", join(&row)));
         }
         for (id, scan) in &self.scans {
             let counts = self.counts(*id).map(|count| count.to_string()).join(" ");
             let finished = if scan.finished { "finished" } else { "" };
-            let row = [scan.status.into(), scan.reason.into(), counts, scan.spent.to_string(), finished.into()];
+            let row = [
+                scan.status.into(),
+                scan.reason.into(),
+                counts,
+                scan.spent.to_string(),
+                finished.into(),
+            ];
             rows.push(format!("{id}: {}", join(&row)));
         }
         rows
@@ -430,21 +556,54 @@ impl Model {
     pub fn check(&self) {
         for (id, scan) in &self.scans {
             let items = || self.items.iter().filter(|(_, item)| item.scan == *id);
-            assert!(scan.max.is_none_or(|max| scan.spent <= max), "{id} spent more than it may");
-            assert_eq!(scan.spent, items().map(|(_, item)| item.spent).sum::<i32>(), "{id}");
+            assert!(
+                scan.max.is_none_or(|max| scan.spent <= max),
+                "{id} spent more than it may"
+            );
+            assert_eq!(
+                scan.spent,
+                items().map(|(_, item)| item.spent).sum::<i32>(),
+                "{id}"
+            );
             let may_wait = matches!(scan.status, "queued" | "running");
             for (item, seen) in items() {
-                let attempts: Vec<_> = self.attempts.range((*item, 0)..=(*item, i32::MAX)).map(|(_, attempt)| attempt).collect();
-                assert_eq!(seen.spent, attempts.iter().map(|attempt| attempt.spent).sum::<i32>(), "{item}");
-                assert_eq!(usize::try_from(seen.calls).unwrap(), attempts.len(), "{item}: each call is one attempt");
-                assert!(seen.counted <= scan.max_attempts, "{item} was asked more often than its scan allows");
-                assert!(attempts.iter().filter(|attempt| attempt.open).count() <= 1, "{item} is asked twice at once");
+                let attempts: Vec<_> = self
+                    .attempts
+                    .range((*item, 0)..=(*item, i32::MAX))
+                    .map(|(_, attempt)| attempt)
+                    .collect();
+                assert_eq!(
+                    seen.spent,
+                    attempts.iter().map(|attempt| attempt.spent).sum::<i32>(),
+                    "{item}"
+                );
+                assert_eq!(
+                    usize::try_from(seen.calls).unwrap(),
+                    attempts.len(),
+                    "{item}: each call is one attempt"
+                );
                 assert!(
-                    may_wait || !matches!(seen.state, State::Pending | State::Claimed | State::Delayed),
+                    seen.counted <= scan.max_attempts,
+                    "{item} was asked more often than its scan allows"
+                );
+                assert!(
+                    attempts.iter().filter(|attempt| attempt.open).count() <= 1,
+                    "{item} is asked twice at once"
+                );
+                assert!(
+                    may_wait
+                        || !matches!(seen.state, State::Pending | State::Claimed | State::Delayed),
                     "{item} waits, {id} does not"
                 );
-                assert!(scan.status == "paused" || seen.state != State::Held, "{item} is held, {id} is not paused");
-                assert_eq!(seen.worker.is_some(), matches!(seen.state, State::Claimed | State::Calling), "{item}");
+                assert!(
+                    scan.status == "paused" || seen.state != State::Held,
+                    "{item} is held, {id} is not paused"
+                );
+                assert_eq!(
+                    seen.worker.is_some(),
+                    matches!(seen.state, State::Claimed | State::Calling),
+                    "{item}"
+                );
             }
         }
     }

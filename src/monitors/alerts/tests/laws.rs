@@ -56,15 +56,30 @@ fn any_rule_about_prices() -> impl Strategy<Value = Value> {
     let is_about_prices = |rule_type: &RuleType| match rule_type {
         RuleType::PriceBelow | RuleType::DropPercent | RuleType::Verdict | RuleType::NewLow => true,
         // The first three also speak of where there is none. Markets are compared in whatever currency they share.
-        RuleType::Available | RuleType::SoldOut | RuleType::Stale | RuleType::ParityGapPercent => false,
+        RuleType::Available | RuleType::SoldOut | RuleType::Stale | RuleType::ParityGapPercent => {
+            false
+        }
     };
-    let types: Vec<_> = RuleType::ALL.iter().copied().filter(is_about_prices).collect();
+    let types: Vec<_> = RuleType::ALL
+        .iter()
+        .copied()
+        .filter(is_about_prices)
+        .collect();
     prop::sample::select(types).prop_flat_map(any_of)
 }
 
 fn without_price() -> impl Strategy<Value = String> {
-    let words =
-        ["degraded", "partial", "failed", "cancelled", "skipped", "filtered", "empty", "empty sold_out", "empty no_match"];
+    let words = [
+        "degraded",
+        "partial",
+        "failed",
+        "cancelled",
+        "skipped",
+        "filtered",
+        "empty",
+        "empty sold_out",
+        "empty no_match",
+    ];
     prop::sample::select(words.to_vec()).prop_map(str::to_owned)
 }
 
@@ -83,17 +98,34 @@ fn runs() -> impl Strategy<Value = Vec<String>> {
     let search = prop_oneof![3 => priced().boxed(), 2 => without_price().boxed()].boxed();
     let place = prop_oneof![6 => cell(search).boxed(), 1 => Just("-".to_owned()).boxed()];
     let run = prop::collection::vec(place, 1..5).prop_map(|cells| cells.join(" | "));
-    prop::collection::vec(run.prop_filter("a scan has a cell", |run| run.chars().any(char::is_alphanumeric)), 1..14)
+    prop::collection::vec(
+        run.prop_filter("a scan has a cell", |run| {
+            run.chars().any(char::is_alphanumeric)
+        }),
+        1..14,
+    )
 }
 
 /// Which keys fire in each run.
 fn fires(rule: &Rule, runs: &[Run]) -> Vec<BTreeSet<String>> {
     let mut monitor = Monitor::with(rule.clone());
-    runs.iter().map(|run| monitor.sees(run).into_iter().map(|firing| firing.key).collect()).collect()
+    runs.iter()
+        .map(|run| {
+            monitor
+                .sees(run)
+                .into_iter()
+                .map(|firing| firing.key)
+                .collect()
+        })
+        .collect()
 }
 
 fn laid(of: &Rule, texts: &[String]) -> Vec<Run> {
-    texts.iter().enumerate().map(|(number, text)| lay(of, text, number)).collect()
+    texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| lay(of, text, number))
+        .collect()
 }
 
 /// A run of a scan that this rule may stand beside: over dates, or over markets.
@@ -103,12 +135,26 @@ fn lay(of: &Rule, text: &str, number: usize) -> Run {
         Subject::Prices | Subject::Answers => run,
         Subject::Markets => {
             let market = |cell: &Cell| {
-                let place = letter(&cell.key).bytes().next().map_or(0, |letter| usize::from(letter - b'a'));
-                let values = Map::from_iter([("proxy_country".to_owned(), json!(["us", "de", "jp", "fr"][place]))]);
-                Cell { key: Value::Object(values.clone()).to_string(), values, items: cell.items.clone() }
+                let place = letter(&cell.key)
+                    .bytes()
+                    .next()
+                    .map_or(0, |letter| usize::from(letter - b'a'));
+                let values = Map::from_iter([(
+                    "proxy_country".to_owned(),
+                    json!(["us", "de", "jp", "fr"][place]),
+                )]);
+                Cell {
+                    key: Value::Object(values.clone()).to_string(),
+                    values,
+                    items: cell.items.clone(),
+                }
             };
             let all = run.cells.all.iter().map(market).collect();
-            Run::new(Cells { all, request: run.cells.request.clone(), endpoint: Endpoint::HotelsRooms })
+            Run::new(Cells {
+                all,
+                request: run.cells.request.clone(),
+                endpoint: Endpoint::HotelsRooms,
+            })
         }
     }
 }
@@ -332,9 +378,14 @@ fn of_scan(rule: &Rule) -> bool {
 /// Ten thousand cells before twenty rules, each with a full window: the largest run there is.
 #[test]
 fn the_largest_run_is_judged_within_bounds() {
-    let text = (0..10_000).map(|place| format!("{}", 200 + place % 50)).collect::<Vec<_>>().join(" | ");
+    let text = (0..10_000)
+        .map(|place| format!("{}", 200 + place % 50))
+        .collect::<Vec<_>>()
+        .join(" | ");
     let run = run(&text, 0);
-    let mut monitor = Monitor::with(rule(json!({"type": "drop_percent", "percent": 10, "runs": 90, "scope": "cell"})));
+    let mut monitor = Monitor::with(rule(
+        json!({"type": "drop_percent", "percent": 10, "runs": 90, "scope": "cell"}),
+    ));
     for _ in 0..3 {
         monitor.sees(&run);
     }

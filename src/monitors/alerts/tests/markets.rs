@@ -12,10 +12,21 @@ fn markets(text: &str, number: usize) -> Run {
     let cells = text.split('|').enumerate().map(|(place, cell)| {
         let (market, samples) = cell.trim().split_once(' ').unwrap();
         let values = Map::from_iter([("proxy_country".to_owned(), json!(market))]);
-        let items = samples.split('+').enumerate().map(|(sample, text)| searched(text, sample * 100 + place, number));
-        Cell { key: Value::Object(values.clone()).to_string(), values, items: items.collect() }
+        let items = samples
+            .split('+')
+            .enumerate()
+            .map(|(sample, text)| searched(text, sample * 100 + place, number));
+        Cell {
+            key: Value::Object(values.clone()).to_string(),
+            values,
+            items: items.collect(),
+        }
     });
-    Laid::new(Cells { endpoint: Endpoint::HotelsRooms, request: Map::new(), all: cells.collect() })
+    Laid::new(Cells {
+        endpoint: Endpoint::HotelsRooms,
+        request: Map::new(),
+        all: cells.collect(),
+    })
 }
 
 fn parity(title: &str, of: Value, rows: &[Row]) -> Monitor {
@@ -61,7 +72,10 @@ fn a_small_gap_is_armed_again_at_half_of_it() {
     parity(
         "parity_gap_percent, a rearm_percent from before there was a bound to it",
         json!({"type": "parity_gap_percent", "percent": 1, "baseline": "us", "rearm_percent": 2}),
-        &[("us 1000+1000 | de 1010+1010", "de", "de:no"), ("us 1000+1001 | de 1000+1000", "", "de:yes")],
+        &[
+            ("us 1000+1000 | de 1010+1010", "de", "de:no"),
+            ("us 1000+1001 | de 1000+1000", "", "de:yes"),
+        ],
     );
 }
 
@@ -90,7 +104,10 @@ fn noise_is_no_gap_however_far_the_lowest_prices_are_apart() {
     parity(
         "parity_gap_percent, noise",
         json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
-        &[("us 100+120 | de 110+130", "", "de:yes"), ("us 100+101 | de 110+130", "de", "de:no")],
+        &[
+            ("us 100+120 | de 110+130", "", "de:yes"),
+            ("us 100+101 | de 110+130", "de", "de:no"),
+        ],
     );
 }
 
@@ -109,17 +126,38 @@ fn every_market_is_followed_by_itself() {
 #[test]
 fn the_evidence_has_both_sides() {
     let run = markets("us 100+101 | de 106+107", 0);
-    let mut monitor = Monitor::with(rule(json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"})));
+    let mut monitor = Monitor::with(rule(
+        json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
+    ));
     let fired = monitor.sees(&run);
-    let alerts = crate::monitors::alerts::evidence::alerts(&super::evidence::of(), &monitor.rules(), Some(&run), &fired);
+    let alerts = crate::monitors::alerts::evidence::alerts(
+        &super::evidence::of(),
+        &monitor.rules(),
+        Some(&run),
+        &fired,
+    );
     let shown = serde_json::to_value(&alerts[0]).unwrap();
     assert_eq!(shown["cell"], json!({"proxy_country": "de"}));
-    assert_eq!((&shown["price"], &shown["currency"], &shown["threshold"]), (&json!(106), &json!("USD"), &json!(5)));
+    assert_eq!(
+        (&shown["price"], &shown["currency"], &shown["threshold"]),
+        (&json!(106), &json!("USD"), &json!(5))
+    );
     let baseline = &shown["baseline"];
     assert_eq!(
-        (&baseline["proxy_country"], &baseline["price"], &baseline["difference"], &baseline["difference_percent"]),
+        (
+            &baseline["proxy_country"],
+            &baseline["price"],
+            &baseline["difference"],
+            &baseline["difference_percent"]
+        ),
         (&json!("us"), &json!(100), &json!(6), &json!(6))
     );
-    assert_eq!((&baseline["samples"], &baseline["verdict"]), (&json!(2), &json!("gap")));
-    assert_eq!((&shown["room"], &shown["link"]), (&json!("Double"), &json!("https://example.com/0/1")));
+    assert_eq!(
+        (&baseline["samples"], &baseline["verdict"]),
+        (&json!(2), &json!("gap"))
+    );
+    assert_eq!(
+        (&shown["room"], &shown["link"]),
+        (&json!("Double"), &json!("https://example.com/0/1"))
+    );
 }

@@ -44,7 +44,10 @@ fn letter(key: &str) -> String {
     if let Some(market) = values["proxy_country"].as_str() {
         return market.to_owned();
     }
-    let day: u8 = values["departure_date"].as_str().and_then(|date| date[8..].parse().ok()).unwrap_or_default();
+    let day: u8 = values["departure_date"]
+        .as_str()
+        .and_then(|date| date[8..].parse().ok())
+        .unwrap_or_default();
     char::from(b'a' - 1 + day).to_string()
 }
 
@@ -58,37 +61,93 @@ fn searched(text: &str, position: usize, number: usize) -> Searched {
     let second = words.get(1).copied();
     let done = |status| (ItemState::Done, Some(status), None, None);
     let (state, search_status, reason, price) = match words[0] {
-        "empty" => (ItemState::Done, Some(SearchStatus::Empty), second.map(str::to_owned), None),
-        "filtered" => (ItemState::Done, Some(SearchStatus::Ok), Some("filtered_out".to_owned()), None),
+        "empty" => (
+            ItemState::Done,
+            Some(SearchStatus::Empty),
+            second.map(str::to_owned),
+            None,
+        ),
+        "filtered" => (
+            ItemState::Done,
+            Some(SearchStatus::Ok),
+            Some("filtered_out".to_owned()),
+            None,
+        ),
         "partial" => done(SearchStatus::Partial),
         "degraded" => done(SearchStatus::Degraded),
-        "failed" => (ItemState::Failed, None, Some("invalid_request".to_owned()), None),
+        "failed" => (
+            ItemState::Failed,
+            None,
+            Some("invalid_request".to_owned()),
+            None,
+        ),
         "cancelled" => (ItemState::Cancelled, None, None, None),
         "skipped" => (ItemState::Skipped, None, None, None),
         amount => {
-            let status = if second == Some("partial") { SearchStatus::Partial } else { SearchStatus::Ok };
-            let currency = second.filter(|word| word.len() == 3 && *word != "low").unwrap_or("USD").to_owned();
-            (ItemState::Done, Some(status), None, Some((amount.parse().unwrap(), currency)))
+            let status = if second == Some("partial") {
+                SearchStatus::Partial
+            } else {
+                SearchStatus::Ok
+            };
+            let currency = second
+                .filter(|word| word.len() == 3 && *word != "low")
+                .unwrap_or("USD")
+                .to_owned();
+            (
+                ItemState::Done,
+                Some(status),
+                None,
+                Some((amount.parse().unwrap(), currency)),
+            )
         }
     };
     let verdict = second.and_then(Verdict::parse).or(Some(Verdict::Typical));
     let link = format!("https://example.com/{number}/{position}");
-    let offer =
-        price.is_some().then(|| BestOffer { verdict, link: Some(link), seller: Some("Double".into()), ..BestOffer::default() });
-    let seen = Seen { item: ItemId::new(), state, search_status, reason, price, offer };
-    Searched { position: position.try_into().unwrap(), observed_at: Some(at(number)), seen }
+    let offer = price.is_some().then(|| BestOffer {
+        verdict,
+        link: Some(link),
+        seller: Some("Double".into()),
+        ..BestOffer::default()
+    });
+    let seen = Seen {
+        item: ItemId::new(),
+        state,
+        search_status,
+        reason,
+        price,
+        offer,
+    };
+    Searched {
+        position: position.try_into().unwrap(),
+        observed_at: Some(at(number)),
+        seen,
+    }
 }
 
 /// A run of a scan over dates.
 fn run(text: &str, number: usize) -> Run {
-    let cells = text.split('|').enumerate().filter(|(_, cell)| cell.trim() != "-");
+    let cells = text
+        .split('|')
+        .enumerate()
+        .filter(|(_, cell)| cell.trim() != "-");
     let cells = cells.map(|(place, cell)| {
         let values = Map::from_iter([("departure_date".to_owned(), json!(date(place)))]);
-        let items = cell.split('+').enumerate().map(|(sample, text)| searched(text, sample * 100 + place, number));
-        Cell { key: Value::Object(values.clone()).to_string(), values, items: items.collect() }
+        let items = cell
+            .split('+')
+            .enumerate()
+            .map(|(sample, text)| searched(text, sample * 100 + place, number));
+        Cell {
+            key: Value::Object(values.clone()).to_string(),
+            values,
+            items: items.collect(),
+        }
     });
     let request = json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "usd"});
-    Run::new(Cells { endpoint: Endpoint::FlightsOneway, request: request.as_object().unwrap().clone(), all: cells.collect() })
+    Run::new(Cells {
+        endpoint: Endpoint::FlightsOneway,
+        request: request.as_object().unwrap().clone(),
+        all: cells.collect(),
+    })
 }
 
 /// A monitor with one rule, run by run.
@@ -101,7 +160,12 @@ struct Monitor {
 
 impl Monitor {
     fn with(rule: Rule) -> Self {
-        Self { rule, states: States::new(), runs: 0, not_comparable: 0 }
+        Self {
+            rule,
+            states: States::new(),
+            runs: 0,
+            not_comparable: 0,
+        }
     }
 
     /// What fires in this run.
@@ -133,8 +197,16 @@ impl Monitor {
         if let Some(state) = self.states.get(WHOLE_SCAN) {
             return word(state).to_owned();
         }
-        let cells: BTreeMap<_, _> = self.states.iter().map(|(key, state)| (letter(key), word(state))).collect();
-        cells.iter().map(|(letter, word)| format!("{letter}:{word}")).collect::<Vec<_>>().join(" ")
+        let cells: BTreeMap<_, _> = self
+            .states
+            .iter()
+            .map(|(key, state)| (letter(key), word(state)))
+            .collect();
+        cells
+            .iter()
+            .map(|(letter, word)| format!("{letter}:{word}"))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -146,23 +218,48 @@ fn table(title: &str, of: Value, rows: &[Row]) -> Monitor {
     table_of(title, of, rows, |text, number| Some(run(text, number)))
 }
 
-fn table_of(title: &str, of: Value, rows: &[Row], run: impl Fn(&str, usize) -> Option<Run>) -> Monitor {
-    println!("\n{title}: {of}\n{:>4}  {:<44}  {:<16}  {:<7}  armed after", "run", "seen", "armed before", "fires");
+fn table_of(
+    title: &str,
+    of: Value,
+    rows: &[Row],
+    run: impl Fn(&str, usize) -> Option<Run>,
+) -> Monitor {
+    println!(
+        "\n{title}: {of}\n{:>4}  {:<44}  {:<16}  {:<7}  armed after",
+        "run", "seen", "armed before", "fires"
+    );
     let mut monitor = Monitor::with(rule(of));
     let mut wrong = Vec::new();
     for (number, (seen, fires, armed)) in rows.iter().enumerate() {
-        let before = if number == 0 { "(new)".to_owned() } else { monitor.armed() };
+        let before = if number == 0 {
+            "(new)".to_owned()
+        } else {
+            monitor.armed()
+        };
         let fired = match run(seen, number) {
             Some(run) => monitor.sees(&run),
             None => monitor.has_no_run(),
         };
-        let name = |firing: &Firing| if firing.key.is_empty() { "fires".to_owned() } else { letter(&firing.key) };
+        let name = |firing: &Firing| {
+            if firing.key.is_empty() {
+                "fires".to_owned()
+            } else {
+                letter(&firing.key)
+            }
+        };
         let mut names: Vec<_> = fired.iter().map(name).collect();
         names.sort();
         let (fired, after) = (names.join(" "), monitor.armed());
-        println!("{:>4}  {seen:<44}  {before:<16}  {:<7}  {after}", number + 1, if fired.is_empty() { "no" } else { &fired });
+        println!(
+            "{:>4}  {seen:<44}  {before:<16}  {:<7}  {after}",
+            number + 1,
+            if fired.is_empty() { "no" } else { &fired }
+        );
         if (fired.as_str(), after.as_str()) != (*fires, *armed) {
-            wrong.push(format!("run {}: {seen}: fires {fired:?}, armed {after:?}; to be {fires:?}, {armed:?}", number + 1));
+            wrong.push(format!(
+                "run {}: {seen}: fires {fired:?}, armed {after:?}; to be {fires:?}, {armed:?}",
+                number + 1
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

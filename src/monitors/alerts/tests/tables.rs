@@ -25,14 +25,31 @@ fn price_below_fires_when_it_becomes_true_and_is_armed_again_at_five_percent_abo
             ("150", "", "no"),
         ],
     );
-    table("price_below, first run", below.clone(), &[("180", "fires", "no")]);
+    table(
+        "price_below, first run",
+        below.clone(),
+        &[("180", "fires", "no")],
+    );
     table(
         "price_below, at the bounds",
         below,
-        &[("200", "", "yes"), ("199.99", "fires", "no"), ("209.99", "", "no"), ("210", "", "yes")],
+        &[
+            ("200", "", "yes"),
+            ("199.99", "fires", "no"),
+            ("209.99", "", "no"),
+            ("210", "", "yes"),
+        ],
     );
     let at_once = json!({"type": "price_below", "amount": 200, "rearm_percent": 0});
-    table("price_below, armed again at once", at_once, &[("199", "fires", "no"), ("200", "", "yes"), ("199", "fires", "no")]);
+    table(
+        "price_below, armed again at once",
+        at_once,
+        &[
+            ("199", "fires", "no"),
+            ("200", "", "yes"),
+            ("199", "fires", "no"),
+        ],
+    );
 }
 
 #[test]
@@ -119,13 +136,25 @@ fn drop_percent_compares_with_the_lowest_of_the_last_runs() {
     table(
         "drop_percent, the last runs only",
         json!({"type": "drop_percent", "percent": 10, "runs": 2}),
-        &[("100", "", "yes"), ("200", "", "yes"), ("150", "", "yes"), ("136", "", "yes"), ("122", "fires", "no")],
+        &[
+            ("100", "", "yes"),
+            ("200", "", "yes"),
+            ("150", "", "yes"),
+            ("136", "", "yes"),
+            ("122", "fires", "no"),
+        ],
     );
     // What a partial answer did not see may have been there.
     table(
         "drop_percent, partial answers",
         json!({"type": "drop_percent", "percent": 10, "runs": 1}),
-        &[("200", "", "yes"), ("300 partial", "", "yes"), ("201", "", "yes"), ("180 partial", "fires", "no"), ("180", "", "yes")],
+        &[
+            ("200", "", "yes"),
+            ("300 partial", "", "yes"),
+            ("201", "", "yes"),
+            ("180 partial", "fires", "no"),
+            ("180", "", "yes"),
+        ],
     );
 }
 
@@ -174,7 +203,12 @@ fn drop_percent_tells_each_further_drop_of_its_percent() {
     table(
         "drop_percent, a drop in the currency that comes instead",
         json!({"type": "drop_percent", "percent": 10}),
-        &[("200 EUR", "", "yes"), ("170 EUR", "fires", "no"), ("100", "", "no"), ("90", "fires", "no")],
+        &[
+            ("200 EUR", "", "yes"),
+            ("170 EUR", "fires", "no"),
+            ("100", "", "no"),
+            ("90", "fires", "no"),
+        ],
     );
 }
 
@@ -247,17 +281,36 @@ fn states_from_before_go_by_the_lowest_that_they_have_seen() {
         monitor.states = serde_json::from_value(kept(memory)).unwrap();
         move |seen: &str| {
             let fired = !monitor.sees(&run(seen, 1)).is_empty();
-            (fired, monitor.states[WHOLE_SCAN].told.as_ref().unwrap().price.to_string())
+            (
+                fired,
+                monitor.states[WHOLE_SCAN]
+                    .told
+                    .as_ref()
+                    .unwrap()
+                    .price
+                    .to_string(),
+            )
         }
     };
     let mut sees = from(json!({"type": "new_low"}), json!({"lowest": ["190", 0]}));
     // Slowly down: it stays what it was when it was first looked at, so that a slow fall is told too.
     assert_eq!(
         ["189", "187", "186.20", "183"].map(&mut sees),
-        [(false, "190".into()), (false, "190".into()), (true, "186.20".into()), (false, "186.20".into())]
+        [
+            (false, "190".into()),
+            (false, "190".into()),
+            (true, "186.20".into()),
+            (false, "186.20".into())
+        ]
     );
-    let mut sees = from(json!({"type": "drop_percent", "percent": 10}), json!({"window": [["200", 0], ["180", 0], ["185", 0]]}));
-    assert_eq!(["164", "162"].map(&mut sees), [(false, "180".into()), (true, "162".into())]);
+    let mut sees = from(
+        json!({"type": "drop_percent", "percent": 10}),
+        json!({"window": [["200", 0], ["180", 0], ["185", 0]]}),
+    );
+    assert_eq!(
+        ["164", "162"].map(&mut sees),
+        [(false, "180".into()), (true, "162".into())]
+    );
 }
 
 #[test]
@@ -323,7 +376,11 @@ fn available_waits_for_a_price_where_there_was_none() {
             ("290", "fires", "no"),
         ],
     );
-    table("available, first run sold out", json!({"type": "available"}), &[("empty", "", "yes"), ("200", "fires", "no")]);
+    table(
+        "available, first run sold out",
+        json!({"type": "available"}),
+        &[("empty", "", "yes"), ("200", "fires", "no")],
+    );
 }
 
 #[test]
@@ -395,7 +452,11 @@ fn stale_counts_runs_without_an_answer() {
         ],
         |seen, number| (seen != "no run").then(|| run(seen, number)),
     );
-    table("stale, first run", json!({"type": "stale", "runs": 1}), &[("degraded", "fires", "no"), ("200", "", "yes")]);
+    table(
+        "stale, first run",
+        json!({"type": "stale", "runs": 1}),
+        &[("degraded", "fires", "no"), ("200", "", "yes")],
+    );
     table(
         "stale, cells",
         json!({"type": "stale", "runs": 2, "scope": "cell"}),
@@ -412,7 +473,13 @@ fn prices_of_another_currency_are_on_record_and_not_compared() {
     let monitor = table(
         "price_below, another currency",
         json!({"type": "price_below", "amount": 200, "rearm_percent": 5}),
-        &[("150 EUR", "", "yes"), ("199", "fires", "no"), ("250 EUR", "", "no"), ("150 EUR", "", "no"), ("250", "", "yes")],
+        &[
+            ("150 EUR", "", "yes"),
+            ("199", "fires", "no"),
+            ("250 EUR", "", "no"),
+            ("150 EUR", "", "no"),
+            ("250", "", "yes"),
+        ],
     );
     assert_eq!(monitor.not_comparable, 3);
     let monitor = table(
