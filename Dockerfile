@@ -2,7 +2,11 @@
 
 # What runs in the end: the program, its certificates and its C library; no shell, no package manager, not root.
 
-FROM rust:1.95-bookworm AS build
+# Tags can be moved by whoever publishes them: a release gives digests here (docs/running.md).
+ARG RUST_IMAGE=rust:1.95-bookworm
+ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${RUST_IMAGE} AS build
 WORKDIR /build
 COPY Cargo.toml Cargo.lock build.rs sqlx.toml ./
 COPY .cargo .cargo
@@ -21,7 +25,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     && install -d -m 0700 /out/home/keys /out/home/spool \
     && install -d -m 0755 /out/home/database
 
-FROM gcr.io/distroless/cc-debian12:nonroot
+FROM ${RUNTIME_IMAGE}
 ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="farescan" \
       org.opencontainers.image.description="Gateway and scanner for live flight and hotel prices" \

@@ -145,11 +145,10 @@ fn every_variable_is_one_that_the_settings_know() {
         name.bytes()
             .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
     });
-    // Compose's own, for the published port.
     named.extend(
         settings
             .map(|(name, _)| name.to_owned())
-            .filter(|name| name != "FARESCAN_PORT"),
+            .filter(|name| !OF_COMPOSE.contains(&name.as_str())),
     );
     let dockerfile = file("Dockerfile");
     let set = dockerfile
@@ -163,6 +162,38 @@ fn every_variable_is_one_that_the_settings_know() {
     assert!(named.len() > 15, "{named:?}");
     let unknown: Vec<_> = named.difference(&known).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// Compose's own variables: the published port and the images.
+const OF_COMPOSE: &[&str] = &[
+    "FARESCAN_PORT",
+    "POSTGRES_IMAGE",
+    "RUST_IMAGE",
+    "RUNTIME_IMAGE",
+];
+
+#[test]
+fn every_base_image_can_be_given_by_its_digest() {
+    let compose = compose();
+    for (name, service) in services(&compose) {
+        if is_ours(service) {
+            let args = words(&service["build"]["args"]);
+            assert!(
+                service["build"].is_null() || args == ["RUST_IMAGE", "RUNTIME_IMAGE"],
+                "{name}: {args:?}"
+            );
+        } else {
+            let image = service["image"].as_str().unwrap();
+            assert!(image.starts_with("${POSTGRES_IMAGE:-"), "{name}: {image}");
+        }
+    }
+    let dockerfile = file("Dockerfile");
+    let bases = dockerfile
+        .lines()
+        .filter_map(|line| line.strip_prefix("FROM "));
+    for base in bases {
+        assert!(base.starts_with("${"), "{base}");
+    }
 }
 
 #[test]
