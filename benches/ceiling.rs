@@ -1,4 +1,5 @@
-//! What is left when the marketplace takes no time: the most items a second, what a submit costs, and how soon an idle queue calls.
+//! Limits without marketplace latency: the most items a second, the latency of a submit, and the
+//! latency from a submit to its call.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -6,99 +7,101 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
-use farescan::queue::store::{self, Claimed, Ending, FinishedCall, Verdict, Visit};
+use farescan::queue::store::{self, BeginVerdict, CallEnding, CallRecord, ClaimResult, ClaimRow};
 use jiff::Timestamp;
 use serde_json::Map;
 use sqlx::PgPool;
 use tokio::time::sleep;
 
-use super::meter::{Span, Spent, Times, Who, load, middle, ms};
-use super::orders::{all_done, callers, count, open, order, settle, submit};
-use super::stage::{Program, Stage};
+use super::environment::{BenchEnvironment, Program};
+use super::meter::{Measurement, ProcessSet, ResourceUsage, Times, load, median, ms};
+use super::scans::{
+    analyze_tables, count, create_callers, open_lanes, scan_request, submit, wait_until_done,
+};
 use super::upstream::Upstream;
 use super::{Res, runs};
 
 const ITEMS: usize = 10_000;
 const IN_FLIGHT: u32 = 200;
 const BYTES: usize = 6_144;
-/// Visits to the database at a time in the queue alone.
+/// Concurrent loops of the queue without HTTP.
 const LOOPS: usize = 3;
-/// Items of one visit.
+/// Items of one claim.
 const BATCH: usize = 100;
-/// Searches that an idle queue is given, one after the other.
+/// Searches submitted one after the other to an idle queue.
 const SINGLES: usize = 300;
 
-/// All four.
+/// Runs all four measurements.
 pub async fn run() -> Res<()> {
-    let stage = Stage::new().await?;
+    let env = BenchEnvironment::new().await?;
     let upstream = Upstream::start(0, BYTES)?;
     let small = Upstream::start(0, 0)?;
-    let serve = stage.serve(&upstream.url())?;
+    let serve = env.serve(&upstream.url())?;
     let api = serve.listening().await?.ok_or("no address")?;
     for (upstream, what) in [(&upstream, "6,144 bytes"), (&small, "an empty array")] {
         println!(
             "\nceiling: {ITEMS} items over HTTP, upstream at once and {what}, {IN_FLIGHT} in flight, stored durably"
         );
-        let worker = stage.worker(&upstream.url(), IN_FLIGHT)?;
+        let worker = env.worker(&upstream.url(), IN_FLIGHT)?;
         worker.listening().await?;
         let mut rates = Vec::new();
         for run in 1..=runs() {
-            let spent =
-                throughput(&stage, api, &worker, upstream, &format!("{what}-{run}")).await?;
-            let rate = per_second(&spent);
+            let usage = throughput(&env, api, &worker, upstream, &format!("{what}-{run}")).await?;
+            let rate = per_second(&usage);
             rates.push(rate);
-            println!("  run {run}: {rate:.0} items/s; {spent}");
+            println!("  run {run}: {rate:.0} items/s; {usage}");
         }
         println!(
             "  median {:.0} items/s (aim 25,000, the trial had 21,000 to 23,000)",
-            middle(rates)
+            median(rates)
         );
         if what.starts_with('6') {
-            idle(&stage, api, upstream).await?;
+            idle_latency(&env, api, upstream).await?;
         }
         worker.stop().await?;
     }
-    alone(&stage, api, &small).await?;
-    submits(&stage, api).await?;
+    queue_throughput(&env, api, &small).await?;
+    submit_latency(&env, api).await?;
     serve.stop().await?;
-    stage.close().await;
+    env.close().await;
     Ok(())
 }
 
-fn per_second(spent: &Spent) -> f64 {
-    f64::from(u32::try_from(ITEMS).unwrap_or(u32::MAX)) / spent.wall.as_secs_f64()
+fn per_second(usage: &ResourceUsage) -> f64 {
+    f64::from(u32::try_from(ITEMS).unwrap_or(u32::MAX)) / usage.wall.as_secs_f64()
 }
 
 async fn throughput(
-    stage: &Stage,
+    env: &BenchEnvironment,
     api: SocketAddr,
     worker: &Program,
     upstream: &Upstream,
     name: &str,
-) -> Res<Spent> {
+) -> Res<ResourceUsage> {
     let name = name.replace([' ', ','], "-");
-    let callers = callers(stage.pool(), api, &name, 1).await?;
-    submit(api, &callers[0], &order(ITEMS)).await?;
-    settle(stage.pool()).await?;
+    let callers = create_callers(env.pool(), api, &name, 1).await?;
+    submit(api, &callers[0], &scan_request(ITEMS)).await?;
+    analyze_tables(env.pool()).await?;
     let done = "select count(*) from scan_items where state = 'done'";
-    let before = count(stage.pool(), done).await?;
+    let before = count(env.pool(), done).await?;
     let parts = [
-        ("worker", Who::Process(worker.pid())),
-        ("Postgres", stage.postgres()),
-        ("upstream", Who::Process(upstream.pid())),
+        ("worker", ProcessSet::Process(worker.pid())),
+        ("Postgres", env.postgres()),
+        ("upstream", ProcessSet::Process(upstream.pid())),
     ];
-    let span = Span::begin(&parts)?;
-    open(stage.pool()).await?;
-    all_done(stage.pool()).await?;
-    let spent = span.end()?;
-    if count(stage.pool(), done).await? - before != i64::try_from(ITEMS)? {
+    let measurement = Measurement::start(&parts)?;
+    open_lanes(env.pool()).await?;
+    wait_until_done(env.pool()).await?;
+    let usage = measurement.finish()?;
+    if count(env.pool(), done).await? - before != i64::try_from(ITEMS)? {
         return Err("not all items were done".into());
     }
-    Ok(spent)
+    Ok(usage)
 }
 
-/// One search at a time is ordered while nothing else is to do. Times are of the machine's clock, which all processes share.
-async fn idle(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
+/// Submits one search at a time to an idle queue. Times are of the system clock, which all
+/// processes share.
+async fn idle_latency(env: &BenchEnvironment, api: SocketAddr, upstream: &Upstream) -> Res<()> {
     println!(
         "\nceiling: from an order to its call at the upstream, idle queue, {SINGLES} orders of one item"
     );
@@ -108,17 +111,17 @@ async fn idle(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
             .unwrap_or_default()
     };
     let caller = "bench-caller-idle-0";
-    submit(api, caller, &order(1)).await?;
-    all_done(stage.pool()).await?;
+    submit(api, caller, &scan_request(1)).await?;
+    wait_until_done(env.pool()).await?;
     let (already, _) = upstream.counts().await?;
     let before = load()?;
     let mut orders = Vec::new();
     for number in 0..SINGLES {
         let sent = now();
-        submit(api, caller, &order(1)).await?;
+        submit(api, caller, &scan_request(1)).await?;
         orders.push((sent, now()));
-        all_done(stage.pool()).await?;
-        // Not in step with anything that ticks.
+        wait_until_done(env.pool()).await?;
+        // Not synchronous with periodic tasks.
         sleep(Duration::from_micros(20_000 + 137 * u64::try_from(number)?)).await;
     }
     let came = upstream.arrivals(already).await?;
@@ -150,48 +153,49 @@ async fn idle(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
     Ok(())
 }
 
-/// The queue's moves without calls: claim, begin and record in batches, as the worker makes them, by a few loops at once.
-async fn alone(stage: &Stage, api: SocketAddr, upstream: &Upstream) -> Res<()> {
+/// The queue without calls: claim, begin and record in batches, as the worker does, in concurrent
+/// loops.
+async fn queue_throughput(env: &BenchEnvironment, api: SocketAddr, upstream: &Upstream) -> Res<()> {
     println!(
-        "\nceiling: the queue's moves alone (claim, begin, record in batches of {BATCH}, {LOOPS} at a time), no HTTP, no answers"
+        "\nceiling: the queue alone (claim, begin, record in batches of {BATCH}, {LOOPS} at a time), no HTTP, no answers"
     );
-    let worker = stage.worker(&upstream.url(), IN_FLIGHT)?;
+    let worker = env.worker(&upstream.url(), IN_FLIGHT)?;
     worker.listening().await?;
     let mut callers_of_runs = Vec::new();
     for run in 1..=runs() {
-        callers_of_runs.push(callers(stage.pool(), api, &format!("alone-{run}"), 1).await?);
+        callers_of_runs.push(create_callers(env.pool(), api, &format!("alone-{run}"), 1).await?);
     }
     worker.stop().await?;
     let mut rates = Vec::new();
     for (run, callers) in callers_of_runs.iter().enumerate() {
-        submit(api, &callers[0], &order(ITEMS)).await?;
-        settle(stage.pool()).await?;
-        let span = Span::begin(&[
-            ("Postgres", stage.postgres()),
-            ("bench", Who::Process(std::process::id())),
+        submit(api, &callers[0], &scan_request(ITEMS)).await?;
+        analyze_tables(env.pool()).await?;
+        let measurement = Measurement::start(&[
+            ("Postgres", env.postgres()),
+            ("bench", ProcessSet::Process(std::process::id())),
         ])?;
-        open(stage.pool()).await?;
+        open_lanes(env.pool()).await?;
         let loops: Vec<_> = (0..LOOPS)
-            .map(|_| tokio::spawn(moves(stage.pool().clone())))
+            .map(|_| tokio::spawn(run_queue_loop(env.pool().clone())))
             .collect();
         for one in loops {
             one.await??;
         }
-        let spent = span.end()?;
-        all_done(stage.pool()).await?;
-        rates.push(per_second(&spent));
+        let usage = measurement.finish()?;
+        wait_until_done(env.pool()).await?;
+        rates.push(per_second(&usage));
         println!(
-            "  run {}: {:.0} items/s; {spent}",
+            "  run {}: {:.0} items/s; {usage}",
             run + 1,
-            per_second(&spent)
+            per_second(&usage)
         );
     }
-    println!("  median {:.0} items/s", middle(rates));
+    println!("  median {:.0} items/s", median(rates));
     Ok(())
 }
 
-async fn moves(pool: PgPool) -> Res<()> {
-    let worker = worker_row(&pool).await?;
+async fn run_queue_loop(pool: PgPool) -> Res<()> {
+    let worker = register_worker(&pool).await?;
     loop {
         let claims = claim(&pool, worker, BATCH).await?;
         if claims.is_empty() {
@@ -209,34 +213,37 @@ async fn moves(pool: PgPool) -> Res<()> {
     }
 }
 
-/// A lease that lasts as long as the run.
-pub async fn worker_row(pool: &PgPool) -> Res<WorkerId> {
+/// Inserts a worker whose lease outlasts the run.
+pub async fn register_worker(pool: &PgPool) -> Res<WorkerId> {
     let made = "insert into workers (lease_until) values (clock_timestamp() + interval '1 hour') returning worker_id";
     Ok(WorkerId(sqlx::query_scalar(made).fetch_one(pool).await?))
 }
 
-/// One visit to the lanes.
-pub async fn claim(pool: &PgPool, worker: WorkerId, slots: usize) -> Res<Vec<Claimed>> {
+/// One claim.
+pub async fn claim(pool: &PgPool, worker: WorkerId, slots: usize) -> Res<Vec<ClaimRow>> {
     match store::claim(pool, worker, slots).await? {
-        Visit::Claims(claims, _) => Ok(claims),
-        Visit::Fenced => Err("the lease has run out".into()),
+        ClaimResult::Claims(claims, _) => Ok(claims),
+        ClaimResult::Fenced => Err("the lease has run out".into()),
     }
 }
 
-/// Puts claims on record and their ends too.
-pub async fn finish(pool: &PgPool, claims: &[Claimed]) -> Res<()> {
+/// Begins and records the calls of claims.
+pub async fn finish(pool: &PgPool, claims: &[ClaimRow]) -> Res<()> {
     let named: Vec<_> = claims
         .iter()
-        .map(|claimed| (claimed.claim, AttemptId::new()))
+        .map(|row| (row.claim, AttemptId::new()))
         .collect();
     let verdicts = store::begin(pool, &named, Timestamp::now()).await?;
-    if verdicts.iter().any(|verdict| *verdict != Verdict::Begun) {
+    if verdicts
+        .iter()
+        .any(|verdict| *verdict != BeginVerdict::Begun)
+    {
         return Err("a claim was not begun".into());
     }
     let calls: Vec<_> = claims
         .iter()
         .zip(&named)
-        .map(|(claimed, (_, attempt))| ended(claimed, *attempt))
+        .map(|(row, (_, attempt))| call_record(row, *attempt))
         .collect();
     let mut tx = farescan::db::begin(pool).await?;
     let fresh =
@@ -249,14 +256,14 @@ pub async fn finish(pool: &PgPool, claims: &[Claimed]) -> Res<()> {
     }
 }
 
-fn ended(claimed: &Claimed, attempt: AttemptId) -> FinishedCall {
-    FinishedCall {
-        tenant_id: claimed.claim.tenant.uuid(),
-        item_id: claimed.claim.item.uuid(),
-        number: claimed.claim.number,
+fn call_record(row: &ClaimRow, attempt: AttemptId) -> CallRecord {
+    CallRecord {
+        tenant_id: row.claim.tenant.uuid(),
+        item_id: row.claim.item.uuid(),
+        number: row.claim.number,
         attempt_id: Some(attempt.uuid()),
         ended_at: Timestamp::now(),
-        ending: Ending::Done,
+        ending: CallEnding::Done,
         may_retry: false,
         http_status: Some(200),
         search_status: Some(SearchStatus::Ok),
@@ -273,18 +280,25 @@ fn ended(claimed: &Claimed, attempt: AttemptId) -> FinishedCall {
     }
 }
 
-async fn submits(stage: &Stage, api: SocketAddr) -> Res<()> {
+async fn submit_latency(env: &BenchEnvironment, api: SocketAddr) -> Res<()> {
     let times = 5 * runs();
     println!("\nceiling: submit of {ITEMS} items over HTTP, until its 202, {times} times");
-    // Nobody takes them: no worker runs.
+    // No worker runs, so the items stay pending.
     let before = load()?;
     let begun = Instant::now();
     let mut took = Vec::new();
     for number in 0..times {
-        took.push(submit(api, &format!("bench-caller-submit-{number}"), &order(ITEMS)).await?);
+        took.push(
+            submit(
+                api,
+                &format!("bench-caller-submit-{number}"),
+                &scan_request(ITEMS),
+            )
+            .await?,
+        );
     }
     let stored = count(
-        stage.pool(),
+        env.pool(),
         "select count(*) from scan_items where state = 'pending'",
     )
     .await?;

@@ -1,12 +1,13 @@
-//! Claiming with a large backlog: 1,000 callers with 10,000 items between them, then with a million, of which one caller has 200,000.
+//! Claim latency with a large backlog: 1,000 callers with 10,000 items in total, then with a
+//! million, of which one caller has 200,000.
 
 use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 
-use super::ceiling::{claim, finish, worker_row};
-use super::meter::{Span, Times, ms};
-use super::stage::Stage;
+use super::ceiling::{claim, finish, register_worker};
+use super::environment::BenchEnvironment;
+use super::meter::{Measurement, Times, ms};
 use super::{Res, runs};
 
 const CALLERS: i32 = 1_000;
@@ -20,20 +21,20 @@ pub async fn run() -> Res<()> {
     println!(
         "\nclaim: {SLOTS} items of {CALLERS} callers, one round trip and a durable commit each"
     );
-    let stage = Stage::new().await?;
-    let pool = stage.pool();
-    make_callers(pool).await?;
+    let env = BenchEnvironment::new().await?;
+    let pool = env.pool();
+    create_callers(pool).await?;
     let mut few = Vec::new();
     for _ in 0..runs() {
-        fill(pool, 10, 1).await?;
-        few.extend(level(&stage).await?);
+        add_scans_to_all(pool, 10, 1).await?;
+        few.extend(measure_claims(&env).await?);
     }
     let few = Times::of(few);
-    fill_large(pool).await?;
-    fill(pool, 801, 1).await?;
+    add_scans_to_one(pool).await?;
+    add_scans_to_all(pool, 801, 1).await?;
     let mut many = Vec::new();
     for _ in 0..runs() {
-        many.extend(level(&stage).await?);
+        many.extend(measure_claims(&env).await?);
     }
     let many = Times::of(many);
     let growth = many.median().as_secs_f64() / few.median().as_secs_f64();
@@ -48,14 +49,15 @@ pub async fn run() -> Res<()> {
         ms(many.p99())
     );
     println!("  growth {growth:.2} times (aim: below 1.5)");
-    stage.close().await;
+    env.close().await;
     Ok(())
 }
 
-/// Claims and, outside the time, puts through what was claimed, so that as little is in flight as with one worker.
-async fn level(stage: &Stage) -> Res<Vec<Duration>> {
-    let pool = stage.pool();
-    // As autovacuum does within the minute.
+/// Measures claims; completes the claimed items outside the measured time, so that few are in
+/// flight.
+async fn measure_claims(env: &BenchEnvironment) -> Res<Vec<Duration>> {
+    let pool = env.pool();
+    // As autovacuum does within a minute.
     for table in [
         "vacuum analyze scan_items",
         "vacuum analyze lanes",
@@ -67,8 +69,8 @@ async fn level(stage: &Stage) -> Res<Vec<Duration>> {
         sqlx::query_scalar("select count(*) from scan_items where state = 'pending'")
             .fetch_one(pool)
             .await?;
-    let worker = worker_row(pool).await?;
-    let span = Span::begin(&[("Postgres", stage.postgres())])?;
+    let worker = register_worker(pool).await?;
+    let measurement = Measurement::start(&[("Postgres", env.postgres())])?;
     let mut times = Vec::new();
     for _ in 0..CLAIMS {
         let begun = Instant::now();
@@ -84,15 +86,15 @@ async fn level(stage: &Stage) -> Res<Vec<Duration>> {
         "  {pending} pending: median {}, p99 {} of {CLAIMS}; {}",
         ms(seen.median()),
         ms(seen.p99()),
-        span.end()?
+        measurement.finish()?
     );
     Ok(times)
 }
 
-async fn make_callers(pool: &PgPool) -> Res<()> {
+async fn create_callers(pool: &PgPool) -> Res<()> {
     let steps = [
         "insert into tenants (tenant_id, created_at) select gen_random_uuid(), now() from generate_series(1, $1)",
-        "with made as (select make_lane(tenant_id, 'flights', 60000, 1000) from tenants) select count(*) from made where $1 > 0",
+        "with made as (select create_lane(tenant_id, 'flights', 60000, 1000) from tenants) select count(*) from made where $1 > 0",
         "update lanes set emission = interval '1 microsecond', burst = 1000000 where $1 > 0",
     ];
     for step in steps {
@@ -101,17 +103,17 @@ async fn make_callers(pool: &PgPool) -> Res<()> {
     Ok(())
 }
 
-/// Gives every caller scans, as a submit would.
-async fn fill(pool: &PgPool, items: i32, scans: i32) -> Res<()> {
-    fill_some(pool, items, scans, CALLERS).await
+/// Adds scans for every caller, as a submit does.
+async fn add_scans_to_all(pool: &PgPool, items: i32, scans: i32) -> Res<()> {
+    add_scans(pool, items, scans, CALLERS).await
 }
 
-/// Gives one caller 200,000.
-async fn fill_large(pool: &PgPool) -> Res<()> {
-    fill_some(pool, 10_000, LARGE_SCANS, 1).await
+/// Adds 200,000 items for one caller.
+async fn add_scans_to_one(pool: &PgPool) -> Res<()> {
+    add_scans(pool, 10_000, LARGE_SCANS, 1).await
 }
 
-async fn fill_some(pool: &PgPool, items: i32, scans: i32, callers: i32) -> Res<()> {
+async fn add_scans(pool: &PgPool, items: i32, scans: i32, callers: i32) -> Res<()> {
     let mut tx = farescan::db::begin(pool).await?;
     sqlx::query("set local statement_timeout = 0")
         .execute(&mut *tx)

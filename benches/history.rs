@@ -1,15 +1,14 @@
-//! The history under load: what its questions cost through HTTP with millions of observations, and what an export costs in memory.
+//! The history under load: latency of its queries over HTTP with millions of observations, and
+//! memory of an export.
 //!
-//! `script/bench history` runs it. It makes a database, fills it (`FARESCAN_BENCH_OBSERVATIONS`, 8 million), starts `farescan serve` as a
-//! process, and asks at a fixed rate whatever the answers do (an open loop): a question's time counts from when it was due, so that one
-//! slow answer shows in all that had to wait behind it. An answer without the database is asked for at the same rate: what of a time is
-//! HTTP's, and a core's that wakes up. `DATABASE_URL` names a server that may be filled; without it an embedded one
-//! without fsync is used, which reads as fast as any. `FARESCAN_BENCH_ONLY=load` or `export` does one half.
+//! `script/bench history` creates a database, fills it (`FARESCAN_BENCH_OBSERVATIONS`, 8 million),
+//! starts `farescan serve`, and sends queries at a fixed rate (an open loop): a latency counts from
+//! the planned time, so that one slow response shows in all that wait behind it. A request without
+//! the database, at the same rate, shows the share of HTTP and of waking cores. `DATABASE_URL`
+//! names a server to fill; without it an embedded one runs without fsync, which does not affect
+//! reads. `FARESCAN_BENCH_ONLY=load` or `export` runs one half.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a bench that cannot go on has failed, and says where"
-)]
+#![allow(clippy::unwrap_used, reason = "a panic ends the bench and shows where")]
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +16,7 @@ use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
 use farescan::config::DatabaseConfig;
-use farescan::db::embedded::{Durability, Server, ServerOptions};
+use farescan::db::embedded::{Durability, EmbeddedServer, ServerOptions};
 use farescan::db::{self, Database};
 use farescan::search::CallerKey;
 use farescan::tenants::{Keyring, store};
@@ -30,10 +29,10 @@ use tokio::task::JoinSet;
 const KEY: &str = "bench-key-0123456789";
 const RING: &str = "bench:4242424242424242424242424242424242424242424242424242424242424242";
 const NAME: &str = "farescan_bench_history";
-/// Departures that each route is looked at for, once a day for a year.
+/// Departures of each route, observed once a day for a year.
 const DATES: i64 = 60;
 const DAYS: i64 = 365;
-/// Questions a second, and for how long.
+/// Queries per second, and the duration.
 const RATE: u64 = 200;
 const SECONDS: u64 = 20;
 /// Observations of the product that is exported.
@@ -51,13 +50,13 @@ async fn main() {
     let only = std::env::var("FARESCAN_BENCH_ONLY").unwrap_or_default();
     if only != "export" {
         let service = Service::start(&options).await;
-        for question in Question::ALL {
-            load(&service.url, question, routes).await;
+        for query in Query::ALL {
+            measure_query(&service.url, query, routes).await;
         }
         println!("the calendar and the year at the same time:");
         tokio::join!(
-            load(&service.url, Question::Calendar, routes),
-            load(&service.url, Question::WholeRoute, routes)
+            measure_query(&service.url, Query::Calendar, routes),
+            measure_query(&service.url, Query::WholeRoute, routes)
         );
     }
     if only == "load" {
@@ -68,9 +67,9 @@ async fn main() {
         "application/x-ndjson",
         "application/vnd.apache.parquet",
     ] {
-        // A process of its own each: what one export has freed, another would use again.
+        // A process for each export: a second one would reuse freed memory.
         let service = Service::start(&options).await;
-        export(&service, form).await;
+        measure_export(&service, form).await;
     }
 }
 
@@ -81,7 +80,7 @@ fn setting(name: &str, default: i64) -> i64 {
         .unwrap_or(default)
 }
 
-/// How busy the machine is with everything.
+/// The load averages of the machine.
 fn load_average() -> String {
     std::fs::read_to_string("/proc/loadavg").map_or_else(
         |_| "?".to_owned(),
@@ -89,7 +88,7 @@ fn load_average() -> String {
     )
 }
 
-async fn server() -> (Option<Server>, PgConnectOptions) {
+async fn server() -> (Option<EmbeddedServer>, PgConnectOptions) {
     if let Ok(url) = std::env::var("DATABASE_URL") {
         return (None, PgConnectOptions::from_str(&url).unwrap());
     }
@@ -101,14 +100,14 @@ async fn server() -> (Option<Server>, PgConnectOptions) {
         pg_bin: None,
         durability: Durability::Scratch,
     };
-    let server = tokio::task::spawn_blocking(move || Server::start(&options).unwrap())
+    let server = tokio::task::spawn_blocking(move || EmbeddedServer::start(&options).unwrap())
         .await
         .unwrap();
     let options = server.connect_options().database("postgres");
     (Some(server), options)
 }
 
-/// An empty, migrated database; with `FARESCAN_BENCH_KEEP=1` the one of the last run, filled as it is.
+/// An empty, migrated database; with `FARESCAN_BENCH_KEEP=1` the filled one of the last run.
 async fn fresh(options: &PgConnectOptions) -> PgPool {
     let mut conn = options.connect().await.unwrap();
     if std::env::var_os("FARESCAN_BENCH_KEEP").is_none() {
@@ -155,10 +154,11 @@ async fn run(pool: &PgPool, sql: &'static str, values: [i64; 3], tenant: uuid::U
         .unwrap();
 }
 
-/// Routes `RAA`, `RAB` … to LHR, each looked at daily for a year for 60 departures; and one product with very many observations, `TLV` to JFK.
+/// Fills the history: routes `RAA`, `RAB` … to LHR with daily observations of 60 departures for a
+/// year, and one product with very many observations, `TLV` to JFK.
 async fn seed(pool: &PgPool, routes: i64, exported: i64) {
     let ring = Keyring::parse(RING).unwrap();
-    let tenant = store::find_or_make(
+    let tenant = store::find_or_create(
         &mut pool.acquire().await.unwrap(),
         &ring,
         &CallerKey::new(KEY),
@@ -172,11 +172,11 @@ async fn seed(pool: &PgPool, routes: i64, exported: i64) {
         .await
         .unwrap();
     if there {
-        println!("the database is filled already");
+        println!("the database is already filled");
         return;
     }
     let begun = Instant::now();
-    sqlx::query("select make_partitions(now() - interval '13 months', 14)")
+    sqlx::query("select create_partitions(now() - interval '13 months', 14)")
         .execute(pool)
         .await
         .unwrap();
@@ -233,10 +233,10 @@ async fn seed(pool: &PgPool, routes: i64, exported: i64) {
     );
 }
 
-/// As a worker does it once a minute.
+/// Packs days, as a worker does once a minute.
 async fn pack(pool: &PgPool) {
     let begun = Instant::now();
-    let days = farescan::history::days::pack_passed(pool, Timestamp::now())
+    let days = farescan::history::daily_pack::pack_past_days(pool, Timestamp::now())
         .await
         .unwrap();
     let size: i64 = sqlx::query_scalar(
@@ -299,7 +299,7 @@ impl Service {
             .env("FARESCAN_REQUESTS_PER_SECOND", "1000000")
             .env("FARESCAN_REQUEST_BURST", "1000000")
             .env("FARESCAN_LOG_FORMAT", "json")
-            // Lines of answers are no part of the question.
+            // Without request logs.
             .env("FARESCAN_LOG", "warn,farescan::service=info")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -331,7 +331,7 @@ impl Service {
         );
     }
 
-    /// Kilobytes of the process: `VmRSS`, or the highest there was of it, `VmHWM`.
+    /// Resident kilobytes of the process: `VmRSS`, or its peak, `VmHWM`.
     fn memory_kb(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status
@@ -343,8 +343,8 @@ impl Service {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Question {
-    Nothing,
+enum Query {
+    NoDatabase,
     Calendar,
     OneDate,
     WholeRoute,
@@ -352,9 +352,9 @@ enum Question {
     FirstPage,
 }
 
-impl Question {
+impl Query {
     const ALL: [Self; 6] = [
-        Self::Nothing,
+        Self::NoDatabase,
         Self::Calendar,
         Self::OneDate,
         Self::WholeRoute,
@@ -364,7 +364,7 @@ impl Question {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Nothing => "no question, an answer without the database (/healthz)",
+            Self::NoDatabase => "no query: a response without the database (/healthz)",
             Self::Calendar => "calendar of 60 dates",
             Self::OneDate => "a year of one route by day, one departure (365 observations)",
             Self::WholeRoute => "a year of one route by day, all departures (21,900 observations)",
@@ -376,14 +376,14 @@ impl Question {
     fn path(self, route: i64) -> String {
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
         let day = |days: i64| -> Date { today.saturating_add(days.days()) };
-        let letter = |place: i64| char::from(b'A' + u8::try_from(place % 26).unwrap());
+        let letter = |position: i64| char::from(b'A' + u8::try_from(position % 26).unwrap());
         let subject = format!(
             "from_airport=R{}{}&to_airport=LHR",
             letter(route / 26),
             letter(route)
         );
         match self {
-            Self::Nothing => "/healthz".to_owned(),
+            Self::NoDatabase => "/healthz".to_owned(),
             Self::Calendar => {
                 format!(
                     "/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}",
@@ -406,16 +406,16 @@ impl Question {
     }
 }
 
-/// Asks at the fixed rate; prints how long the answers took from when they were due.
-async fn load(url: &str, question: Question, routes: i64) {
+/// Sends queries at the fixed rate; prints the latencies from the planned times.
+async fn measure_query(url: &str, query: Query, routes: i64) {
     let client = reqwest::Client::builder()
         .no_proxy()
         .pool_max_idle_per_host(512)
         .build()
         .unwrap();
-    let ask = |route: i64| {
+    let send = |route: i64| {
         let request = client
-            .get(format!("{url}{}", question.path(route)))
+            .get(format!("{url}{}", query.path(route)))
             .header("x-api-key", KEY);
         async move {
             let answer = request.send().await.unwrap();
@@ -423,38 +423,38 @@ async fn load(url: &str, question: Question, routes: i64) {
             (answer.bytes().await.unwrap().len(), status == 200)
         }
     };
-    // So that plans and pages are where they are in a service that has run for a while.
+    // Warms up plans and pages.
     let mut bytes = 0;
     for route in 0..routes.min(100) {
-        bytes = ask(route * 7 % routes).await.0;
+        bytes = send(route * 7 % routes).await.0;
     }
     assert!(
-        bytes > 1_000 || matches!(question, Question::Nothing),
+        bytes > 1_000 || matches!(query, Query::NoDatabase),
         "there is something to answer: {bytes} bytes"
     );
     let rate = u64::try_from(setting("FARESCAN_BENCH_RATE", RATE.try_into().unwrap())).unwrap();
     let before = load_average();
-    let mut asked = JoinSet::new();
-    let (begun, mut due) = keep_to(rate);
+    let mut tasks = JoinSet::new();
+    let (begun, mut due) = send_on_schedule(rate);
     let mut number = 0;
     while let Some(due) = due.recv().await {
-        let asking = ask(number * 7919 % routes);
+        let response = send(number * 7919 % routes);
         number += 1;
-        asked.spawn(async move {
-            let (_, answered) = asking.await;
+        tasks.spawn(async move {
+            let (_, answered) = response.await;
             (due.elapsed(), answered)
         });
     }
-    let asked = asked.join_all().await;
+    let responses = tasks.join_all().await;
     let elapsed = begun.elapsed();
-    // A service that is asked for more than it can do says 503: what is left is no figure then.
-    let refused = asked.iter().filter(|(_, answered)| !answered).count();
-    let mut times: Vec<_> = asked.into_iter().map(|(time, _)| time).collect();
+    // An overloaded service answers 503; then the latencies are not comparable.
+    let refused = responses.iter().filter(|(_, answered)| !answered).count();
+    let mut times: Vec<_> = responses.into_iter().map(|(time, _)| time).collect();
     times.sort_unstable();
     let at = |part: usize| times[(times.len() - 1) * part / 1000];
     println!(
         "{}: {rate} a second for {SECONDS} s, {} answers of {} KB in {elapsed:.1?}, {refused} of them refused: median {:.2?}, 90 % {:.2?}, 99 % {:.2?}, most {:.2?}; load average {before} before, {} after",
-        question.name(),
+        query.name(),
         times.len(),
         bytes / 1000,
         at(500),
@@ -465,12 +465,13 @@ async fn load(url: &str, question: Question, routes: i64) {
     );
 }
 
-/// Says when each question is due, on time: the runtime's own timers round up to the millisecond, which is as long as an answer takes.
+/// Signals each send time precisely: the runtime's timers round up to the millisecond, which is as
+/// long as a response takes.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a thread of its own, which does nothing but wait"
+    reason = "a dedicated thread that only waits"
 )]
-fn keep_to(rate: u64) -> (Instant, mpsc::UnboundedReceiver<Instant>) {
+fn send_on_schedule(rate: u64) -> (Instant, mpsc::UnboundedReceiver<Instant>) {
     let begun = Instant::now();
     let (send, due) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -483,15 +484,15 @@ fn keep_to(rate: u64) -> (Instant, mpsc::UnboundedReceiver<Instant>) {
     (begun, due)
 }
 
-/// Exports the large product; prints what it took in time and memory.
-async fn export(service: &Service, form: &str) {
+/// Exports the large product; prints time and memory.
+async fn measure_export(service: &Service, form: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let get = |path: &str| {
         client
             .get(format!("{}{path}", service.url))
             .header("x-api-key", KEY)
     };
-    // A request like it, so that only the export itself is measured.
+    // Warms up with a similar request.
     get("/v1/history/flights?from_airport=TLV&to_airport=JFK&limit=500")
         .send()
         .await

@@ -1,5 +1,6 @@
-//! Putting requests on somebody: open loop, whose send times are fixed in advance and whose latencies count from the planned time, so that
-//! a server that stalls cannot hide it by being asked less; and closed loop, for the most that a server does.
+//! Load generators. Open loop: send times are fixed in advance and latencies count from the planned
+//! time, so that a stalled server does not reduce the load. Closed loop: for the maximum
+//! throughput.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,37 +20,37 @@ use tokio::sync::mpsc;
 use super::Res;
 use super::meter::Times;
 
-/// Whom to ask and what, and the connections that are free.
+/// A server, the request to send, and the idle connections.
 pub struct Target {
     address: SocketAddr,
     path: &'static str,
     headers: Vec<(&'static str, String)>,
     body: Bytes,
-    least_bytes: usize,
+    min_bytes: usize,
     free: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
 
 impl Target {
-    /// Requests are posts. An answer counts if it is a 200 of at least so many bytes; any other ends the run.
+    /// Requests are POSTs. Any response but a 200 of at least `min_bytes` ends the run.
     pub fn new(
         address: SocketAddr,
         path: &'static str,
         headers: Vec<(&'static str, String)>,
         body: &serde_json::Value,
-        least_bytes: usize,
+        min_bytes: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
             address,
             path,
             headers,
             body: Bytes::from(body.to_string()),
-            least_bytes,
+            min_bytes,
             free: Mutex::default(),
         })
     }
 
-    /// One request and its whole answer.
-    async fn ask(&self) -> Res<()> {
+    /// Sends one request and reads the whole response.
+    async fn send(&self) -> Res<()> {
         let free = self
             .free
             .lock()
@@ -73,7 +74,7 @@ impl Target {
         let response = connection.send_request(request).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
-        if status != 200 || body.len() < self.least_bytes {
+        if status != 200 || body.len() < self.min_bytes {
             return Err(format!(
                 "{} answered {status}: {}",
                 self.path,
@@ -138,46 +139,46 @@ pub async fn post(
     ))
 }
 
-/// Sends at times drawn in advance (`per_second` on average, as independent callers come), and waits for every answer. Latencies are from
-/// the planned time to the last byte.
+/// Sends at random times (`per_second` on average, as independent callers do), and waits for every
+/// response. Latencies are from the planned time to the last byte.
 pub async fn open_loop(
     target: &Arc<Target>,
     per_second: f64,
     time: Duration,
     seed: u64,
 ) -> Res<Times> {
-    let mut dice = StdRng::seed_from_u64(seed);
+    let mut rng = StdRng::seed_from_u64(seed);
     let mut at = 0.0;
     let mut plan = Vec::new();
     while at < time.as_secs_f64() {
-        at -= dice.random_range(f64::MIN_POSITIVE..1.0_f64).ln() / per_second;
+        at -= rng.random_range(f64::MIN_POSITIVE..1.0_f64).ln() / per_second;
         plan.push(Duration::from_secs_f64(at));
     }
     let count = plan.len();
     let (send, mut due) = mpsc::unbounded_channel();
-    std::thread::spawn(move || keep_to(&plan, &send));
-    let (told, mut answered) = mpsc::unbounded_channel();
+    std::thread::spawn(move || send_on_schedule(&plan, &send));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     while let Some(planned) = due.recv().await {
-        let (target, told) = (Arc::clone(target), told.clone());
+        let (target, sender) = (Arc::clone(target), sender.clone());
         tokio::spawn(async move {
-            let asked = target.ask().await;
-            told.send(asked.map(|()| planned.elapsed()))
+            let result = target.send().await;
+            sender.send(result.map(|()| planned.elapsed()))
         });
     }
-    drop(told);
+    drop(sender);
     let mut times = Vec::with_capacity(count);
-    while let Some(time) = answered.recv().await {
+    while let Some(time) = receiver.recv().await {
         times.push(time?);
     }
     Ok(Times::of(times))
 }
 
-/// Says when each is due, on time: the runtime's own timers round to the millisecond.
+/// Signals each send time precisely: the runtime's timers round to the millisecond.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a thread of its own, which does nothing but wait"
+    reason = "a dedicated thread that only waits"
 )]
-fn keep_to(plan: &[Duration], send: &mpsc::UnboundedSender<Instant>) {
+fn send_on_schedule(plan: &[Duration], send: &mpsc::UnboundedSender<Instant>) {
     let begun = Instant::now() + Duration::from_millis(5);
     for at in plan {
         let due = begun + *at;
@@ -188,15 +189,15 @@ fn keep_to(plan: &[Duration], send: &mpsc::UnboundedSender<Instant>) {
     }
 }
 
-/// Asks over and over from so many places at once; gives how many were answered.
-pub async fn closed_loop(target: &Arc<Target>, places: usize, time: Duration) -> Res<usize> {
+/// Sends repeatedly over `concurrency` connections; returns the number of responses.
+pub async fn closed_loop(target: &Arc<Target>, concurrency: usize, time: Duration) -> Res<usize> {
     let (until, count) = (Instant::now() + time, Arc::new(AtomicUsize::new(0)));
-    let tasks: Vec<_> = (0..places)
+    let tasks: Vec<_> = (0..concurrency)
         .map(|_| {
             let (target, count) = (Arc::clone(target), Arc::clone(&count));
             tokio::spawn(async move {
                 while Instant::now() < until {
-                    target.ask().await?;
+                    target.send().await?;
                     count.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
@@ -209,12 +210,12 @@ pub async fn closed_loop(target: &Arc<Target>, places: usize, time: Duration) ->
     Ok(count.load(Ordering::Relaxed))
 }
 
-/// Asks so many times at once; returns when all are answered.
+/// Sends `count` requests at once; returns when all are answered.
 pub async fn all_at_once(target: &Arc<Target>, count: usize) -> Res<()> {
     let tasks: Vec<_> = (0..count)
         .map(|_| {
             let target = Arc::clone(target);
-            tokio::spawn(async move { target.ask().await })
+            tokio::spawn(async move { target.send().await })
         })
         .collect();
     for task in tasks {

@@ -1,33 +1,36 @@
-//! What farescan can do, measured: `script/bench <name>` prints figures, and ratios to a limit or to a peer that ran in the same minute.
+//! Benchmarks: `script/bench <name>` prints figures, and ratios to a limit or to a peer measured in
+//! the same minute.
 //!
-//! Everything is real: the program as its own processes, the embedded Postgres as the program starts it (fsync and synchronous_commit on),
-//! HTTP over loopback. The marketplace is a small hyper server in a process of its own ([`upstream`]), so its CPU is not ours. Beside every
-//! figure stands how busy the machine was, and how much of it others used: on a shared machine only the ratios say something.
+//! The benches run the program as separate processes, the embedded Postgres as the program starts
+//! it (fsync and synchronous_commit on), and HTTP over loopback. The marketplace is a small hyper
+//! server in its own process ([`upstream`]), so that its CPU is counted apart. Each figure comes
+//! with the load of the machine and the CPU that other processes used: on a shared machine only the
+//! ratios are meaningful.
 //!
-//! Not here: whether anything is right (`tests/`), and what the figures were (`docs/benchmarks.md`).
+//! Not here: correctness (`tests/`) and results (`docs/benchmarks.md`).
 
 mod ceiling;
 mod claim;
+mod environment;
 mod gateway;
 mod load;
 mod meter;
 mod nginx;
-mod orders;
 mod scan;
-mod stage;
+mod scans;
 mod upstream;
 
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whatever goes wrong ends the run with its text: a figure of half a run is none.
+/// Any error ends the run: figures of an incomplete run are meaningless.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const USAGE: &str = "script/bench scan|ceiling|claim|gateway|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
 
 fn main() -> ExitCode {
-    // Cargo adds a flag of its own.
+    // Cargo adds this flag.
     let arguments: Vec<_> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")
@@ -49,7 +52,7 @@ fn run(arguments: &[String]) -> Res<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    // Told to stop, what was started is ended: Postgres would run on otherwise.
+    // A signal drops the started processes: Postgres would go on otherwise.
     runtime.block_on(async {
         let mut term = signal(SignalKind::terminate())?;
         let mut int = signal(SignalKind::interrupt())?;
@@ -77,7 +80,7 @@ async fn bench(words: &[&str]) -> Res<()> {
     }
 }
 
-/// How often a figure is taken.
+/// How often each figure is measured.
 fn runs() -> usize {
     std::env::var("FARESCAN_BENCH_RUNS")
         .ok()

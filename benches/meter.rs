@@ -1,4 +1,4 @@
-//! Reading the machine: CPU and memory of processes, how busy everything was, and what a heap of times comes to.
+//! Measurements: CPU and memory of processes, the load of the machine, and statistics of latencies.
 
 use std::fmt;
 use std::fs;
@@ -9,15 +9,15 @@ use super::Res;
 /// Linux counts CPU time for programs in hundredths of a second (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
 
-/// What a figure is the CPU of: a process alone, or with its children, those that have ended too.
+/// A process, or a process with its children, including those that have ended.
 #[derive(Clone, Copy)]
-pub enum Who {
+pub enum ProcessSet {
     Process(u32),
     Tree(u32),
 }
 
-impl Who {
-    /// CPU seconds since it began.
+impl ProcessSet {
+    /// CPU seconds since the start.
     pub fn cpu(self) -> Res<f64> {
         let ticks = match self {
             Self::Process(pid) => stat(pid)?.own,
@@ -47,7 +47,7 @@ impl Who {
     }
 }
 
-/// The most resident memory that a process has had, in MB.
+/// The peak resident memory of a process, in MB.
 pub fn peak_memory(pid: u32) -> Res<f64> {
     memory(pid, "VmHWM:")
 }
@@ -100,20 +100,19 @@ fn memory(pid: u32, field: &str) -> Res<f64> {
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
 
-/// A span of time, and what the processes in it and the whole machine did.
-pub struct Span {
+/// A running measurement of processes and of the whole machine.
+pub struct Measurement {
     begun: Instant,
     busy: f64,
     load: String,
-    parts: Vec<(&'static str, Who, f64)>,
+    parts: Vec<(&'static str, ProcessSet, f64)>,
 }
 
-impl Span {
-    /// Begins now.
-    pub fn begin(parts: &[(&'static str, Who)]) -> Res<Self> {
+impl Measurement {
+    pub fn start(parts: &[(&'static str, ProcessSet)]) -> Res<Self> {
         let parts = parts
             .iter()
-            .map(|(name, who)| Ok((*name, *who, who.cpu()?)))
+            .map(|(name, processes)| Ok((*name, *processes, processes.cpu()?)))
             .collect::<Res<Vec<_>>>()?;
         Ok(Self {
             parts,
@@ -123,19 +122,18 @@ impl Span {
         })
     }
 
-    /// Ends now.
-    pub fn end(self) -> Res<Spent> {
+    pub fn finish(self) -> Res<ResourceUsage> {
         let wall = self.begun.elapsed();
         let busy = busy()? - self.busy;
         let cpu = self
             .parts
             .iter()
-            .map(|(name, who, before)| Ok((*name, who.cpu()? - before)))
+            .map(|(name, processes, before)| Ok((*name, processes.cpu()? - before)))
             .collect::<Res<Vec<_>>>()?;
         let ours: f64 = cpu.iter().map(|(_, seconds)| seconds).sum();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let whole = wall.as_secs_f64() * f64::from(u32::try_from(cores)?);
-        Ok(Spent {
+        Ok(ResourceUsage {
             wall,
             cpu,
             load: (self.load, load()?),
@@ -144,15 +142,15 @@ impl Span {
     }
 }
 
-/// What a span came to.
-pub struct Spent {
+/// The result of a measurement.
+pub struct ResourceUsage {
     pub wall: Duration,
     cpu: Vec<(&'static str, f64)>,
     load: (String, String),
     others: f64,
 }
 
-impl Spent {
+impl ResourceUsage {
     /// CPU seconds of a part.
     pub fn cpu(&self, part: &str) -> f64 {
         self.cpu
@@ -162,7 +160,7 @@ impl Spent {
     }
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for ResourceUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpu: Vec<_> = self
             .cpu
@@ -188,7 +186,7 @@ pub fn load() -> Res<String> {
         .to_owned())
 }
 
-/// CPU seconds that the whole machine has been busy since it started, stolen time included.
+/// CPU seconds that the whole machine was busy since its start, stolen time included.
 fn busy() -> Res<f64> {
     let text = fs::read_to_string("/proc/stat")?;
     let line = text
@@ -225,7 +223,7 @@ impl Times {
         self.0.len()
     }
 
-    /// The time that so many of a thousand stay within.
+    /// The quantile of this permille.
     fn within(&self, permille: usize) -> Duration {
         let at = (self.0.len() * permille).div_ceil(1000).saturating_sub(1);
         self.0.get(at).copied().unwrap_or_default()
@@ -244,13 +242,13 @@ impl Times {
     }
 }
 
-/// Milliseconds with as many digits as they deserve.
+/// Milliseconds with two decimals.
 pub fn ms(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// The middle of figures.
-pub fn middle(mut figures: Vec<f64>) -> f64 {
+/// The median of figures.
+pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     figures
         .get(figures.len().saturating_sub(1) / 2)

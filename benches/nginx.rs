@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use super::Res;
 
-/// One that runs.
+/// A running nginx.
 pub struct Nginx {
     child: Child,
-    /// Before each of the upstreams, in their order.
+    /// One for each upstream, in the same order.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -37,8 +37,8 @@ impl Nginx {
             .collect();
         let folder = folder.join("nginx");
         fs::create_dir_all(&folder)?;
-        // One process for each core and connections to the upstream kept, as somebody sets it who wants it fast; a line in a log for each
-        // request, as is its default and ours.
+        // Tuned for speed: one process for each core and persistent upstream connections. It logs
+        // each request, which is its default and this program's.
         let config = format!(
             "daemon off; worker_processes auto; worker_rlimit_nofile 65536; pid {0}/pid; error_log {0}/error.log warn;
              events {{ worker_connections 16384; }}
@@ -83,7 +83,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Told to, so that it ends its workers.
+        // SIGTERM, so that it ends its workers.
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             _ = kill_process(pid, Signal::TERM);
         }
@@ -100,7 +100,7 @@ fn server(number: usize, own: SocketAddr, upstream: SocketAddr) -> String {
 
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Debian keeps it where only root's path looks.
+    // Debian installs it in a folder of root's path.
     let folders = std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
     folders

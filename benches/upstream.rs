@@ -1,7 +1,7 @@
-//! The benches' marketplace: a small hyper server in a process of its own, which answers every search with fares of a given size after a
-//! given time, and keeps when each came.
+//! The benches' marketplace: a small hyper server in its own process, which answers every search
+//! with fares of a given size after a given time, and records the arrival times.
 //!
-//! It ends when its standard input does, so none is left behind whatever becomes of who started it.
+//! It ends when its standard input closes, so it never outlives the bench.
 
 use std::convert::Infallible;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -25,10 +25,10 @@ use tokio::sync::oneshot;
 use super::Res;
 use super::load::get;
 
-/// So many different bodies, taken in turn.
+/// The number of different bodies, which are used in turn.
 const BODIES: usize = 64;
 
-/// One that runs.
+/// A running marketplace.
 pub struct Upstream {
     child: Child,
     pub address: SocketAddr,
@@ -58,14 +58,14 @@ impl Upstream {
         self.child.id()
     }
 
-    /// When the searches came, since the epoch, from the so many-th on.
+    /// The arrival times of the searches since the epoch, from this number on.
     pub async fn arrivals(&self, from: usize) -> Res<Vec<Duration>> {
         let nanos: Vec<u64> =
             serde_json::from_slice(&get(self.address, &format!("/arrivals/{from}")).await?)?;
         Ok(nanos.into_iter().map(Duration::from_nanos).collect())
     }
 
-    /// How many searches have come, and how many of them are not answered yet.
+    /// How many searches have arrived, and how many of them are not answered yet.
     pub async fn counts(&self) -> Res<(usize, usize)> {
         Ok(serde_json::from_slice(
             &get(self.address, "/counts").await?,
@@ -75,34 +75,34 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        // Its input ends here, and so does it.
+        // Closing its input ends the process.
         drop(self.child.stdin.take());
         drop(self.child.wait());
     }
 }
 
-/// What the server knows.
-struct State {
+/// The state of the server.
+struct ServerState {
     delay: Duration,
     bodies: Vec<Bytes>,
-    came: Mutex<Vec<u64>>,
+    arrivals: Mutex<Vec<u64>>,
     open: AtomicUsize,
-    line: mpsc::Sender<(Instant, oneshot::Sender<()>)>,
+    timer: mpsc::Sender<(Instant, oneshot::Sender<()>)>,
 }
 
 /// The server itself, until its input ends.
 pub fn run(delay_ms: u64, bytes: usize) -> Res<()> {
-    let (line, waiting) = mpsc::channel();
-    std::thread::spawn(move || wait_out(&waiting));
+    let (timer, waiting) = mpsc::channel();
+    std::thread::spawn(move || run_timer(&waiting));
     let bodies = (0..BODIES)
         .map(|number| Bytes::from(fares(number, bytes)))
         .collect();
-    let state = State {
+    let state = ServerState {
         delay: Duration::from_millis(delay_ms),
         bodies,
-        came: Mutex::default(),
+        arrivals: Mutex::default(),
         open: AtomicUsize::new(0),
-        line,
+        timer,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -118,54 +118,57 @@ pub fn run(delay_ms: u64, bytes: usize) -> Res<()> {
     })
 }
 
-/// Every search waits equally long, so they end in the order in which they came: one thread that sleeps to the microsecond serves them all,
-/// where the runtime's timers would round to the millisecond.
+/// All searches wait equally long, so they end in the order of arrival: one thread that sleeps to
+/// the microsecond serves them, where the runtime's timers would round to the millisecond.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a thread of its own, which does nothing but wait"
+    reason = "a dedicated thread that only waits"
 )]
-fn wait_out(waiting: &mpsc::Receiver<(Instant, oneshot::Sender<()>)>) {
+fn run_timer(waiting: &mpsc::Receiver<(Instant, oneshot::Sender<()>)>) {
     for (due, over) in waiting {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        // Who asked may have gone.
+        // The receiver may be gone.
         let _ = over.send(());
     }
 }
 
-async fn serve(listener: TcpListener, state: Arc<State>) -> Res<()> {
+async fn serve(listener: TcpListener, state: Arc<ServerState>) -> Res<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let state = Arc::clone(&state);
         let service = service_fn(move |request| answer(Arc::clone(&state), request));
-        // A client that goes is no fault.
+        // A client may disconnect.
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
 async fn answer(
-    state: Arc<State>,
+    state: Arc<ServerState>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
         return Ok(Response::new(Full::from(
-            told(&state, request.uri().path()).to_string(),
+            statistics(&state, request.uri().path()).to_string(),
         )));
     }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let number = {
-        let mut came = state.came.lock().unwrap_or_else(PoisonError::into_inner);
-        came.push(u64::try_from(now.as_nanos()).unwrap_or_default());
-        came.len()
+        let mut arrivals = state
+            .arrivals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        arrivals.push(u64::try_from(now.as_nanos()).unwrap_or_default());
+        arrivals.len()
     };
     state.open.fetch_add(1, Ordering::Relaxed);
-    // Read, as a marketplace does; what it says is not looked at.
+    // A marketplace reads the body too; its content is ignored.
     drop(request.into_body().collect().await);
     if state.delay > Duration::ZERO {
         let (over, is_over) = oneshot::channel();
-        let _ = state.line.send((Instant::now() + state.delay, over));
+        let _ = state.timer.send((Instant::now() + state.delay, over));
         let _ = is_over.await;
     }
     state.open.fetch_sub(1, Ordering::Relaxed);
@@ -176,18 +179,22 @@ async fn answer(
     Ok(response.body(Full::new(body)).unwrap_or_default())
 }
 
-fn told(state: &State, path: &str) -> Value {
-    let came = state.came.lock().unwrap_or_else(PoisonError::into_inner);
+fn statistics(state: &ServerState, path: &str) -> Value {
+    let arrivals = state
+        .arrivals
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     match path
         .strip_prefix("/arrivals/")
         .and_then(|from| from.parse().ok())
     {
-        Some(from) => json!(came.get(from..).unwrap_or_default()),
-        None => json!([came.len(), state.open.load(Ordering::Relaxed)]),
+        Some(from) => json!(arrivals.get(from..).unwrap_or_default()),
+        None => json!([arrivals.len(), state.open.load(Ordering::Relaxed)]),
     }
 }
 
-/// A one-way answer of exactly `bytes` bytes, as the specification describes its rows; the last row's link is as long as it takes.
+/// A one-way answer of exactly `bytes` bytes, as gateway.md, rule 25, describes its rows; the last
+/// row's link is as long as it takes.
 fn fares(number: usize, bytes: usize) -> String {
     let mut rows: Vec<Value> = Vec::new();
     let text = |rows: &[Value]| json!(rows).to_string();

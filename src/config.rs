@@ -1,6 +1,6 @@
-//! What an operator may set: one small struct per concern, each field with its environment variable.
+//! Settings: one struct for each concern, each field with its environment variable.
 //!
-//! Here is only the reading; the module that a setting belongs to decides what it means.
+//! Here: parsing only; the module that uses a setting defines its meaning.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
@@ -11,53 +11,54 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 pub use crate::upstream::UpstreamConfig;
 
-/// Where the service listens. Port 0 picks a free one; the log line `listening` names it.
+/// Where the service listens. Port 0 chooses a free port; the log line `listening` shows it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Listening")]
 pub struct HttpConfig {
-    /// Address of the API, its description and its docs page
+    /// Address of the API, its OpenAPI description and its docs page
     #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
 }
 
-/// Where health, readiness and metrics are; every process has them.
+/// Where health, readiness and metrics are served; every process has them.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Listening")]
 pub struct AdminConfig {
-    /// Address of health, readiness and metrics, for operators only [default: 127.0.0.1:9090, or a free port where that is taken]
+    /// Address of health, readiness and metrics, for operators only [default: 127.0.0.1:9090, or a
+    /// free port where that is taken]
     #[arg(long, env = "FARESCAN_ADMIN_LISTEN", value_name = "ADDRESS", value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
 }
 
 impl AdminConfig {
-    /// Where it listens when nothing is set. The port is given up to another process that has it, so that a second one starts too.
+    /// The default address. If another process uses the port, a free one is chosen.
     pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "allowed: an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080"
+        "expected an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080"
             .to_owned()
     })
 }
 
-/// How fast one caller may send requests to our own routes (`crate::http`).
+/// The rate limit of one caller for scans, history and account (`crate::http`).
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitConfig {
-    /// Requests a second that one caller may send to scans, history and account, in the long run
+    /// Sustained requests per second of one caller to scans, history and account
     #[arg(long, env = "FARESCAN_REQUESTS_PER_SECOND", value_name = "COUNT", default_value_t = Self::PER_SECOND)]
     pub requests_per_second: NonZeroU32,
 
-    /// Requests that one caller may send at once
+    /// Burst of requests of one caller
     #[arg(long, env = "FARESCAN_REQUEST_BURST", value_name = "COUNT", default_value_t = Self::BURST)]
     pub request_burst: NonZeroU32,
 }
 
 impl LimitConfig {
-    /// Far above what a client sends that waits for its answers.
+    /// Far above what a client needs that waits for its responses.
     pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
-    /// Five hundred that watch one scan may all begin at once, twice.
+    /// Five hundred clients may start to watch one scan at once, twice.
     pub const BURST: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 }
 
@@ -70,11 +71,11 @@ impl Default for LimitConfig {
     }
 }
 
-/// What is logged, and how.
+/// Filter and format of the log.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogConfig {
-    /// What is logged: a level, or directives such as `info,farescan=debug`
+    /// Log filter: a level, or directives such as `info,farescan=debug`
     #[arg(
         id = "log",
         long = "log",
@@ -84,7 +85,7 @@ pub struct LogConfig {
     )]
     pub filter: String,
 
-    /// Lines for people or for programs [default: text on a terminal, else json]
+    /// Log format: text for people, json for programs [default: text on a terminal, else json]
     #[arg(
         id = "log_format",
         long = "log-format",
@@ -94,7 +95,7 @@ pub struct LogConfig {
     pub format: Option<LogFormat>,
 }
 
-/// How a log line is written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people.
@@ -103,11 +104,12 @@ pub enum LogFormat {
     Json,
 }
 
-/// Where the data lives. Without a URL the program keeps a private Postgres of its own (`crate::db::embedded`).
+/// The database. Without a URL the program runs an embedded Postgres (`crate::db::embedded`).
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Database")]
 pub struct DatabaseConfig {
-    /// A running Postgres 15 or newer; unset: an embedded one. Prefer the variable, a flag shows in the process list
+    /// URL of a running Postgres 15 or newer; unset: an embedded one. Prefer the variable: a flag
+    /// shows in the process list
     #[arg(
         id = "database_url",
         long = "database-url",
@@ -117,11 +119,12 @@ pub struct DatabaseConfig {
     )]
     pub url: Option<SecretString>,
 
-    /// File with the password for the URL, which then holds none: a container's secret
+    /// File with the password of the URL, which then has none, such as a container's secret
     #[arg(long, env = "FARESCAN_DATABASE_PASSWORD_FILE", value_name = "FILE")]
     pub database_password_file: Option<PathBuf>,
 
-    /// A replica of it, from which the history and its exports are read; the password file is its too. Prefer the variable
+    /// URL of a replica for reading the history and its exports; the password file applies to it
+    /// too. Prefer the variable
     #[arg(
         id = "read_database_url",
         long = "read-database-url",
@@ -131,15 +134,18 @@ pub struct DatabaseConfig {
     )]
     pub read_url: Option<SecretString>,
 
-    /// Folder of the embedded Postgres [default: /var/lib/farescan for root, else the user's data folder]
+    /// Folder of the embedded Postgres [default: /var/lib/farescan for root, else the user's data
+    /// folder]
     #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
 
-    /// Folder with the programs `postgres` and `initdb` for the embedded Postgres [default: searched]
+    /// Folder with the programs `postgres` and `initdb` for the embedded Postgres [default:
+    /// searched in the usual places]
     #[arg(long, env = "FARESCAN_PG_BIN", value_name = "FOLDER")]
     pub pg_bin: Option<PathBuf>,
 
-    /// Connections that this process may hold in its pools; its lease and its listeners take up to five more
+    /// Database connections of this process's pools; its lease and its listeners take up to five
+    /// more
     #[arg(
         id = "database_connections",
         long = "database-connections",
@@ -150,7 +156,8 @@ pub struct DatabaseConfig {
     )]
     pub max_connections: u32,
 
-    /// Of those, the engine's own: no request takes them. At most half of all; the rest is for requests, a third of it for those that write
+    /// Of those, the connections reserved for the worker, at most half; requests share the rest, a
+    /// third of it for writes
     #[arg(
         id = "engine_connections",
         long = "engine-connections",
@@ -163,7 +170,7 @@ pub struct DatabaseConfig {
 }
 
 impl DatabaseConfig {
-    /// The URL of a server of one's own, if one is set.
+    /// The URL of an external server, if set.
     #[must_use]
     pub fn url(&self) -> Option<&SecretString> {
         self.url
@@ -171,9 +178,11 @@ impl DatabaseConfig {
             .filter(|url| !url.expose_secret().trim().is_empty())
     }
 
-    /// Enough for 64 workers, whose transactions take milliseconds while their searches take seconds.
+    /// Enough for 64 concurrent searches, which take seconds while their transactions take
+    /// milliseconds.
     pub const DEFAULT_CONNECTIONS: u32 = 20;
-    /// The engine's tasks that use the database at the same time: claim, begin, record, keys, give-ups, sweep, retention, packing.
+    /// One for each task of the worker: claim, begin, record, keys, abandon, sweeper, retention,
+    /// daily pack.
     pub const ENGINE_CONNECTIONS: u32 = 8;
 }
 
@@ -191,35 +200,35 @@ impl Default for DatabaseConfig {
     }
 }
 
-/// The pace of a caller's lanes until its plan is known, used when a lane is made; from then on the lane learns (engine, "Learning the
-/// pace").
+/// The initial pace of a caller's lanes, until the lane learns the caller's plan
+/// (engine.md, rule 42).
 ///
 /// The burst is the thirtieth part of the rate, and at least 1.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceConfig {
-    /// Flight searches a minute for a caller whose plan is not known
+    /// Flight searches per minute of a caller whose plan is unknown
     #[arg(long, env = "FARESCAN_FLIGHTS_PER_MINUTE", value_name = "COUNT", default_value_t = Self::FLIGHTS_PER_MINUTE,
           value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub flights_per_minute: u32,
 
-    /// Hotel searches a minute for a caller whose plan is not known
+    /// Hotel searches per minute of a caller whose plan is unknown
     #[arg(long, env = "FARESCAN_HOTELS_PER_MINUTE", value_name = "COUNT", default_value_t = Self::HOTELS_PER_MINUTE,
           value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub hotels_per_minute: u32,
 
-    /// Searches of one caller and API at the same time, to begin with
+    /// Initial number of concurrent searches of one caller and API
     #[arg(long, env = "FARESCAN_MAX_IN_FLIGHT", value_name = "COUNT", default_value_t = Self::MAX_IN_FLIGHT,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub max_in_flight: u32,
 }
 
 impl PaceConfig {
-    /// Within the smallest plan of the specification.
+    /// Within the smallest paid plan (gateway.md, rule 42).
     pub const FLIGHTS_PER_MINUTE: u32 = 60;
     /// Hotel searches take several times as long as flight searches.
     pub const HOTELS_PER_MINUTE: u32 = 20;
-    /// What a small plan's engine takes at once.
+    /// What the engine of a small plan accepts at once.
     pub const MAX_IN_FLIGHT: u32 = 8;
 }
 
@@ -233,49 +242,49 @@ impl Default for PaceConfig {
     }
 }
 
-/// The worker: how much it does at once, and its clocks.
+/// The worker's concurrency, lease and spool.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Worker")]
 pub struct WorkerConfig {
-    /// Searches of this process at the same time, over all callers
+    /// Concurrent searches of this process, over all callers
     #[arg(long, env = "FARESCAN_WORKER_CONCURRENCY", value_name = "COUNT", default_value_t = Self::CONCURRENCY,
           value_parser = clap::value_parser!(u16).range(1..=2_000))]
     pub worker_concurrency: u16,
 
-    /// Seconds that a process may be silent before its calls count as lost; every process of a database has the same
+    /// Seconds without a lease renewal before a process's calls count as lost; the same for every
+    /// process of a database
     #[arg(long, env = "FARESCAN_LEASE_SECONDS", value_name = "SECONDS", default_value_t = Self::LEASE_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..=600))]
     pub lease_seconds: u32,
 
-    /// Folder for answers that the database cannot take [default: `spool` in the data folder]
+    /// Folder for answers while the database is unavailable [default: `spool` in the data folder]
     #[arg(long, env = "FARESCAN_SPOOL_DIR", value_name = "FOLDER")]
     pub spool_dir: Option<PathBuf>,
 
-    /// The most MiB of such answers that a process keeps; from four fifths on it begins no new search
+    /// Maximum size of the spool in MiB; at four fifths the process starts no new search
     #[arg(long, env = "FARESCAN_SPOOL_MIB", value_name = "MIB", default_value_t = Self::SPOOL_MIB,
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub spool_mib: u32,
 
-    /// How long what was stored is kept
     #[command(flatten)]
     pub retention: RetentionConfig,
 }
 
 impl WorkerConfig {
-    /// Searches take seconds and little of this machine.
+    /// Searches take seconds, and little CPU and memory.
     pub const CONCURRENCY: u16 = 64;
-    /// Six renewals; lost calls are shown within one and a half of it.
+    /// Six renewals; lost calls appear within one and a half lease lengths.
     pub const LEASE_SECONDS: u32 = 30;
-    /// Half a million fares searches: no outage lasts as long.
+    /// Half a million flight searches: longer than any outage.
     pub const SPOOL_MIB: u32 = 1024;
 
-    /// How many bytes the spool may hold.
+    /// The maximum size of the spool in bytes.
     #[must_use]
     pub fn spool_bytes(&self) -> u64 {
         u64::from(self.spool_mib) * 1024 * 1024
     }
 
-    /// How long a lease is.
+    /// The length of a lease.
     #[must_use]
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease_seconds.into())
@@ -294,45 +303,48 @@ impl Default for WorkerConfig {
     }
 }
 
-/// How long what was stored is kept; 0: for good. Workers take away what is older, by whole months where it is partitions.
+/// How long data is kept; 0: without limit. Workers remove older data, partitioned tables by whole
+/// months.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Retention")]
 pub struct RetentionConfig {
-    /// Days that whole answers are kept; 0 for good. They go by months, so some are kept up to a month longer
+    /// Days to keep whole answers; 0: without limit. They are removed by months, so up to a month
+    /// later
     #[arg(long, env = "FARESCAN_ANSWER_RETENTION_DAYS", value_name = "DAYS", default_value_t = Self::ANSWER_DAYS,
           value_parser = clap::value_parser!(u32).range(0..=36_500))]
     pub answer_retention_days: u32,
 
-    /// Days that scans are kept after their end, with their items, attempts and answers; 0 for good
+    /// Days to keep scans after their end, with their items, attempts and answers; 0: without limit
     #[arg(long, env = "FARESCAN_SCAN_RETENTION_DAYS", value_name = "DAYS", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(0..=36_500))]
     pub scan_retention_days: u32,
 
-    /// Months that observations are kept, the price history; 0 for good
+    /// Months to keep observations, the price history; 0: without limit
     #[arg(long, env = "FARESCAN_OBSERVATION_RETENTION_MONTHS", value_name = "MONTHS", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(0..=1_200))]
     pub observation_retention_months: u32,
 
-    /// Days that alerts are kept, and what became of the slots of monitors; 0 for good. Slots of this month and the last one always stay
+    /// Days to keep alerts and slots of monitors; 0: without limit. Slots of this month and the
+    /// last one are always kept
     #[arg(long, env = "FARESCAN_ALERT_RETENTION_DAYS", value_name = "DAYS", default_value_t = Self::ALERT_DAYS,
           value_parser = clap::value_parser!(u32).range(0..=36_500))]
     pub alert_retention_days: u32,
 
-    /// Seconds between two looks at what is to be made ahead or taken away
+    /// Seconds between two retention passes, which create partitions and remove old data
     #[arg(long, env = "FARESCAN_UPKEEP_SECONDS", value_name = "SECONDS", default_value_t = Self::UPKEEP_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub upkeep_seconds: u32,
 }
 
 impl RetentionConfig {
-    /// A quarter: what is asked again about an answer is asked soon.
+    /// A quarter: questions about an answer come soon.
     pub const ANSWER_DAYS: u32 = 90;
-    /// A year: who wonders what a monitor told looks as far back as to the same season.
+    /// A year: long enough to compare alerts with the same season.
     pub const ALERT_DAYS: u32 = 365;
-    /// Far more often than a partition is needed, and a look that finds nothing costs a millisecond.
+    /// Far more often than a partition is needed; a pass without work costs a millisecond.
     pub const UPKEEP_SECONDS: u32 = 60;
 
-    /// How long it is to the next look.
+    /// The time between two passes.
     #[must_use]
     pub fn upkeep(&self) -> Duration {
         Duration::from_secs(self.upkeep_seconds.into())
@@ -351,28 +363,28 @@ impl Default for RetentionConfig {
     }
 }
 
-/// Where webhooks may be (`crate::webhooks`).
+/// Which webhook URLs are accepted (`crate::webhooks`).
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Webhooks")]
 pub struct WebhookConfig {
-    /// Lets webhooks be at http, at every port and at 127.0.0.1: for trying things out, never where others have keys
+    /// Accept webhooks at http URLs, any port and 127.0.0.1: for tests only, never in production
     #[arg(long, env = "FARESCAN_WEBHOOKS_ALLOW_INSECURE")]
     pub webhooks_allow_insecure: bool,
 }
 
-/// The master key that seals the callers' keys while their scans run (`crate::tenants`).
+/// The master key that encrypts the callers' keys while their scans run (`crate::tenants`).
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Keys")]
 pub struct KeysConfig {
-    /// File with the ring of master keys [default: made beside the embedded database]
+    /// File with the keyring of master keys [default: created beside the embedded database]
     #[arg(long, env = "FARESCAN_MASTER_KEY_FILE", value_name = "FILE")]
     pub master_key_file: Option<PathBuf>,
 
-    /// Lets the file's group read it too (mode 0440): a secret that is mounted for a group
+    /// Accept a key file that its group can read (mode 0440), such as a secret mounted for a group
     #[arg(long, env = "FARESCAN_MASTER_KEY_GROUP_READABLE")]
     pub master_key_group_readable: bool,
 
-    /// The ring itself; prefer the file, a flag shows in the process list
+    /// The keyring itself; prefer the file: a flag shows in the process list
     #[arg(
         long,
         env = "FARESCAN_MASTER_KEY",

@@ -1,7 +1,8 @@
-//! Identifiers: one newtype for each noun that has an identity, so that a scan's id cannot be passed for an item's.
+//! Identifiers: one newtype for each kind of resource, so that a scan's id cannot be used as an
+//! item's.
 //!
-//! On the wire an id is a prefix and the 32 hexadecimal digits of a UUIDv7 (`scn_0192…`): it says what it names, sorts by the time it
-//! was made, and cannot be guessed. In the database it is a plain `uuid`. Nothing else lives here.
+//! In the API an id is a prefix and the 32 hexadecimal digits of a UUIDv7 (`scn_0192…`): it shows
+//! its kind, sorts by creation time, and cannot be guessed. In the database it is a plain `uuid`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,10 +13,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
-/// The text is not an id of the wanted kind.
+/// The text is not an id of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id of the form {prefix}_ and 32 hexadecimal digits")]
-pub struct NotAnId {
+pub struct InvalidId {
     prefix: &'static str,
 }
 
@@ -26,14 +27,14 @@ macro_rules! prefixed_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A fresh id, made from the time and random bits.
+            /// A new id of the current time and random bits.
             #[must_use]
             #[expect(clippy::new_without_default, reason = "a default id would be a different one each time")]
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
             }
 
-            /// The id as the database holds it.
+            /// The id as stored in the database.
             #[must_use]
             pub const fn uuid(self) -> Uuid {
                 self.0
@@ -59,10 +60,10 @@ macro_rules! prefixed_id {
         }
 
         impl FromStr for $name {
-            type Err = NotAnId;
+            type Err = InvalidId;
 
-            fn from_str(text: &str) -> Result<Self, NotAnId> {
-                parse(text, $prefix).map(Self).ok_or(NotAnId { prefix: $prefix })
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                parse(text, $prefix).map(Self).ok_or(InvalidId { prefix: $prefix })
             }
         }
 
@@ -93,7 +94,8 @@ macro_rules! prefixed_id {
     };
 }
 
-/// One canonical spelling per id: the prefix, an underscore and 32 lower-case digits, so that an id compares equal as text too.
+/// Accepts only the canonical form: the prefix, an underscore and 32 lower-case digits, so that
+/// equal ids have equal texts.
 fn parse(text: &str, prefix: &str) -> Option<Uuid> {
     let digits = text.strip_prefix(prefix)?.strip_prefix('_')?;
     let canonical = digits.len() == 32
@@ -104,7 +106,7 @@ fn parse(text: &str, prefix: &str) -> Option<Uuid> {
 }
 
 prefixed_id!(
-    /// A caller: everybody whose marketplace key has one fingerprint. Never on the wire.
+    /// A caller: the owner of a marketplace key, by its fingerprint. Never in the API.
     TenantId,
     "ten"
 );
@@ -119,12 +121,12 @@ prefixed_id!(
     "itm"
 );
 prefixed_id!(
-    /// An attempt: one time that an item went upstream.
+    /// An attempt: one call of an item.
     AttemptId,
     "att"
 );
 prefixed_id!(
-    /// A grant: one sealed marketplace key, held for one scan. Never on the wire.
+    /// A grant: one sealed marketplace key, stored for one scan. Never in the API.
     GrantId,
     "grt"
 );
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back_what_it_wrote() {
+    fn an_id_parses_its_own_text() {
         let id = ScanId::new();
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(
@@ -160,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_made_later_sort_later() {
+    fn later_ids_sort_later() {
         let (first, second) = (ItemId::new(), ItemId::new());
         assert!(first < second && first.to_string() < second.to_string());
     }
 
     #[test]
-    fn what_is_not_canonical_is_refused() {
+    fn a_text_that_is_not_canonical_is_rejected() {
         let digits = "01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
         assert!(format!("scn_{digits}").parse::<ScanId>().is_ok());
         for text in [

@@ -1,11 +1,13 @@
-//! Farescan answers "what does this trip cost on which date, in which market, and is that a good price?" without wasting a paid
-//! request.
+//! Farescan finds what a trip costs on which date, in which market, and whether that is a good
+//! price, without wasting a paid request.
 //!
-//! One program with two faces. The **gateway** is the seven synchronous `/v1` endpoints: it checks a request before it costs
-//! anything, forwards it with the caller's own marketplace key and hands back the answer with its search status and quota. The
-//! **scanner** is the job API: it turns one request into a date-range or market scan, paces it inside the caller's plan, stores every
-//! answer with its search status, and asks again only what was degraded and only when told to; it repeats a scan on a schedule, keeps the
-//! prices that were seen, and tells receivers.
+//! One program with two APIs. The **gateway** is the seven synchronous `/v1` endpoints. It
+//! validates a request before it costs anything, forwards it with the caller's own marketplace key,
+//! and returns the response with its search status and quota. The **scanner** is the job API. It
+//! expands one request into a scan over dates or markets, paces it within the caller's plan, and
+//! stores every answer with its search status. It retries degraded searches only, and only if the
+//! caller asked for it. It repeats a scan on a schedule, stores the observed prices, and notifies
+//! webhooks.
 //!
 //! ```text
 //!  synchronous caller ─► http ─► upstream ─► marketplace (or the sandbox)
@@ -17,48 +19,55 @@
 //!  grid, history, usage ◄─ Postgres ◄───────┘ ─► webhooks
 //! ```
 //!
-//! # One search, synchronously
+//! # A synchronous search
 //!
-//! `POST /v1/flights/oneway` reaches `http::flights`. The body is read and its alias noted, the key is found in one of its eight
-//! carriers, and [`contract::Request::check`] either names every fault of the body or makes a request that cannot be wrong.
-//! [`search::Search`] is what is asked of the marketplace; [`upstream::Client::ask`] asks, at most twice and within 180 seconds, and
-//! answers with a [`search::Outcome`]: the only place where a search status is decided. `http` turns the outcome into a status, headers
-//! and a body. The database is not touched, so the gateway answers while it is down.
+//! `POST /v1/flights/oneway` reaches `http::flights`. It reads the body and notes its alias, finds
+//! the key in one of eight carriers, and calls [`contract::Request::check`]. That names every
+//! invalid field or returns a valid request. [`search::Search`] is the marketplace call.
+//! [`upstream::Client::search`] makes it, at most twice and within 180 seconds, and returns a
+//! [`search::Outcome`]. Only there is a search status decided. `http` maps the outcome to a status,
+//! headers and a body. No step uses the database, so the gateway works while it is down.
 //!
-//! # One scan
+//! # A scan
 //!
-//! `POST /v1/scans` is checked by the same types: [`scans::plan`] makes each combination of the swept fields a complete request, all of
-//! them before any is stored. One transaction stores the scan, its items and the sealed key, and arms the caller's *lane*. A worker
-//! claims items from due lanes ([`queue`]), writes the ledger's row before the first byte of a call (*begin*), asks through the same
-//! [`upstream::Client::ask`], and hands the outcome to the batching writer, which stores attempt, answer, observation, item, counters
-//! and lane in one transaction. What [`search::fate`] says is the fate of the item and its lane.
+//! `POST /v1/scans` is validated by the same types: [`scans::plan`] expands the swept fields into
+//! complete requests, all of them before any is stored. One transaction stores the scan, its items
+//! and the encrypted key, and wakes the caller's *lane*. A worker claims items from due lanes
+//! ([`queue`]) and records the attempt before the first byte of its call (*begin*). It calls
+//! [`upstream::Client::search`] and passes the outcome to the batching writer. The writer stores
+//! attempt, answer, observation, item, counters and lane in one transaction.
+//! [`search::disposition`] decides how the item ends and how its lane continues.
 //!
-//! If the process dies before *begin*, nothing was spent and the item is claimed again; if it dies after, the call may have been billed:
-//! the item ends `degraded`, `worker_lost`, and is not asked again unless its caller allowed that.
+//! If the process dies before *begin*, nothing was spent and the item is claimed again. If it dies
+//! after, the call may have been billed: the item ends `degraded`, `worker_lost`, and is not
+//! retried unless its caller allowed that.
 //!
-//! # One slot of a monitor
+//! # A slot of a monitor
 //!
-//! Every process with a worker ticks ([`monitors::tick`]). Whoever comes first to a slot that is due decides it in one transaction: its row
-//! in `monitor_slots`, its scan or the reason why there is none, the next slot. When the scan has ended its run is judged, once. What there
-//! is to tell becomes a delivery in the same transaction; [`webhooks`] sends it, signed, until it is taken or given up.
+//! Every process with a worker runs the monitor tick ([`monitors::tick`]). The first process that
+//! locks a due slot handles it in one transaction: its row in `monitor_slots`, its scan or the
+//! reason for none, and the next slot. When the scan has ended, its alert rules are evaluated once.
+//! Alerts become a delivery in the same transaction; [`webhooks`] sends it, signed, until it is
+//! delivered or has failed.
 //!
-//! # What always holds
+//! # Invariants
 //!
-//! 1. A request that cannot be valid costs nothing.
-//! 2. A call is on record, with its place in the budget, before its first byte is sent.
+//! 1. An invalid request costs nothing.
+//! 2. A call is recorded and counted against its budget before its first byte is sent.
 //! 3. No item is attempted twice unless its caller allowed a second attempt.
-//! 4. The caller's key is in no log, trace, error, page, queue row or backup in the clear.
-//! 5. An outcome is decided in [`upstream`] alone; a search status is never guessed.
+//! 4. The caller's key is never in plain text in a log, trace, error, page, queue row or backup.
+//! 5. Only [`upstream`] decides an outcome; a search status is never guessed.
 //! 6. One caller's 10,000 items do not delay another's five.
-//! 7. The gateway answers while the database is down.
-//! 8. Every list, body, fan-out, wait and retry has a named bound.
-//! 9. Lanes, leases, slots, expiry and retention go by the database's clock alone; everything else takes the time as an argument. A
-//!    process whose clock differs from the database's by more than 5 s does not work ([`db::clock`]).
+//! 7. The gateway works while the database is down.
+//! 8. Every list, body, fan-out, wait and retry has a named limit.
+//! 9. Lanes, leases, slots, expiry and retention use the database's clock only; other code takes
+//!    the time as an argument. A process whose clock differs from the database's by more than 5 s
+//!    does no work ([`db::clock`]).
 //!
-//! # Who may use whom
+//! # Module dependencies
 //!
-//! The modules below stand in reading order, from what knows nothing of the others to what knows all of them; `tests/house.rs` holds
-//! the directions.
+//! The modules below are in reading order: a module uses only modules above it.
+//! `tests/architecture.rs` checks the allowed directions.
 
 pub mod ids;
 
@@ -68,9 +77,9 @@ pub mod upstream;
 
 pub mod config;
 pub mod db;
-pub mod files;
 pub mod marketplace;
-pub mod measure;
+pub mod metrics;
+pub mod open_files;
 pub mod paging;
 pub mod tenants;
 
@@ -86,8 +95,8 @@ pub mod queue;
 pub mod worker;
 
 pub mod http;
+pub mod logging;
 pub mod sandbox;
 pub mod service;
-pub mod telemetry;
 
 pub mod cli;

@@ -1,36 +1,36 @@
-//! Cursors: where a page of a list begins, opaque to the caller.
+//! Paging: opaque cursors, and whole lists as streams of pages ([`stream_rows`]).
 //!
-//! A cursor names the last row of the page before by its sort key (keyset), so pages neither skip nor repeat a row while rows come and
-//! go. It carries the word of its list: a cursor of another list is refused. Here too: whole lists, read page by page (`walk`). Not here:
-//! the lists.
+//! A cursor holds the sort key of the last row of a page (keyset), so pages neither skip nor repeat
+//! a row while rows are added and removed. It also holds the name of its list: a cursor of another
+//! list is rejected. Not here: the lists.
 
-mod walk;
+mod stream;
 
-pub use walk::{Page, walk};
+pub use stream::{Page, stream_rows};
 
 use crate::contract::primitives::Cursor;
-use crate::contract::{Fault, Faults, FieldValue as _};
+use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 
-/// Why a page is not given.
+/// Why a page cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The cursor is none of this list's.
+    /// The cursor does not belong to this list.
     #[error(transparent)]
-    Faults(#[from] Faults),
-    /// What is listed was deleted while it was read.
-    #[error("it was deleted while it was read")]
+    ValidationErrors(#[from] ValidationErrors),
+    /// The listed resource was deleted meanwhile.
+    #[error("the resource was deleted while its rows were read")]
     Gone,
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// Between the parts of a key, which are numbers and hexadecimal digits.
+/// Separates the parts of a key, which are numbers and hexadecimal digits.
 const SEPARATOR: char = '|';
 
 /// The cursor after a row of `list` with this sort key.
 #[must_use]
-pub fn after<const N: usize>(list: &str, key: [String; N]) -> String {
+pub fn encode_cursor<const N: usize>(list: &str, key: [String; N]) -> String {
     let text = std::iter::once(list.to_owned())
         .chain(key)
         .collect::<Vec<_>>()
@@ -38,11 +38,14 @@ pub fn after<const N: usize>(list: &str, key: [String; N]) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The sort key that a cursor of `list` names.
+/// The sort key of a cursor of `list`.
 ///
 /// # Errors
-/// A fault of the field `cursor` when it is no cursor of this list.
-pub fn read<const N: usize>(list: &str, cursor: &Cursor) -> Result<[String; N], Faults> {
+/// An error of the field `cursor` if it is not a cursor of this list.
+pub fn decode_cursor<const N: usize>(
+    list: &str,
+    cursor: &Cursor,
+) -> Result<[String; N], ValidationErrors> {
     let parts = decode(cursor.as_str()).and_then(|text| {
         let mut parts = text.split(SEPARATOR).map(str::to_owned);
         if parts.next()? != list {
@@ -50,23 +53,23 @@ pub fn read<const N: usize>(list: &str, cursor: &Cursor) -> Result<[String; N], 
         }
         parts.collect::<Vec<_>>().try_into().ok()
     });
-    parts.ok_or_else(|| refused(cursor))
+    parts.ok_or_else(|| invalid_cursor(cursor))
 }
 
-/// The fault of a cursor that this service did not make.
+/// The validation error of a cursor that this service did not create.
 #[must_use]
-pub fn refused(cursor: &Cursor) -> Faults {
-    Fault::new("cursor", &cursor.to_value(), Cursor::allowed()).into()
+pub fn invalid_cursor(cursor: &Cursor) -> ValidationErrors {
+    ValidationError::new("cursor", &cursor.to_value(), Cursor::expected()).into()
 }
 
-/// How many rows to ask the database for, to see whether there are more than a page takes.
+/// The rows to query for a page: one more shows whether another page follows.
 #[must_use]
-pub fn one_more_than(limit: usize) -> i64 {
+pub fn limit_plus_one(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
 
-/// Takes off what is beyond a page. The last row of the page, if there are more after it.
-pub fn cut<Row>(rows: &mut Vec<Row>, limit: usize) -> Option<&Row> {
+/// Truncates rows to a page. Returns the last row of the page if more rows follow.
+pub fn truncate_page<Row>(rows: &mut Vec<Row>, limit: usize) -> Option<&Row> {
     let more = rows.len() > limit;
     rows.truncate(limit);
     rows.last().filter(|_| more)
@@ -93,30 +96,30 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_cut_where_more_comes_after_it() {
+    fn truncate_page_returns_the_last_row_if_more_follow() {
         for (rows, page, last) in [(0, 0, None), (2, 2, None), (3, 3, None), (4, 3, Some(2))] {
             let mut rows: Vec<_> = (0..rows).collect();
-            assert_eq!(cut(&mut rows, 3).copied(), last);
+            assert_eq!(truncate_page(&mut rows, 3).copied(), last);
             assert_eq!(rows.len(), page);
         }
     }
 
     #[test]
-    fn a_cursor_reads_back_in_its_own_list_only() {
-        let made = after("items", ["12".to_owned(), "0a".to_owned()]);
+    fn a_cursor_is_valid_in_its_own_list_only() {
+        let made = encode_cursor("items", ["12".to_owned(), "0a".to_owned()]);
         assert_eq!(
-            read("items", &cursor(&made)),
+            decode_cursor("items", &cursor(&made)),
             Ok(["12".to_owned(), "0a".to_owned()])
         );
         for wrong in [
-            read::<1>("items", &cursor(&made)).unwrap_err(),
-            read::<2>("scans", &cursor(&made)).unwrap_err(),
+            decode_cursor::<1>("items", &cursor(&made)).unwrap_err(),
+            decode_cursor::<2>("scans", &cursor(&made)).unwrap_err(),
         ] {
-            assert!(wrong.to_string().starts_with("`cursor` holds"), "{wrong}");
+            assert!(wrong.to_string().contains("`cursor`"), "{wrong}");
         }
         for text in ["x", "0", "zz", "é1", "ff"] {
             if let Ok(cursor) = Cursor::read(&json!(text)) {
-                assert!(read::<1>("items", &cursor).is_err(), "{text}");
+                assert!(decode_cursor::<1>("items", &cursor).is_err(), "{text}");
             }
         }
     }

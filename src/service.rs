@@ -1,7 +1,7 @@
-//! A running service: the parts put together, from settings to a clean end.
+//! A running service: it starts all parts from the settings and stops them in order.
 //!
-//! Here is the order of things and nothing else: what is opened, what may be missing, what is waited for. The gateway is up before
-//! the database is; the worker and the job API follow as soon as it answers.
+//! Here is only the order of startup and shutdown. The gateway starts before the database answers;
+//! the worker and stored work follow when it does.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,28 +23,28 @@ use crate::config::{
 };
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::{self, Database, DbError};
-use crate::files;
 use crate::http::{self, AppState, Custody};
 use crate::marketplace::{self, MarketplaceError};
-use crate::measure;
-use crate::monitors::alerts::MOST_TIME;
+use crate::metrics;
+use crate::monitors::alerts::MAX_EVALUATION_TIME;
 use crate::monitors::tick::{self, Ticker};
-use crate::queue::charge::Charges;
-use crate::queue::retain;
+use crate::open_files;
+use crate::queue::charge::ChargeRecorder;
+use crate::queue::retention;
 use crate::queue::spool::{self, SpoolError};
-use crate::scans::watch::{Watch, WatchSettings};
+use crate::scans::watch::{ScanWatch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
-use crate::upstream::{Client, ConfigFault, Marketplace};
+use crate::upstream::{Client, Marketplace, UpstreamConfigError};
 use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
-/// How long after a failure the database is tried again.
+/// The pause before the next attempt to prepare the database.
 const DATABASE_RETRY: Duration = Duration::from_secs(2);
-/// How often what was measured is folded into its buckets.
-const FOLD: Duration = Duration::from_secs(5);
+/// How often metrics upkeep runs.
+const METRICS_FOLD_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Everything that an operator may set.
+/// All settings of an operator.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `None`: no listener, for a worker alone.
@@ -58,15 +58,15 @@ pub struct Settings {
     pub webhooks: WebhookConfig,
     /// `None`: no worker in this process.
     pub worker: Option<WorkerConfig>,
-    /// The clock of the process; a test gives another.
+    /// The clock of the process; tests use another.
     pub clock: Clock,
 }
 
-/// Why a service does not start, or ends before it was told to.
+/// Why a service does not start, or ends early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     #[error(transparent)]
-    Upstream(#[from] ConfigFault),
+    Upstream(#[from] UpstreamConfigError),
     #[error(transparent)]
     Database(#[from] DbError),
     #[error(transparent)]
@@ -76,7 +76,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Marketplace(#[from] MarketplaceError),
     #[error(
-        "a worker opens its callers' keys, so it needs the master key: set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY)"
+        "a worker decrypts its callers' keys, so it needs the master key: set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY)"
     )]
     WorkerWithoutKeys,
     #[error("cannot listen on {address}: {error}")]
@@ -88,64 +88,68 @@ pub enum ServiceError {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    #[error("webhooks cannot be called: {0}")]
+    #[error("cannot create the HTTP client of webhooks: {0}")]
     Webhooks(#[source] reqwest::Error),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
-    #[error("a part of the service ended without being told to: {0}")]
+    #[error("a part of the service ended unexpectedly: {0}")]
     Part(#[from] tokio::task::JoinError),
 }
 
-/// A service that runs.
+/// A running service.
 #[derive(Debug)]
 pub struct Service {
     address: Option<SocketAddr>,
     database: Database,
     stop: CancellationToken,
     parts: JoinSet<Result<(), ServiceError>>,
-    admin: Admin,
+    admin: AdminListener,
 }
 
-/// The admin listener. It outlives the other parts, so that health and metrics are there while they end.
+/// The admin listener. It ends last, so that health and metrics are available during shutdown.
 #[derive(Debug)]
-struct Admin {
+struct AdminListener {
     address: SocketAddr,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Service {
-    /// Starts one. It listens when this returns; `stop` ends it.
+    /// Starts a service. It listens when this returns; `stop` ends it.
     ///
     /// # Errors
-    /// A setting that cannot be used, an address that is taken, an embedded Postgres that cannot run, a database that belongs to another
-    /// marketplace. A database of one's own that does not answer is no error: the gateway works without it.
+    /// An invalid setting, an address in use, an embedded Postgres that cannot run, or a
+    /// database of another marketplace. An external database that does not answer is no error: the
+    /// gateway works without it.
     pub async fn start(settings: Settings, stop: CancellationToken) -> Result<Self, ServiceError> {
-        // Before the first of them is opened.
-        let files = files::limit();
+        // Before the first file is opened.
+        let files = open_files::limit();
         let upstream = Client::new(&settings.upstream)?;
         if let Some(http) = &settings.http {
-            // Told now, and not after a database was made. Taken for good when there is something to answer.
+            // An address in use is reported now, not after the start of a database. The listener is
+            // bound again when the service can answer.
             drop(bind(http.listen).await?);
         }
         let database = Database::open(&settings.database).await?;
-        let ring = ring_of(&settings, &database)?;
+        let ring = worker_keyring(&settings, &database)?;
         let worker = match settings.worker.clone() {
-            Some(config) if ring.is_some() => {
-                Some(with_spool(config, &settings.database, database.data_dir())?)
-            }
+            Some(config) if ring.is_some() => Some(with_spool_dir(
+                config,
+                &settings.database,
+                database.data_dir(),
+            )?),
             _ => None,
         };
         let guard = Guard::new(&settings.webhooks);
         let sender =
             Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
-        let checkup = database.checkup();
+        let session_check = database.session_check();
         let writes = database.requests().writes.clone();
-        let app = state(&settings, &upstream, &database, ring.as_ref(), guard, &stop)
-            .with_condition(checkup.condition());
-        // Before the migrations, which may take long: a process that is at them lives.
-        let admin = Admin::listen(&settings.admin, &app).await?;
-        let preparation = Preparation {
+        let app = app_state(&settings, &upstream, &database, ring.as_ref(), guard, &stop)
+            .with_session_health(session_check.health());
+        // Before the migrations, which may take long: liveness must not fail meanwhile.
+        let admin = AdminListener::listen(&settings.admin, &app).await?;
+        let preparation = DatabasePreparation {
             pool: database.pool().clone(),
             options: database.connect_options().clone(),
             reads: database.replica().cloned(),
@@ -154,36 +158,37 @@ impl Service {
             clock: settings.clock.clone(),
         };
         let clock = settings.clock;
-        let prepared = preparation.tried().await?;
+        let prepared = preparation.try_once().await?;
         let mut parts = JoinSet::new();
         let watched = stop.clone();
         parts.spawn(async move {
-            checkup.run(watched).await;
+            session_check.run(watched).await;
             Ok(())
         });
         let address = match &settings.http {
             Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
             None => None,
         };
-        tell_listening(address, &admin, files, &database);
+        log_listening(address, &admin, files, &database);
         let pool = database.pool().clone();
         let (stopped, pace) = (stop.clone(), settings.pace);
         parts.spawn(async move {
-            if !prepared && !preparation.done(&stopped).await? {
+            if !prepared && !preparation.run_until_done(&stopped).await? {
                 return Ok(());
             }
             let compared = stopped.child_token();
-            let comparing = clock.keep_compared(&pool, &compared);
+            let comparing = clock.compare_periodically(&pool, &compared);
             let (Some(config), Some(ring)) = (worker, ring) else {
                 comparing.await;
                 return Ok(());
             };
-            // They wait for callers' locks, as requests do, so they do not take the engine's connections.
+            // Ticks and webhooks wait for callers' locks, as requests do, so they use the write
+            // pool of requests.
             let ticker = Ticker {
                 pool: writes,
                 ring: Arc::clone(&ring),
                 pace,
-                judging: MOST_TIME,
+                evaluation_timeout: MAX_EVALUATION_TIME,
             };
             let deps = WorkerDeps {
                 pool: pool.clone(),
@@ -192,10 +197,11 @@ impl Service {
                 config,
             };
             let working = async {
-                let ended = work_while_right(deps, sender, ticker, &clock, &stopped).await;
+                let result =
+                    run_worker_while_clock_is_right(deps, sender, ticker, &clock, &stopped).await;
                 // A worker that ended by itself ends the process.
                 compared.cancel();
-                ended
+                result
             };
             tokio::join!(working, comparing).0
         });
@@ -208,23 +214,23 @@ impl Service {
         })
     }
 
-    /// Where the API listens; `None` for a worker alone.
+    /// The address of the API; `None` for a worker alone.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Runs until it is told to stop or a part of it fails; then ends what is left, in order: calls in flight are recorded before
-    /// the database is let go.
+    /// Runs until `stop` or until a part fails; then ends the other parts. Results of calls in
+    /// flight are stored before the database closes.
     ///
     /// # Errors
     /// The first part that failed.
     pub async fn run(mut self) -> Result<(), ServiceError> {
         let mut result = Ok(());
         while let Some(part) = self.parts.join_next().await {
-            let ended = part.map_err(ServiceError::from).flatten();
+            let part_result = part.map_err(ServiceError::from).flatten();
             if result.is_ok() {
-                result = ended;
+                result = part_result;
             }
             self.stop.cancel();
         }
@@ -234,8 +240,13 @@ impl Service {
     }
 }
 
-/// Where everything is, in one line of the log.
-fn tell_listening(address: Option<SocketAddr>, admin: &Admin, files: u64, database: &Database) {
+/// Logs all addresses in one line.
+fn log_listening(
+    address: Option<SocketAddr>,
+    admin: &AdminListener,
+    files: u64,
+    database: &Database,
+) {
     tracing::info!(
         address = address.map(tracing::field::display),
         docs = address.map(|address| tracing::field::display(format!("http://{address}/docs"))),
@@ -246,8 +257,8 @@ fn tell_listening(address: Option<SocketAddr>, admin: &Admin, files: u64, databa
     );
 }
 
-/// What the API's handlers reach.
-fn state(
+/// The dependencies of the API's handlers.
+fn app_state(
     settings: &Settings,
     upstream: &Client,
     database: &Database,
@@ -257,23 +268,23 @@ fn state(
 ) -> AppState {
     let requests = database.requests();
     let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
-        .with_engine(database.pool().clone())
-        .with_limits(&settings.limits)
-        .with_guard(guard)
+        .with_worker_pool(database.pool().clone())
+        .with_rate_limits(&settings.limits)
+        .with_webhook_guard(guard)
         .with_clock(settings.clock.clone())
-        .ending_with(stop.clone());
+        .with_stop(stop.clone());
     if let Some(replica) = database.replica() {
         app = app.with_replica(replica.clone());
     }
     if let Some(ring) = ring {
         let options = database.connect_options().clone();
-        let watch = Watch::start(
+        let watch = ScanWatch::start(
             requests.reads.clone(),
             options,
             WatchSettings::default(),
             stop,
         );
-        let charges = Charges::start(requests.writes.clone(), Arc::clone(ring), stop);
+        let charges = ChargeRecorder::start(requests.writes.clone(), Arc::clone(ring), stop);
         app = app.with_custody(Custody {
             ring: Arc::clone(ring),
             pace: settings.pace.clone(),
@@ -284,7 +295,7 @@ fn state(
     app
 }
 
-impl Admin {
+impl AdminListener {
     async fn listen(config: &AdminConfig, app: &AppState) -> Result<Self, ServiceError> {
         let listener = match config.admin_listen {
             Some(address) => bind(address).await?,
@@ -307,19 +318,20 @@ impl Admin {
 
     async fn end(self) {
         self.stop.cancel();
-        // Only a panic ends it otherwise, and that was logged.
+        // Its only error is a panic, which was logged.
         drop(self.task.await);
     }
 }
 
-/// The default address, or a free port where another process of this machine has it: nobody asked for that very port.
+/// The default admin address, or a free port if another process has it: the operator did not choose
+/// that address.
 async fn bind_default() -> Result<TcpListener, ServiceError> {
     let wanted = AdminConfig::DEFAULT;
     match bind(wanted).await {
         Err(ServiceError::Listen { error, .. })
             if error.kind() == std::io::ErrorKind::AddrInUse =>
         {
-            tracing::info!(%wanted, "another process has the admin address, so this one takes a free port");
+            tracing::info!(%wanted, "default admin address in use; using a free port");
             bind(SocketAddr::new(wanted.ip(), 0)).await
         }
         bound => bound,
@@ -328,27 +340,32 @@ async fn bind_default() -> Result<TcpListener, ServiceError> {
 
 async fn fold_metrics() {
     loop {
-        tokio::time::sleep(FOLD).await;
-        measure::fold();
+        tokio::time::sleep(METRICS_FOLD_INTERVAL).await;
+        metrics::run_upkeep();
     }
 }
 
-/// The ring of a service's master keys, which a worker cannot do without; `None`: it takes no scans, which is warned of.
-fn ring_of(settings: &Settings, database: &Database) -> Result<Option<Arc<Keyring>>, ServiceError> {
+/// The master keys of the service. A worker alone needs them; otherwise `None` disables stored
+/// work, with a warning.
+fn worker_keyring(
+    settings: &Settings,
+    database: &Database,
+) -> Result<Option<Arc<Keyring>>, ServiceError> {
     let ring = keyring(&settings.keys, database.data_dir())?;
     if ring.is_none() && settings.http.is_none() {
         return Err(ServiceError::WorkerWithoutKeys);
     }
     if ring.is_none() {
         tracing::warn!(
-            "there is no master key, so everything stored (scans, monitors, quotas) answers 503 key_custody_disabled: make one with \
+            "no master key: scans, monitors and quotas answer 503 key_custody_disabled; create one with \
              `farescan keys new --out master.key` and set FARESCAN_MASTER_KEY_FILE to its path"
         );
     }
     Ok(ring.map(Arc::new))
 }
 
-/// The ring of master keys: as set, or beside the embedded data. `None`: this service holds no keys, so it takes no scans.
+/// The master keys: from the settings, or beside the embedded data. `None`: this service stores no
+/// keys, so it accepts no scans.
 pub(crate) fn keyring(
     config: &KeysConfig,
     data_dir: Option<&Path>,
@@ -356,71 +373,77 @@ pub(crate) fn keyring(
     match (&config.master_key_file, &config.master_key, data_dir) {
         (Some(file), _, _) => Keyring::read(file, config.master_key_group_readable).map(Some),
         (None, Some(text), _) => Keyring::parse(text.expose_secret()).map(Some),
-        (None, None, Some(folder)) => Keyring::read_or_make(&folder.join("master.key")).map(Some),
+        (None, None, Some(folder)) => Keyring::read_or_create(&folder.join("master.key")).map(Some),
         (None, None, None) => Ok(None),
     }
 }
 
-/// Works while the clock is right. When it is not, calls in flight end and are recorded, and the rest waits.
-async fn work_while_right(
+/// Runs the worker while the clock is right. Otherwise calls in flight end and are recorded, and
+/// other work waits.
+async fn run_worker_while_clock_is_right(
     deps: WorkerDeps,
     sender: Sender,
     ticker: Ticker,
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Result<(), ServiceError> {
-    while stop.run_until_cancelled(clock.until(true)).await.is_some() {
-        let until_wrong = stop.child_token();
+    while stop
+        .run_until_cancelled(clock.wait_until(true))
+        .await
+        .is_some()
+    {
+        let clock_wrong = stop.child_token();
         let working = async {
-            let ended = Box::pin(work(
+            let result = Box::pin(run_worker(
                 deps.clone(),
                 sender.clone(),
                 ticker.clone(),
-                until_wrong.clone(),
+                clock_wrong.clone(),
             ))
             .await;
-            until_wrong.cancel();
-            ended
+            clock_wrong.cancel();
+            result
         };
         let watching = async {
-            clock.until(false).await;
-            until_wrong.cancel();
+            clock.wait_until(false).await;
+            clock_wrong.cancel();
         };
-        let (ended, _) = tokio::join!(working, until_wrong.run_until_cancelled(watching));
-        ended?;
+        let (result, _) = tokio::join!(working, clock_wrong.run_until_cancelled(watching));
+        result?;
     }
     Ok(())
 }
 
-/// The worker, and beside it the tick of the monitors and the deliverer of webhooks: where the first ends, the others do.
-async fn work(
+/// Runs the worker, the ticks of monitors and the delivery of webhooks. When the worker ends, the
+/// others end too.
+async fn run_worker(
     deps: WorkerDeps,
     sender: Sender,
     ticker: Ticker,
     stop: CancellationToken,
 ) -> Result<(), ServiceError> {
-    let beside = stop.child_token();
-    let post = webhooks::Deps {
+    let companions_stop = stop.child_token();
+    let delivery_deps = webhooks::DelivererDeps {
         pool: ticker.pool.clone(),
         ring: Arc::clone(&deps.ring),
         sender,
         lease: deps.config.lease(),
     };
     let working = async {
-        let ended = worker::run(deps, stop).await;
-        beside.cancel();
-        ended
+        let result = worker::run(deps, stop).await;
+        companions_stop.cancel();
+        result
     };
-    let (ended, (), ()) = tokio::join!(
+    let (result, (), ()) = tokio::join!(
         working,
-        tick::run(ticker, beside.clone()),
-        webhooks::run(post, beside.clone())
+        tick::run(ticker, companions_stop.clone()),
+        webhooks::run(delivery_deps, companions_stop.clone())
     );
-    Ok(ended?)
+    Ok(result?)
 }
 
-/// The worker's settings with the folder of its spool: as set, or in the data folder.
-fn with_spool(
+/// The worker's settings with the spool folder: from the settings, or in the data folder.
+fn with_spool_dir(
     mut config: WorkerConfig,
     database: &DatabaseConfig,
     data_dir: Option<&Path>,
@@ -432,13 +455,13 @@ fn with_spool(
             .map_err(|_| SpoolError::NoFolder)?
             .join("spool"),
     };
-    spool::make_folder(&folder)?;
+    spool::create_folder(&folder)?;
     config.spool_dir = Some(folder);
     Ok(config)
 }
 
-/// What is done to the database, and asked of it, before anything works on it.
-struct Preparation {
+/// Migrations and checks of the database before any work uses it.
+struct DatabasePreparation {
     pool: PgPool,
     options: PgConnectOptions,
     reads: Option<PgPool>,
@@ -447,43 +470,47 @@ struct Preparation {
     clock: Clock,
 }
 
-impl Preparation {
-    /// However long the database takes to answer; `false`: told to stop before that.
-    async fn done(&self, stop: &CancellationToken) -> Result<bool, ServiceError> {
+impl DatabasePreparation {
+    /// Repeats until the database answers. `false`: stopped before that.
+    async fn run_until_done(&self, stop: &CancellationToken) -> Result<bool, ServiceError> {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(false),
                 () = tokio::time::sleep(DATABASE_RETRY) => {}
             }
-            if self.tried().await? {
-                tracing::info!("the database answers");
+            if self.try_once().await? {
+                tracing::info!("database prepared");
                 return Ok(true);
             }
         }
     }
 
-    /// Once; `false`: the database is away.
-    async fn tried(&self) -> Result<bool, ServiceError> {
-        match self.ready().await {
+    /// One attempt. `false`: the database is unavailable.
+    async fn try_once(&self) -> Result<bool, ServiceError> {
+        match self.run().await {
             Ok(()) => Ok(true),
-            Err(failure) if is_passing(&failure) => {
-                tracing::warn!(%failure, "the database is away; the gateway works without it, scans wait");
+            Err(failure) if is_transient(&failure) => {
+                tracing::warn!(%failure, "database unavailable; searches work, scans wait");
                 Ok(false)
             }
             Err(failure) => Err(failure),
         }
     }
 
-    async fn ready(&self) -> Result<(), ServiceError> {
+    async fn run(&self) -> Result<(), ServiceError> {
         db::migrate_at(&self.pool, &self.options).await?;
         marketplace::bind(&self.pool, &self.marketplace).await?;
         if let Some(reads) = &self.reads {
             marketplace::check_replica(reads, &self.marketplace).await?;
         }
-        // Before the first answer can come: after months at rest there may be none for today.
+        // Before the first answer: after months of downtime there may be no partition for today.
         let made = async {
             self.clock.compare(&self.pool).await?;
-            retain::make_ahead(&self.pool, DatabaseTime::read(&self.pool).await?.now()).await
+            retention::create_partitions_ahead(
+                &self.pool,
+                DatabaseTime::read(&self.pool).await?.now(),
+            )
+            .await
         };
         made.await.map_err(DbError::from)?;
         if let Some(ring) = &self.ring {
@@ -493,8 +520,9 @@ impl Preparation {
     }
 }
 
-/// Whether waiting can mend it: a database that is away, unlike a schema or a ring that does not fit.
-fn is_passing(failure: &ServiceError) -> bool {
+/// Whether the failure is temporary: an unavailable database, unlike a schema or keys that do not
+/// match.
+fn is_transient(failure: &ServiceError) -> bool {
     match failure {
         ServiceError::Database(
             DbError::Database(error)
@@ -502,7 +530,7 @@ fn is_passing(failure: &ServiceError) -> bool {
             | DbError::Migrate(MigrateError::Execute(error)),
         )
         | ServiceError::Ring(RingCheckError::Database(error))
-        | ServiceError::Marketplace(MarketplaceError::Database(error)) => db::may_pass(error),
+        | ServiceError::Marketplace(MarketplaceError::Database(error)) => db::is_transient(error),
         _ => false,
     }
 }

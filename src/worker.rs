@@ -1,6 +1,7 @@
-//! The worker: apalis runs the queue's calls, many at a time, and drains them when the process is told to stop.
+//! The worker: apalis runs the queue's calls concurrently, and drains them when the process stops.
 //!
-//! Here: how the queue and apalis are put together. Not here: what a call is (`queue`), signals and exit codes (`cli`).
+//! Here: the connection of the queue with apalis. Not here: the calls (`queue`), signals and exit
+//! codes (`cli`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,30 +16,31 @@ use tokio_util::sync::CancellationToken;
 use crate::config::WorkerConfig;
 use crate::marketplace::{self, MarketplaceError};
 use crate::queue::spool::{Spool, SpoolError};
-use crate::queue::{Queue, ScanItems, Ticket};
+use crate::queue::{ClaimedItem, Queue, ScanItemBackend};
 use crate::tenants::Keyring;
 use crate::upstream;
 
-/// How long calls in flight may take after the signal: a search's 180 seconds, and the time to store it (engine.md, "Shutdown").
-const DRAIN: Duration = Duration::from_secs(200);
+/// How long calls in flight may take after the signal: a search's 180 seconds, and the time to
+/// store it (engine.md, rule 65).
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(200);
 
-/// What a worker works with.
+/// The dependencies of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerDeps {
     /// A migrated database. Leases and notifications take a connection each on top of the pool's.
     pub pool: PgPool,
     /// Opens the callers' keys.
     pub ring: Arc<Keyring>,
-    /// Who is asked.
+    /// Sends the searches.
     pub upstream: upstream::Client,
-    /// How much at once, and where answers are kept while the database is away; without a folder they wait in memory then.
+    /// Without a spool folder answers wait in memory while the database is unavailable.
     pub config: WorkerConfig,
 }
 
-/// Why a worker does not start, or ended although nobody told it to.
+/// Why a worker does not start, or ended before its shutdown was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    #[error("the worker ended by itself: {0}")]
+    #[error("the worker ended unexpectedly: {0}")]
     Ended(String),
     #[error(transparent)]
     Spool(#[from] SpoolError),
@@ -46,20 +48,19 @@ pub enum WorkerError {
     Marketplace(#[from] MarketplaceError),
 }
 
-/// Claims and carries out items of scans until `shutdown`; then takes no more, lets calls in flight end, stores them and gives back its
-/// lease. An outage of the database does not end it.
+/// Claims and executes items of scans until `shutdown`; then claims no more, waits for calls in
+/// flight, stores them and releases its lease. It survives an outage of the database.
 ///
 /// # Errors
-/// When the database belongs to another marketplace, when its spool cannot be opened, or when it ends without having been told to.
+/// When the database belongs to another marketplace, when the spool cannot be opened, or when the
+/// worker ends before `shutdown`.
 pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), WorkerError> {
-    if !marketplace::bind_when_it_answers(&deps.pool, deps.upstream.marketplace(), &shutdown)
-        .await?
-    {
+    if !marketplace::bind_with_retry(&deps.pool, deps.upstream.marketplace(), &shutdown).await? {
         return Ok(());
     }
     let spool = match &deps.config.spool_dir {
         Some(folder) => {
-            match Spool::of_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown)
+            match Spool::open_for_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown)
                 .await?
             {
                 None => return Ok(()),
@@ -69,50 +70,50 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
         None => None,
     };
     let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config, spool);
-    let (inbox, caller, failed) = (
-        queue.inbox.clone(),
-        queue.caller.clone(),
+    let (ready_queue, executor, failed) = (
+        queue.ready_queue.clone(),
+        queue.executor.clone(),
         queue.failed.clone(),
     );
-    let ends =
+    let until_stop =
         async || tokio::select! { () = shutdown.cancelled() => {}, () = failed.cancelled() => {} };
     let monitor = Monitor::new().register(move |_| {
-        let caller = caller.clone();
+        let executor = executor.clone();
         WorkerBuilder::new("scan-items")
-            .backend(ScanItems(inbox.clone()))
+            .backend(ScanItemBackend(ready_queue.clone()))
             .parallelize(tokio::spawn)
             .catch_panic()
-            .build(move |ticket: Ticket| {
-                let caller = caller.clone();
-                async move { caller.carry_out(ticket).await }
+            .build(move |claimed_item: ClaimedItem| {
+                let executor = executor.clone();
+                async move { executor.execute(claimed_item).await }
             })
     });
     let stopped = async {
-        ends().await;
+        until_stop().await;
         queue.stop_claiming();
         Ok(())
     };
-    // No shutdown timeout of the monitor's own: it would drop calls in flight.
+    // Without the monitor's shutdown timeout, which would drop calls in flight.
     let monitored = monitor.run_with_signal(stopped);
     let drained = async {
-        ends().await;
-        tokio::time::sleep(DRAIN).await;
+        until_stop().await;
+        tokio::time::sleep(DRAIN_TIMEOUT).await;
     };
     let ended = tokio::select! {
         ended = monitored => ended.map_err(|error| WorkerError::Ended(error.to_string())),
         () = drained => {
-            tracing::error!("calls were still in flight at the end; they will read worker_lost");
+            tracing::error!("shutdown timed out with calls in flight; they end as worker_lost");
             Ok(())
         }
     };
-    let (told, broken) = (shutdown.is_cancelled(), failed.is_cancelled());
+    let (was_requested, has_failed) = (shutdown.is_cancelled(), failed.is_cancelled());
     queue.finish().await;
-    if broken {
+    if has_failed {
         return Err(WorkerError::Ended(
-            "a part of the queue ended; the log says why".to_owned(),
+            "a task of the queue failed; see the log".to_owned(),
         ));
     }
-    if told {
+    if was_requested {
         ended
     } else {
         ended.and(Err(WorkerError::Ended("its stream ended".to_owned())))

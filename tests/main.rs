@@ -1,5 +1,6 @@
-//! The one integration binary: the house seen from outside, a module for each part of it.
+//! The single integration test binary: one module per part of the service, tested from outside.
 
+#![allow(clippy::too_many_lines, reason = "a scenario reads from top to bottom")]
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot go on has failed, and says where"
@@ -8,7 +9,9 @@
 mod acceptance;
 mod account;
 mod alerts;
+mod architecture;
 mod bounds;
+mod citations;
 mod control;
 mod embedded;
 mod events;
@@ -16,7 +19,6 @@ mod exports;
 mod faults;
 mod gateway;
 mod history;
-mod house;
 mod isolation;
 mod monitors;
 mod operation;

@@ -1,9 +1,10 @@
-//! A caller's account: what the scans have cost ([`usage`]), what the lanes allow ([`quota`]), and the caller's own bounds ([`bound`]).
+//! A caller's account: billed requests of scans ([`usage`]), the quota of its lanes ([`quota`]),
+//! and its own limits of a lane ([`lane_bounds`]).
 //!
-//! What a lane makes of its bounds and what else moves it is the queue's; how a key passes on to another is `tenants`'. What synchronous searches cost is not
-//! known here: the gateway keeps nothing.
+//! Not here: how a lane applies its limits (`queue`), key rotation (`tenants`), and the cost of
+//! synchronous searches, which are not stored.
 
-pub mod bound;
+pub mod lane_bounds;
 pub mod quota;
 mod store;
 pub mod usage;

@@ -1,4 +1,4 @@
-//! What a caller's lanes allow, as they stand now.
+//! The current quota of a caller's lanes.
 
 use sqlx::PgPool;
 
@@ -7,11 +7,10 @@ use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::plans::PlanName;
 use crate::contract::quota::{LanePaused, LaneQuota, OwnBounds, PaceSource, Quota};
-use crate::contract::scans::PauseReason;
 use crate::ids::TenantId;
 use crate::scans::per_minute;
 
-/// Both lanes; one that the caller never used, and those of a caller who never ordered anything, are shown as a submit would make them.
+/// Both lanes. A lane that does not exist yet is shown as the first submission would create it.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -20,14 +19,14 @@ pub async fn quota(
     tenant: Option<TenantId>,
     pace: &PaceConfig,
 ) -> sqlx::Result<Quota> {
-    let lanes = stored(pool, tenant).await?;
+    let lanes = stored_lanes(pool, tenant).await?;
     Ok(Quota {
-        flights: shown(&lanes, Api::Flights, pace),
-        hotels: shown(&lanes, Api::Hotels, pace),
+        flights: lane_quota(&lanes, Api::Flights, pace),
+        hotels: lane_quota(&lanes, Api::Hotels, pace),
     })
 }
 
-/// One lane, likewise.
+/// One lane, as in [`quota`].
 ///
 /// # Errors
 /// When the database does not answer.
@@ -37,22 +36,22 @@ pub(super) async fn lane(
     api: Api,
     pace: &PaceConfig,
 ) -> sqlx::Result<LaneQuota> {
-    Ok(shown(&stored(pool, tenant).await?, api, pace))
+    Ok(lane_quota(&stored_lanes(pool, tenant).await?, api, pace))
 }
 
-async fn stored(pool: &PgPool, tenant: Option<TenantId>) -> sqlx::Result<Vec<LaneRow>> {
+async fn stored_lanes(pool: &PgPool, tenant: Option<TenantId>) -> sqlx::Result<Vec<LaneRow>> {
     match tenant {
         Some(tenant) => store::lanes(pool, tenant).await,
         None => Ok(Vec::new()),
     }
 }
 
-fn shown(lanes: &[LaneRow], api: Api, pace: &PaceConfig) -> LaneQuota {
-    let known = lanes.iter().find(|lane| lane.api == api.as_str());
+fn lane_quota(lanes: &[LaneRow], api: Api, pace: &PaceConfig) -> LaneQuota {
+    let known = lanes.iter().find(|lane| lane.api == api);
     known.map_or_else(|| new_lane(api, pace), LaneQuota::from)
 }
 
-/// The lane that the first submit makes.
+/// The lane that the first submission creates.
 fn new_lane(api: Api, pace: &PaceConfig) -> LaneQuota {
     let searches_per_minute = per_minute(pace, api);
     LaneQuota {
@@ -73,10 +72,10 @@ fn new_lane(api: Api, pace: &PaceConfig) -> LaneQuota {
 impl From<&LaneRow> for LaneQuota {
     fn from(lane: &LaneRow) -> Self {
         let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
-        let reason = lane.paused.as_deref().and_then(PauseReason::parse);
+        let reason = lane.paused;
         Self {
             searches_per_minute: (6_000.0 / lane.seconds_per_search).round() / 100.0,
-            pace_source: PaceSource::parse(&lane.pace_source).unwrap_or(PaceSource::Start),
+            pace_source: lane.pace_source,
             burst: u32::try_from(lane.burst).unwrap_or(1),
             max_in_flight: u32::try_from(lane.max_in_flight).unwrap_or(1),
             in_flight: u32::try_from(lane.in_flight).unwrap_or_default(),

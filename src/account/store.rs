@@ -1,22 +1,23 @@
-//! What the database knows of an account. Every statement begins with the tenant.
+//! SQL of usage and quotas. Every statement names its tenant first.
 
 use jiff_sqlx::{Timestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::usage::Range;
+use super::usage::UsageRange;
 use crate::config::PaceConfig;
 use crate::contract::Api;
-use crate::contract::plans::Plan;
-use crate::contract::quota::LaneBounds;
+use crate::contract::plans::MarketplacePlan;
+use crate::contract::quota::{LaneBounds, PaceSource};
+use crate::contract::scans::PauseReason;
 use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::scans::per_minute;
 
-/// What one day, endpoint or scan has cost.
-pub(super) struct SpentRow {
+/// The sums of one day, endpoint, scan or monitor.
+pub(super) struct UsageSumRow {
     /// The day or the endpoint.
     pub(super) word: Option<String>,
-    /// The scan or the monitor; none: the scans that were deleted, or had no monitor.
+    /// The scan or the monitor; `None`: deleted scans, or scans without a monitor.
     pub(super) id: Option<Uuid>,
     pub(super) attempts: i64,
     pub(super) requests: i64,
@@ -29,10 +30,10 @@ pub(super) struct SpentRow {
 pub(super) async fn by_day(
     conn: &mut PgConnection,
     tenant: TenantId,
-    range: &Range,
-) -> sqlx::Result<Vec<SpentRow>> {
+    range: &UsageRange,
+) -> sqlx::Result<Vec<UsageSumRow>> {
     sqlx::query_as!(
-        SpentRow,
+        UsageSumRow,
         r#"select day::text as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
                   sum(degraded)::bigint as "degraded!"
@@ -48,10 +49,10 @@ pub(super) async fn by_day(
 pub(super) async fn by_endpoint(
     conn: &mut PgConnection,
     tenant: TenantId,
-    range: &Range,
-) -> sqlx::Result<Vec<SpentRow>> {
+    range: &UsageRange,
+) -> sqlx::Result<Vec<UsageSumRow>> {
     sqlx::query_as!(
-        SpentRow,
+        UsageSumRow,
         r#"select endpoint as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
                   sum(degraded)::bigint as "degraded!"
@@ -64,16 +65,16 @@ pub(super) async fn by_endpoint(
     .await
 }
 
-/// The newest first, those that were deleted together and last.
+/// Newest first; deleted scans together and last.
 pub(super) async fn by_scan(
     conn: &mut PgConnection,
     tenant: TenantId,
-    range: &Range,
+    range: &UsageRange,
     after: Option<ScanId>,
     limit: i64,
-) -> sqlx::Result<Vec<SpentRow>> {
+) -> sqlx::Result<Vec<UsageSumRow>> {
     sqlx::query_as!(
-        SpentRow,
+        UsageSumRow,
         r#"select null::text as word, scan_id as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
                   sum(degraded)::bigint as "degraded!"
@@ -90,16 +91,16 @@ pub(super) async fn by_scan(
     .await
 }
 
-/// The newest first; what no monitor ordered, and scans that were deleted, together and last.
+/// Newest first; deleted scans and scans without a monitor together and last.
 pub(super) async fn by_monitor(
     conn: &mut PgConnection,
     tenant: TenantId,
-    range: &Range,
+    range: &UsageRange,
     after: Option<MonitorId>,
     limit: i64,
-) -> sqlx::Result<Vec<SpentRow>> {
+) -> sqlx::Result<Vec<UsageSumRow>> {
     sqlx::query_as!(
-        SpentRow,
+        UsageSumRow,
         r#"select null::text as word, s.monitor_id as id, sum(u.attempts)::bigint as "attempts!", sum(u.requests)::bigint as "requests!",
                   sum(u.ok)::bigint as "ok!", sum(u.empty)::bigint as "empty!", sum(u.partial)::bigint as "partial!",
                   sum(u.degraded)::bigint as "degraded!"
@@ -116,11 +117,11 @@ pub(super) async fn by_monitor(
     .await
 }
 
-/// A lane as it stands.
+/// The current state of a lane.
 pub(super) struct LaneRow {
-    pub(super) api: String,
+    pub(super) api: Api,
     pub(super) seconds_per_search: f64,
-    pub(super) pace_source: String,
+    pub(super) pace_source: PaceSource,
     pub(super) burst: i32,
     pub(super) max_in_flight: i32,
     pub(super) in_flight: i64,
@@ -128,9 +129,9 @@ pub(super) struct LaneRow {
     pub(super) plan_remaining: Option<i64>,
     pub(super) plan_reset_at: Option<Timestamp>,
     pub(super) plan_seen_at: Option<Timestamp>,
-    /// Why it is stopped now.
-    pub(super) paused: Option<String>,
-    /// None: until a resume.
+    /// Why the lane is paused now.
+    pub(super) paused: Option<PauseReason>,
+    /// `None`: until a resume.
     pub(super) paused_until: Option<Timestamp>,
     pub(super) own_plan: Option<String>,
     pub(super) own_per_minute: Option<i32>,
@@ -142,17 +143,17 @@ pub(super) async fn lanes(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<L
     sqlx::query_as!(
         LaneRow,
         r#"-- The pace that holds now: after a 429 it grows by itself.
-           select l.api, extract(epoch from p.emission)::double precision as "seconds_per_search!", p.pace_source as "pace_source!",
+           select l.api, extract(epoch from p.emission)::double precision as "seconds_per_search!", p.pace_source as "pace_source!: PaceSource",
                   p.burst as "burst!", p.max_in_flight as "max_in_flight!",
                   -- By the index of what is in flight; what was only claimed has not been sent.
                   (select count(*) from scan_items i
                    where i.tenant_id = l.tenant_id and i.api = l.api and i.state in ('claimed', 'calling') and i.state = 'calling')
                       as "in_flight!",
                   l.plan_limit, l.plan_remaining, l.plan_reset_at as "plan_reset_at: Timestamp", l.plan_seen_at as "plan_seen_at: Timestamp",
-                  case when l.paused_until > clock_timestamp() then l.pause_reason end as paused,
+                  case when l.paused_until > clock_timestamp() then l.pause_reason end as "paused: PauseReason",
                   nullif(l.paused_until, 'infinity') as "paused_until: Timestamp", l.own_plan, l.own_per_minute, l.own_in_flight,
                   l.keep_in_reserve
-           from lanes l cross join lateral paced(l, clock_timestamp()) p
+           from lanes l cross join lateral with_pace(l, clock_timestamp()) p
            where l.tenant_id = $1"#,
         tenant.uuid(),
     )
@@ -160,8 +161,8 @@ pub(super) async fn lanes(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<L
     .await
 }
 
-/// Makes the caller's lane as a submit would, if there is none.
-pub(super) async fn make_lane(
+/// Creates the caller's lane as a submission would, if there is none.
+pub(super) async fn ensure_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
@@ -169,7 +170,7 @@ pub(super) async fn make_lane(
 ) -> sqlx::Result<()> {
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
     sqlx::query!(
-        "select make_lane($1, $2, $3, $4)",
+        "select create_lane($1, $2, $3, $4)",
         tenant.uuid(),
         api.as_str(),
         f64::from(per_minute(pace, api)),
@@ -180,17 +181,17 @@ pub(super) async fn make_lane(
     Ok(())
 }
 
-/// Sets all of the caller's own bounds of a lane.
-pub(super) async fn bound_lane(
+/// Replaces the caller's own limits of a lane.
+pub(super) async fn set_lane_bounds(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
     bounds: &LaneBounds,
-    plan: Option<&Plan>,
+    plan: Option<&MarketplacePlan>,
 ) -> sqlx::Result<()> {
     let count = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
-        "select bound_lane($1, $2, $3, $4, $5, $6, $7, $8)",
+        "select set_lane_limits($1, $2, $3, $4, $5, $6, $7, $8)",
         tenant.uuid(),
         api.as_str(),
         plan.map(|plan| plan.name.as_str()),

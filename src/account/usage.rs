@@ -1,4 +1,5 @@
-//! Billed requests, added up from the ledger. The scans that were deleted count on: their days were kept.
+//! Billed requests, summed up from the recorded attempts. Deleted scans count: their daily sums are
+//! stored.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -6,22 +7,22 @@ use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::store::{self, SpentRow};
+use super::store::{self, UsageSumRow};
 use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
 use crate::db;
 use crate::ids::{MonitorId, ScanId, TenantId};
-use crate::paging::{self, PageError, one_more_than};
+use crate::paging::{self, PageError, limit_plus_one};
 
 const SCANS: &str = "usage";
 const MONITORS: &str = "usage-monitors";
 
-/// From the beginning of one UTC day to the end of another.
-pub(super) struct Range {
+/// From the start of one UTC day to the end of another.
+pub(super) struct UsageRange {
     pub(super) since: Timestamp,
     pub(super) until: Timestamp,
 }
 
-impl Range {
+impl UsageRange {
     fn of((first, last): (Date, Date)) -> Self {
         let begin = |day: Date| {
             TimeZone::UTC
@@ -35,19 +36,20 @@ impl Range {
     }
 }
 
-/// What the query asks for; `None` for a tenant: a caller who never ordered anything has spent nothing.
+/// The usage of a query. `None` for a tenant: a caller who never submitted anything, so all sums
+/// are 0.
 ///
 /// # Errors
-/// A range that cannot be, a cursor that is none of this list's, or the database does not answer.
+/// An invalid range, a cursor of another list, or the database does not answer.
 pub async fn usage(
     pool: &PgPool,
     tenant: Option<TenantId>,
     query: &UsageQuery,
     now: Timestamp,
 ) -> Result<Usage, PageError> {
-    let (since, until) = query.days(now.to_zoned(TimeZone::UTC).date())?;
+    let (since, until) = query.date_range(now.to_zoned(TimeZone::UTC).date())?;
     let group = query.group_or_default();
-    let after = after(query)?;
+    let after = start_after(query)?;
     let mut usage = Usage {
         since,
         until,
@@ -59,37 +61,51 @@ pub async fn usage(
     let Some(tenant) = tenant else {
         return Ok(usage);
     };
-    let range = Range::of((since, until));
-    // One sight of the ledger, so that the totals are those of the rows while scans run.
+    let range = UsageRange::of((since, until));
+    // One snapshot, so that the totals equal the sum of the rows while scans run.
     let mut tx = db::snapshot(pool.acquire().await?).await?;
     let days = store::by_day(&mut tx, tenant, &range).await?;
-    usage.totals = days.iter().fold(UsageTotals::default(), plus);
+    usage.totals = days.iter().fold(UsageTotals::default(), add_row);
     usage.data = match group {
         UsageGroup::Day => days,
         UsageGroup::Endpoint => store::by_endpoint(&mut tx, tenant, &range).await?,
         UsageGroup::Scan | UsageGroup::Monitor => {
             let limit = usize::from(query.limit_or_default().get());
-            let most = one_more_than(limit);
+            let limit_and_one = limit_plus_one(limit);
             let mut rows = if group == UsageGroup::Monitor {
-                store::by_monitor(&mut tx, tenant, &range, after.map(MonitorId::from), most).await?
+                store::by_monitor(
+                    &mut tx,
+                    tenant,
+                    &range,
+                    after.map(MonitorId::from),
+                    limit_and_one,
+                )
+                .await?
             } else {
-                store::by_scan(&mut tx, tenant, &range, after.map(ScanId::from), most).await?
+                store::by_scan(
+                    &mut tx,
+                    tenant,
+                    &range,
+                    after.map(ScanId::from),
+                    limit_and_one,
+                )
+                .await?
             };
-            // The row without an id is the last of all.
-            let last = paging::cut(&mut rows, limit).and_then(|last| last.key(group));
-            usage.next_cursor = last.map(|last| paging::after(list(group), [last]));
+            // The row without an id is last.
+            let last = paging::truncate_page(&mut rows, limit).and_then(|last| last.key(group));
+            usage.next_cursor = last.map(|last| paging::encode_cursor(list_name(group), [last]));
             rows
         }
     }
     .into_iter()
-    .map(|row| row.shown(group))
+    .map(|row| row.to_usage_row(group))
     .collect();
     tx.commit().await?;
     Ok(usage)
 }
 
-/// The word of a list with pages.
-fn list(group: UsageGroup) -> &'static str {
+/// The list name in the cursor.
+fn list_name(group: UsageGroup) -> &'static str {
     if group == UsageGroup::Monitor {
         MONITORS
     } else {
@@ -97,21 +113,21 @@ fn list(group: UsageGroup) -> &'static str {
     }
 }
 
-/// Where a page begins.
-fn after(query: &UsageQuery) -> Result<Option<Uuid>, PageError> {
+/// The id after which the page begins.
+fn start_after(query: &UsageQuery) -> Result<Option<Uuid>, PageError> {
     let Some(cursor) = &query.cursor else {
         return Ok(None);
     };
     let group = query.group_or_default();
-    let [id] = paging::read(list(group), cursor)?;
+    let [id] = paging::decode_cursor(list_name(group), cursor)?;
     let id = match group {
         UsageGroup::Monitor => id.parse().map(MonitorId::uuid),
         _ => id.parse().map(ScanId::uuid),
     };
-    Ok(Some(id.map_err(|_| paging::refused(cursor))?))
+    Ok(Some(id.map_err(|_| paging::invalid_cursor(cursor))?))
 }
 
-fn plus(sum: UsageTotals, row: &SpentRow) -> UsageTotals {
+fn add_row(sum: UsageTotals, row: &UsageSumRow) -> UsageTotals {
     let (more, counts) = (row.search_status(), sum.search_status);
     UsageTotals {
         requests: sum.requests + count(row.requests),
@@ -126,15 +142,15 @@ fn plus(sum: UsageTotals, row: &SpentRow) -> UsageTotals {
     }
 }
 
-impl SpentRow {
+impl UsageSumRow {
     fn search_status(&self) -> AttemptCounts {
-        let told = self.ok + self.empty + self.partial + self.degraded;
+        let with_status = self.ok + self.empty + self.partial + self.degraded;
         AttemptCounts {
             ok: count(self.ok),
             empty: count(self.empty),
             partial: count(self.partial),
             degraded: count(self.degraded),
-            none: count(self.attempts - told),
+            none: count(self.attempts - with_status),
         }
     }
     fn key(&self, group: UsageGroup) -> Option<String> {
@@ -148,7 +164,7 @@ impl SpentRow {
         self.word.clone().or_else(|| self.id.map(id))
     }
 
-    fn shown(&self, group: UsageGroup) -> UsageRow {
+    fn to_usage_row(&self, group: UsageGroup) -> UsageRow {
         UsageRow {
             key: self.key(group),
             requests: count(self.requests),
@@ -158,7 +174,7 @@ impl SpentRow {
     }
 }
 
-/// Counts are never below 0.
+/// Counts are never negative.
 fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A caller of the service's own API, as any other program would be one.
+//! An HTTP client of the service's own API.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::contract::ErrorBody;
 /// Longer than the longest search that the service allows.
 const TIMEOUT: Duration = Duration::from_secs(200);
 
-/// The service at one address, called with one key.
+/// Calls the service at one address with one key.
 #[derive(Debug, Clone)]
 pub struct ApiClient {
     http: reqwest::Client,
@@ -67,8 +67,8 @@ impl ApiClient {
         if status.is_success() {
             return Ok(serde_json::from_slice(&answer)?);
         }
-        let told = serde_json::from_slice::<ErrorBody>(&answer).map(|body| body.error.message);
-        Err(told
+        let message = serde_json::from_slice::<ErrorBody>(&answer).map(|body| body.error.message);
+        Err(message
             .unwrap_or_else(|_| format!("{path} answered {status}"))
             .into())
     }

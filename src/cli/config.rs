@@ -1,4 +1,5 @@
-//! `farescan config show`: the settings that `serve` would run with here, and where each comes from. Secrets are not shown.
+//! `farescan config show`: the settings that `serve` would use here, and the source of each. It
+//! hides secrets.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,20 +15,20 @@ use crate::config::{AdminConfig, DatabaseConfig};
 use crate::db;
 use crate::db::embedded::default_home;
 
-/// What to do with the settings.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
-pub enum Config {
+pub enum ConfigCommand {
     /// Show the settings that `serve` would run with, and where each comes from
-    Show(Box<serve::Args>),
+    Show(Box<serve::ServeArgs>),
 }
 
 const HIDDEN: &str = "(hidden)";
 
-/// Shows them.
-pub fn run(config: &Config) -> Result<(), Failure> {
-    let Config::Show(args) = config;
+/// Prints the settings.
+pub fn run(config: &ConfigCommand) -> Result<(), Failure> {
+    let ConfigCommand::Show(args) = config;
     let database = database(&args.database);
-    // Parsed as they were before, because only clap's own matches know where a value comes from.
+    // Parsed again, because only clap's matches know where a value comes from.
     let matches = Cli::command().get_matches();
     let show = ["config", "show"];
     let (mut command, mut given) = (&Cli::command(), &matches);
@@ -68,7 +69,7 @@ fn line(
     let (value, source) = match given.value_source(id) {
         None => default_of(id, given)
             .map_or_else(|| (String::new(), "unset"), |value| (value, "default")),
-        Some(source) => (value(arg, given, database), named(source)),
+        Some(source) => (value(arg, given, database), source_name(source)),
     };
     writeln!(out, "{variable:<34} {value:<44} {source}")
 }
@@ -87,7 +88,7 @@ fn value(arg: &Arg, given: &ArgMatches, database: &str) -> String {
     }
 }
 
-/// What holds where a setting with a default of its own making is not set: none that clap knows of.
+/// The default of a setting that computes it, so that clap does not know it.
 fn default_of(id: &str, given: &ArgMatches) -> Option<String> {
     let data_dir = || {
         given
@@ -105,7 +106,7 @@ fn default_of(id: &str, given: &ArgMatches) -> Option<String> {
     }
 }
 
-fn named(source: ValueSource) -> &'static str {
+fn source_name(source: ValueSource) -> &'static str {
     match source {
         ValueSource::CommandLine => "flag",
         ValueSource::EnvVariable => "environment",
@@ -113,7 +114,7 @@ fn named(source: ValueSource) -> &'static str {
     }
 }
 
-/// Where the database is, without its password; put together from its parts, so that nothing else of the URL is shown either.
+/// The database's name, user and address, without the rest of the URL, which may hold secrets.
 fn database(config: &DatabaseConfig) -> String {
     let Some(url) = &config.url else {
         return String::new();
@@ -127,7 +128,7 @@ fn database(config: &DatabaseConfig) -> String {
                 "{} as {} on {}",
                 name,
                 options.get_username(),
-                db::place(&options)
+                db::server_address(&options)
             )
         }
         Err(_) => format!("{HIDDEN}, and not a Postgres URL"),

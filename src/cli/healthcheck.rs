@@ -1,4 +1,4 @@
-//! `farescan healthcheck`: asks a process of this machine how it is, for images that have no curl.
+//! `farescan healthcheck`: checks a process on this machine, for images without curl.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -12,17 +12,17 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Settings of `healthcheck`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct HealthcheckArgs {
     #[command(flatten)]
     admin: AdminConfig,
-    /// Ask only whether the process lives, not whether it can take stored work
+    /// Check only whether the process is alive, not whether it is ready
     #[arg(long)]
     live: bool,
 }
 
-/// Ends well if the answer is good.
-pub async fn run(args: Args) -> Result<(), Failure> {
-    let address = reachable(args.admin.admin_listen.unwrap_or(AdminConfig::DEFAULT))?;
+/// Succeeds if the process answers 2xx.
+pub async fn run(args: HealthcheckArgs) -> Result<(), Failure> {
+    let address = local_address(args.admin.admin_listen.unwrap_or(AdminConfig::DEFAULT))?;
     let url = format!(
         "http://{address}{}",
         if args.live { "/healthz" } else { "/readyz" }
@@ -35,23 +35,23 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         .get(&url)
         .send()
         .await
-        .map_err(|error| format!("{url} does not answer: {}", innermost(&error)))?;
+        .map_err(|error| format!("{url} does not answer: {}", root_cause(&error)))?;
     let status = answer.status();
     if status.is_success() {
         return Ok(());
     }
-    let told = answer
+    let message = answer
         .json::<ErrorBody>()
         .await
         .map(|body| body.error.message)
         .unwrap_or_default();
-    Err(format!("{url} answered {status}: {told}").into())
+    Err(format!("{url} answered {status}: {message}").into())
 }
 
-/// Where a listener at `address` is reached from its own machine.
-fn reachable(address: SocketAddr) -> Result<SocketAddr, Failure> {
+/// The address of a listener at `address` as seen from its own machine.
+fn local_address(address: SocketAddr) -> Result<SocketAddr, Failure> {
     if address.port() == 0 {
-        return Err("FARESCAN_ADMIN_LISTEN has port 0, which is a free one each time: give it a fixed port to be asked at".into());
+        return Err("FARESCAN_ADMIN_LISTEN has port 0, which is another port at each start: a health check needs a fixed port".into());
     }
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -61,8 +61,8 @@ fn reachable(address: SocketAddr) -> Result<SocketAddr, Failure> {
     Ok(SocketAddr::new(ip, address.port()))
 }
 
-/// The cause that a person can act on: `Connection refused`, not the layers around it.
-fn innermost(error: &reqwest::Error) -> String {
+/// The innermost cause, such as `Connection refused`.
+fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -75,17 +75,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_on_all_addresses_is_asked_on_loopback() {
-        for (set, asked) in [
+    fn a_listener_on_all_addresses_is_reached_on_loopback() {
+        for (set, reached) in [
             ("0.0.0.0:9090", "127.0.0.1:9090"),
             ("[::]:9090", "[::1]:9090"),
             ("10.0.0.7:91", "10.0.0.7:91"),
         ] {
             assert_eq!(
-                reachable(set.parse().unwrap()).unwrap(),
-                asked.parse().unwrap()
+                local_address(set.parse().unwrap()).unwrap(),
+                reached.parse().unwrap()
             );
         }
-        assert!(reachable("127.0.0.1:0".parse().unwrap()).is_err());
+        assert!(local_address("127.0.0.1:0".parse().unwrap()).is_err());
     }
 }

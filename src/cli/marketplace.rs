@@ -2,33 +2,33 @@
 
 use std::io::Write as _;
 
-use super::serve::sandbox_folder;
+use super::serve::use_sandbox_folder;
 use super::{Failure, serve};
 use crate::config::{DatabaseConfig, UpstreamConfig};
 use crate::db::{self, Database};
 use crate::marketplace;
 use crate::upstream::Client;
 
-/// What to do with it.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
-pub enum Marketplace {
+pub enum MarketplaceCommand {
     /// Show which marketplace the database belongs to
-    Show(ShowArgs),
-    /// Move the database to the marketplace that the settings name: its address has changed. Needs every process stopped
-    Set(Box<SetArgs>),
+    Show(ShowMarketplaceArgs),
+    /// Set the marketplace to that of the settings, after its address changed. Stop every process first
+    Set(Box<SetMarketplaceArgs>),
 }
 
 /// Settings of `marketplace show`.
 #[derive(Debug, clap::Args)]
-pub struct ShowArgs {
+pub struct ShowMarketplaceArgs {
     #[command(flatten)]
     database: DatabaseConfig,
 }
 
 /// Settings of `marketplace set`.
 #[derive(Debug, clap::Args)]
-pub struct SetArgs {
-    /// The database holds invented prices alone, of `serve --sandbox`
+pub struct SetMarketplaceArgs {
+    /// Set the marketplace to the sandbox, for a database of `serve --sandbox`
     #[arg(long)]
     sandbox: bool,
     #[command(flatten)]
@@ -37,38 +37,38 @@ pub struct SetArgs {
     database: DatabaseConfig,
 }
 
-/// Does it.
-pub async fn run(command: Marketplace) -> Result<(), Failure> {
+/// Runs the subcommand.
+pub async fn run(command: MarketplaceCommand) -> Result<(), Failure> {
     match command {
-        Marketplace::Show(args) => show(&args.database).await,
-        Marketplace::Set(args) => set(*args).await,
+        MarketplaceCommand::Show(args) => show(&args.database).await,
+        MarketplaceCommand::Set(args) => set(*args).await,
     }
 }
 
 async fn show(config: &DatabaseConfig) -> Result<(), Failure> {
     let database = Database::open(config).await?;
-    let held = async {
+    let stored = async {
         if db::is_migrated(database.pool()).await? {
-            Ok(marketplace::held(database.pool()).await?)
+            Ok(marketplace::stored(database.pool()).await?)
         } else {
             Err(NOT_MIGRATED.into())
         }
     };
-    let held: Result<_, Failure> = held.await;
+    let stored: Result<_, Failure> = stored.await;
     database.close().await;
-    writeln!(anstream::stdout(), "{}", held?.as_deref().unwrap_or(NONE))?;
+    writeln!(anstream::stdout(), "{}", stored?.as_deref().unwrap_or(NONE))?;
     Ok(())
 }
 
-const NONE: &str = "none yet: the first `serve` or `worker` that starts sets it";
+const NONE: &str = "none yet: the first `serve` or `worker` sets it";
 const NOT_MIGRATED: &str =
-    "the database's tables are not this version's: run `farescan migrate` first";
+    "the database's tables are of another version: run `farescan migrate` first";
 
-async fn set(mut args: SetArgs) -> Result<(), Failure> {
+async fn set(mut args: SetMarketplaceArgs) -> Result<(), Failure> {
     if args.sandbox {
-        // No simulator is started: only its name is wanted, and every one of this program has the same.
+        // Starts no simulator: only its name matters, which all sandboxes share.
         args.upstream = serve::sandbox_upstream(([127, 0, 0, 1], 0).into())?;
-        sandbox_folder(&mut args.database)?;
+        use_sandbox_folder(&mut args.database)?;
     }
     let named = Client::new(&args.upstream)?.marketplace().clone();
     let database = Database::open(&args.database).await?;
@@ -81,7 +81,7 @@ async fn set(mut args: SetArgs) -> Result<(), Failure> {
     let before = before?.unwrap_or_else(|| "none".to_owned());
     writeln!(
         anstream::stdout(),
-        "the database belongs to the marketplace `{named}`; before: `{before}`"
+        "the database now belongs to the marketplace `{named}`; before: `{before}`"
     )?;
     Ok(())
 }

@@ -1,15 +1,16 @@
-//! What a process does for the secrets in its memory: nobody of the same user reads it, and no core file holds it.
+//! Protects the secrets in the process's memory from other processes and core files.
 
 use super::Failure;
 
-/// Forbids core files, and other processes of the same user to trace this one or to read its memory. Of root it is not hidden.
+/// Disables core files, and prevents other processes of the same user from tracing this one or
+/// reading its memory. Root still can (security.md, rule 17).
 ///
 /// # Errors
-/// The system refuses, which none should.
+/// The system refuses, which is not expected.
 #[cfg(target_os = "linux")]
-pub fn close() -> Result<(), Failure> {
+pub fn protect() -> Result<(), Failure> {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
-    let failed = |error| format!("the process's memory cannot be closed to others: {error}");
+    let failed = |error| format!("cannot protect the process's memory: {error}");
     setrlimit(
         Resource::Core,
         Rlimit {
@@ -22,17 +23,17 @@ pub fn close() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Forbids core files; what more there is to forbid is Linux's.
+/// Disables core files; the other protections exist on Linux only.
 ///
 /// # Errors
-/// The system refuses, which none should.
+/// The system refuses, which is not expected.
 #[cfg(not(target_os = "linux"))]
-pub fn close() -> Result<(), Failure> {
+pub fn protect() -> Result<(), Failure> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
     };
     setrlimit(Resource::Core, none)
-        .map_err(|error| format!("core files cannot be forbidden: {error}").into())
+        .map_err(|error| format!("cannot disable core files: {error}").into())
 }

@@ -1,4 +1,5 @@
-//! `farescan migrate`: brings the database's tables up to date and ends; `serve` and `worker` do the same when they start.
+//! `farescan migrate`: brings the database's tables up to date; `serve` and `worker` do it at
+//! start.
 
 use super::Failure;
 use crate::config::DatabaseConfig;
@@ -6,13 +7,13 @@ use crate::db::Database;
 
 /// Settings of `migrate`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct MigrateArgs {
     #[command(flatten)]
     database: DatabaseConfig,
 }
 
-/// Migrates.
-pub async fn run(args: Args) -> Result<(), Failure> {
+/// Runs the migrations.
+pub async fn run(args: MigrateArgs) -> Result<(), Failure> {
     let database = Database::open(&args.database).await?;
     let migrated = database.migrate().await;
     database.close().await;

@@ -1,5 +1,5 @@
-//! The command line: one file per command. A command reads its settings, calls what does the work and prints for people; nothing is
-//! decided here.
+//! The command line: one file per command. A command reads its settings, calls the module that does
+//! the work and prints the result.
 
 mod client;
 mod config;
@@ -31,53 +31,53 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show everything at once, on this machine alone: a month of fares, a hotel over five markets
-    Demo(demo::Args),
+    /// Run a demo on this machine: a month of fares, a hotel from five markets
+    Demo(demo::DemoArgs),
     /// Run the gateway and the job API, with a worker in the same process
-    Serve(serve::Args),
-    /// Run a worker alone, beside a `serve --no-worker`
-    Worker(worker::Args),
+    Serve(serve::ServeArgs),
+    /// Run a worker alone, for a `serve --no-worker`
+    Worker(worker::WorkerArgs),
     /// Run the marketplace simulator alone
-    Sandbox(sandbox::Args),
-    /// Bring the database's tables up to date and end
-    Migrate(migrate::Args),
-    /// Which marketplace the database belongs to
+    Sandbox(sandbox::SandboxArgs),
+    /// Bring the database's tables up to date
+    Migrate(migrate::MigrateArgs),
+    /// Show or set the marketplace of the database
     #[command(subcommand)]
-    Marketplace(marketplace::Marketplace),
-    /// Make and renew the master key
+    Marketplace(marketplace::MarketplaceCommand),
+    /// Create and replace the master key
     #[command(subcommand)]
-    Keys(keys::Keys),
-    /// Look after callers: give one back what it lost, move one to another installation
+    Keys(keys::KeysCommand),
+    /// Restore a caller's access, or move a caller to another installation
     #[command(subcommand)]
-    Tenants(tenants::Tenants),
-    /// Look at the settings
+    Tenants(tenants::TenantsCommand),
+    /// Show the settings
     #[command(subcommand)]
-    Config(config::Config),
-    /// Ask a process of this machine whether it is ready; ends with 0 or 1
-    Healthcheck(healthcheck::Args),
+    Config(config::ConfigCommand),
+    /// Check whether a process on this machine is ready; exits with 0 or 1
+    Healthcheck(healthcheck::HealthcheckArgs),
 }
 
-/// What a command ends with when it fails: a sentence for the person at the terminal.
+/// A command's error: its message is printed for the user.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Cli {
-    /// Reads the command line. Wrong usage ends the process with 2; what a variable may have set is told with the variable's name, because
-    /// clap names the flag, which nobody may have written.
+    /// Parses the command line. Wrong usage ends the process with 2; its error also names the
+    /// environment variable, because clap names only the flag, which the user may not have given.
     #[must_use]
     pub fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| named(error).exit())
+        Self::try_parse().unwrap_or_else(|error| with_variable_name(error).exit())
     }
 
-    /// Runs the command. The exit code is 0, or 1 with the reason on standard error; wrong usage has already ended with 2.
+    /// Runs the command. The exit code is 0, or 1 with the reason on standard error.
     pub async fn run(self) -> ExitCode {
         match self.execute().await {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => ended_by(failure),
+            Err(failure) => exit_code(failure),
         }
     }
 
     async fn execute(self) -> Result<(), Failure> {
-        memory::close()?;
+        memory::protect()?;
         match self.command {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
@@ -93,13 +93,13 @@ impl Cli {
     }
 }
 
-/// What a signal ends a process with: 128 and its number.
+/// The exit code of a process that SIGPIPE ends: 128 and its number.
 const BY_SIGPIPE: u8 = 141;
 
-/// The exit code of a failure, whose reason is told. A reader that has gone away, as of `demo | head`, needs none: SIGPIPE would have ended the
-/// process without a word.
-fn ended_by(failure: Failure) -> ExitCode {
-    if let Some(signal) = failure.downcast_ref::<Signalled>() {
+/// Prints a failure and returns its exit code. It prints nothing for a closed pipe, as of
+/// `demo | head`, where SIGPIPE would have ended the process silently.
+fn exit_code(failure: Failure) -> ExitCode {
+    if let Some(signal) = failure.downcast_ref::<EndedBySignal>() {
         return ExitCode::from(signal.code);
     }
     let io = failure.downcast_ref::<std::io::Error>();
@@ -110,16 +110,16 @@ fn ended_by(failure: Failure) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Ended by a signal, and so that a shell sees it.
+/// A signal ended the command; the exit code shows it to the shell.
 #[derive(Debug, thiserror::Error)]
 #[error("ended by a signal")]
-struct Signalled {
+struct EndedBySignal {
     /// 130 for SIGINT, 143 for SIGTERM.
     code: u8,
 }
 
-/// The same error with the environment variable of the setting that it is about.
-fn named(mut error: clap::Error) -> clap::Error {
+/// Adds the environment variable of the setting that the error is about.
+fn with_variable_name(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
         return error;
     };
@@ -132,16 +132,16 @@ fn named(mut error: clap::Error) -> clap::Error {
         .get_subcommands()
         .find_map(|command| variable_of(command, &flag));
     if let Some(variable) = variable {
-        let told = format!("`{flag}` is also set by the environment variable {variable}");
+        let hint = format!("the environment variable {variable} also sets `{flag}`");
         error.insert(
             ContextKind::Suggested,
-            ContextValue::StyledStrs(vec![told.into()]),
+            ContextValue::StyledStrs(vec![hint.into()]),
         );
     }
     error
 }
 
-/// The variable of a flag, of this command or one of its own.
+/// The environment variable of a flag of this command or its subcommands.
 fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
     let here = command.get_arguments().find(|arg| {
         flag.strip_prefix("--")

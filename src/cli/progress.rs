@@ -1,4 +1,4 @@
-//! A scan's progress while it runs: a bar on standard error on a terminal, silence elsewhere.
+//! A running scan's progress: a bar on standard error if that is a terminal, nothing elsewhere.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::client::ApiClient;
 use crate::contract::{Scan, ScanStatus};
 use crate::ids::ScanId;
 
-/// How often a running scan is asked for; the bar moves as smoothly as that.
+/// Polling interval of a running scan.
 const REFRESH: Duration = Duration::from_millis(150);
 
-/// Follows a scan to its end, or to a pause that only its caller can end.
+/// Polls a scan until it ends or pauses.
 ///
 /// # Errors
-/// The service does not answer, or refuses.
+/// The service does not answer or refuses the request.
 pub async fn follow(client: &ApiClient, id: ScanId) -> Result<Scan, Failure> {
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("   [{bar:20}] {pos}/{len} searches  {msg}")?
@@ -52,10 +52,10 @@ pub fn summary(scan: &Scan) -> String {
         (items.failed, "failed"),
         (items.cancelled, "cancelled"),
     ];
-    let told: Vec<String> = counts
+    let parts: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    told.join(", ")
+    parts.join(", ")
 }

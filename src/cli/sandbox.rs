@@ -1,4 +1,4 @@
-//! `farescan sandbox`: the marketplace simulator alone, at an address of its own.
+//! `farescan sandbox`: the marketplace simulator alone.
 
 use std::net::SocketAddr;
 
@@ -7,15 +7,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
-use super::serve::{Signal, end_signal};
+use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::LogConfig;
+use crate::logging;
 use crate::sandbox::{self, SandboxOptions};
-use crate::telemetry;
 
 /// Settings of `sandbox`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Where it listens; port 0 picks a free one
+pub struct SandboxArgs {
+    /// Address to listen on; port 0 picks a free one
     #[arg(
         long,
         env = "FARESCAN_SANDBOX_LISTEN",
@@ -23,13 +23,13 @@ pub struct Args {
         default_value = "127.0.0.1:8090"
     )]
     listen: SocketAddr,
-    /// Every price, timetable and delay follows from it
+    /// Seed of every price, timetable and delay
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// 1 is as slow as the real engines, 0 answers at once
+    /// Factor of the delays: 1 is as slow as the real engines, 0 answers at once
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     latency: f64,
-    /// The day that prices are seen from [default: today, UTC]
+    /// The current date of the simulation [default: today, UTC]
     #[arg(long, value_name = "DATE")]
     today: Option<Date>,
     #[command(flatten)]
@@ -37,15 +37,15 @@ pub struct Args {
 }
 
 /// Runs until SIGTERM or SIGINT.
-pub async fn run(args: Args) -> Result<(), Failure> {
-    telemetry::start(&args.log)?;
+pub async fn run(args: SandboxArgs) -> Result<(), Failure> {
+    logging::init(&args.log)?;
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; its front page lists the keys and the magic values");
     let stop = CancellationToken::new();
-    end_signal(stop.clone(), Signal::default());
+    stop_on_signal(stop.clone(), ExitSignal::default());
     let options = SandboxOptions {
         seed: args.seed,
         latency_factor: args.latency,

@@ -1,4 +1,4 @@
-//! `farescan serve`: the gateway and the job API, and unless told otherwise a worker, until a signal ends it.
+//! `farescan serve`: the gateway, the job API and, without `--no-worker`, a worker.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ use crate::config::{
 };
 use crate::db::clock::Clock;
 use crate::db::embedded::default_home;
+use crate::logging;
 use crate::sandbox::{self, SandboxOptions};
 use crate::service::{Service, Settings};
-use crate::telemetry;
 
 /// Settings of `serve`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Start a marketplace simulator beside it and use that: nothing is billed to anybody
+pub struct ServeArgs {
+    /// Start a marketplace simulator and use it; no search is billed
     #[arg(long)]
     sandbox: bool,
-    /// Leave the searches of scans to `farescan worker` processes
+    /// Run no worker: `farescan worker` processes do the searches of scans
     #[arg(long)]
     no_worker: bool,
     #[command(flatten)]
@@ -51,26 +51,24 @@ pub struct Args {
     log: LogConfig,
 }
 
-/// The embedded database's folder in the data folder, for a sandbox: what is invented is kept apart from what was seen.
+/// A sandbox's embedded database has its own subfolder, so that invented and real prices never mix.
 const SANDBOX_FOLDER: &str = "sandbox";
 
 /// Runs until SIGTERM or SIGINT; a second one ends at once.
-pub async fn run(mut args: Args) -> Result<(), Failure> {
-    telemetry::start(&args.log)?;
+pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
+    logging::init(&args.log)?;
     let stop = CancellationToken::new();
     if args.sandbox {
         let address = start_sandbox(SandboxOptions::default(), stop.clone()).await?;
         if args.upstream.flights_url.is_some() || args.upstream.hotels_url.is_some() {
-            tracing::warn!(
-                "FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used: --sandbox takes their place"
-            );
+            tracing::warn!("--sandbox overrides FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL");
         }
         let search_timeout_seconds = args.upstream.search_timeout_seconds;
         args.upstream = UpstreamConfig {
             search_timeout_seconds,
             ..sandbox_upstream(address)?
         };
-        sandbox_folder(&mut args.database)?;
+        use_sandbox_folder(&mut args.database)?;
         tracing::info!(
             "searches go to the sandbox at http://{address}, whose front page has its keys, such as sandbox-demo; nothing is billed"
         );
@@ -87,12 +85,12 @@ pub async fn run(mut args: Args) -> Result<(), Failure> {
         worker: (!args.no_worker).then_some(args.worker),
         clock: Clock::default(),
     };
-    // Before it says that it listens: a signal that comes then must find its receiver.
-    end_signal(stop.clone(), Signal::default());
+    // Before the service reports that it listens: a signal sent then needs its handler.
+    stop_on_signal(stop.clone(), ExitSignal::default());
     Ok(Service::start(settings, stop).await?.run().await?)
 }
 
-/// Starts the sandbox on a free port of this machine; it ends with `stop`.
+/// Starts the sandbox on a free loopback port; `stop` ends it.
 pub async fn start_sandbox(
     options: SandboxOptions,
     stop: CancellationToken,
@@ -103,7 +101,7 @@ pub async fn start_sandbox(
     Ok(address)
 }
 
-/// The marketplace settings of a sandbox: none of what the environment says of the real one.
+/// The marketplace settings of a sandbox, without any from the environment.
 pub fn sandbox_upstream(address: SocketAddr) -> Result<UpstreamConfig, Failure> {
     let url: Url = format!("http://{address}").parse()?;
     Ok(UpstreamConfig {
@@ -112,43 +110,44 @@ pub fn sandbox_upstream(address: SocketAddr) -> Result<UpstreamConfig, Failure> 
     })
 }
 
-/// Gives the embedded database of a sandbox a folder of its own.
-pub fn sandbox_folder(database: &mut DatabaseConfig) -> Result<(), Failure> {
+/// Moves the embedded database to the sandbox's subfolder.
+pub fn use_sandbox_folder(database: &mut DatabaseConfig) -> Result<(), Failure> {
     if database.url().is_none() {
-        database.data_dir = Some(in_data_folder(database.data_dir.take(), SANDBOX_FOLDER)?);
+        database.data_dir = Some(data_subfolder(database.data_dir.take(), SANDBOX_FOLDER)?);
     }
     Ok(())
 }
 
-/// A folder in the data folder, as set or as it is by default.
-pub fn in_data_folder(set: Option<PathBuf>, name: &str) -> Result<PathBuf, Failure> {
+/// A subfolder of the set or default data folder.
+pub fn data_subfolder(set: Option<PathBuf>, name: &str) -> Result<PathBuf, Failure> {
     let data = set.map_or_else(default_home, Ok)?;
     Ok(data.join(name))
 }
 
-/// Which signal has ended a process, if one has.
+/// The signal that ended the process, if any.
 #[derive(Clone, Debug, Default)]
-pub struct Signal(Arc<OnceLock<u8>>);
+pub struct ExitSignal(Arc<OnceLock<u8>>);
 
-impl Signal {
+impl ExitSignal {
     /// 130 for SIGINT, 143 for SIGTERM.
     pub fn code(&self) -> Option<u8> {
         self.0.get().copied()
     }
 }
 
-/// From now on cancels `stop` at the first SIGTERM or SIGINT and notes which, and ends the process at the second.
+/// Installs signal handlers: the first SIGTERM or SIGINT is recorded and cancels `stop`, the second
+/// ends the process.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the second signal asks for just this; a server left running is adopted"
+    reason = "the second signal must end the process; the next start adopts a running server"
 )]
-pub fn end_signal(stop: CancellationToken, noted: Signal) {
+pub fn stop_on_signal(stop: CancellationToken, noted: ExitSignal) {
     let (Ok(mut term), Ok(mut int)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
     ) else {
         tracing::error!(
-            "signals cannot be received: end the process by SIGKILL, which loses nothing that is on record"
+            "signal handlers could not be installed; end the process with SIGKILL, recorded work is safe"
         );
         return;
     };
@@ -156,7 +155,7 @@ pub fn end_signal(stop: CancellationToken, noted: Signal) {
         let mut next = async || tokio::select! { _ = term.recv() => 143, _ = int.recv() => 130 };
         let _: Result<(), u8> = noted.0.set(next().await);
         tracing::info!(
-            "ending: no new call starts, calls in flight are recorded first; a second signal ends at once"
+            "shutting down: no new call starts, calls in flight are finished and recorded; a second signal ends the process at once"
         );
         stop.cancel();
         std::process::exit(next().await.into());

@@ -1,20 +1,20 @@
-//! `farescan worker`: a worker alone, for scans that any `serve` process took.
+//! `farescan worker`: a worker alone, for scans that any `serve` process accepted.
 
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
-use super::serve::{Signal, end_signal};
+use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::{
     AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig,
     WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
+use crate::logging;
 use crate::service::{Service, Settings};
-use crate::telemetry;
 
 /// Settings of `worker`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct WorkerArgs {
     #[command(flatten)]
     admin: AdminConfig,
     #[command(flatten)]
@@ -32,8 +32,8 @@ pub struct Args {
 }
 
 /// Runs until SIGTERM or SIGINT; a second one ends at once.
-pub async fn run(args: Args) -> Result<(), Failure> {
-    telemetry::start(&args.log)?;
+pub async fn run(args: WorkerArgs) -> Result<(), Failure> {
+    logging::init(&args.log)?;
     let settings = Settings {
         http: None,
         admin: args.admin,
@@ -47,6 +47,6 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         clock: Clock::default(),
     };
     let stop = CancellationToken::new();
-    end_signal(stop.clone(), Signal::default());
+    stop_on_signal(stop.clone(), ExitSignal::default());
     Ok(Service::start(settings, stop).await?.run().await?)
 }

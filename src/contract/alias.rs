@@ -1,30 +1,31 @@
-//! The alias rule (specification 4.2, contract 5).
+//! The alias rule (gateway.md, rule 5).
 //!
-//! Here: which rewrite a body asks for, from the raw object alone, so that it is known before the key and the fields
-//! are looked at (contract 4). Not here: the rewrite itself, which `request!` makes while it reads.
+//! Here: which rewrite a body requests. It follows from the raw object alone, so that it is known
+//! before the key and the fields are checked (gateway.md, rule 4). Not here: the rewrite itself,
+//! which `request_body!` does while it reads.
 
 use super::endpoint::Endpoint;
-use super::read::given;
+use super::read_body::non_null;
 use serde_json::{Map, Value};
 
-/// A field that stood in for others, and for which ones. Tells what the header `X-Field-Aliased` says.
+/// An alias field and the fields that it set, as the header `X-Field-Aliased` reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alias {
+pub struct FieldAlias {
     from: &'static str,
     to: Vec<&'static str>,
 }
 
-impl Alias {
-    /// The rewrite that `body` asks for: only fields that it does not give itself are set. Never fails: a value of a
-    /// wrong type is validation's to report.
+impl FieldAlias {
+    /// The rewrite of `body`: only fields that are not given are set. Never fails: validation
+    /// reports a value of a wrong type.
     #[must_use]
-    pub fn of(endpoint: Endpoint, body: &Map<String, Value>) -> Option<Self> {
+    pub fn detect(endpoint: Endpoint, body: &Map<String, Value>) -> Option<Self> {
         let alias = endpoint
             .fields()
             .iter()
             .find(|field| !field.alias_of.is_empty())?;
-        given(body, alias.name)?;
-        let unset = |target: &&'static str| given(body, target).is_none();
+        non_null(body, alias.name)?;
+        let unset = |target: &&'static str| non_null(body, target).is_none();
         let to: Vec<_> = alias.alias_of.iter().copied().filter(unset).collect();
         (!to.is_empty()).then_some(Self {
             from: alias.name,

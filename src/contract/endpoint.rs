@@ -1,15 +1,15 @@
-//! The endpoints that take a search or a name: which they are and which fields they have.
+//! The search and resolve endpoints and their fields.
 //!
-//! Here: [`Api`] (what a caller subscribes to) and [`Endpoint`]. Not here: HTTP paths of this service (`http`) or of
-//! the marketplace (`upstream`).
+//! Here: [`Api`] (one marketplace subscription) and [`Endpoint`]. Not here: HTTP paths of this
+//! service (`http`) or of the marketplace (`upstream`).
 
 use super::field::FieldSpec;
 use super::flights::{OnewayRequest, RoundtripRequest};
 use super::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
-use super::words::words;
+use super::string_enum::string_enum;
 
-words! {
-    /// One of the two engines; each is a subscription of its own.
+string_enum! {
+    /// One of the two marketplace APIs; each needs its own subscription.
     pub enum Api {
         /// Flight fares.
         Flights = "flights",
@@ -18,7 +18,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// A POST endpoint below `/v1/`.
     pub enum Endpoint {
         /// One-way fares.
@@ -31,13 +31,13 @@ words! {
         HotelsByName = "hotels/by-name",
         /// The rooms of one hotel.
         HotelsRooms = "hotels/rooms",
-        /// A hotel's name to its booking id.
+        /// The booking id of a hotel name.
         HotelsResolve = "hotels/resolve",
     }
 }
 
 impl Endpoint {
-    /// The endpoints that ask for prices, which a scan can sweep: all but resolve.
+    /// The endpoints that return prices, which a scan can sweep: all but resolve.
     pub const SEARCHES: &'static [Self] = &[
         Self::FlightsOneway,
         Self::FlightsRoundtrip,
@@ -57,7 +57,7 @@ impl Endpoint {
         }
     }
 
-    /// The fields of its body, in the order of the specification.
+    /// The fields of its body, in the order of gateway.md.
     #[must_use]
     pub const fn fields(self) -> &'static [FieldSpec] {
         match self {
@@ -70,7 +70,7 @@ impl Endpoint {
         }
     }
 
-    /// The fields that any search can have, each once, as the first endpoint that has it describes it.
+    /// The fields of all searches, each once, in the form of the first endpoint that has it.
     #[must_use]
     pub fn search_fields() -> Vec<&'static FieldSpec> {
         let mut fields = Vec::<&FieldSpec>::new();

@@ -1,9 +1,10 @@
-//! What one field of a body is: how it is read, sent on and described.
+//! The fields of a body: how each is read, written and described.
 //!
-//! Here: [`FieldValue`], the one trait behind every field type, so that a check and its description cannot drift
-//! apart, and [`FieldSpec`], a row of an endpoint's field table. Not here: the field types (`primitives`).
+//! Here: [`FieldValue`], the trait of every field type, which keeps a check and its schema
+//! together, and [`FieldSpec`], a row of an endpoint's field table. Not here: the field types
+//! (`primitives`).
 
-use super::fault::{Fault, Faults};
+use super::validation::{ValidationError, ValidationErrors};
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::Schema;
@@ -14,50 +15,52 @@ pub(crate) type Components = Vec<(String, RefOr<Schema>)>;
 
 /// A type that a field of a request body can have.
 pub trait FieldValue: Sized {
-    /// What a sweep may do with such a field.
+    /// How a sweep treats such a field.
     const KIND: FieldKind = FieldKind::Scalar;
-    /// The name under which the description has it as a component; `None` for what stands inline.
+    /// The name of its OpenAPI component; `None` for an inline schema.
     const COMPONENT: Option<&'static str> = None;
 
-    /// What is accepted, in words that complete "allowed: …".
-    fn allowed() -> Cow<'static, str>;
+    /// The accepted values, in words that complete "expected …".
+    fn expected() -> Cow<'static, str>;
 
-    /// Reads and checks a value. The faults' paths are relative to it: empty for the value itself, `[2]` for an
-    /// element.
-    fn read(value: &Value) -> Result<Self, Faults>;
+    /// Reads and validates a value.
+    ///
+    /// # Errors
+    /// Paths are relative to the value: empty for the value itself, `[2]` for an element.
+    fn read(value: &Value) -> Result<Self, ValidationErrors>;
 
     /// The value as it is sent upstream.
     fn to_value(&self) -> Value;
 
-    /// The same rule as [`FieldValue::read`], for the interface description.
+    /// The same rule as [`FieldValue::read`], for the OpenAPI document.
     fn schema() -> Schema;
 
     /// Adds the components that the schema refers to.
-    fn parts(_: &mut Components) {}
+    fn nested_components(_: &mut Components) {}
 
-    /// The schema as other schemas hold it: inline, or a reference to the component.
-    fn referred() -> RefOr<Schema> {
+    /// The schema for use in other schemas: inline, or a reference to the component.
+    fn schema_ref() -> RefOr<Schema> {
         Self::COMPONENT.map_or_else(
             || Self::schema().into(),
             |name| Ref::from_schema_name(name).into(),
         )
     }
 
-    /// Adds the components that [`FieldValue::referred`] leads to.
+    /// Adds the components that [`FieldValue::schema_ref`] refers to, directly or not.
     fn components(components: &mut Components) {
         if let Some(name) = Self::COMPONENT {
             components.push((name.to_owned(), Self::schema().into()));
         }
-        Self::parts(components);
+        Self::nested_components(components);
     }
 }
 
-/// The fault of a value that is not a `T`.
-pub(crate) fn refused<T: FieldValue>(value: &Value) -> Faults {
-    Fault::new("", value, T::allowed()).into()
+/// The error of a value that is not a `T`.
+pub(crate) fn invalid_value<T: FieldValue>(value: &Value) -> ValidationErrors {
+    ValidationError::new("", value, T::expected()).into()
 }
 
-/// What a sweep may do with a field: dates take ranges, lists take lists of lists.
+/// How a sweep treats a field: dates take ranges, lists take lists of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
     /// A calendar date.
@@ -70,28 +73,28 @@ pub enum FieldKind {
     Scalar,
 }
 
-/// One row of a body's field table (specification 2.1, 2.2, 2.5, 2.8, 2.10, 2.12).
+/// One row of a body's field table (gateway.md, rules 23, 24, 27, 30, 32 and 33).
 #[derive(Debug, Clone, Copy)]
 pub struct FieldSpec {
-    /// The exact wire name.
+    /// The JSON name.
     pub name: &'static str,
-    /// Whether a body without it is refused.
+    /// Whether a body without it is invalid.
     pub required: bool,
-    /// What a sweep may do with it.
+    /// How a sweep treats it.
     pub kind: FieldKind,
-    /// What it means, for people.
+    /// Its OpenAPI description.
     pub doc: &'static str,
-    /// The documented default, as JSON. Never sent upstream (contract 2).
+    /// The documented default, as JSON. Never sent upstream (gateway.md, rule 2).
     pub default: Option<fn() -> Value>,
-    /// The fields that this one stands for when it is only an alias (specification 4.2), else empty.
+    /// The fields that this alias sets (gateway.md, rule 5); empty for a normal field.
     pub alias_of: &'static [&'static str],
-    /// Checks one value by itself and gives it as it would be sent upstream.
-    pub read: fn(&Value) -> Result<Value, Faults>,
-    /// What is accepted, in words.
-    pub allowed: fn() -> Cow<'static, str>,
-    /// The value's schema, inline or by name.
+    /// Validates one value alone and returns it as it goes upstream.
+    pub read: fn(&Value) -> Result<Value, ValidationErrors>,
+    /// The accepted values, in words.
+    pub expected: fn() -> Cow<'static, str>,
+    /// The value's schema, inline or a reference.
     pub schema: fn() -> RefOr<Schema>,
-    /// Adds the components that the schema leads to.
+    /// Adds the components that the schema refers to, directly or not.
     pub(crate) components: fn(&mut Components),
 }
 
@@ -114,8 +117,8 @@ impl FieldSpec {
             default: None,
             alias_of: &[],
             read: |value| T::read(value).map(|read| read.to_value()),
-            allowed: T::allowed,
-            schema: T::referred,
+            expected: T::expected,
+            schema: T::schema_ref,
             components: T::components,
         }
     }
@@ -127,12 +130,12 @@ impl FieldSpec {
     }
 
     /// The same row as an alias of other fields of the table.
-    pub(crate) const fn standing_for(mut self, targets: &'static [&'static str]) -> Self {
+    pub(crate) const fn alias_for(mut self, targets: &'static [&'static str]) -> Self {
         self.alias_of = targets;
         self
     }
 
-    /// The documented default, if there is one.
+    /// The documented default.
     #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         self.default.map(|default| default())

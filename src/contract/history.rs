@@ -1,20 +1,21 @@
-//! The price history on the wire (jobs-api, "History"): what it can be asked for and what it tells.
+//! The price history (history.md, rules 12 to 14): queries and observations.
 //!
-//! Here: `GET /v1/history/flights` and `/v1/history/hotels`. Not here: which observations form a series (`history`).
+//! Here: `GET /v1/history/flights` and `/v1/history/hotels`. Not here: which observations form a
+//! series (`history`).
 
-use super::declare::request;
 use super::endpoint::Endpoint;
-use super::fault::{Fault, Faults};
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId,
     ListFormat, PageLimit,
 };
-use super::query::query;
+use super::query_string::query_string;
 use super::reason::SearchReason;
+use super::request_body::request_body;
 use super::scans::SearchFields;
-use super::series::in_order;
+use super::series::time_range_errors;
 use super::status::{SearchStatus, Verdict};
-use super::words::listed;
+use super::string_enum::quoted_list;
+use super::validation::{ValidationError, ValidationErrors};
 use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -23,10 +24,11 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// The fields that name a product beside those that a row shows by themselves: rows of one product share them.
-pub type Product = Arc<Map<String, Value>>;
+/// The fields of a product that have no field of their own in a row. Rows of one product share
+/// them.
+pub type ProductFields = Arc<Map<String, Value>>;
 
-request! {
+request_body! {
     /// The query of `GET /v1/history/flights`.
     pub struct FlightHistoryQuery for "the query of the flight history" {
         required {
@@ -36,7 +38,8 @@ request! {
             to_airport: Airport;
         }
         optional {
-            /// Only journeys that depart on this day. Not beside `departure_from` or `departure_to`.
+            /// Only journeys that depart on this day. Not together with `departure_from` or
+            /// `departure_to`.
             departure_date: Date;
             /// Only journeys that depart on or after this day.
             departure_from: Date;
@@ -46,15 +49,16 @@ request! {
             return_date: Date;
             /// Only prices in this currency.
             currency: Currency;
-            /// Only what was seen at or after this time.
+            /// Only observations at or after this time.
             since: Timestamp;
-            /// Only what was seen before this time.
+            /// Only observations before this time.
             until: Timestamp;
-            /// The most observations of a page.
+            /// The maximum observations of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the page before.
+            /// Where the page begins: the `next_cursor` of the previous page.
             cursor: Cursor;
-            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
+            /// without both it is JSON.
             format: ListFormat;
         }
         order { departure_to not_before departure_from; }
@@ -62,18 +66,19 @@ request! {
     }
 }
 
-request! {
-    /// The query of `GET /v1/history/hotels`: exactly one of `hotel_name`, `destination`, `hotel_booking_id`.
+request_body! {
+    /// The query of `GET /v1/history/hotels`: exactly one of `hotel_name`, `destination`,
+    /// `hotel_booking_id`.
     pub struct HotelHistoryQuery for "the query of the hotel history" {
         required {}
         optional {
-            /// The hotel's name, as by-name scans asked for it.
+            /// The hotel's name, as in the by-name scans.
             hotel_name: FreeText;
-            /// The place, as search scans asked for it.
+            /// The place, as in the search scans.
             destination: FreeText;
-            /// The hotel's id, as rooms scans asked for it.
+            /// The hotel's id, as in the rooms scans.
             hotel_booking_id: HotelBookingId;
-            /// Only stays that begin on this day. Not beside `checkin_from` or `checkin_to`.
+            /// Only stays that begin on this day. Not together with `checkin_from` or `checkin_to`.
             checkin_date: Date;
             /// Only stays that begin on or after this day.
             checkin_from: Date;
@@ -87,17 +92,18 @@ request! {
             children: Children;
             /// Only prices in this currency.
             currency: Currency;
-            /// Only prices seen from this market.
+            /// Only prices of this market.
             proxy_country: CountryCode;
-            /// Only what was seen at or after this time.
+            /// Only observations at or after this time.
             since: Timestamp;
-            /// Only what was seen before this time.
+            /// Only observations before this time.
             until: Timestamp;
-            /// The most observations of a page.
+            /// The maximum observations of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the page before.
+            /// Where the page begins: the `next_cursor` of the previous page.
             cursor: Cursor;
-            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
+            /// without both it is JSON.
             format: ListFormat;
         }
         order { checkin_to not_before checkin_from; }
@@ -105,68 +111,75 @@ request! {
     }
 }
 
-query!(FlightHistoryQuery => spanning, HotelHistoryQuery => spanning);
+query_string!(FlightHistoryQuery => cross_field_errors, HotelHistoryQuery => cross_field_errors);
 
 impl FlightHistoryQuery {
-    /// The rules that span fields: one day or a range of days, not both; a range of time that ends after it begins.
-    fn spanning(&self) -> Faults {
-        let mut faults = one_day_or_range(
+    /// Rules across fields: one day or a range of days, not both; a time range ends after it
+    /// begins.
+    fn cross_field_errors(&self) -> ValidationErrors {
+        let mut errors = day_or_range_errors(
             "departure",
             self.departure_date,
             self.departure_from.or(self.departure_to),
         );
-        faults.merge(in_order(self.since, self.until));
-        faults
+        errors.merge(time_range_errors(self.since, self.until));
+        errors
     }
 }
 
 impl HotelHistoryQuery {
-    /// The rules that span fields: exactly one subject; one day or a range of days, not both; a range of time that ends after it begins.
-    fn spanning(&self) -> Faults {
-        let mut faults = one_subject(&self.to_body());
-        faults.merge(one_day_or_range(
+    /// Rules across fields: exactly one subject; one day or a range of days, not both; a time range
+    /// ends after it begins.
+    fn cross_field_errors(&self) -> ValidationErrors {
+        let mut errors = subject_errors(&self.to_body());
+        errors.merge(day_or_range_errors(
             "checkin",
             self.checkin_date,
             self.checkin_from.or(self.checkin_to),
         ));
-        faults.merge(in_order(self.since, self.until));
-        faults
+        errors.merge(time_range_errors(self.since, self.until));
+        errors
     }
 }
 
-/// What a hotel price can be looked up by; a query names one of them.
+/// The subjects of hotel prices; a query names exactly one.
 const SUBJECTS: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
 
 /// Exactly one subject in a query.
-pub(super) fn one_subject(query: &Map<String, Value>) -> Faults {
+pub(super) fn subject_errors(query: &Map<String, Value>) -> ValidationErrors {
     let subjects = SUBJECTS
         .iter()
         .filter_map(|name| query.get(*name).map(|value| (*name, value)));
-    let allowed = format!("exactly one of {}", listed(SUBJECTS));
-    let mut faults = match subjects.clone().next() {
-        None => Fault::missing(SUBJECTS[0], &allowed).into(),
-        Some(_) => Faults::default(),
+    let expected = format!("exactly one of {}", quoted_list(SUBJECTS));
+    let mut errors = match subjects.clone().next() {
+        None => ValidationError::missing(SUBJECTS[0], &expected).into(),
+        Some(_) => ValidationErrors::default(),
     };
     for (name, value) in subjects.skip(1) {
-        faults.push(Fault::new(name, value, &allowed));
+        errors.push(ValidationError::new(name, value, &expected));
     }
-    faults
+    errors
 }
 
-pub(super) fn one_day_or_range(what: &str, day: Option<Date>, range: Option<Date>) -> Faults {
-    let mut faults = Faults::default();
+pub(super) fn day_or_range_errors(
+    what: &str,
+    day: Option<Date>,
+    range: Option<Date>,
+) -> ValidationErrors {
+    let mut errors = ValidationErrors::default();
     if let (Some(day), Some(_)) = (day, range) {
-        let allowed = format!("a day without `{what}_from` and `{what}_to`, or the range alone");
-        faults.push(Fault::new(
+        let expected = format!("a day without `{what}_from` and `{what}_to`, or the range alone");
+        errors.push(ValidationError::new(
             format!("{what}_date"),
             &day.to_string().into(),
-            allowed,
+            expected,
         ));
     }
-    faults
+    errors
 }
 
-/// A fare, or its absence, seen at a time. A degraded search leaves one without a price, so that gaps are visible.
+/// A fare, or its absence, at a time. A degraded search gives one without a price, so that gaps are
+/// visible.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
@@ -190,14 +203,14 @@ pub struct FlightObservation {
     /// Day of return, for round trips.
     #[schema(value_type = Option<String>, format = Date)]
     pub return_date: Option<Date>,
-    /// The other fields that name the product: party, cabin, filters.
+    /// The other fields of the product: passengers, cabin, filters.
     #[schema(value_type = SearchFields)]
-    pub product: Product,
+    pub product: ProductFields,
     /// The lowest fare, in major units; null where there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
-    /// ISO currency code. Series of different currencies never mix.
+    /// ISO currency code. Different currencies are never mixed.
     pub currency: String,
     /// The airline of the lowest fare.
     pub carrier: Option<String>,
@@ -213,18 +226,18 @@ pub struct FlightObservation {
     pub price_insights_high: Option<Decimal>,
     /// The provider's verdict on the lowest fare.
     pub verdict: Option<Verdict>,
-    /// What the search said of itself.
+    /// The search status.
     pub search_status: SearchStatus,
-    /// Why, where something went wrong.
+    /// Why the search failed.
     #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
-    /// When it was seen.
+    /// When it was found.
     pub observed_at: Timestamp,
-    /// The item that saw it.
+    /// The item that found it.
     pub item_id: ItemId,
 }
 
-/// A rate, or its absence, seen at a time from one market.
+/// A rate, or its absence, at a time in one market.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "endpoint": "hotels/by-name", "place": "Grand Hotel",
@@ -235,9 +248,9 @@ pub struct FlightObservation {
     "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"
 })))]
 pub struct HotelObservation {
-    /// Which kind of search saw it.
+    /// The endpoint of the searches.
     pub endpoint: Endpoint,
-    /// The hotel name, destination or booking id that was asked for.
+    /// The searched hotel name, destination or booking id.
     pub place: String,
     /// First night.
     #[schema(value_type = String, format = Date)]
@@ -247,14 +260,14 @@ pub struct HotelObservation {
     pub checkout_date: Date,
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
-    /// The other fields that name the product: party, filters.
+    /// The other fields of the product: guests, filters.
     #[schema(value_type = SearchFields)]
-    pub product: Product,
+    pub product: ProductFields,
     /// The lowest price of the whole stay, in major units; null where there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
-    /// ISO currency code. Series of different currencies never mix.
+    /// ISO currency code. Different currencies are never mixed.
     pub currency: String,
     /// hotels/search: the hotel of the lowest rate.
     pub hotel: Option<String>,
@@ -262,14 +275,14 @@ pub struct HotelObservation {
     pub room: Option<String>,
     /// Properties or rooms found.
     pub results: Option<u32>,
-    /// What the search said of itself.
+    /// The search status.
     pub search_status: SearchStatus,
-    /// Why, where something went wrong or nothing was found.
+    /// Why the search failed or found nothing.
     #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
-    /// When it was seen.
+    /// When it was found.
     pub observed_at: Timestamp,
-    /// The item that saw it.
+    /// The item that found it.
     pub item_id: ItemId,
 }
 

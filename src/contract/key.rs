@@ -1,9 +1,9 @@
-//! What a marketplace key looks like (contract 12), wherever it comes from. No text of a key that could be one is ever shown.
+//! The format of a marketplace key (gateway.md, rule 12). Text that could be a key is never shown.
 
-/// The longest key (contract 12).
+/// The longest key (gateway.md, rule 12).
 pub const MAX_KEY_BYTES: usize = 512;
 
-/// What examples write where the key belongs; only a string of this list is ever echoed (contract 12).
+/// Placeholders of examples; only a string of this list is ever echoed (gateway.md, rule 12).
 pub const PLACEHOLDERS: &[&str] = &[
     "YOUR_API_KEY",
     "<API_KEY>",
@@ -31,29 +31,29 @@ pub const PLACEHOLDERS: &[&str] = &[
     "SIGN-UP-FOR-KEY",
 ];
 
-/// Why a text is no key.
+/// Why a text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotAKey {
+pub enum KeyFormatError {
     /// Empty, over 512 bytes, white space inside, or not visible ASCII.
     Malformed,
-    /// An example's stand-in for a key, as the fixed list spells it.
+    /// A placeholder of an example, as spelled in [`PLACEHOLDERS`].
     Placeholder(&'static str),
 }
 
-/// The key that the bytes are.
+/// Parses the bytes as a key.
 ///
 /// # Errors
 /// When they cannot be one.
-pub fn read_key(bytes: &[u8]) -> Result<&str, NotAKey> {
+pub fn parse_key(bytes: &[u8]) -> Result<&str, KeyFormatError> {
     if bytes.is_empty() || bytes.len() > MAX_KEY_BYTES || !bytes.iter().all(u8::is_ascii_graphic) {
-        return Err(NotAKey::Malformed);
+        return Err(KeyFormatError::Malformed);
     }
-    let key = std::str::from_utf8(bytes).map_err(|_| NotAKey::Malformed)?;
+    let key = std::str::from_utf8(bytes).map_err(|_| KeyFormatError::Malformed)?;
     match PLACEHOLDERS
         .iter()
         .find(|placeholder| placeholder.eq_ignore_ascii_case(key))
     {
-        Some(placeholder) => Err(NotAKey::Placeholder(placeholder)),
+        Some(placeholder) => Err(KeyFormatError::Placeholder(placeholder)),
         None => Ok(key),
     }
 }

@@ -1,16 +1,17 @@
-//! The last known prices by date on the wire (jobs-api, "History"): a calendar that costs no request.
+//! The last known prices by date (history.md, rules 16 and 17): a calendar without upstream
+//! requests.
 
-use super::declare::request;
 use super::endpoint::Endpoint;
-use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
-use super::history::{Product, one_subject};
+use super::history::{ProductFields, subject_errors};
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
 };
-use super::query::query;
+use super::query_string::query_string;
+use super::request_body::request_body;
 use super::scans::SearchFields;
 use super::status::Verdict;
+use super::validation::{ValidationError, ValidationErrors};
 use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -20,7 +21,7 @@ use utoipa::ToSchema;
 /// The longest range of a calendar, in days: a year and what is left of its last month.
 pub const MAX_DAYS: i32 = 400;
 
-request! {
+request_body! {
     /// The query of `GET /v1/history/flights/latest`.
     pub struct FlightLatestQuery for "the query of the latest fares" {
         required {
@@ -38,7 +39,8 @@ request! {
             return_date: Date;
             /// Only prices in this currency.
             currency: Currency;
-            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
+            /// without both it is JSON.
             format: ListFormat;
         }
         order { departure_to not_before departure_from; }
@@ -46,8 +48,9 @@ request! {
     }
 }
 
-request! {
-    /// The query of `GET /v1/history/hotels/latest`: exactly one of `hotel_name`, `destination`, `hotel_booking_id`.
+request_body! {
+    /// The query of `GET /v1/history/hotels/latest`: exactly one of `hotel_name`, `destination`,
+    /// `hotel_booking_id`.
     pub struct HotelLatestQuery for "the query of the latest rates" {
         required {
             /// The first day of check-in.
@@ -56,11 +59,11 @@ request! {
             checkin_to: Date;
         }
         optional {
-            /// The hotel's name, as by-name scans asked for it.
+            /// The hotel's name, as in the by-name scans.
             hotel_name: FreeText;
-            /// The place, as search scans asked for it.
+            /// The place, as in the search scans.
             destination: FreeText;
-            /// The hotel's id, as rooms scans asked for it.
+            /// The hotel's id, as in the rooms scans.
             hotel_booking_id: HotelBookingId;
             /// Only stays that end on this day.
             checkout_date: Date;
@@ -70,9 +73,10 @@ request! {
             children: Children;
             /// Only prices in this currency.
             currency: Currency;
-            /// Only prices seen from this market.
+            /// Only prices of this market.
             proxy_country: CountryCode;
-            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
+            /// without both it is JSON.
             format: ListFormat;
         }
         order { checkin_to not_before checkin_from; }
@@ -80,32 +84,32 @@ request! {
     }
 }
 
-query!(FlightLatestQuery => spanning, HotelLatestQuery => spanning);
+query_string!(FlightLatestQuery => cross_field_errors, HotelLatestQuery => cross_field_errors);
 
 impl FlightLatestQuery {
-    fn spanning(&self) -> Faults {
-        short_range("departure_to", self.departure_from, self.departure_to)
+    fn cross_field_errors(&self) -> ValidationErrors {
+        calendar_range_errors("departure_to", self.departure_from, self.departure_to)
     }
 }
 
 impl HotelLatestQuery {
-    fn spanning(&self) -> Faults {
-        let mut faults = one_subject(&self.to_body());
-        faults.merge(short_range(
+    fn cross_field_errors(&self) -> ValidationErrors {
+        let mut errors = subject_errors(&self.to_body());
+        errors.merge(calendar_range_errors(
             "checkin_to",
             self.checkin_from,
             self.checkin_to,
         ));
-        faults
+        errors
     }
 }
 
-pub(super) fn short_range(field: &str, from: Date, to: Date) -> Faults {
+pub(super) fn calendar_range_errors(field: &str, from: Date, to: Date) -> ValidationErrors {
     let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS - 1));
     if to <= last {
-        Faults::default()
+        ValidationErrors::default()
     } else {
-        Fault::new(
+        ValidationError::new(
             field,
             &to.to_value(),
             format!("a date up to {last}: a calendar has at most {MAX_DAYS} days"),
@@ -133,12 +137,13 @@ pub struct FlightLatest {
     /// Day of departure.
     #[schema(value_type = String, format = Date)]
     pub departure_date: Date,
-    /// Round trips: the day of return that is cheapest.
+    /// Round trips: the cheapest day of return.
     #[schema(value_type = Option<String>, format = Date)]
     pub return_date: Option<Date>,
-    /// The other fields that name the product: party, cabin, filters. Products never mix.
+    /// The other fields of the product: passengers, cabin, filters. Different products are never
+    /// mixed.
     #[schema(value_type = SearchFields)]
-    pub product: Product,
+    pub product: ProductFields,
     /// The lowest fare, in major units.
     #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]
@@ -157,11 +162,11 @@ pub struct FlightLatest {
     pub price_insights_high: Option<Decimal>,
     /// The provider's verdict.
     pub verdict: Option<Verdict>,
-    /// When it was seen.
+    /// When it was found.
     pub observed_at: Timestamp,
-    /// How long ago that is.
+    /// How long ago that was.
     pub age_seconds: u64,
-    /// The item that saw it.
+    /// The item that found it.
     pub item_id: ItemId,
 }
 
@@ -173,9 +178,9 @@ pub struct FlightLatest {
     "observed_at": "2026-12-01T08:00:03Z", "age_seconds": 5400, "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c"
 })))]
 pub struct HotelLatest {
-    /// Which kind of search saw it.
+    /// The endpoint of the searches.
     pub endpoint: Endpoint,
-    /// The hotel name, destination or booking id that was asked for.
+    /// The searched hotel name, destination or booking id.
     pub place: String,
     /// First night.
     #[schema(value_type = String, format = Date)]
@@ -185,9 +190,9 @@ pub struct HotelLatest {
     pub checkout_date: Date,
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
-    /// The other fields that name the product: party, filters. Products never mix.
+    /// The other fields of the product: guests, filters. Different products are never mixed.
     #[schema(value_type = SearchFields)]
-    pub product: Product,
+    pub product: ProductFields,
     /// The lowest price of the whole stay, in major units.
     #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]
@@ -198,11 +203,11 @@ pub struct HotelLatest {
     pub hotel: Option<String>,
     /// hotels/by-name and hotels/rooms: the room.
     pub room: Option<String>,
-    /// When it was seen.
+    /// When it was found.
     pub observed_at: Timestamp,
-    /// How long ago that is.
+    /// How long ago that was.
     pub age_seconds: u64,
-    /// The item that saw it.
+    /// The item that found it.
     pub item_id: ItemId,
 }
 
@@ -211,16 +216,16 @@ pub struct HotelLatest {
 pub struct FlightCalendar {
     /// A fare for each day and product that has one.
     pub data: Vec<FlightLatest>,
-    /// There is more than fits an answer: narrow the query.
+    /// The response does not contain all of them: narrow the query.
     pub truncated: bool,
 }
 
-/// A calendar of rates: by day of check-in, and by product within a day. A stay of another length is another price, so each length has
+/// A calendar of rates: by day of check-in, and by product within a day. Each length of stay has
 /// its own row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HotelCalendar {
     /// A rate for each day, length of stay and product that has one.
     pub data: Vec<HotelLatest>,
-    /// There is more than fits an answer: narrow the query.
+    /// The response does not contain all of them: narrow the query.
     pub truncated: bool,
 }

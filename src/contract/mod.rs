@@ -1,63 +1,64 @@
-//! The wire: every request and response, and what makes a request acceptable (specification 2, contract 4 to 10).
+//! The public API types: every request and response, and the validation of requests (gateway.md,
+//! rules 4 to 10).
 //!
-//! Here: types and pure checks, which the gateway, a scan's items, the sandbox and the command line share. Not here:
-//! any I/O, and what an upstream answer means (`search`, `upstream`).
+//! Here: types and pure checks, which the gateway, a scan's items, the sandbox and the command line
+//! share. Not here: any I/O, and the evaluation of an upstream response (`search`, `upstream`).
 //!
-//! A body takes this way: [`read_object`] (bytes to a JSON object) → [`Alias::of`] (what will be rewritten, known even if
-//! the body is refused) → [`Request::check`] (every fault at once, or a [`Request`] that cannot be wrong) →
-//! [`Request::to_body`] (exactly what goes upstream).
+//! A body passes these steps: [`read_object`] (bytes to a JSON object) → [`FieldAlias::detect`] (the
+//! rewrite, known even if the body is invalid) → [`Request::check`] (all errors at once, or a valid
+//! [`Request`]) → [`Request::to_body`] (exactly what goes upstream).
 //!
-//! A body is declared once, by `request!` in `declare`; its field types are in [`primitives`].
+//! `request_body!` declares each body once; its field types are in [`primitives`].
 
-pub mod account;
 mod alias;
-mod as_written;
-mod check;
-mod declare;
-mod describe;
+mod body_schema;
 mod endpoint;
 mod error;
-mod fare;
-mod fault;
-mod field;
+mod fare_row;
+pub(crate) mod field;
 pub mod flights;
-pub mod grids;
 pub mod history;
+pub mod history_grid;
 pub mod hotels;
 mod key;
+pub mod key_rotation;
 pub mod latest;
 mod money;
 pub mod monitors;
 mod offer;
 pub mod plans;
 pub mod primitives;
-mod query;
+mod query_string;
 pub mod quota;
-mod read;
+mod raw_json;
+mod read_body;
 mod reason;
-pub mod rotation;
+mod request;
+mod request_body;
 pub mod scans;
 pub mod series;
 mod status;
+pub(crate) mod string_enum;
 pub mod usage;
+pub(crate) mod validation;
+pub mod verify;
 pub mod webhooks;
-mod words;
 
-pub use alias::Alias;
-pub use as_written::AsWritten;
-pub use check::{Checked, Request};
+pub use alias::FieldAlias;
 pub use endpoint::{Api, Endpoint};
 pub use error::{ErrorBody, ErrorDetail, ErrorType, FieldError};
-pub(crate) use fault::shorten;
-pub use fault::{Fault, Faults, MAX_HELD_CHARS, MAX_LISTED};
 pub use field::{FieldKind, FieldSpec, FieldValue};
-pub use key::{MAX_KEY_BYTES, NotAKey, PLACEHOLDERS, read_key};
+pub use key::{KeyFormatError, MAX_KEY_BYTES, PLACEHOLDERS, parse_key};
 pub use offer::{Offer, offers};
-pub use read::{MAX_DEPTH, read_nothing, read_object, unknown_field};
+pub use raw_json::RawJson;
+pub use read_body::{MAX_DEPTH, read_empty_body, read_object, unknown_field};
 pub use reason::{KnownReason, SearchReason};
+pub use request::{CheckedRequest, Request};
 pub use scans::{Attempt, AttemptPage, Item, ItemPage, RetryAccepted, Scan, ScanPage, ScanStatus};
 pub use status::{SearchStatus, Verdict};
-pub use words::UnknownWord;
+pub use string_enum::UnknownVariant;
+pub(crate) use validation::shorten;
+pub use validation::{MAX_FOUND_CHARS, MAX_REPORTED_ERRORS, ValidationError, ValidationErrors};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Prices on the wire: a JSON number in major units, without a fraction where it has none, so that 173 stays 173.
+//! Prices in JSON: a number in major units, without a fraction where it has none, so that 173 stays
+//! 173.
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -31,15 +32,15 @@ mod tests {
     use super::*;
 
     #[derive(Serialize)]
-    struct Row {
+    struct Prices {
         #[serde(serialize_with = "price")]
-        sure: Decimal,
+        required: Decimal,
         #[serde(serialize_with = "price_if_any")]
-        maybe: Option<Decimal>,
+        optional: Option<Decimal>,
     }
 
     #[test]
-    fn a_price_is_written_as_it_is_spoken() {
+    fn a_whole_price_is_written_without_a_fraction() {
         for (text, written) in [
             ("173", "173"),
             ("173.00", "173"),
@@ -47,19 +48,22 @@ mod tests {
             ("0.5", "0.5"),
             ("12345678901234567", "12345678901234567"),
         ] {
-            let sure: Decimal = text.parse().unwrap();
-            let row = serde_json::to_string(&Row {
-                sure,
-                maybe: Some(sure),
+            let required: Decimal = text.parse().unwrap();
+            let row = serde_json::to_string(&Prices {
+                required,
+                optional: Some(required),
             })
             .unwrap();
-            assert_eq!(row, format!(r#"{{"sure":{written},"maybe":{written}}}"#));
+            assert_eq!(
+                row,
+                format!(r#"{{"required":{written},"optional":{written}}}"#)
+            );
         }
-        let none = serde_json::to_string(&Row {
-            sure: Decimal::ONE,
-            maybe: None,
+        let none = serde_json::to_string(&Prices {
+            required: Decimal::ONE,
+            optional: None,
         })
         .unwrap();
-        assert_eq!(none, r#"{"sure":1,"maybe":null}"#);
+        assert_eq!(none, r#"{"required":1,"optional":null}"#);
     }
 }

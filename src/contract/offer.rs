@@ -1,26 +1,28 @@
-//! The prices in an answer, read from whatever the engine sent.
+//! The prices in a response.
 //!
-//! Here: one row as [`Offer`], for the best price of an item and for tables. Not here: the answer's documented shape
-//! (`flights`, `hotels`), nor any judgement of the answer as a whole (`upstream`).
+//! Here: one row as [`Offer`], for the best price of an item and for tables. Not here: the
+//! documented response types (`flights`, `hotels`), nor the status of the response (`upstream`).
 
 use super::endpoint::Endpoint;
-use super::fare::{Fare, Leaf, fares};
+use super::fare_row::{FareRow, LooseValue, read_fare_rows};
 use super::status::Verdict;
 use rust_decimal::Decimal;
 use serde_json::{Number, Value};
 
-/// One bookable price of an answer.
+/// One bookable price of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// Flights: the whole journey. Hotels: the whole stay. Above 0, in major units.
     pub price: Decimal,
-    /// The currency that the row itself tells (`curr` in a fare's deep link), in upper case; else it is the request's.
+    /// The currency of the row (`curr` in a fare's deep link), in upper case; `None`: the
+    /// request's.
     pub currency: Option<String>,
     /// The airline, or the room type.
     pub carrier_or_room: Option<String>,
     /// The hotel of the row (hotels/search and by-name).
     pub hotel: Option<String>,
-    /// The board of a room ("breakfast included"): rates of different boards are different products.
+    /// The board of a room ("breakfast included"): rates of different boards are different
+    /// products.
     pub board: Option<String>,
     /// The deep link.
     pub link: Option<String>,
@@ -34,15 +36,15 @@ pub struct Offer {
     pub stops: Option<u32>,
 }
 
-/// The offers of an answer in its own order; rows without a readable price are left out (contract 14).
+/// The offers of a response in its order, without rows that have no price (gateway.md, rule 14).
 ///
-/// A price is a number above 0: engines send 0 where a fare is shown without a price. Resolve has no offers, and a text that is not JSON
-/// has none.
+/// A price is a number above 0: engines send 0 for a fare without a price. Resolve and text that is
+/// not JSON have no offers.
 pub fn offers(endpoint: Endpoint, answer: &[u8]) -> Vec<Offer> {
     match endpoint {
-        Endpoint::FlightsOneway => fares(answer, oneway),
-        Endpoint::FlightsRoundtrip => fares(answer, roundtrip),
-        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => of_hotels(
+        Endpoint::FlightsOneway => read_fare_rows(answer, oneway_offer),
+        Endpoint::FlightsRoundtrip => read_fare_rows(answer, roundtrip_offer),
+        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => hotel_offers(
             endpoint,
             &serde_json::from_slice(answer).unwrap_or_default(),
         ),
@@ -50,16 +52,18 @@ pub fn offers(endpoint: Endpoint, answer: &[u8]) -> Vec<Offer> {
     }
 }
 
-fn of_hotels(endpoint: Endpoint, answer: &Value) -> Vec<Offer> {
+fn hotel_offers(endpoint: Endpoint, answer: &Value) -> Vec<Offer> {
     match endpoint {
-        Endpoint::HotelsSearch => rows(&answer["properties"], hotel),
-        Endpoint::HotelsRooms => rows(&answer["rooms"], |row| room(row, &answer["booking_url"])),
+        Endpoint::HotelsSearch => row_offers(&answer["properties"], hotel_offer),
+        Endpoint::HotelsRooms => row_offers(&answer["rooms"], |row| {
+            room_offer(row, &answer["booking_url"])
+        }),
         Endpoint::HotelsByName if answer["available"] == false => Vec::new(),
-        _ => hotel(answer).into_iter().collect(),
+        _ => hotel_offer(answer).into_iter().collect(),
     }
 }
 
-fn rows(list: &Value, read: impl Fn(&Value) -> Option<Offer>) -> Vec<Offer> {
+fn row_offers(list: &Value, read: impl Fn(&Value) -> Option<Offer>) -> Vec<Offer> {
     list.as_array()
         .into_iter()
         .flatten()
@@ -67,19 +71,19 @@ fn rows(list: &Value, read: impl Fn(&Value) -> Option<Offer>) -> Vec<Offer> {
         .collect()
 }
 
-fn oneway(row: &Fare<'_>) -> Option<Offer> {
+fn oneway_offer(row: &FareRow<'_>) -> Option<Offer> {
     Some(Offer {
-        carrier_or_room: said(&row.airline),
-        stops: count(&row.stops),
-        ..fare(row, &row.price_as_number)?
+        carrier_or_room: non_blank_text(&row.airline),
+        stops: count_value(&row.stops),
+        ..fare_offer(row, &row.price_as_number)?
     })
 }
 
-/// Both carriers, when the two legs fly with different ones.
-fn roundtrip(row: &Fare<'_>) -> Option<Offer> {
+/// Names both carriers if the two legs have different ones.
+fn roundtrip_offer(row: &FareRow<'_>) -> Option<Offer> {
     let (out, back) = (
-        said(&row.departure_flight_airline),
-        said(&row.return_flight_airline),
+        non_blank_text(&row.departure_flight_airline),
+        non_blank_text(&row.return_flight_airline),
     );
     let carriers = match (out, back) {
         (Some(out), Some(back)) if out != back => Some(format!("{out} / {back}")),
@@ -87,13 +91,13 @@ fn roundtrip(row: &Fare<'_>) -> Option<Offer> {
     };
     Some(Offer {
         carrier_or_room: carriers,
-        stops: count(&row.total_stops),
-        ..fare(row, &row.total_price_as_number)?
+        stops: count_value(&row.total_stops),
+        ..fare_offer(row, &row.total_price_as_number)?
     })
 }
 
-fn fare(row: &Fare<'_>, price: &Leaf<'_>) -> Option<Offer> {
-    let link = said(&row.buy_link);
+fn fare_offer(row: &FareRow<'_>, price: &LooseValue<'_>) -> Option<Offer> {
+    let link = non_blank_text(&row.buy_link);
     Some(Offer {
         currency: link.as_deref().and_then(currency_of_link),
         verdict: row
@@ -102,29 +106,32 @@ fn fare(row: &Fare<'_>, price: &Leaf<'_>) -> Option<Offer> {
             .and_then(Verdict::parse),
         band_low: row.price_insights_low.number().and_then(amount),
         band_high: row.price_insights_high.number().and_then(amount),
-        ..priced(price.number(), link)?
+        ..offer_with_price(price.number(), link)?
     })
 }
 
-fn hotel(row: &Value) -> Option<Offer> {
-    let offer = priced(row["price"].as_number(), text(&row["link"]))?;
+fn hotel_offer(row: &Value) -> Option<Offer> {
+    let offer = offer_with_price(row["price"].as_number(), string_value(&row["link"]))?;
     Some(Offer {
-        hotel: text(&row["name"]),
-        carrier_or_room: text(&row["room_type"]),
+        hotel: string_value(&row["name"]),
+        carrier_or_room: string_value(&row["room_type"]),
         ..offer
     })
 }
 
-fn room(row: &Value, booking_url: &Value) -> Option<Offer> {
-    let offer = priced(row["price_as_number"].as_number(), text(booking_url))?;
+fn room_offer(row: &Value, booking_url: &Value) -> Option<Offer> {
+    let offer = offer_with_price(
+        row["price_as_number"].as_number(),
+        string_value(booking_url),
+    )?;
     Some(Offer {
-        carrier_or_room: text(&row["room_type"]),
-        board: text(&row["room_economy"]),
+        carrier_or_room: string_value(&row["room_type"]),
+        board: string_value(&row["room_economy"]),
         ..offer
     })
 }
 
-fn priced(price: Option<&Number>, link: Option<String>) -> Option<Offer> {
+fn offer_with_price(price: Option<&Number>, link: Option<String>) -> Option<Offer> {
     let price = price
         .and_then(amount)
         .filter(|price| *price > Decimal::ZERO)?;
@@ -142,7 +149,7 @@ fn priced(price: Option<&Number>, link: Option<String>) -> Option<Offer> {
     })
 }
 
-/// A JSON number as it was written, so that 123.45 stays 123.45.
+/// The exact decimal of a JSON number: 123.45 stays 123.45.
 fn amount(number: &Number) -> Option<Decimal> {
     let written = number.to_string();
     written
@@ -151,28 +158,28 @@ fn amount(number: &Number) -> Option<Decimal> {
         .or_else(|| Decimal::from_scientific(&written).ok())
 }
 
-/// Text that says something.
-fn text(value: &Value) -> Option<String> {
-    value.as_str().and_then(trimmed)
+/// A string that is not blank.
+fn string_value(value: &Value) -> Option<String> {
+    value.as_str().and_then(non_blank)
 }
 
-fn said(leaf: &Leaf<'_>) -> Option<String> {
-    leaf.text().and_then(trimmed)
+fn non_blank_text(leaf: &LooseValue<'_>) -> Option<String> {
+    leaf.text().and_then(non_blank)
 }
 
-fn trimmed(text: &str) -> Option<String> {
+fn non_blank(text: &str) -> Option<String> {
     Some(text.trim())
         .filter(|text| !text.is_empty())
         .map(str::to_owned)
 }
 
-fn count(leaf: &Leaf<'_>) -> Option<u32> {
+fn count_value(leaf: &LooseValue<'_>) -> Option<u32> {
     leaf.number()?
         .as_u64()
         .and_then(|count| count.try_into().ok())
 }
 
-/// The `curr` parameter of a fare's deep link (specification 2.3).
+/// The `curr` parameter of a fare's deep link (gateway.md, rule 25).
 fn currency_of_link(link: &str) -> Option<String> {
     let (_, query) = link.split_once('?')?;
     let currency = query

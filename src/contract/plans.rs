@@ -1,40 +1,41 @@
-//! The marketplace's plans (specification 8; figures as read on 2026-08-25), for saying what a scan costs on each, and how fast a plan is
-//! that its caller names.
+//! The marketplace's plans (gateway.md, rule 42; figures of 2026-08-25): the cost of a scan on
+//! each, and the rate of a plan that the caller names.
 //!
-//! Here: the table and its arithmetic. Not here: which plan a caller has; the marketplace says that with every answer. The sandbox has
-//! plans of its own, so that no mistake is shared.
+//! Here: the table and its arithmetic. Not here: the plan of a caller; the marketplace reports it
+//! with every response. The sandbox has its own plans, so that tests do not share a mistake of this
+//! table.
 
 use rust_decimal::Decimal;
 
 use super::endpoint::Api;
-use super::words::words;
+use super::string_enum::string_enum;
 
-words! {
+string_enum! {
     /// A plan of the marketplace.
     pub enum PlanName {
-        /// Free, and it stops hard.
+        /// Free; it stops at its quota.
         Basic = "basic",
-        /// The smallest that is paid.
+        /// The smallest paid plan.
         Pro = "pro",
-        /// The middle one.
+        /// The middle plan.
         Ultra = "ultra",
-        /// The largest.
+        /// The largest plan.
         Mega = "mega",
     }
 }
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct MarketplacePlan {
     /// Its name.
     pub name: PlanName,
-    /// What a month costs.
+    /// The monthly price in US dollars.
     pub usd_per_month: u32,
-    /// Requests that the month's price includes.
+    /// Requests included per month.
     pub requests_per_month: u64,
-    /// The rate limit; `None`: none is stated.
+    /// The rate limit; `None`: not documented.
     pub requests_per_minute: Option<u32>,
-    /// What each further request costs, in thousandths of a dollar; `None`: there are none, the plan stops.
+    /// The price of each further request in thousandths of a dollar; `None`: the plan stops.
     thousandths_beyond: Option<u32>,
 }
 
@@ -44,8 +45,8 @@ const fn plan(
     requests_per_month: u64,
     requests_per_minute: Option<u32>,
     thousandths_beyond: Option<u32>,
-) -> Plan {
-    Plan {
+) -> MarketplacePlan {
+    MarketplacePlan {
         name,
         usd_per_month,
         requests_per_month,
@@ -54,21 +55,21 @@ const fn plan(
     }
 }
 
-const FLIGHTS: [Plan; 4] = [
+const FLIGHTS: [MarketplacePlan; 4] = [
     plan(PlanName::Basic, 0, 10, None, None),
     plan(PlanName::Pro, 10, 2_500, Some(150), Some(3)),
     plan(PlanName::Ultra, 25, 10_000, Some(250), Some(3)),
     plan(PlanName::Mega, 50, 50_000, Some(500), Some(1)),
 ];
 
-const HOTELS: [Plan; 4] = [
+const HOTELS: [MarketplacePlan; 4] = [
     plan(PlanName::Basic, 0, 10, None, None),
     plan(PlanName::Pro, 10, 2_000, Some(25), Some(6)),
     plan(PlanName::Ultra, 20, 6_500, Some(25), Some(3)),
     plan(PlanName::Mega, 50, 25_000, Some(50), Some(2)),
 ];
 
-impl Plan {
+impl MarketplacePlan {
     /// The plans of an API, the cheapest first.
     #[must_use]
     pub const fn all(api: Api) -> &'static [Self] {
@@ -78,14 +79,14 @@ impl Plan {
         }
     }
 
-    /// The plan of an API that has this name.
+    /// The plan of an API with this name.
     #[must_use]
-    pub const fn of(api: Api, name: PlanName) -> &'static Self {
-        // In the order of the names.
+    pub const fn by_name(api: Api, name: PlanName) -> &'static Self {
+        // Both tables are in the order of `PlanName`.
         &Self::all(api)[name as usize]
     }
 
-    /// What so many requests beyond the quota cost in US dollars; `None`: the plan stops hard instead.
+    /// The price of `requests` beyond the quota in US dollars; `None`: the plan stops.
     #[must_use]
     pub fn usd_beyond(&self, requests: u64) -> Option<Decimal> {
         let thousandths = self.thousandths_beyond?;
@@ -97,11 +98,11 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Specification 8, row by row.
+    /// gateway.md, rule 42, row by row.
     #[test]
-    fn the_table_is_the_specifications() {
+    fn every_plan_has_its_documented_figures() {
         let rows = |api| {
-            Plan::all(api)
+            MarketplacePlan::all(api)
                 .iter()
                 .map(|plan| {
                     let beyond = plan
@@ -110,7 +111,7 @@ mod tests {
                     let rate = plan
                         .requests_per_minute
                         .map_or("none stated".to_owned(), |rate| format!("{rate}/min"));
-                    assert_eq!(Plan::of(api, plan.name), plan);
+                    assert_eq!(MarketplacePlan::by_name(api, plan.name), plan);
                     format!(
                         "{} {} {} {rate} {beyond}",
                         plan.name, plan.usd_per_month, plan.requests_per_month
@@ -137,7 +138,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            Plan::all(Api::Flights)[1]
+            MarketplacePlan::all(Api::Flights)[1]
                 .usd_beyond(1_000)
                 .unwrap()
                 .to_string(),

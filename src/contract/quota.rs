@@ -1,10 +1,11 @@
-//! `/v1/quota` on the wire (jobs-api, "Account"): what a caller's lanes allow, what is left of the plans, and the caller's own bounds.
+//! `/v1/quota` (scans.md, rules 72 and 73): the pace of a caller's lanes, the remaining plan quota,
+//! and the caller's own bounds.
 
-use super::declare::request;
 use super::plans::PlanName;
-use super::primitives::whole_number;
+use super::primitives::bounded_integer;
+use super::request_body::request_body;
 use super::scans::PauseReason;
-use super::words::words;
+use super::string_enum::string_enum;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -36,93 +37,94 @@ pub struct Quota {
 pub struct LaneQuota {
     /// The pace of scans.
     pub searches_per_minute: f64,
-    /// Where that pace comes from.
+    /// The source of that pace.
     pub pace_source: PaceSource,
-    /// Searches that may begin at once after a rest.
+    /// Searches that may begin at once after an idle time.
     pub burst: u32,
-    /// The most searches of scans at the same time.
+    /// The maximum concurrent searches of scans.
     pub max_in_flight: u32,
-    /// How many there are now.
+    /// The current number of them.
     pub in_flight: u32,
-    /// Requests of the plan's period; null where the marketplace has not said.
+    /// Requests of the plan's period; null if the marketplace has not reported them.
     pub plan_requests_limit: Option<u64>,
-    /// What was left of them when the marketplace last said so.
+    /// The remaining requests, as last reported by the marketplace.
     pub plan_requests_remaining: Option<u64>,
-    /// When the period begins anew. Once that has passed, what was left says nothing.
+    /// When the next period begins. After that time the remaining requests are outdated.
     pub plan_resets_at: Option<Timestamp>,
-    /// When the marketplace last said.
+    /// When the marketplace last reported.
     pub plan_seen_at: Option<Timestamp>,
-    /// The lane's pause; null while it goes on.
+    /// The lane's pause; null if it is not paused.
     pub paused: Option<LanePaused>,
     /// The caller's own bounds.
     pub bounds: OwnBounds,
 }
 
-words! {
-    /// Where a lane's pace comes from.
+string_enum! {
+    /// The source of a lane's pace.
     pub enum PaceSource {
-        /// Nothing is known of the plan yet.
+        /// The start value: the plan is not known yet.
         Start = "start",
-        /// From the plan's rate window, as the marketplace says it.
+        /// The plan's rate limit in the marketplace's headers.
         Headers = "headers",
-        /// The marketplace answered 429: half of before, and 5 % more each minute.
+        /// After a 429: half of the previous pace, then 5 % more each minute.
         After429 = "after_429",
         /// The caller's own bound, or the plan that the caller named.
         Caller = "caller",
     }
 }
 
-/// What a caller has set with `PUT /v1/quota/{api}`; null: no bound.
+/// The bounds set with `PUT /v1/quota/{api}`; null: no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnBounds {
-    /// The plan, whose rate and quota count until the marketplace says what they are.
+    /// The plan, whose rate and quota apply until the marketplace reports them.
     pub plan: Option<PlanName>,
-    /// Searches of scans a minute, at most.
+    /// Maximum searches of scans per minute.
     pub requests_per_minute: Option<u32>,
-    /// Searches of scans at the same time, at most.
+    /// Maximum concurrent searches of scans.
     pub max_in_flight: Option<u32>,
-    /// Requests of the plan that scans leave over.
+    /// Requests of the plan that scans leave unused.
     pub keep_in_reserve: u64,
 }
 
-whole_number! {
-    /// The most searches of scans a minute.
+bounded_integer! {
+    /// The maximum searches of scans per minute.
     pub struct RequestsPerMinute(u32): 1..=60_000;
 }
 
-whole_number! {
-    /// The most searches of scans at the same time.
+bounded_integer! {
+    /// The maximum concurrent searches of scans.
     pub struct MaxInFlight(u32): 1..=1_000;
 }
 
-whole_number! {
-    /// Requests of the plan that scans leave over.
+bounded_integer! {
+    /// Requests of the plan that scans leave unused.
     pub struct KeepInReserve(u64): 0..=9_007_199_254_740_991;
 }
 
-request! {
-    /// Body of `PUT /v1/quota/{api}`: all of the caller's own bounds of a lane. What is absent or null is no bound.
+request_body! {
+    /// Body of `PUT /v1/quota/{api}`: all of the caller's own bounds of a lane. An absent or null
+    /// field is no bound.
     pub struct LaneBounds for "quota" {
         required {}
         optional {
-            /// The plan, whose rate and quota count until the marketplace says what they are.
+            /// The plan, whose rate and quota apply until the marketplace reports them.
             plan: PlanName;
-            /// Searches of scans a minute, at most.
+            /// Maximum searches of scans per minute.
             requests_per_minute: RequestsPerMinute;
-            /// Searches of scans at the same time, at most.
+            /// Maximum concurrent searches of scans.
             max_in_flight: MaxInFlight;
-            /// Requests of the plan that scans leave to the caller's own calls.
+            /// Requests of the plan that scans leave for the caller's own calls.
             keep_in_reserve: KeepInReserve;
         }
         example { "requests_per_minute": 100, "keep_in_reserve": 200 }
     }
 }
 
-/// Why nothing of a lane begins.
+/// Why a lane is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LanePaused {
     /// Why.
     pub reason: PauseReason,
-    /// Until when; null: until a scan of the lane is resumed.
+    /// End of the pause; null: until a scan of the lane is resumed.
     pub until: Option<Timestamp>,
 }

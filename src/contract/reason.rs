@@ -1,23 +1,24 @@
-//! Why a search brought no price, or is not whole: the `reason` of items, cells, observations and errors.
+//! Why a search has no price or is incomplete: the `reason` of items, cells, observations and
+//! errors.
 
-use super::words::words;
+use super::string_enum::string_enum;
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 
-words! {
+string_enum! {
     /// The reasons that this service gives, and those that the marketplace is known to give.
     pub enum KnownReason {
-        /// The marketplace did not answer in time.
+        /// The marketplace did not respond in time.
         UpstreamTimeout = "upstream_timeout",
-        /// The marketplace answered with a server error twice, or with a status that means nothing here.
+        /// The marketplace responded with a server error twice, or with an unexpected status.
         UpstreamStatus = "upstream_status",
         /// The marketplace could not be reached, or the connection broke.
         UpstreamConnection = "upstream_connection",
-        /// The marketplace's answer could not be read.
+        /// The marketplace's response could not be parsed.
         UnreadableResponse = "unreadable_response",
-        /// The marketplace did not say whether the search completed, or not why it did not.
+        /// The marketplace did not report whether the search completed, or why not.
         NotStated = "not_stated",
-        /// The marketplace was blocked by the site that it searches.
+        /// The searched site blocked the marketplace.
         BlockedPage = "blocked_page",
         /// The plan's rate window was full.
         RateLimited = "rate_limited",
@@ -27,11 +28,12 @@ words! {
         KeyRejected = "key_rejected",
         /// The key has no subscription to the API.
         NotSubscribed = "not_subscribed",
-        /// The marketplace refused the question itself.
+        /// The marketplace refused the request as invalid.
         InvalidRequest = "invalid_request",
-        /// The process died in the call: it may have been billed, and is not made again by itself.
+        /// The process died during the call. The call may have been billed and is not repeated
+        /// automatically.
         WorkerLost = "worker_lost",
-        /// There were results, and all of them fell to a filter of the request.
+        /// The filters of the request removed all results.
         FilteredOut = "filtered_out",
         /// The place has no property for the stay.
         NoProperty = "no_property",
@@ -44,7 +46,7 @@ words! {
     }
 }
 
-/// A reason: one of the known ones, or another that the marketplace gave. For the description alone.
+/// A known reason, or another one of the marketplace. Only for the OpenAPI document.
 #[derive(Debug)]
 pub struct SearchReason;
 
@@ -52,9 +54,9 @@ impl utoipa::PartialSchema for SearchReason {
     fn schema() -> RefOr<Schema> {
         let other = ObjectBuilder::new()
             .schema_type(Type::String)
-            .description(Some("Another reason that the marketplace gave."));
+            .description(Some("Another reason of the marketplace."));
         AnyOfBuilder::new()
-            .description(Some("Why a search brought no price, or is not whole."))
+            .description(Some("Why a search has no price or is incomplete."))
             .item(Ref::from_schema_name("KnownReason"))
             .item(other)
             .into()

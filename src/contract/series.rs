@@ -1,17 +1,18 @@
-//! Prices over time on the wire (jobs-api, "History"): what was seen of a product, bucket by bucket.
+//! Prices over time (history.md, rules 18 to 21): the observations of a product, aggregated by day
+//! or week.
 
-use super::declare::request;
 use super::endpoint::Endpoint;
-use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
-use super::history::{Product, one_day_or_range, one_subject};
+use super::history::{ProductFields, day_or_range_errors, subject_errors};
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
-    Zone,
+    TimeZoneName,
 };
-use super::query::query;
+use super::query_string::query_string;
+use super::request_body::request_body;
 use super::scans::SearchFields;
-use super::words::words;
+use super::string_enum::string_enum;
+use super::validation::{ValidationError, ValidationErrors};
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,10 @@ use utoipa::ToSchema;
 
 /// The longest range of time, in days: a year and what is left of its last month.
 pub const MAX_DAYS: i64 = 400;
-/// The range of a query that names none, in days.
-pub const USUAL_DAYS: i64 = 365;
+/// The default range, in days.
+pub const DEFAULT_DAYS: i64 = 365;
 
-words! {
+string_enum! {
     /// How long a bucket is.
     pub enum Bucket {
         /// From midnight to midnight.
@@ -32,7 +33,7 @@ words! {
     }
 }
 
-request! {
+request_body! {
     /// The query of `GET /v1/history/flights/series`.
     pub struct FlightSeriesQuery for "the query of the fares over time" {
         required {
@@ -42,7 +43,8 @@ request! {
             to_airport: Airport;
         }
         optional {
-            /// Only journeys that depart on this day. Not beside `departure_from` or `departure_to`.
+            /// Only journeys that depart on this day. Not together with `departure_from` or
+            /// `departure_to`.
             departure_date: Date;
             /// Only journeys that depart on or after this day.
             departure_from: Date;
@@ -54,13 +56,15 @@ request! {
             currency: Currency;
             /// How long a bucket is.
             bucket: Bucket = Bucket::Day => bucket_or_default;
-            /// The time zone whose midnights part the buckets.
-            timezone: Zone = Zone::utc() => timezone_or_default;
-            /// Only what was seen at or after this time: 365 days before `until` unless given, at most 400.
+            /// The time zone whose midnights separate the buckets.
+            timezone: TimeZoneName = TimeZoneName::utc() => timezone_or_default;
+            /// Only prices found at or after this time: 365 days before `until` unless given, at
+            /// most 400.
             since: Timestamp;
-            /// Only what was seen before this time: now unless given.
+            /// Only prices found before this time: now unless given.
             until: Timestamp;
-            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
+            /// without both it is JSON.
             format: ListFormat;
         }
         order { departure_to not_before departure_from; }
@@ -68,18 +72,19 @@ request! {
     }
 }
 
-request! {
-    /// The query of `GET /v1/history/hotels/series`: exactly one of `hotel_name`, `destination`, `hotel_booking_id`.
+request_body! {
+    /// The query of `GET /v1/history/hotels/series`: exactly one of `hotel_name`, `destination`,
+    /// `hotel_booking_id`.
     pub struct HotelSeriesQuery for "the query of the rates over time" {
         required {}
         optional {
-            /// The hotel's name, as by-name scans asked for it.
+            /// The hotel's name, as in the by-name scans.
             hotel_name: FreeText;
-            /// The place, as search scans asked for it.
+            /// The place, as in the search scans.
             destination: FreeText;
-            /// The hotel's id, as rooms scans asked for it.
+            /// The hotel's id, as in the rooms scans.
             hotel_booking_id: HotelBookingId;
-            /// Only stays that begin on this day. Not beside `checkin_from` or `checkin_to`.
+            /// Only stays that begin on this day. Not together with `checkin_from` or `checkin_to`.
             checkin_date: Date;
             /// Only stays that begin on or after this day.
             checkin_from: Date;
@@ -93,17 +98,19 @@ request! {
             children: Children;
             /// Only prices in this currency.
             currency: Currency;
-            /// Only prices seen from this market.
+            /// Only prices of this market.
             proxy_country: CountryCode;
             /// How long a bucket is.
             bucket: Bucket = Bucket::Day => bucket_or_default;
-            /// The time zone whose midnights part the buckets.
-            timezone: Zone = Zone::utc() => timezone_or_default;
-            /// Only what was seen at or after this time: 365 days before `until` unless given, at most 400.
+            /// The time zone whose midnights separate the buckets.
+            timezone: TimeZoneName = TimeZoneName::utc() => timezone_or_default;
+            /// Only prices found at or after this time: 365 days before `until` unless given, at
+            /// most 400.
             since: Timestamp;
-            /// Only what was seen before this time: now unless given.
+            /// Only prices found before this time: now unless given.
             until: Timestamp;
-            /// The form: a page of JSON, or all rows as a file. It goes before the header `Accept`; without both it is JSON.
+            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
+            /// without both it is JSON.
             format: ListFormat;
         }
         order { checkin_to not_before checkin_from; }
@@ -111,56 +118,59 @@ request! {
     }
 }
 
-query!(FlightSeriesQuery => spanning, HotelSeriesQuery => spanning);
+query_string!(FlightSeriesQuery => cross_field_errors, HotelSeriesQuery => cross_field_errors);
 
 impl FlightSeriesQuery {
-    fn spanning(&self) -> Faults {
-        one_day_or_range(
+    fn cross_field_errors(&self) -> ValidationErrors {
+        day_or_range_errors(
             "departure",
             self.departure_date,
             self.departure_from.or(self.departure_to),
         )
     }
 
-    /// The range of time that is asked for, where it is `now`.
+    /// The requested time range, at the time `now`.
     ///
     /// # Errors
-    /// A fault of a range that is too long, or that ends before it begins.
-    pub fn times(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), Faults> {
-        times(self.since, self.until, now)
+    /// The range is too long, or ends before it begins.
+    pub fn time_range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ValidationErrors> {
+        resolve_time_range(self.since, self.until, now)
     }
 }
 
 impl HotelSeriesQuery {
-    fn spanning(&self) -> Faults {
-        let mut faults = one_subject(&self.to_body());
-        faults.merge(one_day_or_range(
+    fn cross_field_errors(&self) -> ValidationErrors {
+        let mut errors = subject_errors(&self.to_body());
+        errors.merge(day_or_range_errors(
             "checkin",
             self.checkin_date,
             self.checkin_from.or(self.checkin_to),
         ));
-        faults
+        errors
     }
 
-    /// The range of time that is asked for, where it is `now`.
+    /// The requested time range, at the time `now`.
     ///
     /// # Errors
-    /// A fault of a range that is too long, or that ends before it begins.
-    pub fn times(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), Faults> {
-        times(self.since, self.until, now)
+    /// The range is too long, or ends before it begins.
+    pub fn time_range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ValidationErrors> {
+        resolve_time_range(self.since, self.until, now)
     }
 }
 
-/// Where both ends of a range are given: the one comes before the other.
-pub(in crate::contract) fn in_order(since: Option<Timestamp>, until: Option<Timestamp>) -> Faults {
+/// The error of a time range that does not end after it begins; none if an end is absent.
+pub(in crate::contract) fn time_range_errors(
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+) -> ValidationErrors {
     match since.zip(until) {
-        Some((since, until)) if since >= until => ends_before_it_begins(since, until),
-        _ => Faults::default(),
+        Some((since, until)) if since >= until => reversed_range_error(since, until),
+        _ => ValidationErrors::default(),
     }
 }
 
-fn ends_before_it_begins(since: Timestamp, until: Timestamp) -> Faults {
-    Fault::new(
+fn reversed_range_error(since: Timestamp, until: Timestamp) -> ValidationErrors {
+    ValidationError::new(
         "since",
         &since.to_value(),
         format!("a time before {until}, where the range ends"),
@@ -168,30 +178,33 @@ fn ends_before_it_begins(since: Timestamp, until: Timestamp) -> Faults {
     .into()
 }
 
-fn times(
+fn resolve_time_range(
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     now: Timestamp,
-) -> Result<(Timestamp, Timestamp), Faults> {
+) -> Result<(Timestamp, Timestamp), ValidationErrors> {
     let days = |days: i64| SignedDuration::from_hours(24 * days);
     let ends = until.unwrap_or(now);
-    let begins =
-        since.unwrap_or_else(|| ends.checked_sub(days(USUAL_DAYS)).unwrap_or(Timestamp::MIN));
+    let begins = since.unwrap_or_else(|| {
+        ends.checked_sub(days(DEFAULT_DAYS))
+            .unwrap_or(Timestamp::MIN)
+    });
     if begins >= ends {
-        return Err(ends_before_it_begins(begins, ends));
+        return Err(reversed_range_error(begins, ends));
     }
     let last = begins.checked_add(days(MAX_DAYS)).unwrap_or(Timestamp::MAX);
     if ends > last {
-        let allowed = format!("a time up to {last}: a range has at most {MAX_DAYS} days");
+        let expected = format!("a time up to {last}: a range has at most {MAX_DAYS} days");
         return Err(match until {
-            Some(until) => Fault::new("until", &until.to_value(), allowed).into(),
-            None => Fault::missing("until", format!("{allowed}, and this one ends now")).into(),
+            Some(until) => ValidationError::new("until", &until.to_value(), expected).into(),
+            None => ValidationError::missing("until", format!("{expected}, and this one ends now"))
+                .into(),
         });
     }
     Ok((begins, ends))
 }
 
-/// What was seen of fares of one product in one bucket of time.
+/// The fares of one product in one bucket of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "bucket": "2026-12-01", "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
@@ -208,20 +221,21 @@ pub struct FlightBucket {
     pub from_airport: String,
     /// Destination IATA code.
     pub to_airport: String,
-    /// The other fields that name the product: party, cabin, filters. Products never mix.
+    /// The other fields of the product: passengers, cabin, filters. Different products are never
+    /// mixed.
     #[schema(value_type = SearchFields)]
-    pub product: Product,
-    /// ISO currency code. Currencies never mix.
+    pub product: ProductFields,
+    /// ISO currency code. Different currencies are never mixed.
     pub currency: String,
-    /// How often it was looked at.
+    /// Number of searches.
     pub observations: u64,
-    /// How many of the looks brought a price.
+    /// Number of searches that found a price.
     pub prices: u64,
-    /// The lowest price, in major units; null where there was none.
+    /// The lowest price, in major units; null if there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub minimum: Option<Decimal>,
-    /// The middle price; of an even number the mean of the two in the middle.
+    /// The median price; of an even number the mean of the two in the middle.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub median: Option<Decimal>,
@@ -237,15 +251,15 @@ pub struct FlightBucket {
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price_insights_high: Option<Decimal>,
-    /// How many of the looks found that nothing exists.
+    /// Number of searches that completed and found nothing.
     pub empty: u64,
-    /// How many of the looks did not complete.
+    /// Number of searches that did not complete.
     pub degraded: u64,
-    /// The same as a part of all looks, from 0 to 1, to four decimals: what the figures are not based on.
+    /// `degraded` as a share of all searches, from 0 to 1, to four decimals.
     pub degraded_share: f64,
 }
 
-/// What was seen of rates of one product, from one market, in one bucket of time.
+/// The rates of one product in one market and one bucket of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "bucket": "2026-12-01", "endpoint": "hotels/by-name", "place": "Grand Hotel", "proxy_country": "de",
@@ -256,27 +270,27 @@ pub struct HotelBucket {
     /// The first day of the bucket, in the time zone of the query.
     #[schema(value_type = String, format = Date)]
     pub bucket: Date,
-    /// Which kind of search saw it.
+    /// The endpoint of the searches.
     pub endpoint: Endpoint,
-    /// The hotel name, destination or booking id that was asked for.
+    /// The searched hotel name, destination or booking id.
     pub place: String,
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
-    /// The other fields that name the product: party, filters. Products never mix.
+    /// The other fields of the product: guests, filters. Different products are never mixed.
     #[schema(value_type = SearchFields)]
-    pub product: Product,
-    /// ISO currency code. Currencies never mix.
+    pub product: ProductFields,
+    /// ISO currency code. Different currencies are never mixed.
     pub currency: String,
-    /// How often it was looked at.
+    /// Number of searches.
     pub observations: u64,
-    /// How many of the looks brought a price.
+    /// Number of searches that found a price.
     pub prices: u64,
-    /// The lowest price of a whole stay, in major units; null where there was none. Stays of different lengths are told apart by asking
-    /// for one `checkin_date` and `checkout_date`.
+    /// The lowest price of a whole stay, in major units; null where there was none. To separate
+    /// stays of different lengths, query one `checkin_date` and `checkout_date`.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub minimum: Option<Decimal>,
-    /// The middle price; of an even number the mean of the two in the middle.
+    /// The median price; of an even number the mean of the two in the middle.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub median: Option<Decimal>,
@@ -284,44 +298,45 @@ pub struct HotelBucket {
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub maximum: Option<Decimal>,
-    /// How many of the looks found that nothing exists.
+    /// Number of searches that completed and found nothing.
     pub empty: u64,
-    /// How many of the looks did not complete.
+    /// Number of searches that did not complete.
     pub degraded: u64,
-    /// The same as a part of all looks, from 0 to 1, to four decimals: what the figures are not based on.
+    /// `degraded` as a share of all searches, from 0 to 1, to four decimals.
     pub degraded_share: f64,
 }
 
-/// Fares over time: by product, and by time within a product. A bucket in which nobody looked has no row.
+/// Fares over time: by product, and by time within a product. A bucket without searches has no row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FlightSeries {
-    /// From when.
+    /// Begin of the time range.
     pub since: Timestamp,
-    /// Before when. A bucket that an end of the range cuts has what is inside of it.
+    /// End of the time range, exclusive. A bucket at an end contains only what is inside the range.
     pub until: Timestamp,
     /// How long a bucket is.
     pub bucket: Bucket,
-    /// The time zone whose midnights part the buckets.
+    /// The time zone whose midnights separate the buckets.
     pub timezone: String,
     /// The buckets.
     pub data: Vec<FlightBucket>,
-    /// More products fit than an answer takes: narrow the query, or ask for CSV or NDJSON.
+    /// The response does not contain all products: narrow the query, or request CSV or NDJSON.
     pub truncated: bool,
 }
 
-/// Rates over time: by product and market, and by time within them. A bucket in which nobody looked has no row.
+/// Rates over time: by product and market, and by time within them. A bucket without searches has
+/// no row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HotelSeries {
-    /// From when.
+    /// Begin of the time range.
     pub since: Timestamp,
-    /// Before when. A bucket that an end of the range cuts has what is inside of it.
+    /// End of the time range, exclusive. A bucket at an end contains only what is inside the range.
     pub until: Timestamp,
     /// How long a bucket is.
     pub bucket: Bucket,
-    /// The time zone whose midnights part the buckets.
+    /// The time zone whose midnights separate the buckets.
     pub timezone: String,
     /// The buckets.
     pub data: Vec<HotelBucket>,
-    /// More products fit than an answer takes: narrow the query, or ask for CSV or NDJSON.
+    /// The response does not contain all products: narrow the query, or request CSV or NDJSON.
     pub truncated: bool,
 }

@@ -1,23 +1,24 @@
-//! What a search says of itself (specification 4.3) and of a price (2.3).
+//! The status of a search (gateway.md, rule 37) and the provider's verdict on a fare (gateway.md,
+//! rule 25).
 
-use super::words::words;
+use super::string_enum::string_enum;
 
-words! {
-    /// How far a search came: the value of `X-Search-Status`.
+string_enum! {
+    /// Whether a search completed: the value of `X-Search-Status`.
     pub enum SearchStatus {
         /// Complete.
         Ok = "ok",
-        /// Complete, and nothing exists: the empty answer is the answer.
+        /// Complete, without results.
         Empty = "empty",
-        /// There are results, but part of the search failed.
+        /// There are results, but a part of the search failed.
         Partial = "partial",
-        /// It did not complete: an empty answer says nothing about availability.
+        /// It did not complete: an empty response says nothing about availability.
         Degraded = "degraded",
     }
 }
 
-words! {
-    /// The provider's word on a fare against the route's historical range.
+string_enum! {
+    /// The provider's verdict on a fare against the route's historical range.
     pub enum Verdict {
         /// Below the usual range.
         Low = "low",

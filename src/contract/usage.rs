@@ -1,48 +1,50 @@
-//! `GET /v1/usage` on the wire (jobs-api, "Account").
+//! `GET /v1/usage` (scans.md, rule 71).
 
-use super::declare::request;
-use super::fault::{Fault, Faults};
 use super::field::FieldValue as _;
 use super::primitives::{Cursor, Date, PageLimit};
-use super::query::query;
-use super::words::words;
+use super::query_string::query_string;
+use super::request_body::request_body;
+use super::string_enum::string_enum;
+use super::validation::{ValidationError, ValidationErrors};
 use jiff::Span;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The longest range, in days: a year and what is left of its last month.
 pub const MAX_DAYS: i32 = 400;
-/// The range of a query that names none, in days.
-pub const USUAL_DAYS: i32 = 30;
+/// The default range, in days.
+pub const DEFAULT_DAYS: i32 = 30;
 
-words! {
-    /// By what billed requests are added up.
+string_enum! {
+    /// How billed requests are grouped.
     pub enum UsageGroup {
-        /// By the UTC day that they were put on record on.
+        /// By the UTC day of their record.
         Day = "day",
         /// By endpoint.
         Endpoint = "endpoint",
-        /// By scan; what deleted scans had cost is one row without a key.
+        /// By scan; the cost of deleted scans is one row without a key.
         Scan = "scan",
-        /// By the monitor that made the scans; what no monitor ordered and what deleted scans had cost is one row without a key.
+        /// By the monitor that created the scans; the cost of other and of deleted scans is one row
+        /// without a key.
         Monitor = "monitor",
     }
 }
 
-request! {
+request_body! {
     /// The query of `GET /v1/usage`.
     pub struct UsageQuery for "the query of the usage" {
         required {}
         optional {
             /// The first day, UTC; the 30th day up to `until` unless given.
             since: Date;
-            /// The last day, UTC, itself included: today unless given. At most 400 days in all.
+            /// The last day, UTC, inclusive: today unless given. At most 400 days in all.
             until: Date;
-            /// By what to add up.
+            /// How to group.
             group: UsageGroup = UsageGroup::Day => group_or_default;
-            /// The most rows of a page; for `group=scan` and `group=monitor` alone, the others come whole.
+            /// The maximum rows of a page; only for `group=scan` and `group=monitor`: the others
+            /// are not paged.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the page before.
+            /// Where the page begins: the `next_cursor` of the previous page.
             cursor: Cursor;
         }
         order { until not_before since; }
@@ -50,16 +52,16 @@ request! {
     }
 }
 
-query!(UsageQuery => spanning);
+query_string!(UsageQuery => cross_field_errors);
 
 impl UsageQuery {
-    fn spanning(&self) -> Faults {
-        let mut faults = Faults::default();
+    fn cross_field_errors(&self) -> ValidationErrors {
+        let mut errors = ValidationErrors::default();
         if matches!(
             self.group_or_default(),
             UsageGroup::Scan | UsageGroup::Monitor
         ) {
-            return faults;
+            return errors;
         }
         let pages = [
             ("limit", self.limit.map(|limit| limit.to_value())),
@@ -67,28 +69,28 @@ impl UsageQuery {
         ];
         for (name, given) in pages {
             if let Some(given) = given {
-                faults.push(Fault::new(
+                errors.push(ValidationError::new(
                     name,
                     &given,
-                    "no value unless `group` is `scan` or `monitor`: the other groups come whole",
+                    "no value unless `group` is `scan` or `monitor`: the other groups are not paged",
                 ));
             }
         }
-        faults
+        errors
     }
 
-    /// The first and the last day that are asked for, where it is `today`.
+    /// The first and the last requested day, on the day `today`.
     ///
     /// # Errors
-    /// A fault of a range that is too long, or that ends before it begins because one end was left out.
-    pub fn days(&self, today: Date) -> Result<(Date, Date), Faults> {
+    /// The range is too long, or it ends before it begins because one end is absent.
+    pub fn date_range(&self, today: Date) -> Result<(Date, Date), ValidationErrors> {
         let until = self.until.unwrap_or(today);
         let since = self
             .since
-            .unwrap_or_else(|| until.saturating_sub(Span::new().days(USUAL_DAYS - 1)));
+            .unwrap_or_else(|| until.saturating_sub(Span::new().days(DEFAULT_DAYS - 1)));
         let last = since.saturating_add(Span::new().days(MAX_DAYS - 1));
         if since > until {
-            return Err(Fault::new(
+            return Err(ValidationError::new(
                 "since",
                 &since.to_value(),
                 format!("a date up to {until}, where the range ends"),
@@ -96,27 +98,27 @@ impl UsageQuery {
             .into());
         }
         if until > last {
-            let fault = match self.until {
-                Some(until) => Fault::new(
+            let error = match self.until {
+                Some(until) => ValidationError::new(
                     "until",
                     &until.to_value(),
                     format!("a date up to {last}: a range has at most {MAX_DAYS} days"),
                 ),
-                None => Fault::missing(
+                None => ValidationError::missing(
                     "until",
                     format!(
                         "a date up to {last}: a range has at most {MAX_DAYS} days, and this one ends today"
                     ),
                 ),
             };
-            return Err(fault.into());
+            return Err(error.into());
         }
         Ok((since, until))
     }
 }
 
-/// What a caller's scans have cost, from the attempts on record. What synchronous searches cost is not in it: nothing of them is kept,
-/// each says so itself in `X-Upstream-Requests`.
+/// The cost of a caller's scans, from the recorded attempts. Synchronous searches are not included:
+/// the service does not store them; each reports its cost in `X-Upstream-Requests`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "since": "2026-11-01", "until": "2026-11-30", "group": "endpoint",
@@ -131,45 +133,45 @@ pub struct Usage {
     /// The first day, UTC.
     #[schema(value_type = String, format = Date)]
     pub since: Date,
-    /// The last day, UTC, itself included.
+    /// The last day, UTC, inclusive.
     #[schema(value_type = String, format = Date)]
     pub until: Date,
-    /// By what the rows are added up.
+    /// How the rows are grouped.
     pub group: UsageGroup,
-    /// The whole range, whatever page this is.
+    /// The totals of the whole range, on every page.
     pub totals: UsageTotals,
-    /// The rows that have attempts: days and endpoints in their order, scans and monitors newest first.
+    /// The rows with attempts: days and endpoints in order, scans and monitors newest first.
     pub data: Vec<UsageRow>,
     /// Where the next page begins; null on the last.
     pub next_cursor: Option<String>,
 }
 
-/// What one day, endpoint, scan or monitor has cost.
+/// The cost of one day, endpoint, scan or monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageRow {
-    /// The day, the endpoint or the id of the scan or monitor; null for the scans that were deleted, together, and by monitor for those
-    /// too that no monitor made.
+    /// The day, the endpoint or the id of the scan or monitor; null for all deleted scans, and by
+    /// monitor also for scans without a monitor.
     pub key: Option<String>,
-    /// Billed requests. Counted before the first byte of each is sent, so calls in flight are in.
+    /// Billed requests, counted before their first byte is sent: calls in flight are included.
     pub requests: u64,
-    /// Searches that went upstream; one may be billed twice, or not at all where there was no connection.
+    /// Searches sent upstream; one may be billed twice, or not at all without a connection.
     pub attempts: u64,
-    /// The attempts by what they came to.
+    /// The attempts by search status.
     pub search_status: AttemptCounts,
 }
 
-/// What a range has cost.
+/// The cost of a range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageTotals {
     /// Billed requests.
     pub requests: u64,
-    /// Searches that went upstream.
+    /// Searches sent upstream.
     pub attempts: u64,
-    /// The attempts by what they came to.
+    /// The attempts by search status.
     pub search_status: AttemptCounts,
 }
 
-/// Attempts by what their search said of itself.
+/// Attempts by search status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptCounts {
     /// Complete.
@@ -180,6 +182,6 @@ pub struct AttemptCounts {
     pub partial: u64,
     /// It did not complete.
     pub degraded: u64,
-    /// Nothing: the question was refused, or its answer is not in yet.
+    /// No status: the marketplace refused the request, or has not responded yet.
     pub none: u64,
 }

@@ -1,13 +1,15 @@
-//! Webhooks on the wire (jobs-api, "Monitors"): deliveries with their tries, and what a monitor shows of its webhook.
+//! Webhooks (monitors.md, rules 53 to 72): deliveries with their attempts, and the webhook state of
+//! a monitor.
 //!
-//! Not here: where a webhook may be (`webhooks::Guard`), because that depends on a setting; what is sent (`monitors`).
+//! Not here: which addresses are allowed (`webhooks::Guard`, because that depends on a setting);
+//! the payloads (`monitors`).
 
-use super::declare::request;
 use super::field::Components;
 use super::monitors::MonitorAlerts;
 use super::primitives::{Cursor, PageLimit};
-use super::query::query;
-use super::words::words;
+use super::query_string::query_string;
+use super::request_body::request_body;
+use super::string_enum::string_enum;
 use crate::ids::{DeliveryId, MonitorId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,69 +19,70 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFo
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-words! {
-    /// What became of a delivery.
+string_enum! {
+    /// The status of a delivery.
     pub enum DeliveryStatus {
-        /// It will be tried, or is being tried.
+        /// An attempt is scheduled or in progress.
         Pending = "pending",
-        /// The receiver took it: a 2xx.
+        /// The receiver accepted it with a 2xx.
         Delivered = "delivered",
-        /// It is not tried any more; `reason` says why. It can be sent again.
+        /// There are no more attempts; `reason` says why. It can be sent again.
         Failed = "failed",
     }
 }
 
-words! {
-    /// Why a delivery is not tried any more.
+string_enum! {
+    /// Why a delivery failed.
     pub enum DeliveryReason {
-        /// Every try of the schedule failed.
+        /// All scheduled attempts failed.
         TriesSpent = "tries_spent",
-        /// The one try of a test failed.
+        /// The only attempt of a test failed.
         TestFailed = "test_failed",
-        /// The receiver answered 410: it wants no more.
+        /// The receiver responded 410 and wants no more deliveries.
         Gone = "gone",
-        /// The webhook was switched off, before or after it was made.
+        /// The webhook was disabled, before or after the delivery was created.
         EndpointOff = "endpoint_off",
-        /// The monitor has no webhook any more.
+        /// The webhook was removed from the monitor.
         EndpointClosed = "endpoint_closed",
-        /// Its tries were lost with their processes, again and again.
+        /// The processes of its attempts died repeatedly.
         WorkerLost = "worker_lost",
     }
 }
 
-words! {
-    /// Why a try failed.
+string_enum! {
+    /// Why an attempt failed.
     pub enum TryError {
-        /// The receiver answered, and not 2xx. Redirects are not followed.
+        /// The receiver did not respond with 2xx. Redirects are not followed.
         HttpStatus = "http_status",
-        /// No answer within 10 seconds.
+        /// No response within 10 seconds.
         Timeout = "timeout",
-        /// The host's name has no address, or one that is not public; nothing was sent. Which of the two is not told.
+        /// The host name has no address or a non-public one; nothing was sent. The service does not
+        /// distinguish the two.
         Unresolved = "unresolved",
-        /// The URL itself is not one that may be called any more; nothing was sent.
+        /// The URL is no longer allowed; nothing was sent.
         AddressRefused = "address_refused",
-        /// No connection, or no TLS.
+        /// The connection or TLS failed.
         Unconnected = "unconnected",
-        /// The connection broke before the answer.
+        /// The connection closed before the response.
         Broken = "broken",
-        /// The secret that signs it cannot be read; nothing was sent.
+        /// The signing secret cannot be read; nothing was sent.
         SecretUnreadable = "secret_unreadable",
-        /// The process died: whether it arrived is not known.
+        /// The process died: it is unknown whether the delivery arrived.
         WorkerLost = "worker_lost",
     }
 }
 
-words! {
-    /// Why a webhook was switched off.
+string_enum! {
+    /// Why a webhook was disabled.
     pub enum OffReason {
-        /// The receiver answered 410.
+        /// The receiver responded 410.
         Gone = "gone",
-        /// Nothing was delivered for five days.
+        /// All deliveries failed for five days.
         Failing = "failing",
     }
 }
 
-request! {
+request_body! {
     /// The query of `GET /v1/deliveries`.
     pub struct DeliveriesQuery for "the query of deliveries" {
         required {}
@@ -88,17 +91,18 @@ request! {
             monitor_id: MonitorId;
             /// Only deliveries in this status.
             status: DeliveryStatus;
-            /// The most deliveries of a page.
+            /// The maximum deliveries of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the page before.
+            /// Where the page begins: the `next_cursor` of the previous page.
             cursor: Cursor;
         }
         example { "status": "failed", "limit": 50 }
     }
 }
-query!(DeliveriesQuery);
+query_string!(DeliveriesQuery);
 
-/// One event that is sent to a webhook: at least once, each try with the same `webhook-id`, which is the delivery's id.
+/// One event that is sent to a webhook at least once. Each attempt has the delivery's id as
+/// `webhook-id`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "id": "dlv_01970a1b2c3d7e4f8a9b0c1d2e3f4a5e",
@@ -108,23 +112,24 @@ query!(DeliveriesQuery);
     "created_at": "2026-12-01T08:00:03Z", "ended_at": null
 })))]
 pub struct Delivery {
-    /// Its id, and the `webhook-id` of each try.
+    /// Its id, and the `webhook-id` of each attempt.
     pub id: DeliveryId,
-    /// The monitor whose event it is.
+    /// The monitor of the event.
     pub monitor_id: MonitorId,
-    /// The event's type, as the body has it.
+    /// The event's type, as in the payload.
     pub event_type: String,
-    /// What became of it.
+    /// Its status.
     pub status: DeliveryStatus,
-    /// Why it is not tried any more, where it failed.
+    /// Why it failed.
     pub reason: Option<DeliveryReason>,
-    /// How many tries have begun.
+    /// Number of attempts, running ones included.
     pub try_count: u32,
-    /// When it is tried next, at the earliest; null once it has ended. In the past: it is being tried, or waits for its turn.
+    /// The earliest time of the next attempt; null once it has ended. If in the past: an attempt
+    /// runs or waits.
     pub next_try_at: Option<Timestamp>,
-    /// When the event was.
+    /// When the event occurred.
     pub created_at: Timestamp,
-    /// When it was delivered, or given up.
+    /// When it was delivered or failed.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -137,62 +142,63 @@ pub struct DeliveryPage {
     pub next_cursor: Option<String>,
 }
 
-/// A delivery with what was sent and its tries.
+/// A delivery with its payload and attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DeliveryDetail {
     /// The delivery.
     #[serde(flatten)]
     pub delivery: Delivery,
-    /// The body, as it was or will be sent but for its spaces.
+    /// The payload, equal to the sent one except for white space.
     #[schema(value_type = WebhookEvent)]
     pub payload: Value,
-    /// The tries, newest first; the last hundred.
+    /// The last hundred attempts, newest first.
     pub tries: Vec<DeliveryTry>,
 }
 
-/// One try of a delivery.
+/// One attempt of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "number": 1, "started_at": "2026-12-01T08:00:03Z", "ended_at": "2026-12-01T08:00:04Z", "latency_ms": 412,
     "http_status": 503, "error": "http_status", "response": "try again later"
 })))]
 pub struct DeliveryTry {
-    /// Which one, from 1.
+    /// Its number, from 1.
     pub number: u32,
     /// When it began.
     pub started_at: Timestamp,
-    /// When it ended; null while it is under way.
+    /// When it ended; null while it runs.
     pub ended_at: Option<Timestamp>,
-    /// From its beginning to the end of the answer.
+    /// Time from its begin to the end of the response.
     pub latency_ms: Option<u32>,
-    /// What the receiver answered.
+    /// The receiver's HTTP status.
     pub http_status: Option<u16>,
-    /// Why it failed; null where it did not, or is under way.
+    /// Why it failed; null if it succeeded or runs.
     pub error: Option<TryError>,
-    /// The first 1,024 bytes of the answer's body, as text without control characters.
+    /// The first 1,024 bytes of the response body, as text without control characters.
     pub response: Option<String>,
 }
 
-/// What a monitor shows of its webhook.
+/// The webhook of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "url": "https://hooks.example.com/fares", "off_at": null, "off_reason": null,
     "delivered_at": "2026-12-01T08:00:04Z", "failing_since": null
 })))]
 pub struct Webhook {
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// Since when it is switched off; null: it is on.
+    /// When it was disabled; null: it is enabled.
     pub off_at: Option<Timestamp>,
-    /// Why it was switched off.
+    /// Why it was disabled.
     pub off_reason: Option<OffReason>,
-    /// When it last took a delivery.
+    /// The time of its last successful delivery.
     pub delivered_at: Option<Timestamp>,
-    /// Since when every try has failed.
+    /// The time since which all attempts have failed.
     pub failing_since: Option<Timestamp>,
 }
 
-/// A webhook's secret as it is shown, once: `whsec_` and base64. Not printed, wiped from memory when dropped.
+/// A webhook's secret, shown once: `whsec_` and base64. `Debug` hides it; dropping it wipes the
+/// memory.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, pattern = "^whsec_[A-Za-z0-9+/]+=*$")]
@@ -207,9 +213,9 @@ impl fmt::Debug for ShownSecret {
 /// A webhook's new secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RotatedSecret {
-    /// The new secret: here, and never again.
+    /// The new secret, shown only in this response.
     pub webhook_secret: ShownSecret,
-    /// Until when each try is signed with the old secret too.
+    /// Until this time each attempt is also signed with the old secret.
     pub old_secret_until: Timestamp,
 }
 
@@ -218,27 +224,27 @@ pub struct RotatedSecret {
 pub struct MonitorTest {
     /// The monitor.
     pub monitor_id: MonitorId,
-    /// That it is a test.
+    /// States that it is a test.
     pub message: String,
 }
 
-/// The form of every event: its type, when it was, and its data.
+/// The format of every event: type, time and data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event<T> {
     /// The event's type.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// When it was.
+    /// When it occurred.
     pub timestamp: Timestamp,
-    /// What it was.
+    /// Its data.
     pub data: T,
 }
 
-/// What a receiver gets: one of the events, as their `type` says. For the description alone.
+/// The payload of a delivery: one of the events, by `type`. Only for the OpenAPI document.
 #[derive(Debug)]
 pub struct WebhookEvent;
 
-/// Each event's type, the component that describes it whole, and the one of its data.
+/// Each event's type, its component, and the component of its data.
 pub const EVENTS: [(&str, &str, &str); 2] = [
     ("monitor.alerts", "MonitorAlertsEvent", "MonitorAlerts"),
     ("monitor.test", "MonitorTestEvent", "MonitorTest"),
@@ -247,7 +253,7 @@ pub const EVENTS: [(&str, &str, &str); 2] = [
 impl PartialSchema for WebhookEvent {
     fn schema() -> RefOr<Schema> {
         let any = OneOfBuilder::new().description(Some(
-            "What a receiver gets: one of the events, as `type` says.",
+            "The payload of a delivery: one of the events, by `type`.",
         ));
         EVENTS
             .iter()
@@ -285,7 +291,9 @@ fn event_schema(event: &str, data: &str) -> RefOr<Schema> {
         .required("type")
         .property(
             "timestamp",
-            text().format(Some(time)).description(Some("When it was.")),
+            text()
+                .format(Some(time))
+                .description(Some("When the event occurred.")),
         )
         .required("timestamp")
         .property("data", Ref::from_schema_name(data))

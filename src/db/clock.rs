@@ -1,7 +1,8 @@
-//! The database's time, and how far this process's clock is from it.
+//! The database's time, and the difference between this process's clock and the database's.
 //!
-//! What one process decides for all (partitions, expiry, slots of monitors, upkeep) goes by the database's clock alone. What a process
-//! notes of its own work (when a call began and ended) goes by its own clock; while that clock is wrong, the process does no such work.
+//! Decisions for all processes (partitions, expiry, monitor slots, upkeep) use the database's clock
+//! only. Timestamps of a process's own calls use its own clock. A process whose clock is wrong
+//! makes no calls.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +12,14 @@ use sqlx::{PgExecutor, PgPool};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::measure;
+use crate::metrics;
 
-/// The largest difference at which a process works.
-pub const MOST_APART: SignedDuration = SignedDuration::from_secs(5);
-/// How often the clocks are compared.
-const COMPARED_EVERY: Duration = Duration::from_secs(2);
+/// Maximum difference at which a process works.
+pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
+/// Interval between comparisons.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The database's time, read once and carried on by this machine's monotonic clock: never ahead of the database's clock.
+/// The database's time, read once and advanced by the monotonic clock: never ahead of the database.
 #[derive(Debug, Clone, Copy)]
 pub struct DatabaseTime {
     read: Timestamp,
@@ -26,10 +27,7 @@ pub struct DatabaseTime {
 }
 
 impl DatabaseTime {
-    /// Asks the database.
-    ///
-    /// # Errors
-    /// When the database does not answer.
+    /// Reads the database's clock.
     pub async fn read(database: impl PgExecutor<'_>) -> sqlx::Result<Self> {
         let read: jiff_sqlx::Timestamp = sqlx::query_scalar("select clock_timestamp()")
             .fetch_one(database)
@@ -40,7 +38,6 @@ impl DatabaseTime {
         })
     }
 
-    /// The time now.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.read
@@ -49,21 +46,21 @@ impl DatabaseTime {
     }
 }
 
-/// This process's clock, which is compared with the database's.
+/// This process's clock, compared with the database's.
 #[derive(Debug, Clone)]
 pub struct Clock {
     source: fn() -> Timestamp,
-    /// How far it is ahead of the database's (behind: negative), as of the last comparison.
+    /// Difference at the last comparison; negative if this clock is behind.
     ahead: Arc<watch::Sender<SignedDuration>>,
 }
 
-/// This process's clock and the database's differ too much.
+/// This process's clock differs too much from the database's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the clock of this process is {} s {} the database's; allowed: {} s. Set the clock of the machine",
-    .0.abs().as_secs(), if .0.is_negative() { "behind" } else { "ahead of" }, MOST_APART.as_secs()
+    "this machine's clock is {} s {} the database's; allowed: {} s. Correct the machine's clock",
+    .0.abs().as_secs(), if .0.is_negative() { "behind" } else { "ahead of" }, MAX_CLOCK_SKEW.as_secs()
 )]
-pub struct Apart(pub SignedDuration);
+pub struct ClockSkew(pub SignedDuration);
 
 impl Default for Clock {
     fn default() -> Self {
@@ -72,7 +69,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that tells the time of `source`. It counts as right until it is compared.
+    /// A clock that reads `source`. It counts as right until the first comparison.
     #[must_use]
     pub fn new(source: fn() -> Timestamp) -> Self {
         Self {
@@ -81,68 +78,68 @@ impl Clock {
         }
     }
 
-    /// The time that it tells.
+    /// The current time.
     ///
     /// # Errors
-    /// While it is too far from the database's clock.
-    pub fn now(&self) -> Result<Timestamp, Apart> {
+    /// The clock differs too much from the database's.
+    pub fn now(&self) -> Result<Timestamp, ClockSkew> {
         self.check().map(|()| (self.source)())
     }
 
-    /// Whether it was right when it was last compared.
+    /// Whether the clock was right at the last comparison.
     ///
     /// # Errors
-    /// When it was too far from the database's clock.
-    pub fn check(&self) -> Result<(), Apart> {
+    /// The clock differs too much from the database's.
+    pub fn check(&self) -> Result<(), ClockSkew> {
         let ahead = *self.ahead.borrow();
         if is_right(ahead) {
             Ok(())
         } else {
-            Err(Apart(ahead))
+            Err(ClockSkew(ahead))
         }
     }
 
-    /// Compares it with the database's clock. Time on the way counts as no difference.
+    /// Compares the clock with the database's. The time of the query itself does not count.
     ///
     /// # Errors
-    /// When the database does not answer: what was known last holds.
+    /// Database errors; the last result stays valid.
     pub async fn compare(&self, pool: &PgPool) -> sqlx::Result<()> {
         let mut conn = pool.acquire().await?;
         let before = (self.source)();
-        let theirs = DatabaseTime::read(&mut *conn).await?.read;
+        let database = DatabaseTime::read(&mut *conn).await?.read;
         let after = (self.source)();
-        // The answer was given between the two: what lies between them is no difference.
-        let ahead = before.duration_since(theirs).max(SignedDuration::ZERO)
-            + after.duration_since(theirs).min(SignedDuration::ZERO);
+        // The database read its clock between the two times.
+        let ahead = before.duration_since(database).max(SignedDuration::ZERO)
+            + after.duration_since(database).min(SignedDuration::ZERO);
         let was_right = self.check().is_ok();
         self.ahead.send_replace(ahead);
-        measure::clock_ahead(ahead.as_secs_f64());
+        metrics::clock_ahead(ahead.as_secs_f64());
         match self.check() {
-            Err(apart) if was_right => {
-                tracing::error!(%apart, "no calls, no upkeep, no monitors and no job API until the clock is right");
+            Err(skew) if was_right => {
+                tracing::error!(%skew, "clock is wrong: calls, upkeep, monitors and job API are suspended");
             }
-            Ok(()) if !was_right => tracing::info!("the clock is right again"),
+            Ok(()) if !was_right => tracing::info!("clock is right again"),
             Ok(()) | Err(_) => {}
         }
         Ok(())
     }
 
-    /// Compares again and again until `stop`.
-    pub async fn keep_compared(&self, pool: &PgPool, stop: &CancellationToken) {
+    /// Compares the clocks periodically until `stop`.
+    pub async fn compare_periodically(&self, pool: &PgPool, stop: &CancellationToken) {
         let comparing = async {
             loop {
-                tokio::time::sleep(COMPARED_EVERY).await;
+                tokio::time::sleep(COMPARE_INTERVAL).await;
                 if let Err(error) = self.compare(pool).await {
-                    tracing::debug!(%error, "the clock cannot be compared with the database's");
+                    tracing::debug!(%error, "failed to compare the clock with the database's");
                 }
             }
         };
         stop.run_until_cancelled(comparing).await;
     }
 
-    /// Waits until a comparison says that it is right, or that it is wrong.
-    pub async fn until(&self, right: bool) {
-        // It ends early only when the sender is gone, which `self` holds.
+    /// Waits until the last comparison found the clock right (`true`) or wrong (`false`).
+    pub async fn wait_until(&self, right: bool) {
+        // Fails only if the sender is dropped, which `self` owns.
         drop(
             self.ahead
                 .subscribe()
@@ -153,5 +150,5 @@ impl Clock {
 }
 
 fn is_right(ahead: SignedDuration) -> bool {
-    ahead.abs() <= MOST_APART
+    ahead.abs() <= MAX_CLOCK_SKEW
 }

@@ -1,8 +1,8 @@
-//! Prices over time: what was seen of each product, bucket by bucket.
+//! Price history in daily or weekly buckets, per product.
 //!
-//! Days that have passed are read packed (`days`), what came since as it is; both are added up alike (`sums`). Where the one ends, the one
-//! and the other are asked for one after the other, so they are read as of one moment: what is taken out meanwhile is in all of an answer
-//! or in none of it. A file is of one moment for each of its pages.
+//! Past days are read from `observed_days` (see `daily_pack`), later ones from `observations`. Both
+//! reads run in one snapshot, so a concurrent delete affects all of an answer or none of it. An
+//! export takes a new snapshot for each page.
 
 use futures::{Stream, TryStreamExt as _, pin_mut};
 use jiff::Timestamp;
@@ -11,13 +11,13 @@ use rust_decimal::Decimal;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
-use super::days::midnight;
+use super::aggregate::{BucketAggregator, BucketSpec, BucketStats};
+use super::daily_pack::midnight;
 use super::filter::Filter;
-use super::look::unpack;
-use super::shown::Shown;
-use super::store::days;
+use super::presenter::ProductPresenter;
+use super::sample::unpack;
+use super::store::daily_pack;
 use super::store::products::{ProductRow, products};
-use super::sums::{Measure, Sum, Sums};
 use crate::contract::Endpoint;
 use crate::contract::series::{
     Bucket, FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries,
@@ -27,29 +27,29 @@ use crate::db;
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
 
-/// The most products of an answer: with a bucket for each day of the longest range some 5,000 rows.
+/// Products in one answer: with daily buckets over the longest range, about 5,000 rows.
 const MAX_PRODUCTS: usize = 12;
 
-/// How many products an export adds up at a time.
-const EXPORT_PRODUCTS: usize = 2;
+/// Products that an export aggregates at a time.
+const PRODUCTS_PER_EXPORT_PAGE: usize = 2;
 
-/// Which time is parted into which buckets.
+/// The time range and its division into buckets.
 #[derive(Debug, Clone)]
-pub struct Over {
-    /// From when.
+pub struct BucketRange {
+    /// Start of the range, inclusive.
     pub since: Timestamp,
-    /// Before when.
+    /// End of the range, exclusive.
     pub until: Timestamp,
-    /// How long a bucket is.
+    /// Length of a bucket.
     pub bucket: Bucket,
-    /// The zone whose midnights part them.
+    /// Buckets begin at midnight in this time zone.
     pub zone: String,
 }
 
-impl Over {
-    /// The range and buckets of a query of fares, whose range has been checked.
+impl BucketRange {
+    /// The range of a flight query. `since` and `until` have been validated.
     #[must_use]
-    pub fn of_flights(query: &FlightSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
+    pub fn for_flights(query: &FlightSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
         let zone = query.timezone_or_default().as_str().to_owned();
         Self {
             since,
@@ -59,9 +59,9 @@ impl Over {
         }
     }
 
-    /// The range and buckets of a query of rates, whose range has been checked.
+    /// The range of a hotel query. `since` and `until` have been validated.
     #[must_use]
-    pub fn of_hotels(query: &HotelSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
+    pub fn for_hotels(query: &HotelSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
         let zone = query.timezone_or_default().as_str().to_owned();
         Self {
             since,
@@ -71,10 +71,10 @@ impl Over {
         }
     }
 
-    fn measure(&self, filter: &Filter) -> Measure {
-        // A zone of the contract is one of the database of zones.
+    fn spec(&self, filter: &Filter) -> BucketSpec {
+        // The contract accepts only zones of the time zone database.
         let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
-        Measure {
+        BucketSpec {
             since: self.since,
             until: self.until,
             bucket: self.bucket,
@@ -84,54 +84,51 @@ impl Over {
     }
 }
 
-/// The last product of the page before.
+/// Last product of the previous page.
 #[derive(Debug, Clone)]
-pub(super) struct After {
-    pub(super) endpoint: String,
+pub(super) struct ProductCursor {
+    pub(super) endpoint: Endpoint,
     pub(super) series: Vec<u8>,
 }
 
-/// Fares over time.
-///
-/// # Errors
-/// When the database does not answer.
+/// Fares in buckets.
 pub async fn flights(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
     query: &FlightSeriesQuery,
-    over: Over,
+    range: BucketRange,
 ) -> sqlx::Result<FlightSeries> {
-    let mut moment = db::snapshot(conn).await?;
+    let mut snapshot = db::snapshot(conn).await?;
     let (rows, next) = page(
-        &mut moment,
+        &mut snapshot,
         tenant,
         &query.into(),
-        &over,
+        &range,
         None,
         MAX_PRODUCTS,
     )
     .await?;
-    let mut shown = Shown::by_fares();
+    let mut presenter = ProductPresenter::for_fares();
     let data = rows
         .into_iter()
-        .flat_map(|seen| fares(seen, &mut shown))
+        .flat_map(|entry| fare_buckets(entry, &mut presenter))
         .collect();
     Ok(FlightSeries {
         data,
         truncated: next.is_some(),
-        ..no_flights(over)
+        ..empty_flights(range)
     })
 }
 
-/// What there is of fares where nothing was ever seen.
+/// The answer for a tenant without observations.
 #[must_use]
-pub fn no_flights(over: Over) -> FlightSeries {
-    let Over {
+pub fn empty_flights(range: BucketRange) -> FlightSeries {
+    let BucketRange {
         since,
         until,
         bucket,
         zone,
-    } = over;
+    } = range;
     FlightSeries {
         since,
         until,
@@ -142,47 +139,44 @@ pub fn no_flights(over: Over) -> FlightSeries {
     }
 }
 
-/// Rates over time.
-///
-/// # Errors
-/// When the database does not answer.
+/// Rates in buckets.
 pub async fn hotels(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
     query: &HotelSeriesQuery,
-    over: Over,
+    range: BucketRange,
 ) -> sqlx::Result<HotelSeries> {
-    let mut moment = db::snapshot(conn).await?;
+    let mut snapshot = db::snapshot(conn).await?;
     let (rows, next) = page(
-        &mut moment,
+        &mut snapshot,
         tenant,
         &query.into(),
-        &over,
+        &range,
         None,
         MAX_PRODUCTS,
     )
     .await?;
-    let mut shown = Shown::by_rates();
+    let mut presenter = ProductPresenter::for_rates();
     let data = rows
         .into_iter()
-        .flat_map(|seen| rates(seen, &mut shown))
+        .flat_map(|entry| rate_buckets(entry, &mut presenter))
         .collect();
     Ok(HotelSeries {
         data,
         truncated: next.is_some(),
-        ..no_hotels(over)
+        ..empty_hotels(range)
     })
 }
 
-/// What there is of rates where nothing was ever seen.
+/// The answer for a tenant without observations.
 #[must_use]
-pub fn no_hotels(over: Over) -> HotelSeries {
-    let Over {
+pub fn empty_hotels(range: BucketRange) -> HotelSeries {
+    let BucketRange {
         since,
         until,
         bucket,
         zone,
-    } = over;
+    } = range;
     HotelSeries {
         since,
         until,
@@ -193,30 +187,35 @@ pub fn no_hotels(over: Over) -> HotelSeries {
     }
 }
 
-/// Fares over time, row by row, of any number of products.
-pub fn all_flights(
+/// Fares in buckets as a stream of rows, without a limit on products.
+pub fn stream_flights(
     pool: &PgPool,
     tenant: TenantId,
     query: &FlightSeriesQuery,
-    over: Over,
+    range: BucketRange,
 ) -> impl Stream<Item = Result<FlightBucket, PageError>> + Send + use<> {
-    let mut shown = Shown::by_fares();
-    each(all(pool.clone(), tenant, query.into(), over).map_ok(move |seen| fares(seen, &mut shown)))
+    let mut presenter = ProductPresenter::for_fares();
+    flatten_rows(
+        stream(pool.clone(), tenant, query.into(), range)
+            .map_ok(move |entry| fare_buckets(entry, &mut presenter)),
+    )
 }
 
-/// Rates over time, row by row, of any number of products.
-pub fn all_hotels(
+/// Rates in buckets as a stream of rows, without a limit on products.
+pub fn stream_hotels(
     pool: &PgPool,
     tenant: TenantId,
     query: &HotelSeriesQuery,
-    over: Over,
+    range: BucketRange,
 ) -> impl Stream<Item = Result<HotelBucket, PageError>> + Send + use<> {
-    let mut shown = Shown::by_rates();
-    each(all(pool.clone(), tenant, query.into(), over).map_ok(move |seen| rates(seen, &mut shown)))
+    let mut presenter = ProductPresenter::for_rates();
+    flatten_rows(
+        stream(pool.clone(), tenant, query.into(), range)
+            .map_ok(move |entry| rate_buckets(entry, &mut presenter)),
+    )
 }
 
-/// The rows of products, one after the other.
-fn each<Row>(
+fn flatten_rows<Row>(
     products: impl Stream<Item = Result<Vec<Row>, PageError>>,
 ) -> impl Stream<Item = Result<Row, PageError>> {
     products
@@ -224,23 +223,23 @@ fn each<Row>(
         .try_flatten()
 }
 
-fn all(
+fn stream(
     pool: PgPool,
     tenant: TenantId,
     filter: Filter,
-    over: Over,
-) -> impl Stream<Item = Result<Seen, PageError>> + Send {
-    paging::walk(None, move |after: Option<After>| {
-        let (pool, filter, over) = (pool.clone(), filter.clone(), over.clone());
+    range: BucketRange,
+) -> impl Stream<Item = Result<ProductBuckets, PageError>> + Send {
+    paging::stream_rows(None, move |after: Option<ProductCursor>| {
+        let (pool, filter, range) = (pool.clone(), filter.clone(), range.clone());
         async move {
-            let mut moment = db::snapshot(pool.acquire().await?).await?;
+            let mut snapshot = db::snapshot(pool.acquire().await?).await?;
             let (rows, next) = page(
-                &mut moment,
+                &mut snapshot,
                 tenant,
                 &filter,
-                &over,
+                &range,
                 after.as_ref(),
-                EXPORT_PRODUCTS,
+                PRODUCTS_PER_EXPORT_PAGE,
             )
             .await?;
             Ok((rows, next.map(Some)))
@@ -248,91 +247,95 @@ fn all(
     })
 }
 
-/// A product with its buckets.
-struct Seen {
+/// A product and its buckets.
+struct ProductBuckets {
     product: ProductRow,
-    sums: Vec<Sum>,
+    buckets: Vec<BucketStats>,
 }
 
-/// The next products with their buckets, at most so many, and the last of them if there are more.
+/// At most `limit` products with their buckets, and a cursor if there are more.
 async fn page(
     conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
-    over: &Over,
-    after: Option<&After>,
+    range: &BucketRange,
+    after: Option<&ProductCursor>,
     limit: usize,
-) -> sqlx::Result<(Vec<Seen>, Option<After>)> {
+) -> sqlx::Result<(Vec<ProductBuckets>, Option<ProductCursor>)> {
     let mut found = products(
         &mut *conn,
         tenant,
         filter,
         after,
-        paging::one_more_than(limit),
+        paging::limit_plus_one(limit),
     )
     .await?;
-    let next = paging::cut(&mut found, limit).map(|last| After {
-        endpoint: last.endpoint.clone(),
+    let next = paging::truncate_page(&mut found, limit).map(|last| ProductCursor {
+        endpoint: last.endpoint,
         series: last.series.clone(),
     });
-    let measure = over.measure(filter);
-    let mut seen = Vec::new();
+    let spec = range.spec(filter);
+    let mut entry = Vec::new();
     for product in found {
-        let sums = add_up(&mut *conn, tenant, &product, &measure).await?;
-        seen.push(Seen { product, sums });
+        let buckets = aggregate(&mut *conn, tenant, &product, &spec).await?;
+        entry.push(ProductBuckets { product, buckets });
     }
-    Ok((seen, next))
+    Ok((entry, next))
 }
 
-/// The buckets of a product. However much was seen of it, no more than a bucket's prices are held.
-async fn add_up(
+/// The buckets of a product. Memory use is bounded by the prices of one bucket.
+async fn aggregate(
     conn: &mut PgConnection,
     tenant: TenantId,
     product: &ProductRow,
-    measure: &Measure,
-) -> sqlx::Result<Vec<Sum>> {
-    let mut sums = Sums::new(measure);
+    spec: &BucketSpec,
+) -> sqlx::Result<Vec<BucketStats>> {
+    let mut buckets = BucketAggregator::new(spec);
     let unpacked_since = product
         .unpacked_since
-        .map_or(measure.until, |since| since.to_jiff());
+        .map_or(spec.until, |since| since.to_jiff());
     {
-        let packed = days::packed(
+        let packed = daily_pack::packed(
             conn,
             tenant,
             &product.series,
-            midnight(measure.since),
-            unpacked_since.min(measure.until),
+            midnight(spec.since),
+            unpacked_since.min(spec.until),
         );
         pin_mut!(packed);
         while let Some(day) = packed.try_next().await? {
-            for look in unpack(&day) {
-                sums.add(&look.map_err(|error| sqlx::Error::Decode(error.into()))?);
+            for sample in unpack(&day) {
+                buckets.add(&sample.map_err(|error| sqlx::Error::Decode(error.into()))?);
             }
         }
     }
-    if unpacked_since < measure.until {
-        let looks = days::looks(
+    if unpacked_since < spec.until {
+        let samples = daily_pack::samples(
             conn,
             tenant,
             &product.series,
-            unpacked_since.max(measure.since),
-            measure.until,
+            unpacked_since.max(spec.since),
+            spec.until,
             i64::MAX,
         );
-        pin_mut!(looks);
-        while let Some(look) = looks.try_next().await? {
-            sums.add(&look);
+        pin_mut!(samples);
+        while let Some(sample) = samples.try_next().await? {
+            buckets.add(&sample);
         }
     }
-    Ok(sums.finish())
+    Ok(buckets.finish())
 }
 
-fn fares(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<FlightBucket> {
-    let Some(endpoint) = Endpoint::parse(&row.endpoint) else {
-        return Vec::new();
-    };
-    let product = shown.product(endpoint, &row.product);
-    let bucket = |sum: Sum| FlightBucket {
+fn fare_buckets(
+    ProductBuckets {
+        product: row,
+        buckets,
+    }: ProductBuckets,
+    presenter: &mut ProductPresenter,
+) -> Vec<FlightBucket> {
+    let endpoint = row.endpoint;
+    let product = presenter.product(endpoint, &row.product);
+    let bucket = |sum: BucketStats| FlightBucket {
         bucket: sum.bucket,
         endpoint,
         from_airport: row.origin.clone().unwrap_or_default(),
@@ -350,15 +353,19 @@ fn fares(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<FlightBuck
         degraded: sum.degraded,
         degraded_share: sum.degraded_share(),
     };
-    sums.into_iter().map(bucket).collect()
+    buckets.into_iter().map(bucket).collect()
 }
 
-fn rates(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<HotelBucket> {
-    let Some(endpoint) = Endpoint::parse(&row.endpoint) else {
-        return Vec::new();
-    };
-    let product = shown.product(endpoint, &row.product);
-    let bucket = |sum: Sum| HotelBucket {
+fn rate_buckets(
+    ProductBuckets {
+        product: row,
+        buckets,
+    }: ProductBuckets,
+    presenter: &mut ProductPresenter,
+) -> Vec<HotelBucket> {
+    let endpoint = row.endpoint;
+    let product = presenter.product(endpoint, &row.product);
+    let bucket = |sum: BucketStats| HotelBucket {
         bucket: sum.bucket,
         endpoint,
         place: row.place.clone(),
@@ -374,5 +381,5 @@ fn rates(Seen { product: row, sums }: Seen, shown: &mut Shown) -> Vec<HotelBucke
         degraded: sum.degraded,
         degraded_share: sum.degraded_share(),
     };
-    sums.into_iter().map(bucket).collect()
+    buckets.into_iter().map(bucket).collect()
 }

@@ -1,41 +1,41 @@
-//! What a question to the history narrows by: one form for routes and hotels, whichever route of the API asks.
+//! The filter of a history query: one type for flights and hotels and for all history routes.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::look::Dates;
+use super::sample::DateFilter;
 use crate::contract::Endpoint;
-use crate::contract::grids::{FlightGridQuery, FlightSide, HotelGridQuery};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
+use crate::contract::history_grid::{FlightGridQuery, FlightSide, HotelGridQuery};
 use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
 use crate::contract::primitives::{Airport, FreeText, HotelBookingId};
 use crate::contract::series::{FlightSeriesQuery, HotelSeriesQuery};
 
-/// The products and the dates that are asked for; `None`: any.
+/// Which products and dates a query selects; `None` selects all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// The endpoints whose searches are looked at; none where nothing can match.
+    /// Empty if nothing can match.
     pub(super) endpoints: Vec<Endpoint>,
-    /// Where a flight ends, or the hotel's or the place's name or id; names as the function `place_key` has them.
+    /// Destination airport, or name or id of a hotel or place. Names are normalized as by
+    /// `place_key`.
     pub(super) place: String,
-    /// Where a flight begins.
+    /// Departure airport.
     pub(super) origin: Option<String>,
     pub(super) currency: Option<String>,
     pub(super) market: Option<String>,
     pub(super) adults: Option<i64>,
     pub(super) children: Option<i64>,
-    /// The range of departures or check-ins, both ends included.
+    /// Range of departure or check-in dates, both ends inclusive.
     pub(super) first_from: Option<Date>,
     pub(super) first_to: Option<Date>,
-    /// The day of return or check-out.
+    /// Return or check-out date.
     pub(super) last_date: Option<Date>,
-    /// When it was seen: from the first time on, before the second.
+    /// Range of observation times: `since` inclusive, `until` exclusive.
     pub(super) since: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
 }
 
 impl Filter {
-    /// The endpoints by their names.
     pub(super) fn endpoints(&self) -> Vec<String> {
         self.endpoints
             .iter()
@@ -43,12 +43,12 @@ impl Filter {
             .collect()
     }
 
-    /// The days of the journey or stay that are asked for.
-    pub(super) fn dates(&self) -> Dates {
-        Dates::of(self.first_from, self.first_to, self.last_date)
+    /// The filter on travel or stay dates.
+    pub(super) fn dates(&self) -> DateFilter {
+        DateFilter::of(self.first_from, self.first_to, self.last_date)
     }
 
-    /// Journeys of a route. One with a return is a round trip.
+    /// Flights of a route. A return date selects round trips only.
     fn route(from: &Airport, to: &Airport, return_date: Option<Date>) -> Self {
         let endpoints = match return_date {
             None => vec![Endpoint::FlightsOneway, Endpoint::FlightsRoundtrip],
@@ -64,7 +64,7 @@ impl Filter {
         }
     }
 
-    /// Stays: a query names exactly one subject.
+    /// Hotel stays. The contract guarantees exactly one subject.
     fn stays(
         name: Option<&FreeText>,
         destination: Option<&FreeText>,
@@ -84,7 +84,7 @@ impl Filter {
     }
 }
 
-/// A name whatever its case and the space around it, as `place_key` makes it of what is kept.
+/// Normalizes a name as the SQL function `place_key` does.
 fn name_key(name: &FreeText) -> String {
     name.as_str().trim_matches(' ').to_ascii_lowercase()
 }
@@ -221,7 +221,7 @@ impl From<&FlightGridQuery> for Filter {
             first_to: Some(query.departure_to),
             ..Self::route(&query.from_airport, &query.to_airport, None)
         };
-        // A journey one way has no length.
+        // One-way flights have no nights.
         if query.nights.is_some()
             || query.rows == FlightSide::Nights
             || query.columns == Some(FlightSide::Nights)

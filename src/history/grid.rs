@@ -1,6 +1,7 @@
-//! The last known prices as grids: a grid for each product, every cell with its price's age and what the last look came to.
+//! The last known prices as grids: one grid per product. A cell has the price, its age and the
+//! status of the newest search.
 //!
-//! Here: reading what is known, and laying it out, which is pure. Not here: the grid of a scan (`scans::grid`).
+//! The grid of a scan is in `scans::grid`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,50 +12,47 @@ use sqlx::PgConnection;
 
 use super::filter::Filter;
 use super::latest::age_seconds;
-use super::shown;
-use super::store::grid::{self, KnownRow};
-use crate::contract::grids::{
+use super::presenter;
+use super::store::grid::{self, HistoryGridRow};
+use crate::contract::history_grid::{
     FlightGridQuery, FlightSide, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery, HotelSide,
 };
 use crate::contract::scans::{GridAxis, Nights};
-use crate::contract::{Endpoint, SearchStatus, Verdict};
+use crate::contract::{Endpoint, SearchStatus};
 use crate::ids::TenantId;
 use crate::paging;
 
-/// The most known dates that an answer is made of.
-const MAX_KNOWN: usize = 20_000;
-/// The most cells of an answer, and of a grid: as many as a scan can have items.
+/// Rows of `latest_prices` that one answer reads.
+const MAX_ROWS: usize = 20_000;
+/// Cells in one answer: as many as a scan can have items.
 const MAX_CELLS: usize = 10_000;
 
-/// What a side of a grid counts.
+/// The dimension that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum HistoryAxis {
     First,
     Nights,
     Market,
 }
 
-/// The sides, and the days that a side of dates has whether or not one was looked at.
+/// The axes, and the date range that a date axis covers completely.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
-    rows: (Side, &'static str),
-    columns: Option<(Side, &'static str)>,
+struct HistoryLayout {
+    rows: (HistoryAxis, &'static str),
+    columns: Option<(HistoryAxis, &'static str)>,
     from: Date,
     to: Date,
 }
 
-/// A place on a side, in the order in which sides are shown.
+/// A value on an axis. The order of the variants' values is the order of the axis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Mark {
+enum GridValue {
     Day(Date),
     Nights(i32),
     Market(Option<String>),
 }
 
 /// The last known fares of a route as grids.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn flights(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -62,10 +60,10 @@ pub async fn flights(
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
     let side = |side: FlightSide| match side {
-        FlightSide::DepartureDate => (Side::First, side.as_str()),
-        FlightSide::Nights => (Side::Nights, side.as_str()),
+        FlightSide::DepartureDate => (HistoryAxis::First, side.as_str()),
+        FlightSide::Nights => (HistoryAxis::Nights, side.as_str()),
     };
-    let layout = Layout {
+    let layout = HistoryLayout {
         rows: side(query.rows),
         columns: query.columns.map(side),
         from: query.departure_from,
@@ -75,9 +73,6 @@ pub async fn flights(
 }
 
 /// The last known rates of a hotel or place as grids.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn hotels(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -85,11 +80,11 @@ pub async fn hotels(
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
     let side = |side: HotelSide| match side {
-        HotelSide::CheckinDate => (Side::First, side.as_str()),
-        HotelSide::Nights => (Side::Nights, side.as_str()),
-        HotelSide::ProxyCountry => (Side::Market, side.as_str()),
+        HotelSide::CheckinDate => (HistoryAxis::First, side.as_str()),
+        HotelSide::Nights => (HistoryAxis::Nights, side.as_str()),
+        HotelSide::ProxyCountry => (HistoryAxis::Market, side.as_str()),
     };
-    let layout = Layout {
+    let layout = HistoryLayout {
         rows: side(query.rows),
         columns: query.columns.map(side),
         from: query.checkin_from,
@@ -103,27 +98,27 @@ async fn read(
     tenant: TenantId,
     filter: &Filter,
     nights: Option<Nights>,
-    layout: &Layout,
+    layout: &HistoryLayout,
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
     let nights = nights.map(|nights| i32::from(nights.get()));
-    let mut known = grid::known(
+    let mut known = grid::latest_by_date(
         conn,
         tenant,
         filter,
         nights,
-        paging::one_more_than(MAX_KNOWN),
+        paging::limit_plus_one(MAX_ROWS),
     )
     .await?;
-    let mut truncated = known.len() > MAX_KNOWN;
+    let mut truncated = known.len() > MAX_ROWS;
     if truncated {
-        // The product that was cut off would read as never looked at.
+        // A truncated product would show its missing dates as never searched.
         let cut = known.last().map(|row| row.series.clone());
         known.retain(|row| Some(&row.series) != cut.as_ref());
     }
     let (mut data, mut cells) = (Vec::new(), 0);
     for rows in products(known, layout).into_values() {
-        let Some(grid) = laid_out(&rows, layout, now, MAX_CELLS - cells) else {
+        let Some(grid) = build_grid(&rows, layout, now, MAX_CELLS - cells) else {
             truncated = true;
             continue;
         };
@@ -133,9 +128,12 @@ async fn read(
     Ok(HistoryGrids { data, truncated })
 }
 
-/// What is known by product. A market that is a side is none of the product.
-fn products(known: Vec<KnownRow>, layout: &Layout) -> BTreeMap<(String, String), Vec<KnownRow>> {
-    let markets = layout.sides().any(|side| side == Side::Market);
+/// Groups rows by product. If the market is an axis, it is not part of the product.
+fn products(
+    known: Vec<HistoryGridRow>,
+    layout: &HistoryLayout,
+) -> BTreeMap<(Endpoint, String), Vec<HistoryGridRow>> {
+    let markets = layout.axes().any(|side| side == HistoryAxis::Market);
     let mut products = BTreeMap::<_, Vec<_>>::new();
     for row in known {
         let mut product = row.product.clone();
@@ -143,32 +141,32 @@ fn products(known: Vec<KnownRow>, layout: &Layout) -> BTreeMap<(String, String),
             product.shift_remove("proxy_country");
         }
         products
-            .entry((row.endpoint.clone(), product.to_string()))
+            .entry((row.endpoint, product.to_string()))
             .or_default()
             .push(row);
     }
     products
 }
 
-impl Layout {
-    fn sides(&self) -> impl Iterator<Item = Side> {
+impl HistoryLayout {
+    fn axes(&self) -> impl Iterator<Item = HistoryAxis> {
         [Some(self.rows.0), self.columns.map(|columns| columns.0)]
             .into_iter()
             .flatten()
     }
 
-    /// Every mark of a side: all days of the range, or what there is.
-    fn marks(&self, side: Side, known: &[KnownRow]) -> Vec<Mark> {
+    /// The values of an axis: all days of the range, or the values that occur.
+    fn axis_values(&self, side: HistoryAxis, known: &[HistoryGridRow]) -> Vec<GridValue> {
         match side {
-            Side::First => self
+            HistoryAxis::First => self
                 .from
                 .series(jiff::Span::new().days(1))
                 .take_while(|day| *day <= self.to)
-                .map(Mark::Day)
+                .map(GridValue::Day)
                 .collect(),
             _ => known
                 .iter()
-                .map(|row| mark(side, row))
+                .map(|row| axis_value(side, row))
                 .collect::<BTreeSet<_>>()
                 .into_iter()
                 .collect(),
@@ -176,17 +174,19 @@ impl Layout {
     }
 }
 
-fn mark(side: Side, row: &KnownRow) -> Mark {
+fn axis_value(side: HistoryAxis, row: &HistoryGridRow) -> GridValue {
     let (first, last) = (row.first_date.to_jiff(), row.last_date.to_jiff());
     match side {
-        Side::First => Mark::Day(first),
-        Side::Nights => Mark::Nights(first.until(last).map_or(0, |span| span.get_days())),
-        Side::Market => Mark::Market(row.market.clone()),
+        HistoryAxis::First => GridValue::Day(first),
+        HistoryAxis::Nights => {
+            GridValue::Nights(first.until(last).map_or(0, |span| span.get_days()))
+        }
+        HistoryAxis::Market => GridValue::Market(row.market.clone()),
     }
 }
 
-impl Mark {
-    fn shown(&self) -> Value {
+impl GridValue {
+    fn to_json(&self) -> Value {
         match self {
             Self::Day(day) => day.to_string().into(),
             Self::Nights(nights) => (*nights).into(),
@@ -195,29 +195,31 @@ impl Mark {
     }
 }
 
-/// The grid of one product; `None` where it would have more cells than there is room for.
-fn laid_out(
-    known: &[KnownRow],
-    layout: &Layout,
+/// The grid of one product; `None` if it would exceed `max_cells`.
+fn build_grid(
+    known: &[HistoryGridRow],
+    layout: &HistoryLayout,
     now: Timestamp,
-    room: usize,
+    max_cells: usize,
 ) -> Option<HistoryGrid> {
     let first = known.first()?;
-    let endpoint = Endpoint::parse(&first.endpoint)?;
-    let rows = layout.marks(layout.rows.0, known);
-    let columns = layout.columns.map(|(side, _)| layout.marks(side, known));
-    if rows.len() * columns.as_ref().map_or(1, Vec::len) > room {
+    let endpoint = first.endpoint;
+    let rows = layout.axis_values(layout.rows.0, known);
+    let columns = layout
+        .columns
+        .map(|(side, _)| layout.axis_values(side, known));
+    if rows.len() * columns.as_ref().map_or(1, Vec::len) > max_cells {
         return None;
     }
-    let mut places = BTreeMap::<(Mark, Option<Mark>), Vec<&KnownRow>>::new();
+    let mut places = BTreeMap::<(GridValue, Option<GridValue>), Vec<&HistoryGridRow>>::new();
     for row in known {
         let at = (
-            mark(layout.rows.0, row),
-            layout.columns.map(|(side, _)| mark(side, row)),
+            axis_value(layout.rows.0, row),
+            layout.columns.map(|(side, _)| axis_value(side, row)),
         );
         places.entry(at).or_default().push(row);
     }
-    let of_row = |row: &Mark| match &columns {
+    let of_row = |row: &GridValue| match &columns {
         Some(columns) => columns
             .iter()
             .map(|column| (row.clone(), Some(column.clone())))
@@ -230,34 +232,34 @@ fn laid_out(
         .map(|at| {
             cell(
                 &at,
-                speaker(places.get(&at).map_or(&[], Vec::as_slice)),
+                representative(places.get(&at).map_or(&[], Vec::as_slice)),
                 now,
             )
         })
         .collect();
-    let axis = |(_, field): (Side, &str), marks: &[Mark]| GridAxis {
+    let axis = |(_, field): (HistoryAxis, &str), axis_values: &[GridValue]| GridAxis {
         field: field.to_owned(),
-        values: marks.iter().map(Mark::shown).collect(),
+        values: axis_values.iter().map(GridValue::to_json).collect(),
     };
-    let markets = layout.sides().any(|side| side == Side::Market);
+    let markets = layout.axes().any(|side| side == HistoryAxis::Market);
     Some(HistoryGrid {
         endpoint,
         from_airport: first.origin.clone(),
         place: first.place.clone(),
         proxy_country: first.market.clone().filter(|_| !markets),
-        product: shown::product(endpoint, &first.product),
+        product: presenter::product(endpoint, &first.product),
         currency: first.currency.clone(),
         rows: axis(layout.rows, &rows),
         columns: layout
             .columns
             .zip(columns.as_deref())
-            .map(|(side, marks)| axis(side, marks)),
+            .map(|(side, axis_values)| axis(side, axis_values)),
         cells,
     })
 }
 
-/// What speaks for a cell: the lowest last known price, else the newest look.
-fn speaker<'a>(known: &[&'a KnownRow]) -> Option<&'a KnownRow> {
+/// The row that a cell shows: the one with the lowest price, else the newest search.
+fn representative<'a>(known: &[&'a HistoryGridRow]) -> Option<&'a HistoryGridRow> {
     let cheapest = known
         .iter()
         .filter(|row| row.price.is_some())
@@ -271,20 +273,22 @@ fn speaker<'a>(known: &[&'a KnownRow]) -> Option<&'a KnownRow> {
         .copied()
 }
 
-fn cell(at: &(Mark, Option<Mark>), known: Option<&KnownRow>, now: Timestamp) -> HistoryCell {
+fn cell(
+    at: &(GridValue, Option<GridValue>),
+    known: Option<&HistoryGridRow>,
+    now: Timestamp,
+) -> HistoryCell {
     let observed_at = known
         .and_then(|row| row.observed_at)
         .map(jiff_sqlx::Timestamp::to_jiff);
     let looked_at = known
         .and_then(|row| row.looked_at)
         .map(jiff_sqlx::Timestamp::to_jiff);
-    let status = known
-        .and_then(|row| row.look_status.as_deref())
-        .and_then(SearchStatus::parse);
-    let is_trip = known.is_some_and(|row| row.endpoint != Endpoint::FlightsOneway.as_str());
+    let status = known.and_then(|row| row.look_status);
+    let is_trip = known.is_some_and(|row| row.endpoint != Endpoint::FlightsOneway);
     HistoryCell {
-        row: at.0.shown(),
-        column: at.1.as_ref().map(Mark::shown),
+        row: at.0.to_json(),
+        column: at.1.as_ref().map(GridValue::to_json),
         price: known
             .and_then(|row| row.price)
             .map(|price| price.normalize()),
@@ -297,13 +301,11 @@ fn cell(at: &(Mark, Option<Mark>), known: Option<&KnownRow>, now: Timestamp) -> 
         price_insights_high: known
             .and_then(|row| row.band_high)
             .map(|price| price.normalize()),
-        verdict: known
-            .and_then(|row| row.verdict.as_deref())
-            .and_then(Verdict::parse),
+        verdict: known.and_then(|row| row.verdict),
         observed_at,
         age_seconds: observed_at.map(|observed_at| age_seconds(observed_at, now)),
         item_id: known.and_then(|row| row.item_id).map(Into::into),
-        // A price that was kept before looks were: it is the last that is known.
+        // Rows written before `looked_at` existed have only a price.
         looked_at: looked_at.or(observed_at),
         search_status: status.or(observed_at.map(|_| SearchStatus::Ok)),
         reason: known.and_then(|row| row.look_reason.clone()),

@@ -1,26 +1,29 @@
-//! What was seen: an observation for each finished attempt, and the last price of every product and date.
+//! Price history: one observation per finished attempt, and the last price of each product and
+//! date.
 //!
-//! [`Subject`] says which product a search is about; [`mod@record`] keeps observations in the transaction that stores the answer; [`query`]
-//! reads them back, [`buckets`] in steps of time, [`latest`] the last price of each date, [`grid`] beside each other; [`mod@forget`] takes out
-//! what a scan saw; [`days`] packs what has passed, so that a year is read quickly. Not here: what an answer means (`search`, `upstream`),
-//! the whole answers (`queue`).
+//! [`Subject`] identifies the product of a search. [`mod@insert`] stores observations in the
+//! transaction of the answer; [`mod@delete`] removes those of a scan. Queries: [`query`] (single
+//! observations), [`buckets`] (by day or week), [`latest`] (last price of each date), [`grid`].
+//! [`daily_pack`] packs past days, so that long ranges are quick to read.
+//!
+//! Not here: the meaning of an answer (`search`, `upstream`), the stored answers (`queue`).
 
+mod aggregate;
 pub mod buckets;
-pub mod days;
+pub mod daily_pack;
+pub mod delete;
 mod filter;
-pub mod forget;
 pub mod grid;
+pub mod insert;
 pub mod latest;
-mod look;
+mod presenter;
 mod price;
 pub mod query;
-pub mod record;
+mod sample;
 mod series;
-mod shown;
 mod store;
-mod sums;
 
-pub use forget::{SeenBy, forget};
-pub use record::{Observation, SeenPrice, record};
+pub use delete::{ObservedItem, delete};
+pub use insert::{Observation, ObservedPrice, insert};
+pub use presenter::{fare_product_fields, rate_product_fields};
 pub use series::{Series, SeriesKey, Subject};
-pub use shown::{fare_products, rate_products};

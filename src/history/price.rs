@@ -1,48 +1,48 @@
-//! A price that can be compared quickly: pure.
+//! A price with a fast comparison. Pure.
 
 use std::cmp::Ordering;
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-/// How many digits behind the point a short price has: as many as the currencies with the most of those that fares and rates are sold in.
+/// Decimal places of a short price: the most that a currency of fares and rates has.
 const SCALE: u32 = 3;
 
-/// A price in major units, exactly as it was seen. One price has one form.
+/// An exact price in major units. Each price has exactly one representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Price {
-    /// In thousandths: nearly every price there is.
+pub(super) enum CompactPrice {
+    /// In thousandths: nearly all prices.
     Short(i64),
-    Long(Long),
+    Long(LongPrice),
 }
 
-/// A price of more digits than a short one can have.
+/// A price with more digits than a short one can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "(i128, u32)", into = "(i128, u32)")]
-pub(super) struct Long(Decimal);
+pub(super) struct LongPrice(Decimal);
 
-impl From<Decimal> for Price {
+impl From<Decimal> for CompactPrice {
     fn from(price: Decimal) -> Self {
         let price = price.normalize();
         let short = || {
             let digits = i64::try_from(price.mantissa()).ok()?;
             digits.checked_mul(10_i64.pow(SCALE.checked_sub(price.scale())?))
         };
-        short().map_or(Self::Long(Long(price)), Self::Short)
+        short().map_or(Self::Long(LongPrice(price)), Self::Short)
     }
 }
 
-impl From<Price> for Decimal {
-    /// Without zeros at its end.
-    fn from(price: Price) -> Self {
+impl From<CompactPrice> for Decimal {
+    /// Without trailing zeros.
+    fn from(price: CompactPrice) -> Self {
         match price {
-            Price::Short(digits) => Self::new(digits, SCALE).normalize(),
-            Price::Long(Long(price)) => price,
+            CompactPrice::Short(digits) => Self::new(digits, SCALE).normalize(),
+            CompactPrice::Long(LongPrice(price)) => price,
         }
     }
 }
 
-impl Ord for Price {
+impl Ord for CompactPrice {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Short(one), Self::Short(other)) => one.cmp(other),
@@ -51,28 +51,28 @@ impl Ord for Price {
     }
 }
 
-/// Prices of which the lowest, the middle and the highest are wanted.
+/// Collects prices to compute minimum, median and maximum.
 #[derive(Debug, Default)]
-pub(super) struct Prices {
-    /// Numbers by themselves, which are sorted several times as fast.
+pub(super) struct PriceAccumulator {
+    /// Kept apart from `long`: plain integers sort several times faster.
     short: Vec<i64>,
-    long: Vec<Price>,
+    long: Vec<CompactPrice>,
 }
 
-/// What prices come to.
+/// Minimum, median and maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct PriceRange {
     pub(super) lowest: Decimal,
-    /// Of an even number the mean of the two in the middle, exactly.
+    /// For an even count, the exact mean of the two middle prices.
     pub(super) middle: Decimal,
     pub(super) highest: Decimal,
 }
 
-impl Prices {
-    pub(super) fn push(&mut self, price: Price) {
+impl PriceAccumulator {
+    pub(super) fn push(&mut self, price: CompactPrice) {
         match price {
-            Price::Short(digits) => self.short.push(digits),
-            Price::Long(_) => self.long.push(price),
+            CompactPrice::Short(digits) => self.short.push(digits),
+            CompactPrice::Long(_) => self.long.push(price),
         }
     }
 
@@ -80,50 +80,52 @@ impl Prices {
         self.short.len() + self.long.len()
     }
 
-    /// Takes all of them out; `None`: there were none.
-    pub(super) fn take_range(&mut self) -> Option<Range> {
+    /// Drains the prices; `None` if there are none.
+    pub(super) fn take_range(&mut self) -> Option<PriceRange> {
         if self.long.is_empty() {
             self.short.sort_unstable();
-            let range = range(self.short.len(), |place| Price::Short(self.short[place]));
+            let range = range(self.short.len(), |place| {
+                CompactPrice::Short(self.short[place])
+            });
             self.short.clear();
             return range;
         }
         let mut all = std::mem::take(&mut self.long);
-        all.extend(self.short.drain(..).map(Price::Short));
+        all.extend(self.short.drain(..).map(CompactPrice::Short));
         all.sort_unstable();
         range(all.len(), |place| all[place])
     }
 }
 
-/// Of prices from the lowest to the highest.
-fn range(count: usize, at: impl Fn(usize) -> Price) -> Option<Range> {
+/// `at` returns the price at a position, in ascending order.
+fn range(count: usize, at: impl Fn(usize) -> CompactPrice) -> Option<PriceRange> {
     let last = count.checked_sub(1)?;
     let (lower, upper) = (Decimal::from(at(last / 2)), Decimal::from(at(count / 2)));
-    // Not the half of their sum, which might be larger than a decimal can be.
+    // The sum of both might overflow.
     let between = upper
         .checked_sub(lower)
         .map(|between| lower + between / Decimal::TWO);
     let middle = between.unwrap_or_else(|| lower / Decimal::TWO + upper / Decimal::TWO);
-    Some(Range {
+    Some(PriceRange {
         lowest: at(0).into(),
         middle: middle.normalize(),
         highest: at(last).into(),
     })
 }
 
-impl PartialOrd for Price {
+impl PartialOrd for CompactPrice {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl From<Long> for (i128, u32) {
-    fn from(Long(price): Long) -> Self {
+impl From<LongPrice> for (i128, u32) {
+    fn from(LongPrice(price): LongPrice) -> Self {
         (price.mantissa(), price.scale())
     }
 }
 
-impl TryFrom<(i128, u32)> for Long {
+impl TryFrom<(i128, u32)> for LongPrice {
     type Error = rust_decimal::Error;
 
     fn try_from((digits, scale): (i128, u32)) -> Result<Self, Self::Error> {
@@ -137,12 +139,12 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The most digits that a decimal can have.
-    const MOST: i128 = 79_228_162_514_264_337_593_543_950_335;
+    /// The largest mantissa of a `Decimal`.
+    const MAX_MANTISSA: i128 = 79_228_162_514_264_337_593_543_950_335;
 
-    /// Usual prices, and whatever else a decimal can be.
+    /// Mostly usual prices, and some that only a `Decimal` can hold.
     pub(in crate::history) fn decimal() -> impl Strategy<Value = Decimal> {
-        let all = (-MOST..=MOST, 0_u32..=28)
+        let all = (-MAX_MANTISSA..=MAX_MANTISSA, 0_u32..=28)
             .prop_map(|(digits, scale)| Decimal::from_i128_with_scale(digits, scale));
         let long = (any::<i64>(), 0_u32..8).prop_map(|(digits, scale)| Decimal::new(digits, scale));
         let usual =
@@ -152,8 +154,8 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn a_price_is_what_it_was_and_stands_where_it_stood(one in decimal(), other in decimal()) {
-            let (short, too) = (Price::from(one), Price::from(other));
+        fn compact_prices_keep_value_and_order(one in decimal(), other in decimal()) {
+            let (short, too) = (CompactPrice::from(one), CompactPrice::from(other));
             prop_assert_eq!(Decimal::from(short), one);
             prop_assert_eq!(Decimal::from(short).scale(), one.normalize().scale());
             prop_assert_eq!(short.cmp(&too), one.cmp(&other));
@@ -162,7 +164,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_middle_of_prices_is_exact_whatever_their_form() {
+    fn the_median_is_exact_for_short_and_long_prices() {
         for (prices, expected) in [
             (vec![], None),
             (vec!["3"], Some(["3", "3", "3"])),
@@ -196,7 +198,7 @@ pub(super) mod tests {
                 ]),
             ),
         ] {
-            let mut all = Prices::default();
+            let mut all = PriceAccumulator::default();
             for price in &prices {
                 all.push(price.parse::<Decimal>().unwrap().into());
             }
@@ -227,8 +229,8 @@ pub(super) mod tests {
             ("0.001", 1),
         ] {
             assert_eq!(
-                Price::from(price.parse::<Decimal>().unwrap()),
-                Price::Short(digits),
+                CompactPrice::from(price.parse::<Decimal>().unwrap()),
+                CompactPrice::Short(digits),
                 "{price}"
             );
         }
@@ -239,8 +241,8 @@ pub(super) mod tests {
         ] {
             assert!(
                 matches!(
-                    Price::from(price.parse::<Decimal>().unwrap()),
-                    Price::Long(_)
+                    CompactPrice::from(price.parse::<Decimal>().unwrap()),
+                    CompactPrice::Long(_)
                 ),
                 "{price}"
             );

@@ -1,7 +1,8 @@
-//! Which product a search is about: pure.
+//! The product that a search is about. Pure.
 //!
-//! A series is what was asked without its dates and without what does not change the product (jobs-api, "History"). Requests that say the
-//! same in other words share a series: documented defaults are filled in, lists that are sets are sorted, codes have one case.
+//! A series identifies a request without its dates and fetch options (history.md, rules 7 to 9).
+//! Equivalent requests share a series: defaults are filled in, lists that are sets are sorted, and
+//! codes have one case.
 
 use jiff::civil::Date;
 use serde_json::{Map, Value};
@@ -9,45 +10,43 @@ use sha2::{Digest as _, Sha256};
 
 use crate::contract::{Endpoint, FieldKind, FieldSpec, Request};
 
-/// How an answer is fetched and how much of it is shown, not what is sold.
-const FLAGS: [&str; 4] = ["strict", "limit", "use_ext_proxy", "use_fallback"];
+/// How an answer is fetched and how much of it is shown; not part of the product.
+const FETCH_OPTIONS: [&str; 4] = ["strict", "limit", "use_ext_proxy", "use_fallback"];
 
-/// What one search is about: a product and the dates of the journey or stay.
+/// A product and the dates of the journey or stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// The product.
     pub series: Series,
     /// Departure or check-in.
     pub first_date: Date,
-    /// Return or check-out, where there is one.
+    /// Return or check-out, if any.
     pub last_date: Option<Date>,
 }
 
-/// A product whose price is followed.
+/// A product with a price history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// Equal for equal products, of one endpoint and one currency, party and market.
+    /// Equal for equal endpoint and product, including currency, party and market.
     pub key: SeriesKey,
-    /// The endpoint that was asked.
     pub endpoint: Endpoint,
-    /// The fields that name the product, by name.
+    /// The canonical product fields.
     pub product: Map<String, Value>,
-    /// Where a flight begins.
+    /// Departure airport.
     pub origin: Option<String>,
-    /// Where a flight ends, or the hotel's or the place's name or id.
+    /// Destination airport, or name or id of a hotel or place.
     pub place: String,
-    /// Three letters in upper case.
+    /// Three upper-case letters.
     pub currency: String,
-    /// The market that was asked: a country in lower case.
+    /// Market: a country code in lower case.
     pub market: Option<String>,
 }
 
-/// The digest of a canonical product: 16 bytes.
+/// First 16 bytes of a digest of the canonical product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SeriesKey(pub [u8; 16]);
 
 impl Subject {
-    /// The subject of a request; `None` for resolve, which asks for no price.
+    /// The subject of a request; `None` for resolve, which returns no price.
     #[must_use]
     pub fn of(request: &Request) -> Option<Self> {
         let (endpoint, body) = (request.endpoint(), request.to_body());
@@ -71,7 +70,7 @@ impl Subject {
     }
 }
 
-/// The field that says where; `None` for resolve.
+/// The field with the destination; `None` for resolve.
 fn place_field(endpoint: Endpoint) -> Option<&'static str> {
     match endpoint {
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => Some("to_airport"),
@@ -95,15 +94,18 @@ impl SeriesKey {
     }
 }
 
-/// The fields of an endpoint that name a product, in the contract's order.
+/// The fields of an endpoint that belong to the product, in the order of the field table.
 pub(super) fn product_fields(endpoint: Endpoint) -> impl Iterator<Item = &'static FieldSpec> {
     let names_product = |field: &&FieldSpec| {
-        field.kind != FieldKind::Date && field.alias_of.is_empty() && !FLAGS.contains(&field.name)
+        field.kind != FieldKind::Date
+            && field.alias_of.is_empty()
+            && !FETCH_OPTIONS.contains(&field.name)
     };
     endpoint.fields().iter().filter(names_product)
 }
 
-/// The canonical product, its fields in the order of their names: a field that the contract gains later moves no other.
+/// The canonical product. Fields are sorted by name, so that a new field does not reorder the
+/// others.
 fn product(endpoint: Endpoint, body: &Map<String, Value>) -> Map<String, Value> {
     let mut fields: Vec<_> = product_fields(endpoint).collect();
     fields.sort_unstable_by_key(|field| field.name);
@@ -118,7 +120,7 @@ fn product(endpoint: Endpoint, body: &Map<String, Value>) -> Map<String, Value> 
     named.collect()
 }
 
-/// One spelling for each meaning; `None` for what says nothing.
+/// The canonical form of a value; `None` if it equals an absent field.
 fn canonical(name: &str, value: Value) -> Option<Value> {
     Some(match value {
         Value::String(text) if name == "currency" || name.ends_with("airline_codes") => {
@@ -132,14 +134,14 @@ fn canonical(name: &str, value: Value) -> Option<Value> {
                 .filter_map(|value| canonical(name, value))
                 .collect();
             values.sort_by_cached_key(Value::to_string);
-            // Two adults are not one; any other list is a set.
+            // Passengers count: two adults are not one. Any other list is a set.
             if name != "passengers" {
                 values.dedup();
             }
             values.into()
         }
         Value::Number(number) => match number.as_f64() {
-            // 100.0 is 100; every integer below 2^53 is exact as a float.
+            // Treats 100.0 as 100. Every integer below 2^53 is exact as a float.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "whole and below 2^53 by the guard"
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_is_one_series() {
+    fn equivalent_requests_share_a_series() {
         for (endpoint, same) in [
             ("flights/oneway", json!({"departure_date": "2027-03-01"})),
             ("flights/oneway", json!({"from_airport": "tlv"})),
@@ -246,8 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn another_product_currency_party_or_market_is_another_series() {
-        let mut seen = Vec::new();
+    fn products_currencies_parties_and_markets_have_own_series() {
+        let mut observation = Vec::new();
         for (endpoint, more) in [
             ("flights/oneway", json!({})),
             ("flights/oneway", json!({"to_airport": "CDG"})),
@@ -265,13 +267,13 @@ mod tests {
             ("hotels/search", json!({"filters": ["gym"]})),
         ] {
             let key = key(endpoint, &more);
-            assert!(!seen.contains(&key), "{endpoint} {more}");
-            seen.push(key);
+            assert!(!observation.contains(&key), "{endpoint} {more}");
+            observation.push(key);
         }
     }
 
     #[test]
-    fn an_alias_is_the_fields_that_it_sets() {
+    fn an_alias_equals_the_fields_that_it_sets() {
         let trip = |stops: Value| {
             let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "return_date": "2027-01-21"});
             body.as_object_mut()
@@ -294,9 +296,9 @@ mod tests {
         );
     }
 
-    /// Stored history hangs on these bytes: a change begins every series anew.
+    /// Stored history depends on these bytes: a change starts all series anew.
     #[test]
-    fn the_form_is_fixed() {
+    fn the_canonical_form_is_fixed() {
         let subject = subject(
             "hotels/by-name",
             json!({"hotel_name": "Grand", "checkin_date": "2027-01-14", "checkout_date": "2027-01-15"}),

@@ -1,7 +1,8 @@
-//! The admin listener: health, readiness and metrics, for operators only (security.md). It is not part of the described interface, needs
-//! no key, and never asks the marketplace.
+//! The admin listener: health, readiness and metrics, for operators only (security.md, rule 28). It
+//! is not part of the OpenAPI description, needs no key, and never calls the marketplace.
 //!
-//! It stays up while the process drains, so that whoever watches sees a process that ends, not one that hangs.
+//! It stays up while the process drains, so that monitoring sees a process that ends, not one that
+//! hangs.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,48 +13,49 @@ use super::AppState;
 use super::error::ApiError;
 use super::health::Health;
 use crate::contract::ErrorType;
-use crate::{db, measure};
+use crate::{db, metrics};
 
-/// The text format of Prometheus.
+/// The Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `GET /readyz`: it can take stored work. The database answers and its new sessions work, its schema is this program's, the process's clock is
-/// right, and it was not told to end. The gateway's searches work without any of that but the last.
+/// `GET /readyz`: ready for stored work. The database answers, its new sessions work, its schema
+/// has this version, the clock is right, and the process is not shutting down. Searches depend only
+/// on the last condition.
 pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, ApiError> {
     if app.stop.is_cancelled() {
         return Err(ApiError::new(
             ErrorType::Unavailable,
-            "this process is ending: it takes no new work",
+            "this process is shutting down and accepts no new work",
         ));
     }
     if let Some(why) = app
-        .condition
+        .session_health
         .as_ref()
-        .and_then(|condition| condition.borrow().clone())
+        .and_then(|session_health| session_health.borrow().clone())
     {
         return Err(ApiError::new(ErrorType::Unavailable, &*why));
     }
-    if !db::is_migrated(app.reads()?).await? {
+    if !db::is_migrated(app.read_pool()?).await? {
         return Err(ApiError::new(
             ErrorType::Unavailable,
-            "the database's tables are not this version's yet: `farescan migrate` makes them so",
+            "the database schema is not of this version; run `farescan migrate`",
         ));
     }
     app.now()?;
     Ok(Json(Health::ok()))
 }
 
-/// `GET /metrics`: what `crate::measure` holds, and the pools as they are now.
+/// `GET /metrics`: the collected metrics and the current pool sizes.
 pub(super) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
     let pools = app.pools().ok();
     let named = [
         ("reads", pools.map(|pools| &pools.reads)),
         ("writes", pools.map(|pools| &pools.writes)),
-        ("engine", app.engine.as_ref()),
+        ("engine", app.worker_pool.as_ref()),
     ];
     for (name, pool) in named {
         if let Some(pool) = pool {
-            measure::pool(
+            metrics::pool(
                 name,
                 pool.size(),
                 pool.num_idle(),
@@ -61,5 +63,5 @@ pub(super) async fn metrics(State(app): State<AppState>) -> impl IntoResponse {
             );
         }
     }
-    ([(CONTENT_TYPE, PROMETHEUS)], measure::text())
+    ([(CONTENT_TYPE, PROMETHEUS)], metrics::render())
 }

@@ -1,4 +1,5 @@
-//! Who of the synchronous callers may ask the marketplace now: the bound of searches in flight, and of keys that nobody knows (`guesses`).
+//! Admission of synchronous searches: the limit of searches in flight, and the limit of unknown
+//! keys (`unknown_keys`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,103 +9,105 @@ use tokio::time::timeout;
 
 use super::AppState;
 use super::error::ApiError;
-use super::guesses::{Pass, Verdict};
+use super::unknown_keys::{KeyPermit, KeyVerdict};
 use crate::search::CallerKey;
 use crate::tenants;
 use crate::tenants::store::acceptance;
 
-/// The most searches and checks of keys that this process has in flight for synchronous callers.
-pub(super) const SEARCHES_IN_FLIGHT: usize = 1_000;
-/// When it is worth asking again while all of them are taken.
-const SEARCHES_WAIT: Duration = Duration::from_secs(5);
-/// The most look-ups at once of keys that the bucket for unknown keys would refuse, and how long one may take.
-pub(super) const LOOK_UPS: usize = 4;
-const LOOK_UP_TIMEOUT: Duration = Duration::from_millis(500);
+/// The maximum number of synchronous searches and key checks in flight in this process.
+pub(super) const MAX_SEARCHES: usize = 1_000;
+/// `Retry-After` while all permits are taken.
+const SEARCHES_RETRY: Duration = Duration::from_secs(5);
+/// The maximum number of concurrent lookups of keys that the token bucket would refuse, and the
+/// timeout of each.
+pub(super) const MAX_LOOKUPS: usize = 4;
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Leave to ask the marketplace for a synchronous caller.
+/// Permission for one synchronous marketplace call.
 #[derive(Debug)]
-pub(super) struct SearchPass {
-    guess: Pass,
+pub(super) struct SearchPermit {
+    key_permit: KeyPermit,
     _permit: OwnedSemaphorePermit,
 }
 
-impl SearchPass {
-    /// What the marketplace said of the key.
-    pub(super) fn learn(self, verdict: Verdict) {
-        self.guess.learn(verdict);
+impl SearchPermit {
+    /// Records the marketplace's verdict on the key.
+    pub(super) fn record_verdict(self, verdict: KeyVerdict) {
+        self.key_permit.record_verdict(verdict);
     }
 }
 
 impl AppState {
-    /// Leave to ask the marketplace with this key.
+    /// Admits one marketplace call with this key.
     ///
     /// # Errors
-    /// 503 when as many searches are in flight as this process has; 429 while too many unknown keys are tried, for a key that is not known
-    /// as accepted.
-    pub(super) async fn admit_search(&self, key: &CallerKey) -> Result<SearchPass, ApiError> {
-        let permit = Arc::clone(&self.searches)
+    /// 503 when all search permits are taken. 429 while the bucket of unknown keys is
+    /// empty and the key is not known as accepted.
+    pub(super) async fn admit_search(&self, key: &CallerKey) -> Result<SearchPermit, ApiError> {
+        let permit = Arc::clone(&self.search_permits)
             .try_acquire_owned()
             .map_err(|_| {
                 ApiError::overloaded(
-                    "as many searches are in flight as this process has; wait as Retry-After says",
-                    SEARCHES_WAIT,
+                    "this process has reached its limit of concurrent searches; retry after the time in Retry-After",
+                    SEARCHES_RETRY,
                 )
             })?;
-        let guess = match self.guesses.admit(key, Instant::now()) {
-            Ok(guess) => guess,
+        let key_permit = match self.unknown_keys.admit(key, Instant::now()) {
+            Ok(key_permit) => key_permit,
             Err(wait) => {
                 if self.is_accepted(key).await {
-                    return Ok(SearchPass {
-                        guess: self.guesses.admit_accepted(key),
+                    return Ok(SearchPermit {
+                        key_permit: self.unknown_keys.admit_accepted(key),
                         _permit: permit,
                     });
                 }
-                let message = "the marketplace refuses too many keys that this service does not know, so no further one is passed on now; \
-                               wait as Retry-After says";
+                let message = "the marketplace refused too many unknown keys, so unknown keys are not forwarded for now; \
+                               retry after the time in Retry-After";
                 return Err(ApiError::too_many_requests(message, wait));
             }
         };
-        Ok(SearchPass {
-            guess,
+        Ok(SearchPermit {
+            key_permit,
             _permit: permit,
         })
     }
 
-    /// Whether the database knows the key as accepted. Asked only where a request would be refused otherwise; a database that is away
-    /// says no.
+    /// Whether the database knows the key as accepted. Called only where the request would be
+    /// refused otherwise; an unavailable database counts as no.
     async fn is_accepted(&self, key: &CallerKey) -> bool {
         let (Some(pools), Some(custody), Ok(now)) = (&self.pools, &self.custody, self.now()) else {
             return false;
         };
         let pool = &pools.reads;
-        let look_up = async {
-            let _turn = self
-                .look_ups
+        let lookup = async {
+            let _permit = self
+                .lookup_permits
                 .acquire()
                 .await
                 .map_err(|_| sqlx::Error::PoolClosed)?;
             let (mut conn, tenant) =
-                tenants::store::find_connected(pool, &custody.ring, key, now).await?;
+                tenants::store::find_with_connection(pool, &custody.ring, key, now).await?;
             match tenant {
                 Some(tenant) => acceptance::is_accepted(&mut *conn, tenant).await,
                 None => Ok(false),
             }
         };
-        matches!(timeout(LOOK_UP_TIMEOUT, look_up).await, Ok(Ok(true)))
+        matches!(timeout(LOOKUP_TIMEOUT, lookup).await, Ok(Ok(true)))
     }
 
-    /// Has the database know that the marketplace accepted this key, where this process has seen it and has not told yet: an order
-    /// that comes right after a search or a check is not refused. Best effort; who may not order is told by the order itself.
+    /// Stores that the marketplace accepted this key, if this process has seen that and not stored
+    /// it yet. A submission right after a search or check is then not refused. Failures are
+    /// ignored: the submission itself returns the error.
     pub(super) async fn record_acceptance(&self, key: &CallerKey) {
         let (Some(pools), Some(custody), Ok(now)) = (&self.pools, &self.custody, self.now()) else {
             return;
         };
-        if !self.guesses.is_unrecorded(key) {
+        if !self.unknown_keys.is_unrecorded(key) {
             return;
         }
-        match acceptance::record_key(&pools.writes, &custody.ring, key, now).await {
-            Ok(()) => self.guesses.recorded(key),
-            Err(error) => tracing::debug!(%error, "an accepted key could not be recorded"),
+        match acceptance::record_key_accepted(&pools.writes, &custody.ring, key, now).await {
+            Ok(()) => self.unknown_keys.mark_recorded(key),
+            Err(error) => tracing::debug!(%error, "failed to record an accepted key"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/alerts`: what the rules of monitors have told (jobs-api, "Monitors").
+//! `/v1/alerts`: alerts of monitors (monitors.md, rules 47 to 49).
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,15 +7,15 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::AppState;
-use super::auth::Caller;
-use super::docs::ReadErrors;
+use super::auth::ApiKey;
 use super::error::ApiError;
-use super::extract::{self, Pairs};
+use super::extract::{self, QueryPairs};
 use super::monitors::{monitor_id, no_such_monitor};
-use super::scans::{desk, next_page, tenant};
+use super::openapi::ReadErrors;
+use super::scans::{find_tenant, next_page_link, request_context};
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, MonitorAlertsQuery};
 use crate::ids::{AlertId, MonitorId};
-use crate::monitors::alerts::read as look;
+use crate::monitors::alerts::read as alerts;
 
 fn no_such_alert() -> ApiError {
     ApiError::not_found("there is no such alert")
@@ -23,20 +23,21 @@ fn no_such_alert() -> ApiError {
 
 /// List alerts
 ///
-/// Of all monitors, newest first; those of one run the strongest first. An alert goes with its monitor.
+/// Alerts of all monitors, newest first; those of one run strongest first. Deleting a monitor
+/// deletes its alerts.
 #[utoipa::path(
     get, path = "/v1/alerts", operation_id = "list_alerts", tag = "Monitors", params(AlertsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = AlertPage), ReadErrors)
 )]
 pub(super) async fn list(
     State(app): State<AppState>,
-    caller: Caller,
-    pairs: Pairs,
+    caller: ApiKey,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = AlertsQuery::from_query(pairs.iter())?;
-    let page = match tenant(desk).await? {
-        Some(tenant) => look::alerts(desk.pool, tenant, &query)
+    let page = match find_tenant(context).await? {
+        Some(tenant) => alerts::alerts(context.pool, tenant, &query)
             .await?
             .ok_or_else(no_such_monitor)?,
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
@@ -46,7 +47,7 @@ pub(super) async fn list(
         },
     };
     Ok((
-        next_page("/v1/alerts", &pairs, page.next_cursor.as_deref()),
+        next_page_link("/v1/alerts", &pairs, page.next_cursor.as_deref()),
         Json(page),
     )
         .into_response())
@@ -54,7 +55,7 @@ pub(super) async fn list(
 
 /// List the alerts of a monitor
 ///
-/// Newest first; those of one run the strongest first.
+/// Newest first; those of one run strongest first.
 #[utoipa::path(
     get, path = "/v1/monitors/{id}/alerts", operation_id = "list_monitor_alerts", tag = "Monitors",
     params(("id" = MonitorId, Path, description = "The monitor"), MonitorAlertsQuery),
@@ -62,19 +63,19 @@ pub(super) async fn list(
 )]
 pub(super) async fn of_monitor(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = MonitorAlertsQuery::from_query(pairs.iter())?;
     let id = monitor_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_monitor)?;
-    let page = look::of_monitor(desk.pool, tenant, id, query)
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_monitor)?;
+    let page = alerts::of_monitor(context.pool, tenant, id, query)
         .await?
         .ok_or_else(no_such_monitor)?;
     Ok((
-        next_page(
+        next_page_link(
             &format!("/v1/monitors/{id}/alerts"),
             &pairs,
             page.next_cursor.as_deref(),
@@ -86,20 +87,20 @@ pub(super) async fn of_monitor(
 
 /// Read an alert
 ///
-/// What its rule went by when it fired.
+/// With the values by which its rule fired.
 #[utoipa::path(
     get, path = "/v1/alerts/{id}", operation_id = "get_alert", tag = "Monitors", params(("id" = AlertId, Path, description = "The alert")),
     responses((status = 200, description = "The alert", body = Alert), ReadErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let id = extract::id("alert", &id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_alert)?;
-    look::alert(desk.pool, tenant, id)
+    let context = request_context(&app, &caller)?;
+    let id = extract::parse_id("alert", &id)?;
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_alert)?;
+    alerts::alert(context.pool, tenant, id)
         .await?
         .map(Json)
         .ok_or_else(no_such_alert)

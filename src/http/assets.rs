@@ -1,5 +1,5 @@
-//! Answers that are the same for everybody: the description of the service and the files of its page. Their bytes are made once, as they are
-//! and in each encoding that somebody asks for, and every answer shares them, so that a client that reads none holds no memory.
+//! Responses that are the same for all clients: the OpenAPI description and the files of its page.
+//! Each body exists once per encoding and all responses share it, so a slow client holds no memory.
 
 use std::convert::Infallible;
 
@@ -15,19 +15,19 @@ use tokio::sync::OnceCell;
 use tower::{ServiceExt as _, service_fn};
 use tower_http::compression::Compression;
 
-use super::layers;
+use super::middleware;
 
-/// For how long nobody asks again. Short, because a new version of the service has the same paths.
+/// How long clients cache. Short, because a new version of the service has the same paths.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// The encodings, the smallest first.
 const ENCODINGS: [&str; 3] = ["br", "zstd", "gzip"];
 
-/// One body that never changes while the process lives.
+/// A body that does not change while the process runs.
 #[derive(Debug)]
 pub(super) struct Asset {
     content_type: HeaderValue,
-    /// Weak: one tag for all encodings.
+    /// Weak, because all encodings share it.
     tag: HeaderValue,
     plain: Bytes,
     /// In the order of [`ENCODINGS`].
@@ -52,7 +52,7 @@ impl Asset {
         }
     }
 
-    /// The answer to a request with these headers.
+    /// The response to a request with these headers.
     pub(super) async fn answer(&self, headers: &HeaderMap) -> Response {
         let caching = [
             (ETAG, self.tag.clone()),
@@ -81,16 +81,16 @@ impl Asset {
         }
     }
 
-    /// Whether the client has it already.
+    /// Whether the client has the current version.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
         let ours = strong(self.tag.to_str().unwrap_or_default());
-        words(headers, IF_NONE_MATCH).any(|tag| tag.trim() == "*" || strong(tag) == ours)
+        list_elements(headers, IF_NONE_MATCH).any(|tag| tag.trim() == "*" || strong(tag) == ours)
     }
 
-    /// The encoding that is sent: the smallest that the client takes.
+    /// The smallest encoding that the client accepts.
     fn encoding(&self, headers: &HeaderMap) -> Option<usize> {
-        if !layers::is_worth_compressing(self.plain.len() as u64, self.content_type.as_bytes()) {
+        if !middleware::should_compress(self.plain.len() as u64, self.content_type.as_bytes()) {
             return None;
         }
         let is_refused = |weight: &str| {
@@ -100,7 +100,7 @@ impl Asset {
                 .is_some_and(|weight| weight.trim().parse() == Ok(0.0))
         };
         let takes = |encoding: &&str| {
-            words(headers, ACCEPT_ENCODING).any(|accepted| {
+            list_elements(headers, ACCEPT_ENCODING).any(|accepted| {
                 let (name, weight) = accepted.split_once(';').unwrap_or((accepted, ""));
                 name.trim().eq_ignore_ascii_case(encoding) && !is_refused(weight)
             })
@@ -111,7 +111,7 @@ impl Asset {
     async fn packed(&self, encoding: usize) -> Bytes {
         let pack = async || {
             let plain = self.plain.clone();
-            // It takes a while, and others have the same thread.
+            // Compression is slow and would block the async thread.
             let packing = tokio::task::spawn_blocking(move || {
                 futures::executor::block_on(compressed(plain, ENCODINGS[encoding]))
             });
@@ -121,8 +121,8 @@ impl Asset {
     }
 }
 
-/// The parts of a header's list.
-fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+/// The elements of a header's list.
+fn list_elements(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     headers
         .get_all(name)
         .into_iter()
@@ -130,7 +130,7 @@ fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
         .flat_map(|value| value.split(','))
 }
 
-/// The same bytes as every other answer has them in this encoding.
+/// Compresses with the same middleware as every other response.
 async fn compressed(plain: Bytes, encoding: &'static str) -> Bytes {
     let answer = service_fn(async |_: Request<Body>| {
         Ok::<_, Infallible>(Response::new(Body::from(plain.clone())))
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_encoding_is_made_once_and_shared() {
+    async fn each_encoding_is_computed_once() {
         let asset = asset();
         for (accepted, encoding) in [
             ("gzip", "gzip"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_it_is_not_sent_it_again() {
+    async fn a_cached_asset_is_not_sent_again() {
         let asset = asset();
         let tag = asset.answer(&HeaderMap::new()).await.headers()[ETAG].clone();
         for (known, status) in [

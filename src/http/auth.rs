@@ -1,9 +1,11 @@
-//! The caller's key: where it may ride, what may be one, and that nothing past this point can log it (specification 5; contract 11 to
-//! 13).
+//! The caller's API key: where a request may carry it, what a valid key is, and that nothing after
+//! this module can log it (gateway.md, rules 11 to 13).
 //!
-//! [`lift_key`] runs before everything else: it takes every key out of headers and query and leaves what it found as an extension of
-//! the request. [`Caller`] is how a handler of our own routes asks for it, and is counted against its caller's rate (`limits`) and requests in
-//! flight (`bounds`); the specified seven, which the marketplace limits, take it uncounted.
+//! [`extract_api_key`] runs before all other middleware: it removes every key from headers and
+//! query and stores the result as an extension of the request. Handlers of this service's own
+//! routes take [`ApiKey`], which counts against its caller's rate (`rate_limit`) and requests in
+//! flight (`concurrency`). The seven specified endpoints, which the marketplace limits, take
+//! [`UnlimitedApiKey`].
 
 use std::sync::Arc;
 
@@ -16,36 +18,38 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::AppState;
-use super::bounds::Permit;
+use super::concurrency::Permit;
 use super::error::ApiError;
-use crate::contract::{MAX_KEY_BYTES, NotAKey, read_key};
+use crate::contract::{KeyFormatError, MAX_KEY_BYTES, parse_key};
 use crate::search::CallerKey;
 
-/// Who calls: the key, and how it came.
+/// The caller's key and where the request carried it.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct ApiKey {
     pub key: CallerKey,
-    /// `x-api-key`, `authorization`, `query:api_key` …: the channel, never the key (contract 13).
+    /// `x-api-key`, `authorization`, `query:api_key` …: the carrier, never the key (gateway.md,
+    /// rule 13).
     pub key_source: &'static str,
-    /// Whether the request may change something.
-    pub(super) writes: bool,
-    /// Of its caller's requests in flight, held until the handler drops them. None: it is not counted.
+    /// Whether the request may change data.
+    pub(super) is_write: bool,
+    /// Concurrency permits, held until the handler drops them. Empty: not counted.
     permits: Arc<Vec<Permit>>,
 }
 
-/// Why there is no caller. Never holds the key.
+/// Why a request has no usable key. Never holds the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyFault {
+pub(super) enum ApiKeyError {
     Missing,
-    /// Contract 12: over 512 bytes, white space inside, or not visible ASCII.
+    /// Over 512 bytes, white space inside, or not visible ASCII (gateway.md, rule 12).
     Malformed(&'static str),
     /// `Authorization` without one of its three schemes.
     Scheme,
-    /// An example's stand-in for a key, as the fixed list spells it.
+    /// A placeholder from the documentation, as the fixed list spells it.
     Placeholder(&'static str),
 }
 
-/// The headers that carry a bare key, in their precedence; `authorization` follows them (contract 11).
+/// The headers that carry a bare key, in their precedence; `authorization` follows them
+/// (gateway.md, rule 11).
 const HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-marketplace-key"),
@@ -53,145 +57,148 @@ const HEADERS: [HeaderName; 3] = [
 ];
 const HEADER_SOURCES: [&str; 3] = ["x-api-key", "x-marketplace-key", "x-marketplace-token"];
 const SCHEMES: [&str; 3] = ["bearer", "apikey", "token"];
-/// The query fields that carry a key, in their precedence, and the name of each as a source.
+/// The query fields that carry a key, in their precedence, with the source name of each.
 const QUERY: [(&str, &str); 4] = [
     ("api_key", "query:api_key"),
     ("apikey", "query:apikey"),
     ("marketplace_key", "query:marketplace_key"),
     ("key", "query:key"),
 ];
-/// What [`lift_key`] found, for the extractor.
+/// The result of [`extract_api_key`].
 #[derive(Clone)]
-struct Lifted(Arc<Result<Caller, KeyFault>>);
+struct ExtractedApiKey(Arc<Result<ApiKey, ApiKeyError>>);
 
-/// Takes the key out of the request before anything can log it.
-pub(super) async fn lift_key(mut request: Request, next: Next) -> Response {
-    let found = find(request.headers(), request.uri());
+/// Removes the key from the request before anything can log it.
+pub(super) async fn extract_api_key(mut request: Request, next: Next) -> Response {
+    let found = find_api_key(request.headers(), request.uri());
     for name in HEADERS.iter().chain([&AUTHORIZATION]) {
         request.headers_mut().remove(name);
     }
-    if let Some(clean) = without_keys(request.uri()) {
+    if let Some(clean) = remove_keys_from_uri(request.uri()) {
         *request.uri_mut() = clean;
     }
-    request.extensions_mut().insert(Lifted(Arc::new(found)));
+    request
+        .extensions_mut()
+        .insert(ExtractedApiKey(Arc::new(found)));
     next.run(request).await
 }
 
-impl Caller {
-    /// Somebody with this key, who takes no place among requests in flight.
-    pub(super) fn uncounted(key: CallerKey, key_source: &'static str) -> Self {
+impl ApiKey {
+    /// A key that holds no concurrency permits.
+    pub(super) fn without_permits(key: CallerKey, key_source: &'static str) -> Self {
         Self {
             key,
             key_source,
-            writes: false,
+            is_write: false,
             permits: Arc::default(),
         }
     }
 
-    /// Whose request it is.
+    /// The key of a request.
     ///
     /// # Errors
     /// 401 `missing_api_key` or `invalid_api_key`.
-    pub fn of(parts: &Parts) -> Result<Self, ApiError> {
-        let Some(Lifted(found)) = parts.extensions.get::<Lifted>() else {
+    pub fn from_parts(parts: &Parts) -> Result<Self, ApiError> {
+        let Some(ExtractedApiKey(found)) = parts.extensions.get::<ExtractedApiKey>() else {
             return Err(ApiError::missing_api_key());
         };
         let caller = found.as_ref().clone().map_err(ApiError::from)?;
         Ok(Self {
-            writes: !parts.method.is_safe(),
+            is_write: !parts.method.is_safe(),
             ..caller
         })
     }
 
-    /// Waits until it is one of its caller's requests in flight (`bounds`).
+    /// Acquires the concurrency permits of the request.
     ///
     /// # Errors
-    /// 429 when that takes too long.
-    pub(super) async fn enter(&mut self, app: &AppState) -> Result<(), ApiError> {
-        self.permits = Arc::new(app.bounds.enter(&self.key, self.writes).await?);
+    /// 429 after the timeout.
+    pub(super) async fn acquire_permits(&mut self, app: &AppState) -> Result<(), ApiError> {
+        self.permits = Arc::new(app.concurrency.request(&self.key, self.is_write).await?);
         Ok(())
     }
 }
 
-impl FromRequestParts<AppState> for Caller {
+impl FromRequestParts<AppState> for ApiKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let Waiting(mut caller) = Waiting::from_request_parts(parts, app).await?;
-        caller.enter(app).await?;
+        let LongPollApiKey(mut caller) = LongPollApiKey::from_request_parts(parts, app).await?;
+        caller.acquire_permits(app).await?;
         Ok(caller)
     }
 }
 
-/// The caller of a request that may wait for something to happen: counted against the rate, and not as in flight.
-pub(super) struct Waiting(pub(super) Caller);
+/// The key of a request that may wait for an event. It counts against the rate limit, not against
+/// requests in flight.
+pub(super) struct LongPollApiKey(pub(super) ApiKey);
 
-impl FromRequestParts<AppState> for Waiting {
+impl FromRequestParts<AppState> for LongPollApiKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let caller = Caller::of(parts)?;
-        app.admit(&caller.key)?;
+        let caller = ApiKey::from_parts(parts)?;
+        app.check_rate_limit(&caller.key)?;
         Ok(Self(caller))
     }
 }
 
-/// The caller of one of the specified seven, whose rate is the marketplace's to limit.
-pub(super) struct Uncounted(pub(super) Caller);
+/// The key of a request to one of the seven specified endpoints, which only the marketplace limits.
+pub(super) struct UnlimitedApiKey(pub(super) ApiKey);
 
-impl<S: Sync> FromRequestParts<S> for Uncounted {
+impl<S: Sync> FromRequestParts<S> for UnlimitedApiKey {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Caller::of(parts).map(Self)
+        ApiKey::from_parts(parts).map(Self)
     }
 }
 
-impl From<KeyFault> for ApiError {
-    fn from(fault: KeyFault) -> Self {
+impl From<ApiKeyError> for ApiError {
+    fn from(fault: ApiKeyError) -> Self {
         match fault {
-            KeyFault::Missing => Self::missing_api_key(),
-            KeyFault::Malformed(source) => Self::invalid_api_key(format!(
-                "the key in `{source}` is malformed: a key is 1 to {MAX_KEY_BYTES} visible ASCII characters without white space"
+            ApiKeyError::Missing => Self::missing_api_key(),
+            ApiKeyError::Malformed(source) => Self::invalid_api_key(format!(
+                "the key in `{source}` is malformed; expected 1 to {MAX_KEY_BYTES} visible ASCII characters without white space"
             )),
-            KeyFault::Scheme => Self::invalid_api_key(
-                "`authorization` is malformed: it reads `Bearer <API_KEY>`, `ApiKey <API_KEY>` or `Token <API_KEY>`",
+            ApiKeyError::Scheme => Self::invalid_api_key(
+                "`authorization` is malformed; expected `Bearer <API_KEY>`, `ApiKey <API_KEY>` or `Token <API_KEY>`",
             ),
-            KeyFault::Placeholder(text) => Self::invalid_api_key(format!(
-                "`{text}` is a placeholder: send your own marketplace key in its place"
+            ApiKeyError::Placeholder(text) => Self::invalid_api_key(format!(
+                "`{text}` is a placeholder; send your own marketplace key instead"
             )),
         }
     }
 }
 
-/// The first carrier that is not blank decides, headers before the query (contract 11).
-fn find(headers: &HeaderMap, uri: &Uri) -> Result<Caller, KeyFault> {
+/// The first carrier that is not blank wins; headers precede the query (gateway.md, rule 11).
+fn find_api_key(headers: &HeaderMap, uri: &Uri) -> Result<ApiKey, ApiKeyError> {
     for (name, source) in HEADERS.iter().zip(HEADER_SOURCES) {
         if let Some(value) = headers
             .get_all(name)
             .iter()
             .find(|value| !is_blank(value.as_bytes()))
         {
-            return read(value.as_bytes(), source);
+            return parse_api_key(value.as_bytes(), source);
         }
     }
     for value in headers.get_all(AUTHORIZATION) {
-        if let Some(key) = credentials(value)? {
-            return read(key, "authorization");
+        if let Some(key) = authorization_key(value)? {
+            return parse_api_key(key, "authorization");
         }
     }
     let query = uri.query().unwrap_or_default();
     for (name, source) in QUERY {
         let mut values = form_urlencoded::parse(query.as_bytes()).filter(|(held, _)| held == name);
         if let Some((_, value)) = values.find(|(_, value)| !is_blank(value.as_bytes())) {
-            return read(value.as_bytes(), source);
+            return parse_api_key(value.as_bytes(), source);
         }
     }
-    Err(KeyFault::Missing)
+    Err(ApiKeyError::Missing)
 }
 
-/// The key of an `Authorization` header; `None` when there is a scheme and nothing after it, or nothing at all.
-fn credentials(value: &HeaderValue) -> Result<Option<&[u8]>, KeyFault> {
+/// The key of an `Authorization` header; `None` if the header is blank or has only a scheme.
+fn authorization_key(value: &HeaderValue) -> Result<Option<&[u8]>, ApiKeyError> {
     let value = value.as_bytes().trim_ascii();
     let end = value
         .iter()
@@ -204,7 +211,7 @@ fn credentials(value: &HeaderValue) -> Result<Option<&[u8]>, KeyFault> {
             .iter()
             .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes())) =>
         {
-            Err(KeyFault::Scheme)
+            Err(ApiKeyError::Scheme)
         }
         () => Ok(Some(key).filter(|key| !is_blank(key))),
     }
@@ -214,16 +221,16 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.trim_ascii().is_empty()
 }
 
-fn read(bytes: &[u8], source: &'static str) -> Result<Caller, KeyFault> {
-    match read_key(bytes.trim_ascii()) {
-        Ok(key) => Ok(Caller::uncounted(CallerKey::new(key), source)),
-        Err(NotAKey::Malformed) => Err(KeyFault::Malformed(source)),
-        Err(NotAKey::Placeholder(placeholder)) => Err(KeyFault::Placeholder(placeholder)),
+fn parse_api_key(bytes: &[u8], source: &'static str) -> Result<ApiKey, ApiKeyError> {
+    match parse_key(bytes.trim_ascii()) {
+        Ok(key) => Ok(ApiKey::without_permits(CallerKey::new(key), source)),
+        Err(KeyFormatError::Malformed) => Err(ApiKeyError::Malformed(source)),
+        Err(KeyFormatError::Placeholder(placeholder)) => Err(ApiKeyError::Placeholder(placeholder)),
     }
 }
 
-/// The URI without its key fields, in whatever case they are spelled; `None` when it has none.
-fn without_keys(uri: &Uri) -> Option<Uri> {
+/// The URI without its key fields, in any letter case; `None` if it has none.
+fn remove_keys_from_uri(uri: &Uri) -> Option<Uri> {
     let query = uri.query()?;
     let is_key = |pair: &&str| {
         let name = form_urlencoded::parse(pair.as_bytes())
@@ -242,7 +249,7 @@ fn without_keys(uri: &Uri) -> Option<Uri> {
         format!("{}?{}", uri.path(), kept.join("&"))
     };
     let mut parts = uri.clone().into_parts();
-    // A part of a valid query is valid; should it not be, the path alone goes on rather than the key.
+    // A part of a valid query is valid. If it were not, the path `/` is used rather than the key.
     parts.path_and_query = Some(
         path_and_query
             .parse()

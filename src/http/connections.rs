@@ -1,9 +1,10 @@
-//! The connections of one listener: never more than a fixed number, and when a new one comes above it, the connection that has waited longest
-//! for its client is evicted.
+//! The connections of one listener, at most a fixed number. When a new one exceeds it, the
+//! connection that has waited longest for its client is evicted.
 //!
-//! A connection waits for its client while no request has arrived whole: before the first byte, between two requests, in the middle of a
-//! head or a body. From then until its answer has been written to the connection it is busy, and never evicted. So connections that send
-//! nothing cannot keep out those that do, however many they are.
+//! A connection waits for its client until a request has arrived completely: before the first byte,
+//! between two requests, in the middle of a head or body. From then until its response is written
+//! it is busy and never evicted. So idle connections cannot keep active clients out, however many
+//! they are.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -19,83 +20,83 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::measure;
+use crate::metrics;
 
 /// The connections of one listener.
 #[derive(Debug)]
-pub(super) struct Connections {
-    most: usize,
-    state: Mutex<State>,
-    /// A slot may be free, or a connection that can be evicted.
+pub(super) struct ListenerConnections {
+    max: usize,
+    state: Mutex<ConnectionsState>,
+    /// Notified when a slot may be free, or a connection can be evicted.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionsState {
     open: usize,
-    /// Those of `open` that are evicted and not closed yet.
+    /// Connections that are evicted and not closed yet; `open` includes them.
     closing: usize,
-    /// Those that wait for their client, by when they began to.
+    /// Connections that wait for their client, by the time their wait began.
     waiting: BTreeMap<u64, CancellationToken>,
-    /// When the next one begins to wait.
+    /// The logical time of the next wait.
     next: u64,
 }
 
-/// The right to one open connection, given back when it is dropped. The connection has to be closed before that.
+/// The slot of one open connection, released on drop. Close the connection before that.
 #[derive(Debug)]
-pub(super) struct Slot {
-    activity: Arc<Activity>,
-    _open: measure::Open,
+pub(super) struct ConnectionSlot {
+    activity: Arc<ConnectionActivity>,
+    _open: metrics::InFlightGuard,
 }
 
-/// What a connection is doing.
+/// Whether a connection is busy or waits for its client.
 #[derive(Debug)]
-pub(super) struct Activity {
-    connections: Arc<Connections>,
-    /// When it began to wait for its client; `BUSY` while it does not.
+pub(super) struct ConnectionActivity {
+    connections: Arc<ListenerConnections>,
+    /// When its wait began; `BUSY` while it is busy.
     since: AtomicU64,
-    /// Cancelled when it is evicted, or closed.
+    /// Cancelled when the connection is evicted or closed.
     close: CancellationToken,
 }
 
 const BUSY: u64 = 0;
 
-impl Connections {
-    pub(super) fn new(most: usize) -> Arc<Self> {
-        let state = State {
+impl ListenerConnections {
+    pub(super) fn new(max: usize) -> Arc<Self> {
+        let state = ConnectionsState {
             next: BUSY + 1,
-            ..State::default()
+            ..ConnectionsState::default()
         };
         Arc::new(Self {
-            most,
+            max,
             state: Mutex::new(state),
             changed: Notify::new(),
         })
     }
 
-    /// The slot of one more connection. Waits while there are as many as there may be, all of them busy.
-    pub(super) async fn slot(self: &Arc<Self>) -> Slot {
+    /// Waits for a slot. There is none while all connections are busy.
+    pub(super) async fn slot(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if self.has_free_slot() {
-                let activity = Activity {
+                let activity = ConnectionActivity {
                     connections: Arc::clone(self),
                     since: AtomicU64::new(BUSY),
                     close: CancellationToken::new(),
                 };
                 activity.set_waiting();
-                return Slot {
+                return ConnectionSlot {
                     activity: Arc::new(activity),
-                    _open: measure::connection(),
+                    _open: metrics::connection_opened(),
                 };
             }
             self.changed.notified().await;
         }
     }
 
-    /// Takes a slot if one is free, else evicts a connection.
+    /// Takes a free slot, or evicts a connection.
     fn has_free_slot(&self) -> bool {
         let mut state = self.state();
-        if state.open < self.most {
+        if state.open < self.max {
             state.open += 1;
             return true;
         }
@@ -104,28 +105,28 @@ impl Connections {
         {
             close.cancel();
             state.closing += 1;
-            measure::connection_evicted();
+            metrics::connection_evicted();
         }
         false
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
-    pub(super) fn activity(&self) -> Arc<Activity> {
+impl ConnectionSlot {
+    pub(super) fn activity(&self) -> Arc<ConnectionActivity> {
         Arc::clone(&self.activity)
     }
 
-    /// Until it is evicted.
+    /// Completes when the connection is evicted.
     pub(super) async fn evicted(&self) {
         self.activity.close.cancelled().await;
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let activity = &self.activity;
         let mut state = activity.connections.state();
@@ -134,16 +135,16 @@ impl Drop for Slot {
             .remove(&activity.since.load(Ordering::Relaxed));
         state.open -= 1;
         state.closing -= usize::from(activity.close.is_cancelled());
-        // So that it never waits again, whatever of it is left.
+        // A late `set_waiting` must not register the closed connection again.
         activity.close.cancel();
         drop(state);
         activity.connections.changed.notify_one();
     }
 }
 
-impl Activity {
-    /// Its request has arrived whole: it is not evicted before the answer. `false`: it was evicted just before, so the request must not be
-    /// processed.
+impl ConnectionActivity {
+    /// Marks the connection busy: its request has arrived completely. `false`: it was evicted just
+    /// before, so the request must not be processed.
     #[must_use]
     pub(super) fn set_busy(&self) -> bool {
         let mut state = self.connections.state();
@@ -153,7 +154,7 @@ impl Activity {
         !self.close.is_cancelled()
     }
 
-    /// It waits for its client from now on.
+    /// Marks the connection as waiting for its client.
     pub(super) fn set_waiting(&self) {
         let mut state = self.connections.state();
         if self.since.load(Ordering::Relaxed) != BUSY || self.close.is_cancelled() {
@@ -163,7 +164,7 @@ impl Activity {
         state.next += 1;
         self.since.store(now, Ordering::Relaxed);
         state.waiting.insert(now, self.close.clone());
-        let is_full = state.open >= self.connections.most;
+        let is_full = state.open >= self.connections.max;
         drop(state);
         if is_full {
             self.connections.changed.notify_one();
@@ -171,29 +172,32 @@ impl Activity {
     }
 }
 
-/// The connection was evicted before its request had arrived whole.
+/// The connection was evicted before its request had arrived completely.
 #[derive(Debug, thiserror::Error)]
 #[error("evicted in favour of a new connection")]
-pub(super) struct Evicted;
+pub(super) struct ConnectionEvicted;
 
-/// The body of a request. When it has arrived whole, its connection is busy.
-pub(super) struct Received {
+/// A request body that marks its connection busy when it has arrived completely.
+pub(super) struct TrackedRequestBody {
     body: Incoming,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
-impl Received {
+impl TrackedRequestBody {
     /// # Errors
     /// The request has no body, and its connection was evicted.
-    pub(super) fn new(body: Incoming, activity: Arc<Activity>) -> Result<Self, Evicted> {
+    pub(super) fn new(
+        body: Incoming,
+        activity: Arc<ConnectionActivity>,
+    ) -> Result<Self, ConnectionEvicted> {
         if body.is_end_stream() && !activity.set_busy() {
-            return Err(Evicted);
+            return Err(ConnectionEvicted);
         }
         Ok(Self { body, activity })
     }
 }
 
-impl http_body::Body for Received {
+impl http_body::Body for TrackedRequestBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -208,7 +212,7 @@ impl http_body::Body for Received {
             None => true,
         };
         if is_whole && !self.activity.set_busy() {
-            return Poll::Ready(Some(Err(Evicted.into())));
+            return Poll::Ready(Some(Err(ConnectionEvicted.into())));
         }
         Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)))
     }
@@ -222,25 +226,25 @@ impl http_body::Body for Received {
     }
 }
 
-/// The body of an answer. When the connection has taken all of it, it waits for its client.
-pub(super) struct Sent {
+/// A response body that marks its connection as waiting when it was sent or dropped.
+pub(super) struct TrackedResponseBody {
     body: Body,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
-impl Sent {
-    pub(super) fn new(body: Body, activity: Arc<Activity>) -> Self {
+impl TrackedResponseBody {
+    pub(super) fn new(body: Body, activity: Arc<ConnectionActivity>) -> Self {
         Self { body, activity }
     }
 }
 
-impl Drop for Sent {
+impl Drop for TrackedResponseBody {
     fn drop(&mut self) {
         self.activity.set_waiting();
     }
 }
 
-impl http_body::Body for Sent {
+impl http_body::Body for TrackedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -267,12 +271,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_one_that_waited_longest_is_evicted() {
-        let connections = Connections::new(3);
+    async fn the_longest_waiting_connection_is_evicted() {
+        let connections = ListenerConnections::new(3);
         let busy = connections.slot().await;
         assert!(busy.activity().set_busy());
         let (first, second) = (connections.slot().await, connections.slot().await);
-        // It was busy for a while, so the other has waited longer.
+        // It was busy in between, so the other has waited longer.
         assert!(first.activity().set_busy());
         first.activity().set_waiting();
         let mut next = std::pin::pin!(connections.slot());
@@ -294,8 +298,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn busy_ones_are_not_evicted_and_the_next_waits() {
-        let connections = Connections::new(1);
+    async fn busy_connections_are_not_evicted() {
+        let connections = ListenerConnections::new(1);
         let busy = connections.slot().await;
         assert!(busy.activity().set_busy());
         let mut next = std::pin::pin!(connections.slot());
@@ -316,8 +320,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_late_end_of_an_answer_leaves_nothing_behind() {
-        let connections = Connections::new(1);
+    async fn a_late_end_of_a_response_registers_no_wait() {
+        let connections = ListenerConnections::new(1);
         let slot = connections.slot().await;
         let activity = slot.activity();
         assert!(activity.set_busy());

@@ -1,4 +1,4 @@
-//! `/v1/deliveries`, and a monitor's webhook (jobs-api, "Monitors").
+//! `/v1/deliveries`, and commands on a monitor's webhook (monitors.md, rules 53 to 72).
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,42 +7,49 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
-use super::auth::Caller;
-use super::docs::{IdempotencyHeader, ReadErrors, WebhookErrors, WordErrors};
+use super::auth::ApiKey;
 use super::error::ApiError;
-use super::extract::{self, NoBody, Pairs};
+use super::extract::{self, NoBody, QueryPairs};
 use super::monitors::{monitor_id, no_such_monitor};
-use super::scans::{desk, idempotency_key, next_page, once, tenant};
+use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors};
+use super::scans::{
+    find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
+};
 use crate::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook,
 };
 use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
-use crate::monitors::deliveries::{send_again, send_test};
-use crate::scans::Answered;
+use crate::monitors::deliveries::{resend_delivery, send_test};
+use crate::scans::Replayable;
 use crate::webhooks::{LockFor, MonitorLock, WebhookError, endpoint, read};
 
-fn accepted(answered: &Answered<Delivery>) -> Response {
-    let location = [(LOCATION, format!("/v1/deliveries/{}", answered.answer.id))];
-    (StatusCode::ACCEPTED, location, once(answered)).into_response()
+fn accepted_response(answered: &Replayable<Delivery>) -> Response {
+    let location = [(LOCATION, format!("/v1/deliveries/{}", answered.response.id))];
+    (
+        StatusCode::ACCEPTED,
+        location,
+        replayable_response(answered),
+    )
+        .into_response()
 }
 
 /// List deliveries
 ///
-/// What was sent to the webhooks of monitors, newest first. Kept 90 days after its end.
+/// Deliveries to the webhooks of monitors, newest first. Stored for 90 days after their end.
 #[utoipa::path(
     get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "Webhooks", params(DeliveriesQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ReadErrors)
 )]
 pub(super) async fn list(
     State(app): State<AppState>,
-    caller: Caller,
-    pairs: Pairs,
+    caller: ApiKey,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = DeliveriesQuery::from_query(pairs.iter())?;
-    let page = match tenant(desk).await? {
-        Some(tenant) => read::deliveries(desk.pool, tenant, &query)
+    let page = match find_tenant(context).await? {
+        Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
             .ok_or_else(no_such_monitor)?,
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
@@ -52,7 +59,7 @@ pub(super) async fn list(
         },
     };
     Ok((
-        next_page("/v1/deliveries", &pairs, page.next_cursor.as_deref()),
+        next_page_link("/v1/deliveries", &pairs, page.next_cursor.as_deref()),
         Json(page),
     )
         .into_response())
@@ -60,21 +67,23 @@ pub(super) async fn list(
 
 /// Read a delivery
 ///
-/// With what was sent, and each try with what the receiver answered.
+/// With the payload, and each attempt with the receiver's response.
 #[utoipa::path(
     get, path = "/v1/deliveries/{id}", operation_id = "get_delivery", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery")),
     responses((status = 200, description = "The delivery", body = DeliveryDetail), ReadErrors)
 )]
 pub(super) async fn detail(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
 ) -> Result<Json<DeliveryDetail>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let id = extract::id("delivery", &id)?;
-    let tenant = tenant(desk).await?.ok_or(WebhookError::NoDelivery)?;
+    let context = request_context(&app, &caller)?;
+    let id = extract::parse_id("delivery", &id)?;
+    let tenant = find_tenant(context)
+        .await?
+        .ok_or(WebhookError::NoDelivery)?;
     Ok(Json(
-        read::detail(desk.pool, tenant, id)
+        read::detail(context.pool, tenant, id)
             .await?
             .ok_or(WebhookError::NoDelivery)?,
     ))
@@ -82,8 +91,8 @@ pub(super) async fn detail(
 
 /// Send a delivery again
 ///
-/// At once, and after a failure as often and as long as the first time. It keeps its `webhook-id`, so that a receiver which took it before
-/// can tell. One that still waits for its next try is tried now.
+/// Immediately, with the same retries as the first time. It keeps its `webhook-id`, so the receiver
+/// can detect a duplicate. A delivery that waits for its next attempt is sent now.
 #[utoipa::path(
     post, path = "/v1/deliveries/{id}/resend", operation_id = "resend_delivery", tag = "Webhooks",
     params(
@@ -94,21 +103,21 @@ pub(super) async fn detail(
 )]
 pub(super) async fn resend(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     headers: HeaderMap,
     NoBody: NoBody,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(
-        &send_again(desk, extract::id("delivery", &id)?, key.as_ref()).await?,
+    Ok(accepted_response(
+        &resend_delivery(context, extract::parse_id("delivery", &id)?, key.as_ref()).await?,
     ))
 }
 
 /// Send a test to a monitor's webhook
 ///
-/// An event `monitor.test`, in one try; its delivery tells how it went.
+/// An event `monitor.test`, sent once without retries; its delivery shows the result.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/test", operation_id = "test_webhook", tag = "Webhooks",
     params(
@@ -119,40 +128,43 @@ pub(super) async fn resend(
 )]
 pub(super) async fn test(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     headers: HeaderMap,
     NoBody: NoBody,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    Ok(accepted(
-        &send_test(desk, monitor_id(&id)?, key.as_ref()).await?,
+    Ok(accepted_response(
+        &send_test(context, monitor_id(&id)?, key.as_ref()).await?,
     ))
 }
 
 /// Give a webhook a new secret
 ///
-/// Shown in this answer and never again. For 24 hours each try is signed with the old one too, both signatures in one header.
+/// Only this response shows it. For 24 hours each attempt is also signed with the old secret, both
+/// signatures in one header.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/rotate-secret", operation_id = "rotate_webhook_secret", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The new secret", body = RotatedSecret), WebhookErrors)
 )]
 pub(super) async fn rotate_secret(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     NoBody: NoBody,
 ) -> Result<Json<RotatedSecret>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let id = monitor_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
-    let mut tx = db::begin(desk.pool).await?;
+    let tenant = find_tenant(context)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
+    let mut tx = db::begin(context.pool).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?
         .ok_or(WebhookError::NoEndpoint)?;
     let (webhook_secret, old_secret_until) =
-        endpoint::rotate_secret(&mut lock, desk.ring, desk.now).await?;
+        endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
     tx.commit().await?;
     Ok(Json(RotatedSecret {
         webhook_secret,
@@ -160,29 +172,31 @@ pub(super) async fn rotate_secret(
     }))
 }
 
-/// Switch a webhook on again
+/// Re-enable a webhook
 ///
-/// One that was switched off because its receiver answered 410 or failed for five days. What failed meanwhile is sent again only if it is
-/// ordered. On one that is on it changes nothing.
+/// For a webhook that was disabled because its receiver answered 410 or failed for five days.
+/// Failed deliveries are sent again only on request. No effect on an enabled webhook.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/enable-webhook", operation_id = "enable_webhook", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 200, description = "The webhook", body = Webhook), WordErrors)
+    responses((status = 200, description = "The webhook", body = Webhook), CommandErrors)
 )]
 pub(super) async fn enable(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     NoBody: NoBody,
 ) -> Result<Json<Webhook>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let id = monitor_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or(WebhookError::NoEndpoint)?;
-    let mut tx = db::begin(desk.pool).await?;
+    let tenant = find_tenant(context)
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
+    let mut tx = db::begin(context.pool).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?
         .ok_or(WebhookError::NoEndpoint)?;
     endpoint::enable(&mut lock).await?;
-    let webhook = endpoint::show(lock.conn(), tenant, id)
+    let webhook = endpoint::show(lock.conn(), context.ring, tenant, id, context.now)
         .await?
         .ok_or(WebhookError::NoEndpoint)?;
     tx.commit().await?;

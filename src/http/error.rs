@@ -1,11 +1,12 @@
-//! Every error answer of this service: type, status, headers, form (specification 2.14, 7).
+//! Every error response of this service: type, status, headers, form (gateway.md, rules 35 and 36).
 //!
-//! Which type means which status is `contract::ErrorType`'s table; here is how it is answered. When to use which constructor:
+//! `contract::ErrorType` defines the status of each type. When to use which constructor:
 //!
 //! ```text
-//!  the caller must mend the request   invalid_request, missing and invalid key, not_found, invalid_state, idempotency_mismatch
-//!  the caller should try later        unavailable, too_many_requests, search_incomplete
-//!  we must mend it                    internal (logged, its cause is not shown)
+//!  the caller must correct the request  invalid_request, missing and invalid key, not_found,
+//!                                       invalid_state, idempotency_mismatch
+//!  the caller should retry later        unavailable, too_many_requests, search_incomplete
+//!  a defect of this service             internal (the cause is logged, not shown)
 //! ```
 
 use std::time::Duration;
@@ -15,8 +16,8 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::layers;
-use crate::contract::{Api, ErrorBody, ErrorType, Fault, Faults};
+use super::middleware;
+use crate::contract::{Api, ErrorBody, ErrorType, ValidationError, ValidationErrors};
 use crate::db;
 use crate::monitors::MonitorError;
 use crate::monitors::deliveries::DeliveryError;
@@ -27,19 +28,20 @@ use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::rotate::RotateError;
 use crate::webhooks::WebhookError;
 
-/// What a caller hears when the database is away: it may be back soon.
+/// `Retry-After` while the database is unavailable.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
-/// What a caller waits when a row lock is held by somebody else, or the process has too much to do.
+/// `Retry-After` when another session holds a row lock, or the process is at a limit.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
-/// What a client hears that cannot watch now: places come free as scans end.
+/// `Retry-After` when no watch is free: they become free as scans end.
 const WATCH_RETRY: Duration = Duration::from_secs(5);
 
-/// One error answer.
+/// An error response.
 #[derive(Debug)]
 pub struct ApiError {
-    /// Boxed: most answers are none.
+    /// Boxed, because most responses are no errors.
     body: Box<ErrorBody>,
-    /// Another status than its type's: a hotel search keeps the marketplace's own 5xx, and there is no type for 406 alone.
+    /// Overrides the status of the type: a hotel search keeps the marketplace's own 5xx, and 406
+    /// has no type of its own.
     status: Option<StatusCode>,
     retry_after: Option<Duration>,
 }
@@ -55,16 +57,16 @@ impl ApiError {
         }
     }
 
-    /// 400: `message` names each field, what it holds and what is allowed.
+    /// 400: `message` names each field, its value and the allowed values.
     #[must_use]
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(ErrorType::InvalidRequest, message)
     }
 
-    /// 401: where a key goes (specification 5).
+    /// 401: the message names the carriers of a key (gateway.md, rules 11 and 12).
     #[must_use]
     pub fn missing_api_key() -> Self {
-        let message = "no API key: send your marketplace key in the header `x-api-key` (or `x-marketplace-key`, `x-marketplace-token`, \
+        let message = "missing API key: send your marketplace key in the header `x-api-key` (or `x-marketplace-key`, `x-marketplace-token`, \
                        or `Authorization: Bearer <API_KEY>`)";
         Self::new(ErrorType::MissingApiKey, message)
     }
@@ -84,19 +86,20 @@ impl ApiError {
         Self::new(ErrorType::NotSubscribed, message)
     }
 
-    /// 404: what is not there. Another caller's id is answered the same as an unknown one.
+    /// 404. Another caller's id gets the same response as an unknown one.
     #[must_use]
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorType::NotFound, message)
     }
 
-    /// 406: none of the forms that this answer can have. The specified types are a closed list, so its type is `invalid_request`.
+    /// 406: none of the available formats. The specified types are a closed list, so the type is
+    /// `invalid_request`.
     #[must_use]
-    pub fn not_acceptable(fault: Fault) -> Self {
+    pub fn not_acceptable(fault: ValidationError) -> Self {
         Self::from(fault).with_status(StatusCode::NOT_ACCEPTABLE)
     }
 
-    /// 409: the resource is not in a state that allows this; `message` says which it is in.
+    /// 409: the resource's state does not allow this; `message` names the state.
     #[must_use]
     pub fn invalid_state(message: impl Into<String>) -> Self {
         Self::new(ErrorType::InvalidState, message)
@@ -108,93 +111,93 @@ impl ApiError {
         Self::new(
             ErrorType::PayloadTooLarge,
             format!(
-                "`body` holds more than is allowed: at most {} KiB",
+                "`body` is too large; expected at most {} KiB",
                 limit_bytes / 1024
             ),
         )
     }
 
-    /// 422: the `Idempotency-Key` was used with another body; `message` says which key.
+    /// 422: the `Idempotency-Key` was used with another body; `message` names the key.
     #[must_use]
     pub fn idempotency_mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorType::IdempotencyMismatch, message)
     }
 
-    /// 429 of our own, to be tried again after `wait`.
+    /// This service's own 429, to be retried after `wait`.
     #[must_use]
     pub fn too_many_requests(message: impl Into<String>, wait: Duration) -> Self {
         Self::new(ErrorType::TooManyRequests, message).retry_after(wait)
     }
 
-    /// 503: this process has as much to do as it takes; `message` says of what.
+    /// 503: this process is at a limit; `message` names it.
     #[must_use]
     pub fn overloaded(message: impl Into<String>, wait: Duration) -> Self {
         Self::new(ErrorType::Unavailable, message).retry_after(wait)
     }
 
-    /// 500: a defect of this service. The cause is logged and not shown.
+    /// 500: a defect of this service. The cause is logged, not shown.
     #[must_use]
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
         Self::new(
             ErrorType::Internal,
-            "the service made a mistake; the log has the details under this answer's X-Request-Id",
+            "internal error of the service; its log has the details under this response's X-Request-Id",
         )
     }
 
-    /// 503: the database is away; the gateway works without it.
+    /// 503: the database is unavailable; searches work without it.
     #[must_use]
     pub fn unavailable() -> Self {
-        let message = "the database is away or has too much to do, so stored work is not available; try again soon (searches under \
+        let message = "the database is unavailable or overloaded, so stored work is unavailable; try again soon (searches under \
                        /v1/flights and /v1/hotels work without it)";
         Self::new(ErrorType::Unavailable, message).retry_after(DATABASE_RETRY)
     }
 
-    /// 503: there is too much to do. Nothing was changed.
+    /// 503: too many concurrent requests. Nothing was changed.
     #[must_use]
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorType::Unavailable, message).retry_after(BUSY_RETRY)
     }
 
-    /// 409: another request changed the same at the same moment, and this one was rolled back whole.
+    /// 409: another request changed the same rows; this one was rolled back.
     fn conflict() -> Self {
-        let message = "another request changed the same thing at the same moment, and nothing of this one was stored; send it again";
+        let message = "a concurrent request changed the same resource; nothing of this request was stored; send it again";
         Self::invalid_state(message).retry_after(BUSY_RETRY)
     }
 
-    /// A transaction that met another is 409; a database that is away is 503 and passes by itself, and so does a lock; anything else is a
-    /// defect of ours.
+    /// A serialization conflict is 409. An unavailable database and a held row lock are temporary:
+    /// 503. Anything else is a defect.
     fn database(error: &sqlx::Error) -> Self {
         if db::is_conflict(error) {
-            tracing::warn!(%error, "a request was rolled back because of another");
+            tracing::warn!(%error, "transaction conflict; request rolled back");
             return Self::conflict();
         }
         if db::is_locked(error) {
-            tracing::info!(%error, "a request gave up waiting for a row lock");
+            tracing::info!(%error, "lock timeout; request refused");
             return Self::busy(
-                "another request or a worker holds a lock on the same scans; nothing was changed. Wait as Retry-After says, and send it again",
+                "another request or a worker holds a lock on the same scans; nothing was changed. Retry after the time in Retry-After",
             );
         }
-        if db::is_away(error) {
-            tracing::warn!(%error, "the database is away");
+        if db::is_unavailable(error) {
+            tracing::warn!(%error, "database unavailable; request refused");
             return Self::unavailable();
         }
         Self::internal(error)
     }
 
-    /// 503: there is no master key, so no caller's key can be held for ordered work.
+    /// 503: there is no master key, so this service cannot store callers' keys.
     #[must_use]
     pub fn key_custody_disabled() -> Self {
-        let message = "this service holds no keys: its operator has to set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY) to switch \
-                       scans on";
+        let message = "this service has no master key, so it cannot store scans; its operator has to set FARESCAN_MASTER_KEY_FILE \
+                       (or FARESCAN_MASTER_KEY)";
         Self::new(ErrorType::KeyCustodyDisabled, message)
     }
 
-    /// 503: the search did not complete and the caller wanted to be told (contract 16).
+    /// 503: the search did not complete and the caller set `strict` (gateway.md, rule 16).
     #[must_use]
     pub fn search_incomplete(reason: &str) -> Self {
         let message = format!(
-            "the search did not complete ({reason}), so whether there is anything to find is unknown; a retry is safe"
+            "the search did not complete ({reason}), so it is unknown whether there are results; a retry is safe"
         );
         Self {
             body: Box::new(ErrorBody::search_incomplete(reason, message)),
@@ -242,7 +245,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();
         let mut body = self.body;
-        body.error.request_id = layers::current_request_id();
+        body.error.request_id = middleware::current_request_id();
         let mut response = (status, Json(&body)).into_response();
         if let Some(wait) = self.retry_after {
             response
@@ -253,30 +256,36 @@ impl IntoResponse for ApiError {
     }
 }
 
-impl From<Faults> for ApiError {
-    fn from(faults: Faults) -> Self {
+impl From<ValidationErrors> for ApiError {
+    fn from(errors: ValidationErrors) -> Self {
         Self {
-            body: Box::new(ErrorBody::of_fields(ErrorType::InvalidRequest, &faults)),
+            body: Box::new(ErrorBody::from_validation(
+                ErrorType::InvalidRequest,
+                &errors,
+            )),
             status: None,
             retry_after: None,
         }
     }
 }
 
-impl From<Fault> for ApiError {
-    fn from(fault: Fault) -> Self {
-        Faults::from(fault).into()
+impl From<ValidationError> for ApiError {
+    fn from(fault: ValidationError) -> Self {
+        ValidationErrors::from(fault).into()
     }
 }
 
 impl From<ScanError> for ApiError {
     fn from(error: ScanError) -> Self {
         match error {
-            ScanError::Faults(faults) => faults.into(),
+            ScanError::ValidationErrors(errors) => errors.into(),
             ScanError::NotFound => Self::not_found("there is no such scan"),
             ScanError::InvalidState(message) => Self::invalid_state(message),
             ScanError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
-            ScanError::TooMuch { message, wait } => Self::too_many_requests(message, wait),
+            ScanError::LimitExceeded {
+                message,
+                retry_after,
+            } => Self::too_many_requests(message, retry_after),
             ScanError::Busy => Self::busy(error.to_string()),
             ScanError::NotAccepted(refused) => refused.into(),
             ScanError::Database(error) => error.into(),
@@ -299,7 +308,7 @@ impl From<MonitorError> for ApiError {
     fn from(error: MonitorError) -> Self {
         match error {
             MonitorError::NotFound => Self::not_found("there is no such monitor"),
-            MonitorError::Order(error) => error.into(),
+            MonitorError::Scan(error) => error.into(),
         }
     }
 }
@@ -308,10 +317,10 @@ impl From<RotateError> for ApiError {
     fn from(error: RotateError) -> Self {
         match error {
             RotateError::NothingOwned => Self::not_found(
-                "the key of this request owns nothing here: nothing was ever ordered with it, or all of it has passed to another key",
+                "the key of this request owns nothing here: nothing was ever submitted with it, or its account has moved to another key",
             ),
-            RotateError::Taken => Self::invalid_state(
-                "the new key owns something here already, and two callers are not made one: use a key of its own",
+            RotateError::NewKeyInUse => Self::invalid_state(
+                "the new key already owns an account here, and accounts are not merged; use a key without one",
             ),
             RotateError::Database(error) => error.into(),
         }
@@ -336,7 +345,7 @@ impl From<DeliveryError> for ApiError {
     fn from(error: DeliveryError) -> Self {
         match error {
             DeliveryError::Webhook(error) => error.into(),
-            DeliveryError::Order(error) => error.into(),
+            DeliveryError::Scan(error) => error.into(),
         }
     }
 }
@@ -344,8 +353,8 @@ impl From<DeliveryError> for ApiError {
 impl From<PageError> for ApiError {
     fn from(error: PageError) -> Self {
         match error {
-            PageError::Faults(faults) => faults.into(),
-            PageError::Gone => Self::not_found("it was deleted while it was read"),
+            PageError::ValidationErrors(errors) => errors.into(),
+            PageError::Gone => Self::not_found("the resource was deleted while it was read"),
             PageError::Database(error) => error.into(),
         }
     }
@@ -391,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_away_says_when_to_come_back() {
-        let away = [
+    fn an_unavailable_database_sets_retry_after() {
+        let unavailable = [
             sqlx::Error::PoolTimedOut,
             sqlx::Error::PoolClosed,
             sqlx::Error::Io(std::io::ErrorKind::ConnectionRefused.into()),
             sqlx::Error::Protocol("unexpected end".into()),
         ];
-        for error in away {
+        for error in unavailable {
             let response = ApiError::from(error).into_response();
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert_eq!(response.headers()[RETRY_AFTER], "5");
@@ -413,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_at_least_a_second() {
+    fn retry_after_is_at_least_a_second() {
         let response =
             ApiError::too_many_requests("slow down", Duration::from_millis(20)).into_response();
         assert_eq!(response.headers()[RETRY_AFTER], "1");

@@ -1,4 +1,5 @@
-//! Bodies, read within bounds of size and time. What a body means is checked by `contract`.
+//! Extractors: request bodies, limited in size and time, query pairs and path ids. `contract`
+//! validates their contents.
 
 use std::convert::Infallible;
 use std::error::Error as _;
@@ -14,20 +15,21 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::AppState;
-use super::auth::Caller;
-use super::bounds::Permit;
+use super::auth::ApiKey;
+use super::concurrency::Permit;
 use super::error::ApiError;
-use crate::contract::{Faults, MAX_DEPTH, read_nothing, read_object, shorten};
-use crate::ids::NotAnId;
+use crate::contract::{MAX_DEPTH, ValidationErrors, read_empty_body, read_object, shorten};
+use crate::ids::InvalidId;
 
-/// The largest body of a search (contract 10).
+/// The largest body of a search (gateway.md, rule 10).
 pub const SEARCH_BODY: usize = 64 * 1024;
-/// The largest body of a scan (security, "Limits").
+/// The largest body of a scan (security.md, rule 18).
 pub const SCAN_BODY: usize = 1024 * 1024;
-/// How long a body may take to arrive (security, "Limits").
+/// How long a body may take to arrive (security.md, rule 18).
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A body that is one JSON object of at most `LIMIT` bytes, whatever its content type says (contract 10).
+/// A body that is one JSON object of at most `LIMIT` bytes, whatever its content type (gateway.md,
+/// rule 10).
 #[derive(Debug)]
 pub struct JsonObject<const LIMIT: usize>(pub Map<String, Value>);
 
@@ -35,38 +37,34 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for JsonObject<LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        Ok(Self(object(request.into_body(), LIMIT).await??))
+        Ok(Self(read_json_object(request.into_body(), LIMIT).await??))
     }
 }
 
-/// The body of an order, up to [`SCAN_BODY`], with its permits (`bounds`). They are held until the handler
-/// has ended, because an order of a few bytes may stand for thousands of searches.
+/// The body of a submission, up to [`SCAN_BODY`], with its permits (`concurrency`). The handler
+/// holds them until it ends, because a small body may contain thousands of searches.
 #[derive(Debug)]
-pub(super) struct OrderBody {
+pub(super) struct SubmissionBody {
     pub(super) body: Map<String, Value>,
     _permits: Vec<Permit>,
 }
 
-impl FromRequest<AppState> for OrderBody {
+impl FromRequest<AppState> for SubmissionBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiError> {
         let (parts, mut body) = request.into_parts();
-        let Caller { key, .. } = Caller::of(&parts)?;
+        let ApiKey { key, .. } = ApiKey::from_parts(&parts)?;
         let (mut bytes, mut permits) = (BytesMut::new(), Vec::new());
-        in_time(
-            read_beyond(SEARCH_BODY, &mut body, &mut bytes),
-            BODY_TIMEOUT,
-        )
-        .await?;
+        with_timeout(read_past(SEARCH_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
         if bytes.len() > SEARCH_BODY {
-            permits.extend(app.bounds.large_body(&key).await?);
-            in_time(read_beyond(SCAN_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
+            permits.extend(app.concurrency.large_body(&key).await?);
+            with_timeout(read_past(SCAN_BODY, &mut body, &mut bytes), BODY_TIMEOUT).await?;
         }
         if bytes.len() > SCAN_BODY {
             return Err(ApiError::payload_too_large(SCAN_BODY));
         }
-        permits.extend(app.bounds.order(&key).await?);
+        permits.extend(app.concurrency.submission(&key).await?);
         Ok(Self {
             body: read_object(&bytes, MAX_DEPTH)?,
             _permits: permits,
@@ -74,14 +72,14 @@ impl FromRequest<AppState> for OrderBody {
     }
 }
 
-/// Reads until there is more than so much, or all.
-async fn read_beyond(limit: usize, body: &mut Body, bytes: &mut BytesMut) -> Result<(), ApiError> {
+/// Reads until `bytes` exceeds `limit` or the body ends.
+async fn read_past(limit: usize, body: &mut Body, bytes: &mut BytesMut) -> Result<(), ApiError> {
     while bytes.len() <= limit
         && let Some(frame) = body.frame().await
     {
         bytes.extend_from_slice(
             &frame
-                .map_err(|_| broken_off())?
+                .map_err(|_| body_interrupted())?
                 .into_data()
                 .unwrap_or_default(),
         );
@@ -89,15 +87,15 @@ async fn read_beyond(limit: usize, body: &mut Body, bytes: &mut BytesMut) -> Res
     Ok(())
 }
 
-/// The same, or no body at all, which is an empty object.
+/// A JSON object, or no body, which counts as an empty object.
 #[derive(Debug)]
-pub(super) struct MaybeObject<const LIMIT: usize>(pub(super) Map<String, Value>);
+pub(super) struct OptionalJsonObject<const LIMIT: usize>(pub(super) Map<String, Value>);
 
-impl<S: Sync, const LIMIT: usize> FromRequest<S> for MaybeObject<LIMIT> {
+impl<S: Sync, const LIMIT: usize> FromRequest<S> for OptionalJsonObject<LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        let bytes = whole(request.into_body(), LIMIT, BODY_TIMEOUT).await?;
+        let bytes = read_body(request.into_body(), LIMIT, BODY_TIMEOUT).await?;
         if bytes.is_empty() {
             return Ok(Self(Map::new()));
         }
@@ -105,7 +103,7 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for MaybeObject<LIMIT> {
     }
 }
 
-/// No body, or an object without fields: of a call that takes none.
+/// No body, or an empty object.
 #[derive(Debug)]
 pub(super) struct NoBody;
 
@@ -113,16 +111,17 @@ impl<S: Sync> FromRequest<S> for NoBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        let bytes = whole(request.into_body(), SEARCH_BODY, BODY_TIMEOUT).await?;
-        Ok(read_nothing(&bytes, MAX_DEPTH).map(|()| Self)?)
+        let bytes = read_body(request.into_body(), SEARCH_BODY, BODY_TIMEOUT).await?;
+        Ok(read_empty_body(&bytes, MAX_DEPTH).map(|()| Self)?)
     }
 }
 
-/// The decoded pairs of the query string, keys taken out before (contract 11). What they mean is read by `contract`.
+/// The decoded pairs of the query string, without keys (gateway.md, rule 11). `contract` validates
+/// them.
 #[derive(Debug)]
-pub(super) struct Pairs(Vec<(String, String)>);
+pub(super) struct QueryPairs(Vec<(String, String)>);
 
-impl Pairs {
+impl QueryPairs {
     /// The pairs in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
@@ -131,7 +130,7 @@ impl Pairs {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Pairs {
+impl<S: Sync> FromRequestParts<S> for QueryPairs {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
@@ -143,65 +142,67 @@ impl<S: Sync> FromRequestParts<S> for Pairs {
     }
 }
 
-/// The id in a path. What is no id names nothing; that it is none is told, because it can be no other caller's.
+/// Parses the id in a path. A malformed id is 404 like an unknown one; the message says that it is
+/// malformed, because no other caller can have it.
 ///
 /// # Errors
 /// 404.
-pub(super) fn id<T: FromStr<Err = NotAnId>>(what: &str, text: &str) -> Result<T, ApiError> {
+pub(super) fn parse_id<T: FromStr<Err = InvalidId>>(what: &str, text: &str) -> Result<T, ApiError> {
     text.parse().map_err(|form| {
         ApiError::not_found(format!(
-            "there is no {what} `{}`; allowed: {form}",
+            "there is no {what} `{}`; expected {form}",
             shorten(text)
         ))
     })
 }
 
-/// Reads a body.
+/// Reads a body as a JSON object.
 ///
-/// The outer error: it could not be read (too large, too slow, broken off). The inner one: it could, and is not a JSON object; that
-/// is one of the faults that only a caller with a key is told (contract 4).
-pub(super) async fn object(
+/// The outer error means that the body could not be read (too large, too slow, interrupted). The
+/// inner one means that it is no JSON object; only a caller with a key sees it (gateway.md, rule
+/// 4).
+pub(super) async fn read_json_object(
     body: Body,
     limit: usize,
-) -> Result<Result<Map<String, Value>, Faults>, ApiError> {
+) -> Result<Result<Map<String, Value>, ValidationErrors>, ApiError> {
     Ok(read_object(
-        &whole(body, limit, BODY_TIMEOUT).await?,
+        &read_body(body, limit, BODY_TIMEOUT).await?,
         MAX_DEPTH,
     ))
 }
 
-/// Reads a body whose text must not be shown, whatever is wrong with it.
-pub(super) async fn bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    whole(body, limit, BODY_TIMEOUT).await
+/// Reads a body whose text no error message may show.
+pub(super) async fn read_bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    read_body(body, limit, BODY_TIMEOUT).await
 }
 
-async fn whole(body: Body, limit: usize, patience: Duration) -> Result<Bytes, ApiError> {
+async fn read_body(body: Body, limit: usize, time_limit: Duration) -> Result<Bytes, ApiError> {
     let reading = async {
         to_bytes(body, limit).await.map_err(|error| match error {
             error if is_too_large(&error) => ApiError::payload_too_large(limit),
-            _ => broken_off(),
+            _ => body_interrupted(),
         })
     };
-    in_time(reading, patience).await
+    with_timeout(reading, time_limit).await
 }
 
-async fn in_time<T>(
+async fn with_timeout<T>(
     reading: impl Future<Output = Result<T, ApiError>>,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<T, ApiError> {
     let late = || {
         ApiError::invalid_request(format!(
             "the body did not arrive within {} s",
-            patience.as_secs()
+            time_limit.as_secs()
         ))
     };
-    timeout(patience, reading)
+    timeout(time_limit, reading)
         .await
         .unwrap_or_else(|_| Err(late()))
 }
 
-fn broken_off() -> ApiError {
-    ApiError::invalid_request("the body broke off before its end")
+fn body_interrupted() -> ApiError {
+    ApiError::invalid_request("the connection closed before the end of the body")
 }
 
 fn is_too_large(error: &axum::Error) -> bool {
@@ -218,11 +219,11 @@ mod tests {
     use crate::contract::ErrorType;
 
     #[tokio::test]
-    async fn a_body_has_bounds_of_size_and_time() {
+    async fn a_body_is_limited_in_size_and_time() {
         let body = || Body::from("12345");
-        assert_eq!(whole(body(), 5, BODY_TIMEOUT).await.unwrap(), "12345");
+        assert_eq!(read_body(body(), 5, BODY_TIMEOUT).await.unwrap(), "12345");
         assert_eq!(
-            whole(body(), 4, BODY_TIMEOUT)
+            read_body(body(), 4, BODY_TIMEOUT)
                 .await
                 .unwrap_err()
                 .error_type(),
@@ -230,7 +231,7 @@ mod tests {
         );
         let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         assert_eq!(
-            whole(endless, 5, Duration::from_millis(20))
+            read_body(endless, 5, Duration::from_millis(20))
                 .await
                 .unwrap_err()
                 .error_type(),
@@ -241,7 +242,7 @@ mod tests {
             Err(std::io::Error::other("gone")),
         ]));
         assert_eq!(
-            whole(broken, 5, BODY_TIMEOUT)
+            read_body(broken, 5, BODY_TIMEOUT)
                 .await
                 .unwrap_err()
                 .error_type(),

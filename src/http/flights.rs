@@ -1,33 +1,33 @@
-//! `POST /v1/flights/*`, and the flights column of the outcome table: a search that did not complete is an empty array that says
-//! nothing, unless the caller asked for `strict` (specification 4.3, contract 16).
+//! `POST /v1/flights/*`. An incomplete search is an empty array, unless the caller set `strict`
+//! (gateway.md, rules 16 and 37).
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde_json::json;
 
 use super::AppState;
-use super::docs::{FlightErrors, SearchAccepted, SearchHeaders};
 use super::error::ApiError;
-use super::gateway::{Found, search};
+use super::gateway::{SearchBody, search};
+use super::openapi::{FlightErrors, SearchAccepted, SearchHeaders};
 use crate::contract::Endpoint;
 use crate::contract::flights::{OnewayFlight, OnewayRequest, RoundtripItinerary, RoundtripRequest};
 use crate::search::{Finding, Search};
 
 /// Search one-way fares
 ///
-/// Ordered by `sort_type`, at most `limit`. The array may be empty: read `X-Search-Status` first.
+/// Sorted by `sort_type`, at most `limit`. The array may be empty: read `X-Search-Status` first.
 #[utoipa::path(
     post, path = "/v1/flights/oneway", operation_id = "search_oneway_flights", tag = "Flights", request_body = OnewayRequest,
     params(SearchHeaders),
     responses((status = 200, description = "One object per itinerary", body = Vec<OnewayFlight>), SearchAccepted, FlightErrors)
 )]
 pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::FlightsOneway, request, column).await
+    search(&app, Endpoint::FlightsOneway, request, map_finding).await
 }
 
 /// Search round-trip fares
 ///
-/// `max_stops` sets each per-leg stop limit that is not given; `X-Field-Aliased` says which.
+/// `max_stops` sets each per-leg stop limit that is not given; `X-Field-Aliased` names them.
 #[utoipa::path(
     post, path = "/v1/flights/roundtrip", operation_id = "search_roundtrip_flights", tag = "Flights", request_body = RoundtripRequest,
     params(SearchHeaders),
@@ -37,19 +37,19 @@ pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Res
     )
 )]
 pub(super) async fn roundtrip(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::FlightsRoundtrip, request, column).await
+    search(&app, Endpoint::FlightsRoundtrip, request, map_finding).await
 }
 
-fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
+fn map_finding(search: &Search, finding: Finding) -> Result<SearchBody, ApiError> {
     match finding {
-        Finding::Answer(answer) => Ok(Found {
+        Finding::Answer(answer) => Ok(SearchBody {
             body: answer.body,
             results: answer.results,
         }),
         Finding::Incomplete(incomplete) if search.is_strict() => {
             Err(ApiError::search_incomplete(incomplete.reason()))
         }
-        _ => Ok(Found {
+        _ => Ok(SearchBody {
             body: json!([]).into(),
             results: 0,
         }),

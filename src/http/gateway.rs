@@ -1,5 +1,6 @@
-//! One search of a synchronous caller, from request to answer: the order of work (contract 4) and the headers that every answer
-//! carries (contract 1, 5, 15). The two columns of the outcome table are in `flights` and `hotels`.
+//! A synchronous search: the order of its steps (gateway.md, rule 4) and the headers of every
+//! response (gateway.md, rules 1, 5 and 15). `flights` and `hotels` map the outcomes that they
+//! answer differently.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -10,16 +11,18 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
 use super::AppState;
-use super::auth::Caller;
+use super::auth::ApiKey;
 use super::error::ApiError;
-use super::extract::{SEARCH_BODY, object};
-use super::guesses::Verdict;
-use super::layers::request_id;
+use super::extract::{SEARCH_BODY, read_json_object};
+use super::middleware::request_id;
 use super::prefer;
-use crate::contract::{Alias, Endpoint, ErrorType, Faults, Request as Checked, SearchStatus};
-use crate::queue::charge::Spent;
+use super::unknown_keys::KeyVerdict;
+use crate::contract::{
+    Endpoint, ErrorType, FieldAlias, Request as ValidRequest, SearchStatus, ValidationErrors,
+};
+use crate::queue::charge::CallUsage;
 use crate::search::{AnswerBody, Finding, Incomplete, Outcome, RateLimit, Search};
-use crate::tenants::acceptance::{shows_acceptance, shows_refusal};
+use crate::tenants::acceptance::{means_accepted, means_refused};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ALIASED: HeaderName = HeaderName::from_static("x-field-aliased");
@@ -28,79 +31,87 @@ const STATUS: HeaderName = HeaderName::from_static("x-search-status");
 const REASON: HeaderName = HeaderName::from_static("x-search-reason");
 const RESULTS: HeaderName = HeaderName::from_static("x-search-results");
 
-/// A body of ours, and how many results it holds.
-pub(super) struct Found {
+/// A response body and its number of results.
+pub(super) struct SearchBody {
     pub(super) body: AnswerBody,
     pub(super) results: usize,
 }
 
-/// How an endpoint answers what was found. `Finding`s that are answered alike everywhere never get here.
-pub(super) type Column = fn(&Search, Finding) -> Result<Found, ApiError>;
+/// Maps a finding to the response of an endpoint. Findings that all endpoints answer alike never
+/// get here.
+pub(super) type MapFinding = fn(&Search, Finding) -> Result<SearchBody, ApiError>;
 
-/// Body and alias, then the key, then validation, then upstream (contract 4), unless the caller prefers a scan.
+/// Body and alias, then the key, then validation, then upstream (gateway.md, rule 4), unless the
+/// caller prefers a scan.
 pub(super) async fn search(
     app: &AppState,
     endpoint: Endpoint,
     request: Request,
-    column: Column,
+    map_finding: MapFinding,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match object(body, SEARCH_BODY).await {
+    let body = match read_json_object(body, SEARCH_BODY).await {
         Ok(body) => body,
         Err(error) => return error.into_response(),
     };
     let alias = body
         .as_ref()
         .ok()
-        .and_then(|body| Alias::of(endpoint, body));
-    let mut response = ask(app, endpoint, &parts, body, column)
+        .and_then(|body| FieldAlias::detect(endpoint, body));
+    let mut response = respond(app, endpoint, &parts, body, map_finding)
         .await
         .into_response();
     if let Some(value) = alias.and_then(|alias| HeaderValue::from_str(&alias.header_value()).ok()) {
         response.headers_mut().insert(ALIASED, value);
     }
-    prefer::vary(endpoint, &mut response);
+    prefer::add_vary(endpoint, &mut response);
     response
 }
 
-async fn ask(
+async fn respond(
     app: &AppState,
     endpoint: Endpoint,
     parts: &Parts,
-    body: Result<Map<String, Value>, Faults>,
-    column: Column,
+    body: Result<Map<String, Value>, ValidationErrors>,
+    map_finding: MapFinding,
 ) -> Result<Response, ApiError> {
-    let caller = Caller::of(parts)?;
-    let search = Search::of_caller(Checked::check(endpoint, &body?)?.request);
-    if let Some(response) = prefer::deferred(app, parts, &caller, &search, column).await? {
+    let caller = ApiKey::from_parts(parts)?;
+    let search = Search::for_caller(ValidRequest::check(endpoint, &body?)?.request);
+    if let Some(response) =
+        prefer::respond_as_scan(app, parts, &caller, &search, map_finding).await?
+    {
         return Ok(response);
     }
-    let pass = app.admit_search(&caller.key).await?;
+    let permit = app.admit_search(&caller.key).await?;
     let outcome = app
         .upstream
-        .ask(
+        .search(
             &search,
             &caller.key,
             request_id(&parts.extensions),
             || async { true },
         )
         .await;
-    pass.learn(verdict(outcome.http_status));
-    app.charge(&caller.key, Spent::by_search(&search, &outcome));
-    Ok(answer(&search, outcome, column))
+    permit.record_verdict(key_verdict(outcome.http_status));
+    app.charge(&caller.key, CallUsage::from_search(&search, &outcome));
+    Ok(outcome_response(&search, outcome, map_finding))
 }
 
-/// What an answer says of the key.
-fn verdict(http_status: Option<u16>) -> Verdict {
+/// What a marketplace status says of the key.
+fn key_verdict(http_status: Option<u16>) -> KeyVerdict {
     match http_status {
-        Some(status) if shows_acceptance(status) => Verdict::Accepted,
-        Some(status) if shows_refusal(status) => Verdict::Refused,
-        _ => Verdict::Unknown,
+        Some(status) if means_accepted(status) => KeyVerdict::Accepted,
+        Some(status) if means_refused(status) => KeyVerdict::Refused,
+        _ => KeyVerdict::Unknown,
     }
 }
 
-/// What an outcome is for who asked, whether just now or through a scan.
-pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Response {
+/// The response to an outcome, of a call just made or of a scan.
+pub(super) fn outcome_response(
+    search: &Search,
+    outcome: Outcome,
+    map_finding: MapFinding,
+) -> Response {
     let Outcome {
         finding,
         search_headers,
@@ -110,25 +121,25 @@ pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Respo
     } = outcome;
     let mut headers = HeaderMap::new();
     forward(&mut headers, &search_headers);
-    settle_status(&mut headers, search, &finding);
+    set_search_status(&mut headers, search, &finding);
     forward(&mut headers, &plan_headers);
     headers.insert(BILLED, billed_requests.into());
     headers.remove(RESULTS);
     let response = match finding {
-        Finding::RateLimited(limit) => unchanged(limit),
+        Finding::RateLimited(limit) => relay_rate_limit(limit),
         Finding::KeyRejected { message } => {
-            ApiError::invalid_api_key(format!("the marketplace refuses this key: {message}"))
+            ApiError::invalid_api_key(format!("the marketplace rejected this key: {message}"))
                 .into_response()
         }
         Finding::NotSubscribed { api, message } => {
             ApiError::not_subscribed(api, &message).into_response()
         }
         Finding::Refused { message } => {
-            ApiError::invalid_request(format!("the marketplace refuses this request: {message}"))
+            ApiError::invalid_request(format!("the marketplace rejected this request: {message}"))
                 .into_response()
         }
         finding @ (Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)) => {
-            match column(search, finding) {
+            match map_finding(search, finding) {
                 Ok(found) => {
                     headers.insert(RESULTS, found.results.into());
                     (
@@ -144,7 +155,7 @@ pub(super) fn answer(search: &Search, outcome: Outcome, column: Column) -> Respo
     (headers, response).into_response()
 }
 
-/// Names and values come from a response that was parsed; should one not go out again, the others do.
+/// Copies headers of a marketplace response; one that is not valid is left out.
 pub(super) fn forward(headers: &mut HeaderMap, forwarded: &[(String, String)]) {
     for (name, value) in forwarded {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
@@ -153,9 +164,10 @@ pub(super) fn forward(headers: &mut HeaderMap, forwarded: &[(String, String)]) {
     }
 }
 
-/// A status is added only where it is certain (contract 15): `degraded` for no usable answer, whatever its headers said; `empty` for an
-/// empty answer to a strict question that states nothing.
-fn settle_status(headers: &mut HeaderMap, search: &Search, finding: &Finding) {
+/// Sets the search status only where it is certain (gateway.md, rule 15): `degraded` if there is no
+/// usable response, whatever its headers; `empty` for an empty response to a strict search without
+/// a stated status.
+fn set_search_status(headers: &mut HeaderMap, search: &Search, finding: &Finding) {
     match finding {
         Finding::Incomplete(incomplete) => {
             headers.insert(
@@ -178,8 +190,8 @@ fn settle_status(headers: &mut HeaderMap, search: &Search, finding: &Finding) {
     }
 }
 
-/// 429 as it came: body, content type, `Retry-After` (contract 17).
-fn unchanged(limit: RateLimit) -> Response {
+/// Passes on the marketplace's 429: body, content type, `Retry-After` (gateway.md, rule 17).
+fn relay_rate_limit(limit: RateLimit) -> Response {
     let mut response = Response::new(Body::from(limit.body));
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     for (name, value) in [
@@ -193,7 +205,7 @@ fn unchanged(limit: RateLimit) -> Response {
     response
 }
 
-/// No usable answer, where that is an error of the marketplace: the hotels column and verify.
+/// The error for no usable response: for hotel searches and verify.
 pub(super) fn upstream_failed(incomplete: &Incomplete) -> ApiError {
     let failed = |status: u16| {
         let error = ApiError::new(
@@ -216,7 +228,7 @@ pub(super) fn upstream_failed(incomplete: &Incomplete) -> ApiError {
         ),
         Incomplete::Unreadable => ApiError::new(
             ErrorType::UpstreamInvalidResponse,
-            "the marketplace's answer cannot be read; try again later",
+            "the marketplace's response cannot be parsed; try again later",
         ),
         Incomplete::Status(status) => failed(*status),
         Incomplete::Stated { .. } => failed(503),

@@ -1,12 +1,12 @@
-//! `/healthz`: the process lives. On both listeners; asks nobody.
+//! `/healthz`: liveness of the process, on both listeners. Makes no call.
 
 use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::docs::OpenErrors;
+use super::openapi::PublicErrors;
 
-/// The process lives.
+/// The process is alive.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
     /// Always `ok`.
@@ -20,10 +20,10 @@ impl Health {
     }
 }
 
-/// Whether the service lives
+/// Check liveness
 ///
-/// Needs no key and asks nobody.
-#[utoipa::path(get, path = "/healthz", operation_id = "check_health", tag = "Service", security(()), responses((status = 200, description = "It lives", body = Health), OpenErrors))]
+/// Needs no key and makes no call.
+#[utoipa::path(get, path = "/healthz", operation_id = "check_health", tag = "Service", security(()), responses((status = 200, description = "The process is alive", body = Health), PublicErrors))]
 pub(super) async fn healthz() -> Json<Health> {
     Json(Health::ok())
 }

@@ -1,7 +1,8 @@
-//! `/v1/history`: what scans have seen (jobs-api, "History"), as pages of JSON or whole as CSV and NDJSON.
+//! `/v1/history` (history.md, rules 12 to 17): the prices that scans observed, as pages of JSON, or
+//! complete as CSV, NDJSON or Parquet.
 //!
-//! Who asks is looked up in the database that all is written to; what was seen is read from the replica, where there is one. Not here:
-//! prices over time (`series`), grids (`grid`).
+//! The tenant is looked up in the primary database; history is read from the replica if there is
+//! one. Not here: prices over time (`series`), grids (`grid`).
 
 pub(super) mod grid;
 pub(super) mod series;
@@ -16,12 +17,12 @@ use sqlx::pool::PoolConnection;
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::auth::Caller;
-use super::docs::{ListErrors, NotAcceptable};
+use super::auth::ApiKey;
 use super::error::ApiError;
-use super::export::{Columns, Form, Wanted, export, varied};
-use super::extract::Pairs;
-use super::scans::{desk, next_page, tenant};
+use super::export::{CsvColumns, ExportFormat, RequestedFormat, export, vary_on_accept};
+use super::extract::QueryPairs;
+use super::openapi::{ListErrors, NotAcceptable};
+use super::scans::{find_tenant, next_page_link, request_context};
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
     HotelObservation,
@@ -29,53 +30,56 @@ use crate::contract::history::{
 use crate::contract::latest::{
     FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
 };
-use crate::history::{fare_products, latest, query, rate_products};
+use crate::history::{fare_product_fields, latest, query, rate_product_fields};
 use crate::ids::TenantId;
 use crate::paging::PageError;
-use crate::scans::Desk;
+use crate::scans::RequestContext;
 use crate::tenants;
 
-/// Who asks, and a connection to where the history is read: the one that told who it is, unless there is a replica. `None`: who never ordered
-/// anything has seen nothing.
+/// The tenant and a connection for history: the one that found the tenant, unless there is a
+/// replica. `None`: the caller has no tenant, so no history.
 async fn reader(
     app: &AppState,
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
 ) -> Result<Option<(PoolConnection<Postgres>, TenantId)>, ApiError> {
     let (mut conn, tenant) =
-        tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
+        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
+            .await?;
     let Some(tenant) = tenant else {
         return Ok(None);
     };
     if let Some(replica) = app.replica() {
-        // Not both at once: who holds one and waits for another may wait for himself.
+        // Not both at once: requests that hold one connection and wait for another could deadlock.
         drop(conn);
         conn = replica.acquire().await?;
     }
     Ok(Some((conn, tenant)))
 }
 
-/// All that a caller has seen as a file, each field of its products in a column; who never ordered anything has seen nothing.
+/// The complete result as a file, with a column for each field of its products; empty for a caller
+/// without a tenant.
 async fn file<Row: ToSchema + Serialize + Send + 'static>(
     app: &AppState,
-    caller: &Caller,
-    form: Form,
+    caller: &ApiKey,
+    format: ExportFormat,
     name: &str,
     products: &[&'static str],
     rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
 ) -> Result<Response, ApiError> {
-    let columns = Columns::of::<Row>()
+    let columns = CsvColumns::of::<Row>()
         .flattened("product", products)
         .ordered(&[], "product");
-    let permits = app.bounds.export(&caller.key).await?;
-    export(form, name, columns, stream::iter(rows).flatten(), permits).await
+    let permits = app.concurrency.export(&caller.key).await?;
+    export(format, name, columns, stream::iter(rows).flatten(), permits).await
 }
 
-/// List what was seen of a route
+/// List the observations of a route
 ///
-/// Newest first. A degraded search leaves an observation without a price, so that gaps are visible.
+/// Newest first. A degraded search is an observation without a price, so gaps are visible.
 ///
-/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
-/// fields of an observation, then one for each field of the product (`product.seat_type`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all observations are streamed; `limit` and
+/// `cursor` are rejected. The CSV columns are the fields of an observation, then one for each field
+/// of the product (`product.seat_type`). A truncated body is incomplete.
 #[utoipa::path(
     get, path = "/v1/history/flights", operation_id = "list_flight_observations", tag = "History", params(FlightHistoryQuery),
     responses(
@@ -91,36 +95,45 @@ async fn file<Row: ToSchema + Serialize + Send + 'static>(
 )]
 pub(super) async fn flights(
     State(app): State<AppState>,
-    caller: Caller,
-    wanted: Wanted,
-    pairs: Pairs,
+    caller: ApiKey,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = FlightHistoryQuery::from_query(pairs.iter())?;
-    wanted.check(&pairs)?;
-    if let Some(form) = wanted.0 {
+    let context = request_context(&app, &caller)?;
+    let params = FlightHistoryQuery::from_query(pairs.iter())?;
+    requested.check(&pairs)?;
+    if let Some(format) = requested.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk)
+        let rows = find_tenant(context)
             .await?
-            .map(|tenant| query::all_flights(pool, tenant, &asked));
-        return file(&app, &caller, form, "flights", &fare_products(), rows).await;
+            .map(|tenant| query::stream_flights(pool, tenant, &params));
+        return file(
+            &app,
+            &caller,
+            format,
+            "flights",
+            &fare_product_fields(),
+            rows,
+        )
+        .await;
     }
-    let page = match reader(&app, desk).await? {
-        Some((mut conn, tenant)) => query::flights(&mut conn, tenant, &asked).await?,
+    let page = match reader(&app, context).await? {
+        Some((mut conn, tenant)) => query::flights(&mut conn, tenant, &params).await?,
         None => FlightHistoryPage::default(),
     };
-    Ok(varied((
-        next_page("/v1/history/flights", &pairs, page.next_cursor.as_deref()),
+    Ok(vary_on_accept((
+        next_page_link("/v1/history/flights", &pairs, page.next_cursor.as_deref()),
         Json(page),
     )))
 }
 
-/// List what was seen of a hotel, or of a place's hotels
+/// List the observations of a hotel or of a place's hotels
 ///
 /// Newest first; exactly one of `hotel_name`, `destination` and `hotel_booking_id`.
 ///
-/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all that was seen, streamed; `limit` and `cursor` are refused. The columns of CSV are the
-/// fields of an observation, then one for each field of the product (`product.adults`). A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all observations are streamed; `limit` and
+/// `cursor` are rejected. The CSV columns are the fields of an observation, then one for each field
+/// of the product (`product.adults`). A truncated body is incomplete.
 #[utoipa::path(
     get, path = "/v1/history/hotels", operation_id = "list_hotel_observations", tag = "History", params(HotelHistoryQuery),
     responses(
@@ -136,36 +149,44 @@ pub(super) async fn flights(
 )]
 pub(super) async fn hotels(
     State(app): State<AppState>,
-    caller: Caller,
-    wanted: Wanted,
-    pairs: Pairs,
+    caller: ApiKey,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = HotelHistoryQuery::from_query(pairs.iter())?;
-    wanted.check(&pairs)?;
-    if let Some(form) = wanted.0 {
+    let context = request_context(&app, &caller)?;
+    let params = HotelHistoryQuery::from_query(pairs.iter())?;
+    requested.check(&pairs)?;
+    if let Some(format) = requested.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk)
+        let rows = find_tenant(context)
             .await?
-            .map(|tenant| query::all_hotels(pool, tenant, &asked));
-        return file(&app, &caller, form, "hotels", &rate_products(), rows).await;
+            .map(|tenant| query::stream_hotels(pool, tenant, &params));
+        return file(
+            &app,
+            &caller,
+            format,
+            "hotels",
+            &rate_product_fields(),
+            rows,
+        )
+        .await;
     }
-    let page = match reader(&app, desk).await? {
-        Some((mut conn, tenant)) => query::hotels(&mut conn, tenant, &asked).await?,
+    let page = match reader(&app, context).await? {
+        Some((mut conn, tenant)) => query::hotels(&mut conn, tenant, &params).await?,
         None => HotelHistoryPage::default(),
     };
-    Ok(varied((
-        next_page("/v1/history/hotels", &pairs, page.next_cursor.as_deref()),
+    Ok(vary_on_accept((
+        next_page_link("/v1/history/hotels", &pairs, page.next_cursor.as_deref()),
         Json(page),
     )))
 }
 
 /// Read the last known fares of a route by date
 ///
-/// From what scans have seen, with the age of each: a calendar that costs no request.
+/// From stored observations, with the age of each: a calendar that costs no request.
 ///
-/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
-/// whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all rows are streamed, also those beyond the
+/// limit of a JSON response. A truncated body is incomplete.
 #[utoipa::path(
     get, path = "/v1/history/flights/latest", operation_id = "list_latest_flight_prices", tag = "History", params(FlightLatestQuery),
     responses(
@@ -181,41 +202,43 @@ pub(super) async fn hotels(
 )]
 pub(super) async fn latest_flights(
     State(app): State<AppState>,
-    caller: Caller,
-    wanted: Wanted,
-    pairs: Pairs,
+    caller: ApiKey,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = FlightLatestQuery::from_query(pairs.iter())?;
-    if let Some(form) = wanted.0 {
+    let context = request_context(&app, &caller)?;
+    let params = FlightLatestQuery::from_query(pairs.iter())?;
+    if let Some(format) = requested.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk)
+        let rows = find_tenant(context)
             .await?
-            .map(|tenant| latest::all_flights(pool, tenant, &asked, desk.now));
+            .map(|tenant| latest::stream_flights(pool, tenant, &params, context.now));
         return file(
             &app,
             &caller,
-            form,
+            format,
             "flights-latest",
-            &fare_products(),
+            &fare_product_fields(),
             rows,
         )
         .await;
     }
-    let calendar = match reader(&app, desk).await? {
-        Some((mut conn, tenant)) => latest::flights(&mut conn, tenant, &asked, desk.now).await?,
+    let calendar = match reader(&app, context).await? {
+        Some((mut conn, tenant)) => {
+            latest::flights(&mut conn, tenant, &params, context.now).await?
+        }
         None => FlightCalendar::default(),
     };
-    Ok(varied(Json(calendar)))
+    Ok(vary_on_accept(Json(calendar)))
 }
 
 /// Read the last known rates of a hotel or place by date
 ///
-/// From what scans have seen, with the age of each: a calendar that costs no request. Exactly one of `hotel_name`, `destination` and
-/// `hotel_booking_id`.
+/// From stored observations, with the age of each: a calendar that costs no request. Exactly one of
+/// `hotel_name`, `destination` and `hotel_booking_id`.
 ///
-/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all of it, streamed, beyond the bound of a JSON answer too. A body that breaks off is not
-/// whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all rows are streamed, also those beyond the
+/// limit of a JSON response. A truncated body is incomplete.
 #[utoipa::path(
     get, path = "/v1/history/hotels/latest", operation_id = "list_latest_hotel_prices", tag = "History", params(HotelLatestQuery),
     responses(
@@ -231,22 +254,30 @@ pub(super) async fn latest_flights(
 )]
 pub(super) async fn latest_hotels(
     State(app): State<AppState>,
-    caller: Caller,
-    wanted: Wanted,
-    pairs: Pairs,
+    caller: ApiKey,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = HotelLatestQuery::from_query(pairs.iter())?;
-    if let Some(form) = wanted.0 {
+    let context = request_context(&app, &caller)?;
+    let params = HotelLatestQuery::from_query(pairs.iter())?;
+    if let Some(format) = requested.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk)
+        let rows = find_tenant(context)
             .await?
-            .map(|tenant| latest::all_hotels(pool, tenant, &asked, desk.now));
-        return file(&app, &caller, form, "hotels-latest", &rate_products(), rows).await;
+            .map(|tenant| latest::stream_hotels(pool, tenant, &params, context.now));
+        return file(
+            &app,
+            &caller,
+            format,
+            "hotels-latest",
+            &rate_product_fields(),
+            rows,
+        )
+        .await;
     }
-    let calendar = match reader(&app, desk).await? {
-        Some((mut conn, tenant)) => latest::hotels(&mut conn, tenant, &asked, desk.now).await?,
+    let calendar = match reader(&app, context).await? {
+        Some((mut conn, tenant)) => latest::hotels(&mut conn, tenant, &params, context.now).await?,
         None => HotelCalendar::default(),
     };
-    Ok(varied(Json(calendar)))
+    Ok(vary_on_accept(Json(calendar)))
 }

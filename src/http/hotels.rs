@@ -1,13 +1,14 @@
-//! `POST /v1/hotels/*`, the hotels column of the outcome table, and what "nothing" is for each of them (contract 19).
+//! `POST /v1/hotels/*`, and what each endpoint answers when nothing was found (gateway.md, rule
+//! 19).
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use super::AppState;
-use super::docs::{HotelErrors, SearchAccepted, SearchHeaders};
 use super::error::ApiError;
-use super::gateway::{Found, search, upstream_failed};
+use super::gateway::{SearchBody, search, upstream_failed};
+use super::openapi::{HotelErrors, SearchAccepted, SearchHeaders};
 use crate::contract::Endpoint;
 use crate::contract::hotels::{
     HotelByNameRequest, HotelByNameResponse, HotelRoomsRequest, HotelRoomsResponse,
@@ -24,19 +25,20 @@ use crate::search::{Finding, Search};
     responses((status = 200, description = "The properties; prices are for the whole stay", body = HotelSearchResponse), SearchAccepted, HotelErrors)
 )]
 pub(super) async fn by_place(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::HotelsSearch, request, column).await
+    search(&app, Endpoint::HotelsSearch, request, map_finding).await
 }
 
 /// Price one hotel by its name
 ///
-/// The same hotel over several `proxy_country` shows what each market pays. No such hotel is 200 with `available: false`.
+/// The same hotel over several `proxy_country` shows what each market pays. No such hotel is 200
+/// with `available: false`.
 #[utoipa::path(
     post, path = "/v1/hotels/by-name", operation_id = "find_hotel_by_name", tag = "Hotels", request_body = HotelByNameRequest,
     params(SearchHeaders),
     responses((status = 200, description = "Availability and price", body = HotelByNameResponse), SearchAccepted, HotelErrors)
 )]
 pub(super) async fn by_name(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::HotelsByName, request, column).await
+    search(&app, Endpoint::HotelsByName, request, map_finding).await
 }
 
 /// List the rooms of a hotel
@@ -48,7 +50,7 @@ pub(super) async fn by_name(State(app): State<AppState>, request: Request) -> Re
     responses((status = 200, description = "The rooms", body = HotelRoomsResponse), SearchAccepted, HotelErrors)
 )]
 pub(super) async fn rooms(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::HotelsRooms, request, column).await
+    search(&app, Endpoint::HotelsRooms, request, map_finding).await
 }
 
 /// Resolve a hotel's name to its booking id
@@ -59,38 +61,39 @@ pub(super) async fn rooms(State(app): State<AppState>, request: Request) -> Resp
     responses((status = 200, description = "The hotel's booking id", body = ResolveResponse), HotelErrors)
 )]
 pub(super) async fn resolve(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::HotelsResolve, request, column).await
+    search(&app, Endpoint::HotelsResolve, request, map_finding).await
 }
 
-fn column(search: &Search, finding: Finding) -> Result<Found, ApiError> {
+fn map_finding(search: &Search, finding: Finding) -> Result<SearchBody, ApiError> {
     let endpoint = search.endpoint();
     match finding {
         Finding::Incomplete(incomplete) => Err(upstream_failed(&incomplete)),
         Finding::Answer(answer) => match (endpoint, answer.results) {
             (Endpoint::HotelsSearch, 0) => Err(ApiError::not_found("no property matched")),
             (Endpoint::HotelsResolve, 0) => Err(ApiError::not_found("no hotel matched this name")),
-            (Endpoint::HotelsByName, 0) => Ok(Found {
-                body: unavailable(answer.body.value()).into(),
+            (Endpoint::HotelsByName, 0) => Ok(SearchBody {
+                body: unavailable_hotel(answer.body.value()).into(),
                 results: 0,
             }),
-            (_, results) => Ok(Found {
+            (_, results) => Ok(SearchBody {
                 body: answer.body,
                 results,
             }),
         },
-        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => Ok(Found {
-            body: unavailable(json!({})).into(),
+        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => Ok(SearchBody {
+            body: unavailable_hotel(json!({})).into(),
             results: 0,
         }),
         Finding::Nothing { message } => Err(ApiError::not_found(message)),
         _ => Err(ApiError::internal(
-            "a finding that has no cell in the hotels column",
+            "a finding that hotel searches do not map",
         )),
     }
 }
 
-/// A hotel that is not to be had: `available` is false and every price null; what the engine said of it stays.
-fn unavailable(body: Value) -> Value {
+/// A hotel that is not available: `available` is false and every price null; other fields of the
+/// marketplace stay.
+fn unavailable_hotel(body: Value) -> Value {
     const FIELDS: [&str; 10] = [
         "review_score",
         "review_count",

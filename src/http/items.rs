@@ -5,13 +5,13 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 
 use super::AppState;
-use super::auth::Caller;
-use super::bounds::Permit;
-use super::docs::{NotAcceptable, ReadErrors};
+use super::auth::ApiKey;
+use super::concurrency::Permit;
 use super::error::ApiError;
-use super::export::{Columns, Wanted, export, varied};
-use super::extract::{self, Pairs};
-use super::scans::{desk, next_page, no_such_scan, scan_id, tenant};
+use super::export::{CsvColumns, RequestedFormat, export, vary_on_accept};
+use super::extract::{self, QueryPairs};
+use super::openapi::{NotAcceptable, ReadErrors};
+use super::scans::{find_tenant, next_page_link, no_such_scan, request_context, scan_id};
 use crate::contract::Endpoint;
 use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
 use crate::ids::{ItemId, ScanId};
@@ -23,12 +23,15 @@ fn no_such_item() -> ApiError {
 
 /// List the items of a scan
 ///
-/// Readable while it runs. As JSON by pages; with `expand=answer` a page has at most 50 items, and fewer where their answers are large.
+/// Available while the scan runs. JSON in pages; with `expand=answer` a page has at most 50 items,
+/// and fewer where their answers are large.
 ///
-/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all items that fit, streamed, in the order of `sort` as it was at the beginning; `limit` and
-/// `cursor` are refused. A line of NDJSON is the item of a page. The columns of CSV are the item's fields, with one for each field of the endpoint
-/// instead of `search` (`search.departure_date`); a list or an answer is JSON text, null an empty cell; a text that begins like a formula
-/// has a `'` before it. A body that breaks off is not whole.
+/// As CSV, NDJSON or Parquet (by `format` or `Accept`) all matching items are streamed, in the
+/// order of `sort` at the start; `limit` and `cursor` are rejected. A line of NDJSON is an item as
+/// in a page. The CSV columns are the item's fields, with one for each field of the endpoint
+/// instead of `search` (`search.departure_date`). A list or an answer is JSON text, null is an
+/// empty cell; a text that begins like a formula is prefixed with `'`. A truncated body is
+/// incomplete.
 #[utoipa::path(
     get, path = "/v1/scans/{id}/items", operation_id = "list_items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
     responses(
@@ -44,23 +47,23 @@ fn no_such_item() -> ApiError {
 )]
 pub(super) async fn list(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
-    wanted: Wanted,
-    pairs: Pairs,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = ItemsQuery::from_query(pairs.iter())?;
-    wanted.check(&pairs)?;
+    requested.check(&pairs)?;
     let id = scan_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
-    if let Some(form) = wanted.0 {
-        let permits = app.bounds.export(&caller.key).await?;
-        let (endpoint, items) = read::all_items(desk.pool, tenant, id, &query)
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
+    if let Some(format) = requested.0 {
+        let permits = app.concurrency.export(&caller.key).await?;
+        let (endpoint, items) = read::all_items(context.pool, tenant, id, &query)
             .await?
             .ok_or_else(no_such_scan)?;
         return export(
-            form,
+            format,
             &id.to_string(),
             columns(endpoint, &query),
             items,
@@ -68,32 +71,32 @@ pub(super) async fn list(
         )
         .await;
     }
-    let _permits = whole_answers(&app, &caller, query.expand).await?;
-    let page = read::items(desk.pool, tenant, id, &query)
+    let _permits = answer_permits(&app, &caller, query.expand).await?;
+    let page = read::items(context.pool, tenant, id, &query)
         .await?
         .ok_or_else(no_such_scan)?;
-    let next = next_page(
+    let next = next_page_link(
         &format!("/v1/scans/{id}/items"),
         &pairs,
         page.next_cursor.as_deref(),
     );
-    Ok(varied((next, Json(page))))
+    Ok(vary_on_accept((next, Json(page))))
 }
 
-/// The permits of a read that shows whole answers, which may have megabytes each.
-async fn whole_answers(
+/// The permits of a read with whole answers, which may have megabytes each.
+async fn answer_permits(
     app: &AppState,
-    caller: &Caller,
+    caller: &ApiKey,
     expand: Option<Expand>,
 ) -> Result<Option<[Permit; 2]>, ApiError> {
     match expand {
-        Some(Expand::Answer) => app.bounds.heavy(&caller.key).await.map(Some),
+        Some(Expand::Answer) => app.concurrency.heavy(&caller.key).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// What a reader looks for first: which search it is and what came of it.
-const RESULT: [&str; 7] = [
+/// The columns that follow the searched fields.
+const RESULT_COLUMNS: [&str; 7] = [
     "best_price",
     "currency",
     "search_status",
@@ -103,9 +106,9 @@ const RESULT: [&str; 7] = [
     "observed_at",
 ];
 
-/// Every field that a body of the endpoint can have, so that the columns of all its scans are the same. What was searched and found comes
-/// first, the fields that a search may leave out last.
-fn columns(endpoint: Endpoint, query: &ItemsQuery) -> Columns {
+/// Every field that a request of the endpoint can have, so that all its scans have the same
+/// columns. The required fields and the result come first, optional fields last.
+fn columns(endpoint: Endpoint, query: &ItemsQuery) -> CsvColumns {
     let fields: Vec<_> = endpoint
         .fields()
         .iter()
@@ -120,9 +123,9 @@ fn columns(endpoint: Endpoint, query: &ItemsQuery) -> Columns {
     let first: Vec<_> = ["position"]
         .into_iter()
         .chain(required.iter().map(String::as_str))
-        .chain(RESULT)
+        .chain(RESULT_COLUMNS)
         .collect();
-    let columns = Columns::of::<Item>()
+    let columns = CsvColumns::of::<Item>()
         .flattened("search", &names)
         .ordered(&first, "search");
     if query.expand == Some(Expand::Answer) {
@@ -134,23 +137,23 @@ fn columns(endpoint: Endpoint, query: &ItemsQuery) -> Columns {
 
 /// Read an item
 ///
-/// One search of a scan: what was asked and what came of it; with `expand=answer` the whole answer.
+/// One search of a scan: the request and its result; with `expand=answer` the whole answer.
 #[utoipa::path(
     get, path = "/v1/items/{id}", operation_id = "get_item", tag = "Scans", params(("id" = ItemId, Path, description = "The item"), ItemQuery),
     responses((status = 200, description = "The item", body = Item), ReadErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Json<Item>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = ItemQuery::from_query(pairs.iter())?;
-    let id = extract::id("item", &id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
-    let _permits = whole_answers(&app, &caller, query.expand).await?;
-    read::item(desk.pool, tenant, id, query.expand)
+    let id = extract::parse_id("item", &id)?;
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_item)?;
+    let _permits = answer_permits(&app, &caller, query.expand).await?;
+    read::item(context.pool, tenant, id, query.expand)
         .await?
         .map(Json)
         .ok_or_else(no_such_item)
@@ -158,20 +161,20 @@ pub(super) async fn read(
 
 /// List the attempts of an item
 ///
-/// Every time that it went upstream, oldest first.
+/// Every call for this item, oldest first.
 #[utoipa::path(
     get, path = "/v1/items/{id}/attempts", operation_id = "list_attempts", tag = "Scans", params(("id" = ItemId, Path, description = "The item")),
     responses((status = 200, description = "The attempts", body = AttemptPage), ReadErrors)
 )]
 pub(super) async fn attempts(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
 ) -> Result<Json<AttemptPage>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let id = extract::id("item", &id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_item)?;
-    read::attempts(desk.pool, tenant, id)
+    let context = request_context(&app, &caller)?;
+    let id = extract::parse_id("item", &id)?;
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_item)?;
+    read::attempts(context.pool, tenant, id)
         .await?
         .map(Json)
         .ok_or_else(no_such_item)

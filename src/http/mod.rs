@@ -1,8 +1,9 @@
-//! The HTTP face. Every route is on this page.
+//! The HTTP API. `routes` lists every route.
 //!
-//! Thin: a handler extracts, calls one function, answers. Here and below: who calls (`auth`), bodies (`extract`), the way of one
-//! search (`gateway`), the only table of errors (`error`), one file for each resource. Not here: what an answer means (`upstream`),
-//! SQL (`store.rs` files).
+//! A handler extracts its inputs, calls one function and returns the result. Here and below: API
+//! keys (`auth`), request bodies (`extract`), synchronous searches (`gateway`), the error table
+//! (`error`), and one file for each resource. Not here: the meaning of a marketplace response
+//! (`upstream`), SQL (`store.rs` files).
 
 mod account;
 mod admin;
@@ -10,10 +11,9 @@ mod admission;
 mod alerts;
 mod assets;
 pub mod auth;
-mod bounds;
+mod concurrency;
 mod connections;
 mod deliveries;
-mod docs;
 pub mod error;
 mod events;
 mod export;
@@ -21,19 +21,20 @@ pub mod extract;
 mod flights;
 mod gateway;
 mod grid;
-mod guesses;
 mod health;
 mod history;
 mod hotels;
 mod items;
-mod layers;
-mod limits;
+mod middleware;
 mod monitors;
+mod openapi;
 mod prefer;
 mod quota;
+mod rate_limit;
 mod scans;
 mod serve;
-mod stream;
+mod socket;
+mod unknown_keys;
 mod verify;
 
 use std::sync::Arc;
@@ -55,87 +56,89 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::admission::{LOOK_UPS, SEARCHES_IN_FLIGHT};
-use self::bounds::Bounds;
+use self::admission::{MAX_LOOKUPS, MAX_SEARCHES};
+use self::concurrency::ConcurrencyLimits;
 use self::error::ApiError;
-use self::guesses::Guesses;
-use self::limits::Limits;
+use self::rate_limit::RateLimits;
 pub use self::serve::{serve, serve_admin};
+use self::unknown_keys::UnknownKeys;
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::contract::ErrorType;
 use crate::db::clock::Clock;
-use crate::db::{Condition, RequestPools};
-use crate::measure;
-use crate::queue::charge::{Charges, Spent};
-use crate::scans::watch::Watch;
+use crate::db::{RequestPools, SessionHealth};
+use crate::metrics;
+use crate::queue::charge::{CallUsage, ChargeRecorder};
+use crate::scans::watch::ScanWatch;
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
 use crate::upstream::Client;
 use crate::webhooks::Guard;
 
-/// What handlers reach. Cheap to clone.
+/// The dependencies of all handlers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct AppState {
     pub(crate) upstream: Client,
-    /// Absent in a gateway that keeps nothing. A pool connects when it is used, so a database that is away stops no search.
+    /// `None` in a gateway without storage. A pool connects on first use, so searches work without
+    /// a database.
     pools: Option<RequestPools>,
-    /// A replica, for the history alone. Absent: the history is read where everything else is.
+    /// Read replica for history queries. `None`: history uses `pools`.
     replica: Option<PgPool>,
-    /// The pool of the worker beside it, for its metrics.
-    engine: Option<PgPool>,
+    /// Pool of the worker in the same process, for metrics only.
+    worker_pool: Option<PgPool>,
     custody: Option<Custody>,
-    /// Absent where nobody limits: in tests.
-    limits: Option<Arc<Limits>>,
-    bounds: Arc<Bounds>,
-    guesses: Guesses,
-    /// A permit for each search in flight, and one for each look-up of a key that this process does not know.
-    searches: Arc<Semaphore>,
-    look_ups: Arc<Semaphore>,
-    /// Says where a webhook may be.
-    guard: Guard,
-    /// Why new sessions of the database cannot work, if they cannot. Absent where nobody looks: in tests.
-    condition: Option<Condition>,
-    /// Cancelled when the process was told to end.
+    /// `None` in tests.
+    rate_limits: Option<Arc<RateLimits>>,
+    concurrency: Arc<ConcurrencyLimits>,
+    unknown_keys: UnknownKeys,
+    /// One permit for each search in flight.
+    search_permits: Arc<Semaphore>,
+    lookup_permits: Arc<Semaphore>,
+    /// Decides which addresses webhooks may use.
+    webhook_guard: Guard,
+    /// Why new database sessions cannot work, if they cannot. `None` in tests.
+    session_health: Option<SessionHealth>,
+    /// Cancelled when the process shuts down.
     pub(crate) stop: CancellationToken,
     clock: Clock,
 }
 
-/// What the companion routes need beside the database. A service that may not hold keys has none and takes no orders.
+/// What stored work needs besides the database. A service without master keys has none and refuses
+/// stored work.
 #[derive(Debug, Clone)]
 pub struct Custody {
-    /// Seals the keys, and tells one caller from another.
+    /// Encrypts keys and identifies callers.
     pub ring: Arc<Keyring>,
-    /// The pace of new lanes.
+    /// Initial pace of new lanes.
     pub pace: PaceConfig,
-    /// Hears of what becomes of scans.
-    pub watch: Watch,
-    /// Counts synchronous calls against their caller's lane.
-    pub charges: Charges,
+    /// Notifies clients of scan changes.
+    pub watch: ScanWatch,
+    /// Charges synchronous calls to their caller's lane.
+    pub charges: ChargeRecorder,
 }
 
 impl AppState {
-    /// The state of a service that asks `upstream` and keeps its work in the database of `pools`.
+    /// The state of a service that calls `upstream` and stores its work in `pools`.
     #[must_use]
     pub fn new(upstream: Client, pools: Option<RequestPools>) -> Self {
         Self {
             upstream,
             pools,
             replica: None,
-            engine: None,
+            worker_pool: None,
             custody: None,
-            limits: None,
-            bounds: Arc::default(),
-            guesses: Guesses::default(),
-            searches: Arc::new(Semaphore::new(SEARCHES_IN_FLIGHT)),
-            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
-            guard: Guard::new(&WebhookConfig::default()),
-            condition: None,
+            rate_limits: None,
+            concurrency: Arc::default(),
+            unknown_keys: UnknownKeys::default(),
+            search_permits: Arc::new(Semaphore::new(MAX_SEARCHES)),
+            lookup_permits: Arc::new(Semaphore::new(MAX_LOOKUPS)),
+            webhook_guard: Guard::new(&WebhookConfig::default()),
+            session_health: None,
             stop: CancellationToken::new(),
             clock: Clock::default(),
         }
     }
 
-    /// The same state of a service that reads the history from a replica.
+    /// Reads history from a replica.
     #[must_use]
     pub fn with_replica(self, replica: PgPool) -> Self {
         Self {
@@ -144,16 +147,16 @@ impl AppState {
         }
     }
 
-    /// The same state of a service that has a worker beside it, which uses this pool.
+    /// Adds the pool of a worker in the same process to the metrics.
     #[must_use]
-    pub fn with_engine(self, engine: PgPool) -> Self {
+    pub fn with_worker_pool(self, worker_pool: PgPool) -> Self {
         Self {
-            engine: Some(engine),
+            worker_pool: Some(worker_pool),
             ..self
         }
     }
 
-    /// The same state of a service that takes orders.
+    /// Enables stored work: scans, monitors, quotas.
     #[must_use]
     pub fn with_custody(self, custody: Custody) -> Self {
         Self {
@@ -162,61 +165,64 @@ impl AppState {
         }
     }
 
-    /// The same state of a service whose callers have so many requests a second on our own routes.
+    /// Limits the request rate of each caller.
     #[must_use]
-    pub fn with_limits(self, config: &LimitConfig) -> Self {
+    pub fn with_rate_limits(self, config: &LimitConfig) -> Self {
         Self {
-            limits: Some(Arc::new(Limits::new(config))),
+            rate_limits: Some(Arc::new(RateLimits::new(config))),
             ..self
         }
     }
 
-    /// The same state of a service in which requests wait so long for their caller's other requests.
+    /// Sets how long a request waits for a concurrency permit.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
+    pub fn with_permit_timeout(self, permit_timeout: Duration) -> Self {
         Self {
-            bounds: Arc::new(Bounds::of_patience(patience)),
+            concurrency: Arc::new(ConcurrencyLimits::with_timeout(permit_timeout)),
             ..self
         }
     }
 
-    /// The same state of a service that has so many searches in flight at most.
+    /// Sets the maximum number of searches in flight.
     #[must_use]
-    pub fn with_searches(self, most: usize) -> Self {
+    pub fn with_search_limit(self, most: usize) -> Self {
         Self {
-            searches: Arc::new(Semaphore::new(most)),
+            search_permits: Arc::new(Semaphore::new(most)),
             ..self
         }
     }
 
-    /// The same state of a service whose callers may have webhooks where this says.
+    /// Sets which addresses webhooks may use.
     #[must_use]
-    pub fn with_guard(self, guard: Guard) -> Self {
-        Self { guard, ..self }
-    }
-
-    /// The same state of a service that looks after its database.
-    #[must_use]
-    pub fn with_condition(self, condition: Condition) -> Self {
+    pub fn with_webhook_guard(self, guard: Guard) -> Self {
         Self {
-            condition: Some(condition),
+            webhook_guard: guard,
             ..self
         }
     }
 
-    /// The same state of a service that ends with `stop`.
+    /// Adds the health of new database sessions to `/readyz`.
     #[must_use]
-    pub fn ending_with(self, stop: CancellationToken) -> Self {
+    pub fn with_session_health(self, session_health: SessionHealth) -> Self {
+        Self {
+            session_health: Some(session_health),
+            ..self
+        }
+    }
+
+    /// Stops with `stop`.
+    #[must_use]
+    pub fn with_stop(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
     }
 
-    /// The same state of a service that tells the time by `clock`.
+    /// Uses `clock`.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// The time, for what is stored.
+    /// The current time, for stored values.
     ///
     /// # Errors
     /// 503 `unavailable` while this process's clock is wrong.
@@ -226,68 +232,70 @@ impl AppState {
             .map_err(|apart| ApiError::new(ErrorType::Unavailable, apart.to_string()))
     }
 
-    /// Counts a request to our own routes against its caller.
+    /// Takes a token from the caller's rate limit.
     ///
     /// # Errors
-    /// 429 `too_many_requests`, with the time to wait.
-    fn admit(&self, key: &CallerKey) -> Result<(), ApiError> {
-        let Some(limits) = &self.limits else {
+    /// 429 `too_many_requests` with the time to wait.
+    fn check_rate_limit(&self, key: &CallerKey) -> Result<(), ApiError> {
+        let Some(limits) = &self.rate_limits else {
             return Ok(());
         };
         limits.admit(key).map_err(|wait| {
-            let allowed = limits.allowed();
             ApiError::too_many_requests(
                 format!(
-                    "too many requests with this key; allowed: {allowed}. Wait as Retry-After says"
+                    "rate limit exceeded: {}; retry after {} s",
+                    limits.rate(),
+                    wait.as_secs().max(1)
                 ),
                 wait,
             )
         })
     }
 
-    /// What orders need.
+    /// The dependencies of stored work.
     ///
     /// # Errors
-    /// 503 `key_custody_disabled` when this service may not hold keys.
+    /// 503 `key_custody_disabled` when this service has no master keys.
     pub(crate) fn custody(&self) -> Result<&Custody, ApiError> {
         self.custody
             .as_ref()
             .ok_or_else(ApiError::key_custody_disabled)
     }
 
-    /// Counts a synchronous call against its caller's lane, if there is one, after the fact: its answer does not wait for it.
-    fn charge(&self, key: &CallerKey, spent: Spent) {
+    /// Charges a synchronous call to its caller's lane, if there is one. The response does not wait
+    /// for this.
+    fn charge(&self, key: &CallerKey, spent: CallUsage) {
         if let Some(custody) = &self.custody {
-            custody.charges.note(key, spent);
+            custody.charges.record(key, spent);
         }
     }
 
-    /// Says where a caller's webhook may be.
+    /// Decides which addresses webhooks may use.
     #[must_use]
-    pub fn guard(&self) -> Guard {
-        self.guard
+    pub fn webhook_guard(&self) -> Guard {
+        self.webhook_guard
     }
 
-    /// Where the history is read. A replica that is away has no stand-in: the primary would get the very load that the replica is to
-    /// keep off it.
+    /// The pool for history queries. An unavailable replica has no fallback: the primary would get
+    /// the load that the replica takes off it.
     ///
     /// # Errors
     /// 503 `unavailable` when this service has no database.
     pub fn history_pool(&self) -> Result<&PgPool, ApiError> {
-        self.replica().map_or_else(|| self.reads(), Ok)
+        self.replica().map_or_else(|| self.read_pool(), Ok)
     }
 
-    /// The replica that the history is read from, if there is one.
+    /// The read replica, if there is one.
     #[must_use]
     pub fn replica(&self) -> Option<&PgPool> {
         self.replica.as_ref()
     }
 
-    /// The database, for what only reads.
+    /// The pool for reads.
     ///
     /// # Errors
-    /// 503 `unavailable` when this service has none.
-    pub fn reads(&self) -> Result<&PgPool, ApiError> {
+    /// 503 `unavailable` when this service has no database.
+    pub fn read_pool(&self) -> Result<&PgPool, ApiError> {
         Ok(&self.pools()?.reads)
     }
 
@@ -298,8 +306,8 @@ impl AppState {
 
 /// Every route, with its description.
 fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::with_openapi(docs::shared())
-        // The specified seven.
+    OpenApiRouter::with_openapi(openapi::base_description())
+        // The seven specified endpoints.
         .routes(routes!(verify::verify))
         .routes(routes!(flights::oneway))
         .routes(routes!(flights::roundtrip))
@@ -336,7 +344,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(alerts::of_monitor))
         .routes(routes!(alerts::list))
         .routes(routes!(alerts::read))
-        // What was seen.
+        // History.
         .routes(routes!(history::flights))
         .routes(routes!(history::hotels))
         .routes(routes!(history::latest_flights))
@@ -345,7 +353,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(history::series::hotels))
         .routes(routes!(history::grid::flights))
         .routes(routes!(history::grid::hotels))
-        // Webhooks: what monitors tell.
+        // Webhooks.
         .routes(routes!(deliveries::list))
         .routes(routes!(deliveries::detail))
         .routes(routes!(deliveries::resend))
@@ -356,60 +364,61 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))
         .routes(routes!(account::rotate_key))
-        .routes(routes!(quota::bound))
+        .routes(routes!(quota::set_lane_bounds))
         // The service itself, without a key.
-        .routes(routes!(docs::openapi))
+        .routes(routes!(openapi::openapi_json))
         .routes(routes!(health::healthz))
 }
 
-/// OpenAPI 3.1 of every route, as `/openapi.json` shows it.
+/// OpenAPI 3.1 description of every route, as served at `/openapi.json`.
 #[must_use]
-pub fn description() -> OpenApi {
-    docs::completed(routes().into_openapi())
+pub fn openapi_description() -> OpenApi {
+    openapi::complete_description(routes().into_openapi())
 }
 
-/// The service on its public listener.
+/// The API on its public listener.
 pub fn router(app: AppState) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router
-        .merge(docs::page())
-        .route("/", get(docs::front))
-        .fallback(layers::no_such_path);
-    surrounded(router, app, Level::INFO).layer(from_fn(layers::measured))
+        .merge(openapi::swagger_ui_routes())
+        .route("/", get(openapi::redirect_to_docs))
+        .fallback(middleware::unknown_path);
+    with_middleware(router, app, Level::INFO).layer(from_fn(middleware::record_metrics))
 }
 
-/// Health, readiness and metrics, on the admin listener. Metrics are kept from here on.
+/// Health, readiness and metrics on the admin listener. Starts metrics collection.
 pub fn admin_router(app: AppState) -> Router {
-    measure::start();
+    metrics::start();
     let router = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(admin::readyz))
         .route("/metrics", get(admin::metrics))
-        .fallback(layers::no_such_admin_path);
-    surrounded(router, app, Level::DEBUG)
+        .fallback(middleware::unknown_admin_path);
+    with_middleware(router, app, Level::DEBUG)
 }
 
-/// The layers, outer first. Keys are lifted off before the first line is logged; `level` is that of an answer's line.
-fn surrounded(router: Router<AppState>, app: AppState, level: Level) -> Router {
+/// Adds middleware, outermost first. Keys are removed before the first log line; `level` is the
+/// level of the response's log line.
+fn with_middleware(router: Router<AppState>, app: AppState, level: Level) -> Router {
     let trace = TraceLayer::new_for_http()
-        .make_span_with(layers::span)
+        .make_span_with(middleware::request_span)
         .on_response(DefaultOnResponse::new().level(level));
     router
-        .method_not_allowed_fallback(layers::no_such_method)
+        .method_not_allowed_fallback(middleware::method_not_allowed)
         .layer(
             ServiceBuilder::new()
-                .layer(from_fn(auth::lift_key))
-                .layer(from_fn(layers::forget_request_id))
+                .layer(from_fn(auth::extract_api_key))
+                .layer(from_fn(middleware::remove_request_id))
                 .layer(SetRequestIdLayer::new(
-                    layers::REQUEST_ID,
-                    layers::OurRequestId,
+                    middleware::REQUEST_ID,
+                    middleware::GenerateRequestId,
                 ))
-                .layer(from_fn(layers::identified))
+                .layer(from_fn(middleware::scope_request_id))
                 .layer(trace)
-                .layer(PropagateRequestIdLayer::new(layers::REQUEST_ID))
-                .layer(from_fn(layers::guarded))
-                .layer(layers::compression())
-                .layer(CatchPanicLayer::custom(layers::panicked)),
+                .layer(PropagateRequestIdLayer::new(middleware::REQUEST_ID))
+                .layer(from_fn(middleware::check_and_harden))
+                .layer(middleware::compression())
+                .layer(CatchPanicLayer::custom(middleware::panic_response)),
         )
         .with_state(app)
 }
@@ -424,9 +433,10 @@ mod tests {
     use super::*;
     use crate::upstream::UpstreamConfig;
 
-    /// Contract 10: an error is always in the specified form, a panic included, and never shows its cause.
+    /// gateway.md, rule 10: an error always has the specified form, a panic included, and never
+    /// shows its cause.
     #[tokio::test]
-    async fn contract_10_a_panic_is_an_answer() {
+    async fn a_panic_is_a_specified_error() {
         async fn broken() {
             panic!("the secret cause");
         }
@@ -435,7 +445,7 @@ mod tests {
             Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(),
             None,
         );
-        let router = surrounded(Router::new().route("/", get(broken)), app, Level::INFO);
+        let router = with_middleware(Router::new().route("/", get(broken)), app, Level::INFO);
         let response = router
             .oneshot(
                 Request::get("/")
@@ -453,7 +463,7 @@ mod tests {
         assert!(!body.to_string().contains("secret"), "{body}");
     }
 
-    /// A path is logged as its route alone: a key may stand in it by mistake.
+    /// Only the route is logged: a caller may put a key into the path by mistake.
     #[tokio::test]
     async fn a_key_in_a_path_is_not_logged() {
         let log = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,5 @@
-//! `/v1/monitors`: make, list, read, change, and the slots of one (jobs-api, "Monitors"). Not here: the caller's word over one (`control`).
+//! `/v1/monitors`: create, list, read, update, and the slots of a monitor (monitors.md, rules 1 to
+//! 29). Not here: run, pause, resume, delete (`control`).
 
 pub(super) mod control;
 
@@ -9,30 +10,34 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
-use super::auth::Caller;
-use super::docs::{IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors};
+use super::auth::ApiKey;
 use super::error::ApiError;
-use super::extract::{OrderBody, Pairs, id};
-use super::scans::{desk, idempotency_key, next_page, once, order_desk, tenant};
+use super::extract::{QueryPairs, SubmissionBody, parse_id};
+use super::openapi::{IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors};
+use super::scans::{
+    find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
+    submit_context,
+};
 use crate::contract::monitors::{
     Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest, MonitorsQuery, SlotPage,
     SlotsQuery,
 };
 use crate::ids::MonitorId;
-use crate::monitors::{self, MonitorError, read as look};
+use crate::monitors::{self, MonitorError, read as query_monitors};
 
-/// The monitor of a path.
+/// The monitor id of a path.
 pub(super) fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
-    id("monitor", text)
+    parse_id("monitor", text)
 }
 
 pub(super) fn no_such_monitor() -> ApiError {
     MonitorError::NotFound.into()
 }
 
-/// Make a monitor
+/// Create a monitor
 ///
-/// A scan on a schedule. It is checked as a scan is, for its next slot. The answer alone has the webhook's secret.
+/// A scan on a schedule. Its scan is validated for the next slot. Only this response shows the
+/// webhook's secret.
 #[utoipa::path(
     post, path = "/v1/monitors", operation_id = "create_monitor", tag = "Monitors", request_body = MonitorRequest,
     params(IdempotencyHeader),
@@ -40,32 +45,39 @@ pub(super) fn no_such_monitor() -> ApiError {
 )]
 pub(super) async fn create(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     headers: HeaderMap,
-    OrderBody { body, .. }: OrderBody,
+    SubmissionBody { body, .. }: SubmissionBody,
 ) -> Result<Response, ApiError> {
-    let desk = order_desk(&app, &caller).await?;
+    let context = submit_context(&app, &caller).await?;
     let key = idempotency_key(&headers)?;
-    let answered = monitors::create::create(desk, app.guard(), &body, key.as_ref()).await?;
-    let location = [(LOCATION, format!("/v1/monitors/{}", answered.answer.id))];
-    Ok((StatusCode::CREATED, location, once(&answered)).into_response())
+    let answered =
+        monitors::create::create(context, app.webhook_guard(), &body, key.as_ref()).await?;
+    let location = [(LOCATION, format!("/v1/monitors/{}", answered.response.id))];
+    Ok((
+        StatusCode::CREATED,
+        location,
+        replayable_response(&answered),
+    )
+        .into_response())
 }
 
 /// Preview a monitor
 ///
-/// The same body as for making it: when its slots would come and what a month of it would take. Nothing is asked and nothing stored.
+/// Takes the body of a new monitor and returns its next slots and the requests of a month. Makes no
+/// call and stores nothing.
 #[utoipa::path(
     post, path = "/v1/monitors/preview", operation_id = "preview_monitor", tag = "Monitors", request_body = MonitorRequest,
     responses((status = 200, description = "What the monitor would be", body = MonitorPreview), PreviewErrors)
 )]
 pub(super) async fn preview(
     State(app): State<AppState>,
-    caller: Caller,
-    OrderBody { body, .. }: OrderBody,
+    caller: ApiKey,
+    SubmissionBody { body, .. }: SubmissionBody,
 ) -> Result<Json<MonitorPreview>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     Ok(Json(
-        monitors::preview::preview(desk, app.guard(), &body).await?,
+        monitors::preview::preview(context, app.webhook_guard(), &body).await?,
     ))
 }
 
@@ -78,20 +90,23 @@ pub(super) async fn preview(
 )]
 pub(super) async fn list(
     State(app): State<AppState>,
-    caller: Caller,
-    pairs: Pairs,
+    caller: ApiKey,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = MonitorsQuery::from_query(pairs.iter())?;
-    let page = match tenant(desk).await? {
-        Some(tenant) => look::monitors(desk.pool, tenant, &query, desk.now).await?,
+    let page = match find_tenant(context).await? {
+        Some(tenant) => {
+            query_monitors::monitors(context.pool, context.ring, tenant, &query, context.now)
+                .await?
+        }
         None => MonitorPage {
             data: Vec::new(),
             next_cursor: None,
         },
     };
     Ok((
-        next_page("/v1/monitors", &pairs, page.next_cursor.as_deref()),
+        next_page_link("/v1/monitors", &pairs, page.next_cursor.as_deref()),
         Json(page),
     )
         .into_response())
@@ -99,51 +114,52 @@ pub(super) async fn list(
 
 /// Read a monitor
 ///
-/// Its schedule, scan and rules, its next and its last slot, how its webhook and its alert rules stand, and what a month of it
-/// takes.
+/// Its schedule, scan and rules, its next and last slot, the state of its webhook and alert rules,
+/// and the requests of a month.
 #[utoipa::path(
     get, path = "/v1/monitors/{id}", operation_id = "get_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), ReadErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
 ) -> Result<Json<Monitor>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let id = monitor_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_monitor)?;
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_monitor)?;
     Ok(Json(
-        look::monitor(desk.pool, tenant, id, desk.now)
+        query_monitors::monitor(context.pool, context.ring, tenant, id, context.now)
             .await?
             .ok_or_else(no_such_monitor)?,
     ))
 }
 
-/// Change a monitor
+/// Update a monitor
 ///
-/// What is absent stays; what is there takes the place of what was, whole. `null` takes `webhook_url` and `max_requests_per_month` away.
-/// A new schedule holds from its next slot on, a new scan from its next run on.
+/// Absent fields stay; present fields replace the old value completely. `null` removes
+/// `webhook_url` and `max_requests_per_month`. A new schedule applies from its next slot on, a new
+/// scan from the next run on.
 #[utoipa::path(
     patch, path = "/v1/monitors/{id}", operation_id = "update_monitor", tag = "Monitors", request_body = MonitorPatch,
     params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 200, description = "The monitor as it stands now", body = Monitor), MonitorErrors)
+    responses((status = 200, description = "The updated monitor", body = Monitor), MonitorErrors)
 )]
 pub(super) async fn update(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
-    OrderBody { body, .. }: OrderBody,
+    SubmissionBody { body, .. }: SubmissionBody,
 ) -> Result<Json<Monitor>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     Ok(Json(
-        monitors::update::update(desk, app.guard(), monitor_id(&id)?, &body).await?,
+        monitors::update::update(context, app.webhook_guard(), monitor_id(&id)?, &body).await?,
     ))
 }
 
 /// List the slots of a monitor
 ///
-/// What became of each, newest first.
+/// With the result of each, newest first.
 #[utoipa::path(
     get, path = "/v1/monitors/{id}/slots", operation_id = "list_monitor_slots", tag = "Monitors",
     params(("id" = MonitorId, Path, description = "The monitor"), SlotsQuery),
@@ -151,20 +167,20 @@ pub(super) async fn update(
 )]
 pub(super) async fn slots(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = SlotsQuery::from_query(pairs.iter())?;
     let id = monitor_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_monitor)?;
-    let page = look::slots(desk.pool, tenant, id, &query)
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_monitor)?;
+    let page = query_monitors::slots(context.pool, tenant, id, &query)
         .await?
         .ok_or_else(no_such_monitor)?;
     let path = format!("/v1/monitors/{id}/slots");
     Ok((
-        next_page(&path, &pairs, page.next_cursor.as_deref()),
+        next_page_link(&path, &pairs, page.next_cursor.as_deref()),
         Json(page),
     )
         .into_response())

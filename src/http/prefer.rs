@@ -1,15 +1,17 @@
-//! `Prefer: respond-async` and `Prefer: wait=20` (RFC 7240) on the five searches: a synchronous search that may become a scan of one item.
+//! `Prefer: respond-async` and `Prefer: wait=20` (RFC 7240) on the five searches: a synchronous
+//! search may become a scan of one item.
 //!
 //! ```text
 //!  respond-async            202 with the scan, at once
-//!  respond-async, wait=20   what the synchronous endpoint answers, if it is known within 20 s; else 202 with the scan
+//!  respond-async, wait=20   the synchronous response if known within 20 s, else 202 with the scan
 //!  wait=20                  the same: RFC 7240 (4.3) lets a server answer 202 when it takes longer
 //! ```
 //!
-//! A preference is never an error: what cannot be honoured is ignored, and the search is asked at once. That is so where this service has
-//! no database or holds no keys, and where nothing was stored because the database is away, the caller has as much underway as one
-//! may have, or orders too fast. It is not so with an `Idempotency-Key`, which only a stored search can keep: then it is 503 or 429.
-//! Whatever happens, a request is asked once: what may have been stored is not asked here.
+//! A preference is never an error: one that cannot be honoured is ignored, and the search runs
+//! synchronously. That happens where this service has no database or master key, and where nothing
+//! was stored because the database is unavailable, the caller is at a limit, or submits too fast.
+//! With an `Idempotency-Key`, which only a stored search can honour, it is 503 or 429 instead. In
+//! any case a request makes one call: a search that may have been stored is not run here.
 
 use std::time::Duration;
 
@@ -20,19 +22,19 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
-use super::auth::Caller;
+use super::auth::ApiKey;
 use super::error::ApiError;
-use super::gateway::{Column, answer};
-use super::scans::{idempotency_key, mark_replayed, order_desk};
+use super::gateway::{MapFinding, outcome_response};
+use super::scans::{idempotency_key, replayed_header, submit_context};
 use crate::contract::Endpoint;
-use crate::scans::single::{self, Accepted, Declined};
+use crate::scans::respond_async::{self, AcceptedSearch, AsyncSubmitError};
 use crate::scans::watch::MAX_WAIT;
 use crate::search::Search;
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// How a caller wants to be answered.
+/// The preferences of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Preference {
     respond_async: bool,
@@ -41,7 +43,8 @@ struct Preference {
 }
 
 impl Preference {
-    /// What the headers prefer of what is known here; `None`: nothing. Of a preference that is given twice the first counts (RFC 7240, 2).
+    /// The known preferences of the headers; `None` without one. The first of a repeated preference
+    /// counts (RFC 7240, 2).
     fn of(headers: &HeaderMap) -> Option<Self> {
         let (mut respond_async, mut wait) = (None, None);
         for value in headers
@@ -50,7 +53,7 @@ impl Preference {
             .filter_map(|value| value.to_str().ok())
         {
             for preference in split(value, ',') {
-                // What follows a semicolon are parameters, of which none is known.
+                // After a semicolon come parameters, of which none is known.
                 let word = split(preference, ';')
                     .into_iter()
                     .next()
@@ -72,13 +75,17 @@ impl Preference {
         Some(known).filter(|known| known.respond_async || known.wait.is_some())
     }
 
-    /// What was honoured, as it was honoured.
+    /// The header `Preference-Applied`.
     fn applied(self) -> HeaderMap {
-        let words = [
+        let preferences = [
             self.respond_async.then(|| "respond-async".to_owned()),
             self.wait.map(|wait| format!("wait={}", wait.as_secs())),
         ];
-        let text = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let text = preferences
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ");
         HeaderValue::try_from(text)
             .ok()
             .map(|text| (APPLIED, text))
@@ -87,7 +94,7 @@ impl Preference {
     }
 }
 
-/// The parts of a list, where a separator inside quotes is none.
+/// The parts of a list; separators inside quotes do not count.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(|c| {
@@ -103,7 +110,7 @@ fn split(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// Digits, which may be quoted; more than is waited for at most is lowered to that.
+/// Digits, which may be quoted; capped at [`MAX_WAIT`].
 fn seconds(text: &str) -> Option<Duration> {
     let digits = text.trim().trim_matches('"');
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -117,8 +124,8 @@ fn seconds(text: &str) -> Option<Duration> {
     )
 }
 
-/// The answer depends on what is preferred.
-pub(super) fn vary(endpoint: Endpoint, response: &mut Response) {
+/// Adds `Vary: Prefer`.
+pub(super) fn add_vary(endpoint: Endpoint, response: &mut Response) {
     if Endpoint::SEARCHES.contains(&endpoint) {
         response
             .headers_mut()
@@ -126,63 +133,63 @@ pub(super) fn vary(endpoint: Endpoint, response: &mut Response) {
     }
 }
 
-/// The answer of a search that became a scan; `None`: it did not, and is to be asked at once.
-pub(super) async fn deferred(
+/// The response of a search that became a scan; `None`: it did not, so it runs synchronously.
+pub(super) async fn respond_as_scan(
     app: &AppState,
     parts: &Parts,
-    caller: &Caller,
+    caller: &ApiKey,
     search: &Search,
-    column: Column,
+    map_finding: MapFinding,
 ) -> Result<Option<Response>, ApiError> {
     let Some(preference) =
         Preference::of(&parts.headers).filter(|_| Endpoint::SEARCHES.contains(&search.endpoint()))
     else {
         return Ok(None);
     };
-    // A service that keeps nothing.
-    let (Ok(desk), Ok(custody)) = (order_desk(app, caller).await, app.custody()) else {
+    // A service without storage.
+    let (Ok(context), Ok(custody)) = (submit_context(app, caller).await, app.custody()) else {
         return Ok(None);
     };
     let key = idempotency_key(&parts.headers)?;
-    // What is stored is an order, and counts as one.
-    match app.admit(&caller.key) {
+    // A stored search counts as a submission.
+    match app.check_rate_limit(&caller.key) {
         Err(too_fast) if key.is_some() => return Err(too_fast),
         Err(_) => return Ok(None),
         Ok(()) => {}
     }
-    let permits = match app.bounds.enter(&caller.key, caller.writes).await {
+    let permits = match app.concurrency.request(&caller.key, caller.is_write).await {
         Err(too_many) if key.is_some() => return Err(too_many),
         Err(_) => return Ok(None),
         Ok(permits) => permits,
     };
-    let Accepted {
+    let AcceptedSearch {
         tenant,
         scan: accepted,
-    } = match single::submit(desk, &custody.pace, search.request(), key.as_ref()).await {
+    } = match respond_async::submit(context, &custody.pace, search.request(), key.as_ref()).await {
         Ok(accepted) => accepted,
-        Err(Declined::NotStored(why)) if key.is_none() => {
-            tracing::info!(%why, "the search cannot become a scan, so it is asked at once");
+        Err(AsyncSubmitError::NotStored(why)) if key.is_none() => {
+            tracing::info!(%why, "search not stored as a scan; running it synchronously");
             return Ok(None);
         }
-        Err(Declined::NotStored(why)) => return Err(why.into()),
-        Err(Declined::MayBeStored(why)) => return Err(why.into()),
+        Err(AsyncSubmitError::NotStored(why)) => return Err(why.into()),
+        Err(AsyncSubmitError::MayBeStored(why)) => return Err(why.into()),
     };
-    // A request that waits for its scan does not keep the caller's other requests waiting.
+    // A request that waits for its scan does not block the caller's other requests.
     drop(permits);
-    let headers = (preference.applied(), mark_replayed(accepted.replayed));
-    let mut scan = accepted.answer;
+    let headers = (preference.applied(), replayed_header(accepted.replayed));
+    let mut scan = accepted.response;
     if let Some(wait) = preference.wait {
-        // The scan is stored: whatever fails from here on, the caller is told where it is.
+        // The scan is stored: if anything fails from here on, the caller still gets its id.
         scan = custody
             .watch
             .wait(tenant, scan.id, wait)
             .await
             .unwrap_or(scan);
         if scan.finished_at.is_some()
-            && let Ok(Some(outcome)) = single::outcome(desk.pool, tenant, scan.id).await
+            && let Ok(Some(outcome)) = respond_async::outcome(context.pool, tenant, scan.id).await
         {
             return Ok(Some(
-                (headers, answer(search, outcome, column)).into_response(),
+                (headers, outcome_response(search, outcome, map_finding)).into_response(),
             ));
         }
     }
@@ -213,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_7240_what_is_known_of_the_header() {
+    fn known_preferences_are_parsed() {
         for (values, expected) in [
             (&["respond-async"][..], Some((true, None))),
             (&["Respond-Async, WAIT = 20"], Some((true, Some(20)))),
@@ -245,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_honoured_is_said_as_it_was() {
+    fn preference_applied_names_what_was_honoured() {
         let applied = |respond_async, wait: Option<u64>| {
             let headers = Preference {
                 respond_async,

@@ -1,60 +1,67 @@
-//! `/v1/quota`: what the caller's lanes allow (jobs-api, "Account").
+//! `/v1/quota`: the pace and limits of the caller's lanes (scans.md, rules 72 and 73).
 
 use axum::Json;
 use axum::extract::{Path, State};
 
 use super::AppState;
-use super::auth::Caller;
-use super::docs::{AccountErrors, BoundErrors};
+use super::auth::ApiKey;
 use super::error::ApiError;
 use super::extract::{JsonObject, SEARCH_BODY};
-use super::scans::{desk, order_desk, tenant};
-use crate::account::{bound, quota};
+use super::openapi::{AccountErrors, LaneBoundsErrors};
+use super::scans::{find_tenant, request_context, submit_context};
+use crate::account::{lane_bounds, quota};
 use crate::contract::quota::{LaneBounds, LaneQuota, Quota};
 use crate::contract::{Api, FieldValue as _, shorten};
 
 /// Read the quota of both lanes
 ///
-/// The pace of scans, what is in flight, what is left of the plans as the marketplace last said, and what stops a lane. Asks nobody.
+/// The pace of scans, the requests in flight, what is left of the plans as last reported by the
+/// marketplace, and what stops a lane. Makes no call.
 #[utoipa::path(
     get, path = "/v1/quota", operation_id = "get_quota", tag = "Account",
     responses((status = 200, description = "Both lanes", body = Quota), AccountErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
 ) -> Result<Json<Quota>, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     Ok(Json(
-        quota::quota(desk.pool, tenant(desk).await?, &app.custody()?.pace).await?,
+        quota::quota(
+            context.pool,
+            find_tenant(context).await?,
+            &app.custody()?.pace,
+        )
+        .await?,
     ))
 }
 
-/// Set your own bounds of a lane
+/// Set your own limits of a lane
 ///
-/// Ceilings on the pace that the lane learns, and what scans leave of the plan to your own calls. All bounds are set: what is absent or
-/// null is no bound. They hold from the next search on.
+/// Limits on the pace that the lane learns, and how much of the plan scans leave for your own
+/// calls. All limits are replaced: an absent or null one is removed. They apply from the next
+/// search on.
 #[utoipa::path(
     put, path = "/v1/quota/{api}", operation_id = "set_lane_bounds", tag = "Account", request_body = LaneBounds,
     params(("api" = Api, Path, description = "Which lane")),
-    responses((status = 200, description = "The lane as it stands now", body = LaneQuota), BoundErrors)
+    responses((status = 200, description = "The lane with its new limits", body = LaneQuota), LaneBoundsErrors)
 )]
-pub(super) async fn bound(
+pub(super) async fn set_lane_bounds(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(api): Path<String>,
     JsonObject(body): JsonObject<SEARCH_BODY>,
 ) -> Result<Json<LaneQuota>, ApiError> {
-    let desk = order_desk(&app, &caller).await?;
+    let context = submit_context(&app, &caller).await?;
     let api = Api::parse(&api).ok_or_else(|| {
         ApiError::not_found(format!(
-            "there is no lane `{}`; allowed: {}",
+            "there is no lane `{}`; expected {}",
             shorten(&api),
-            Api::allowed()
+            Api::expected()
         ))
     })?;
     let bounds = LaneBounds::from_body(&body)?;
     Ok(Json(
-        bound::bound(desk, api, &bounds, &app.custody()?.pace).await?,
+        lane_bounds::set_lane_bounds(context, api, &bounds, &app.custody()?.pace).await?,
     ))
 }

@@ -1,6 +1,5 @@
-//! `/v1/scans`: order, list, read (jobs-api, "Scans").
-//!
-//! Here too: what the rooms of this resource share. Not here: the caller's word over a scan (`control`), previews (`preview`).
+//! `/v1/scans`: submit, list, read (scans.md, rules 5 and 60), and helpers that all stored
+//! resources share. Not here: commands on a scan (`control`), previews (`preview`).
 
 pub(super) mod control;
 pub(super) mod preview;
@@ -13,28 +12,31 @@ use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 
 use super::AppState;
-use super::auth::{Caller, Waiting};
-use super::docs::{IdempotencyHeader, ListErrors, OrderErrors, WatchErrors};
+use super::auth::{ApiKey, LongPollApiKey};
 use super::error::ApiError;
-use super::extract::{OrderBody, Pairs, id};
+use super::extract::{QueryPairs, SubmissionBody, parse_id};
+use super::openapi::{IdempotencyHeader, ListErrors, SubmissionErrors, WatchErrors};
 use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
 use crate::ids::{ScanId, TenantId};
-use crate::scans::{self, Answered, Desk, IdempotencyKey};
+use crate::scans::{self, IdempotencyKey, Replayable, RequestContext};
 use crate::tenants;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Where the caller's orders are taken.
-pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>, ApiError> {
+/// The context of a request for stored work.
+pub(super) fn request_context<'a>(
+    app: &'a AppState,
+    caller: &'a ApiKey,
+) -> Result<RequestContext<'a>, ApiError> {
     let custody = app.custody()?;
     let pools = app.pools()?;
-    let pool = if caller.writes {
+    let pool = if caller.is_write {
         &pools.writes
     } else {
         &pools.reads
     };
-    Ok(Desk {
+    Ok(RequestContext {
         pool,
         ring: &custody.ring,
         key: &caller.key,
@@ -42,36 +44,37 @@ pub(super) fn desk<'a>(app: &'a AppState, caller: &'a Caller) -> Result<Desk<'a>
     })
 }
 
-/// The same for an order, before which the database knows whether the key was accepted here.
-pub(super) async fn order_desk<'a>(
+/// The context of a submission. It first stores that the marketplace accepted the key, if this
+/// process knows that.
+pub(super) async fn submit_context<'a>(
     app: &'a AppState,
-    caller: &'a Caller,
-) -> Result<Desk<'a>, ApiError> {
-    let desk = desk(app, caller)?;
+    caller: &'a ApiKey,
+) -> Result<RequestContext<'a>, ApiError> {
+    let context = request_context(app, caller)?;
     app.record_acceptance(&caller.key).await;
-    Ok(desk)
+    Ok(context)
 }
 
-/// The caller as a tenant; `None`: nothing was ever ordered with this key.
-pub(super) async fn tenant(desk: Desk<'_>) -> Result<Option<TenantId>, ApiError> {
+/// The caller's tenant; `None` if nothing was ever submitted with this key.
+pub(super) async fn find_tenant(context: RequestContext<'_>) -> Result<Option<TenantId>, ApiError> {
     Ok(
-        tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now)
+        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
             .await?
             .1,
     )
 }
 
-/// The scan of a path.
+/// The scan id of a path.
 pub(super) fn scan_id(text: &str) -> Result<ScanId, ApiError> {
-    id("scan", text)
+    parse_id("scan", text)
 }
 
 pub(super) fn no_such_scan() -> ApiError {
     scans::ScanError::NotFound.into()
 }
 
-/// A `Link` to the next page: the same query with its cursor.
-pub(super) fn next_page(path: &str, pairs: &Pairs, cursor: Option<&str>) -> HeaderMap {
+/// A `Link` to the next page: the same query with the new cursor.
+pub(super) fn next_page_link(path: &str, pairs: &QueryPairs, cursor: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Some(cursor) = cursor {
         let kept = pairs.iter().filter(|(name, _)| *name != "cursor");
@@ -79,7 +82,7 @@ pub(super) fn next_page(path: &str, pairs: &Pairs, cursor: Option<&str>) -> Head
             .extend_pairs(kept)
             .append_pair("cursor", cursor)
             .finish();
-        // Form-encoded text is a header's.
+        // Form-encoded text is a valid header value.
         headers.extend(
             HeaderValue::try_from(format!("<{path}?{query}>; rel=\"next\""))
                 .ok()
@@ -96,43 +99,55 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
         .transpose()?)
 }
 
-pub(super) fn accepted<T: serde::Serialize>(scan: ScanId, answered: &Answered<T>) -> Response {
+pub(super) fn accepted_response<T: serde::Serialize>(
+    scan: ScanId,
+    answered: &Replayable<T>,
+) -> Response {
     let location = [(LOCATION, format!("/v1/scans/{scan}"))];
-    (StatusCode::ACCEPTED, location, once(answered)).into_response()
+    (
+        StatusCode::ACCEPTED,
+        location,
+        replayable_response(answered),
+    )
+        .into_response()
 }
 
-/// The answer, marked where it was given before.
-pub(super) fn once<T: serde::Serialize>(answered: &Answered<T>) -> impl IntoResponse {
-    (mark_replayed(answered.replayed), Json(&answered.answer)).into_response()
+/// The response, with `Idempotent-Replayed` if it was given before.
+pub(super) fn replayable_response<T: serde::Serialize>(
+    answered: &Replayable<T>,
+) -> impl IntoResponse {
+    (replayed_header(answered.replayed), Json(&answered.response)).into_response()
 }
 
-/// The mark of an answer that was given before.
-pub(super) fn mark_replayed(replayed: bool) -> HeaderMap {
+/// The header `Idempotent-Replayed`, if `replayed`.
+pub(super) fn replayed_header(replayed: bool) -> HeaderMap {
     replayed
         .then_some((REPLAYED, HeaderValue::from_static("true")))
         .into_iter()
         .collect()
 }
 
-/// Order a scan
+/// Submit a scan
 ///
-/// One request with some fields swept, so many searches; each is one request against the plan of the key that it is ordered with. All
-/// of it is checked before any is stored. `request` plus one value from each swept field is exactly the body of `POST /v1/<endpoint>`.
+/// One request with some fields swept, so many searches; each search costs one request of the plan
+/// of the key. All of them are validated before any is stored. `request` plus one value of each
+/// swept field is exactly the body of `POST /v1/<endpoint>`.
 #[utoipa::path(
     post, path = "/v1/scans", operation_id = "create_scan", tag = "Scans", request_body = ScanRequest,
     params(IdempotencyHeader),
-    responses((status = 202, description = "The scan; `Location` names it", body = Scan), OrderErrors)
+    responses((status = 202, description = "The scan; `Location` names it", body = Scan), SubmissionErrors)
 )]
 pub(super) async fn submit(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     headers: HeaderMap,
-    OrderBody { body, .. }: OrderBody,
+    SubmissionBody { body, .. }: SubmissionBody,
 ) -> Result<Response, ApiError> {
-    let desk = order_desk(&app, &caller).await?;
+    let context = submit_context(&app, &caller).await?;
     let key = idempotency_key(&headers)?;
-    let answered = scans::submit::submit(desk, &app.custody()?.pace, &body, key.as_ref()).await?;
-    Ok(accepted(answered.answer.id, &answered))
+    let answered =
+        scans::submit::submit(context, &app.custody()?.pace, &body, key.as_ref()).await?;
+    Ok(accepted_response(answered.response.id, &answered))
 }
 
 /// List scans
@@ -144,20 +159,20 @@ pub(super) async fn submit(
 )]
 pub(super) async fn list(
     State(app): State<AppState>,
-    caller: Caller,
-    pairs: Pairs,
+    caller: ApiKey,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let query = ScansQuery::from_query(pairs.iter())?;
-    let page = match tenant(desk).await? {
-        Some(tenant) => scans::read::scans(desk.pool, tenant, &query).await?,
+    let page = match find_tenant(context).await? {
+        Some(tenant) => scans::read::scans(context.pool, tenant, &query).await?,
         None => ScanPage {
             data: Vec::new(),
             next_cursor: None,
         },
     };
     Ok((
-        next_page("/v1/scans", &pairs, page.next_cursor.as_deref()),
+        next_page_link("/v1/scans", &pairs, page.next_cursor.as_deref()),
         Json(page),
     )
         .into_response())
@@ -165,24 +180,24 @@ pub(super) async fn list(
 
 /// Read a scan
 ///
-/// With `wait` the answer comes when the scan has ended, or after that many seconds.
+/// With `wait` the response comes when the scan has ended, or after that many seconds.
 #[utoipa::path(
     get, path = "/v1/scans/{id}", operation_id = "get_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ScanQuery),
     responses((status = 200, description = "The scan", body = Scan), WatchErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
-    Waiting(mut caller): Waiting,
+    LongPollApiKey(mut caller): LongPollApiKey,
     Path(id): Path<String>,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Json<Scan>, ApiError> {
     let query = ScanQuery::from_query(pairs.iter())?;
     if query.wait_or_default().get() == 0 {
-        caller.enter(&app).await?;
+        caller.acquire_permits(&app).await?;
     }
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let id = scan_id(&id)?;
-    let tenant = tenant(desk).await?.ok_or_else(no_such_scan)?;
+    let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
     let wait = Duration::from_secs(u64::from(query.wait_or_default().get()));
     Ok(Json(app.custody()?.watch.wait(tenant, id, wait).await?))
 }

@@ -1,8 +1,8 @@
-//! From a listener to requests: connections of HTTP/1, with bounds on how many there are, how long a request's head may take and how long a
-//! client may read nothing, and an end that waits for the requests in flight.
+//! The HTTP/1 server: it limits the number of connections, the time of a request head and the time
+//! a client may read nothing. On shutdown it waits for the requests in flight.
 //!
-//! HTTP/2 is not spoken: what ends TLS in front of a service speaks HTTP/1 to it, and a second protocol on a port that strangers reach needs
-//! every bound a second time (docs/decisions/0030).
+//! It does not speak HTTP/2: TLS proxies speak HTTP/1 to their backends, and a second protocol on a
+//! public port would need every limit a second time (docs/decisions/0030).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,89 +21,99 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::connections::{Activity, Connections, Evicted, Received, Sent, Slot};
-use super::stream::Stream;
-use crate::files;
+use super::connections::{
+    ConnectionActivity, ConnectionEvicted, ConnectionSlot, ListenerConnections, TrackedRequestBody,
+    TrackedResponseBody,
+};
+use super::socket::ClientSocket;
+use crate::open_files;
 
-/// How long the head of a request may take to arrive, from the first moment of a connection or from the answer before (security,
-/// "Limits").
+/// How long the head of a request may take, from the start of a connection or the response before
+/// (security.md, rule 18).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of a head.
+/// The maximum number of bytes of a head.
 pub(super) const HEAD_BYTES: usize = 128 * 1024;
-/// How long a client may leave an answer unread: a download that nobody takes, or a client that has gone without a word. Far above what a
-/// slow line needs for the next bytes.
+/// How long a client may read nothing of a response: far more than a slow line needs for the next
+/// bytes.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the end waits for requests in flight: as long as a search may take (engine, "Shutdown"). A download that takes longer breaks
-/// off.
+/// How long shutdown waits for requests in flight: as long as a search may take (engine.md, rule
+/// 65). Longer downloads are cut off.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(200);
-/// What a listener waits when the system has no more files for it.
+/// Pause after a failed accept, as when no file descriptor is free.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// The most connections of the API, however many files there may be.
-const MOST_CONNECTIONS: usize = 10_000;
-/// And the fewest.
-const LEAST_CONNECTIONS: usize = 32;
-/// The most connections of the admin listener: a few who watch.
+/// The maximum number of API connections, whatever the file limit.
+const MAX_CONNECTIONS: usize = 10_000;
+/// The minimum number of API connections.
+const MIN_CONNECTIONS: usize = 32;
+/// The maximum number of admin connections.
 const ADMIN_CONNECTIONS: usize = 64;
-/// Files that the API leaves for everything else: the database, calls of scans, webhooks, the spool, the admin listener.
-const OTHER_FILES: u64 = 256;
-/// Files of one connection: its own, and one to the marketplace for its search.
-const FILES_EACH: u64 = 2;
+/// File descriptors reserved for the database, calls of scans, webhooks, the spool and the admin
+/// listener.
+const RESERVED_FILES: u64 = 256;
+/// File descriptors of one connection: its own, and one to the marketplace for its search.
+const FILES_PER_CONNECTION: u64 = 2;
 
-/// What a listener puts up with.
+/// The limits of one listener.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct ListenerLimits {
     connections: usize,
-    head: Duration,
-    stall: Duration,
+    head_timeout: Duration,
+    stall_timeout: Duration,
 }
 
-/// Serves the API until it is told to stop; ends when the requests in flight have been answered, or have had their time.
+/// Serves the API until `stop`, then waits for the requests in flight, at most [`DRAIN_TIMEOUT`].
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    serve_within(
+    serve_with_limits(
         listener,
         router,
         stop,
-        Bounds::of(connections_within(files::limit())),
+        ListenerLimits::of(connections_within(open_files::limit())),
     )
     .await;
 }
 
 /// The same for the admin listener.
 pub async fn serve_admin(listener: TcpListener, router: Router, stop: CancellationToken) {
-    serve_within(listener, router, stop, Bounds::of(ADMIN_CONNECTIONS)).await;
+    serve_with_limits(
+        listener,
+        router,
+        stop,
+        ListenerLimits::of(ADMIN_CONNECTIONS),
+    )
+    .await;
 }
 
-impl Bounds {
+impl ListenerLimits {
     const fn of(connections: usize) -> Self {
         Self {
             connections,
-            head: HEAD_TIMEOUT,
-            stall: STALL_TIMEOUT,
+            head_timeout: HEAD_TIMEOUT,
+            stall_timeout: STALL_TIMEOUT,
         }
     }
 }
 
-/// How many connections so many files allow.
+/// The number of connections that a file limit allows.
 fn connections_within(files: u64) -> usize {
-    let connections =
-        usize::try_from(files.saturating_sub(OTHER_FILES) / FILES_EACH).unwrap_or(MOST_CONNECTIONS);
-    connections.clamp(LEAST_CONNECTIONS, MOST_CONNECTIONS)
+    let connections = usize::try_from(files.saturating_sub(RESERVED_FILES) / FILES_PER_CONNECTION)
+        .unwrap_or(MAX_CONNECTIONS);
+    connections.clamp(MIN_CONNECTIONS, MAX_CONNECTIONS)
 }
 
-async fn serve_within(
+async fn serve_with_limits(
     listener: TcpListener,
     router: Router,
     stop: CancellationToken,
-    bounds: Bounds,
+    limits: ListenerLimits,
 ) {
     let mut builder = Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(bounds.head)
+        .header_read_timeout(limits.head_timeout)
         .max_buf_size(HEAD_BYTES);
     let (connections, graceful) = (
-        Connections::new(bounds.connections),
+        ListenerConnections::new(limits.connections),
         GracefulShutdown::new(),
     );
     while let Some((stream, slot)) = stop
@@ -113,15 +123,15 @@ async fn serve_within(
         let (router, activity) = (router.clone(), slot.activity());
         let service =
             service_fn(move |request| answer(router.clone(), request, Arc::clone(&activity)));
-        let stream = TokioIo::new(Stream::new(stream, bounds.stall));
+        let stream = TokioIo::new(ClientSocket::new(stream, limits.stall_timeout));
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
             tokio::select! {
                 biased;
-                () = slot.evicted() => tracing::debug!("a connection that waited for its client was evicted"),
+                () = slot.evicted() => tracing::debug!("idle connection evicted"),
                 ended = connection => {
                     if let Err(error) = ended {
-                        tracing::debug!(%error, "a connection ended early");
+                        tracing::debug!(%error, "connection failed");
                     }
                 }
             }
@@ -129,34 +139,37 @@ async fn serve_within(
     }
     drop(listener);
     if timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests were still in flight at the end");
+        tracing::warn!("shutdown cut off requests in flight");
     }
 }
 
 async fn answer(
     router: Router,
     request: Request<Incoming>,
-    activity: Arc<Activity>,
-) -> Result<axum::http::Response<Sent>, Evicted> {
+    activity: Arc<ConnectionActivity>,
+) -> Result<axum::http::Response<TrackedResponseBody>, ConnectionEvicted> {
     let (parts, body) = request.into_parts();
-    let body = Body::new(Received::new(body, Arc::clone(&activity))?);
+    let body = Body::new(TrackedRequestBody::new(body, Arc::clone(&activity))?);
     let response = router
         .oneshot(Request::from_parts(parts, body))
         .await
         .unwrap_or_else(|never: Infallible| match never {});
-    Ok(response.map(|body| Sent::new(body, activity)))
+    Ok(response.map(|body| TrackedResponseBody::new(body, activity)))
 }
 
-async fn accept(listener: &TcpListener, connections: &Arc<Connections>) -> (TcpStream, Slot) {
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<ListenerConnections>,
+) -> (TcpStream, ConnectionSlot) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Answers are written whole; waiting to join them with others only delays them.
+                // Responses are written in one piece; Nagle's algorithm would only delay them.
                 _ = stream.set_nodelay(true);
                 return (stream, connections.slot().await);
             }
             Err(error) => {
-                tracing::warn!(%error, "no connection could be accepted");
+                tracing::warn!(%error, "accept failed; retrying");
                 sleep(ACCEPT_RETRY).await;
             }
         }
@@ -183,17 +196,17 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let bounds = Bounds {
+        let limits = ListenerLimits {
             connections: 2,
-            head: head_timeout,
-            stall: Duration::from_millis(200),
+            head_timeout,
+            stall_timeout: Duration::from_millis(200),
         };
-        let server = tokio::spawn(serve_within(listener, router, stop.clone(), bounds));
+        let server = tokio::spawn(serve_with_limits(listener, router, stop.clone(), limits));
         (TcpStream::connect(address).await.unwrap(), stop, server)
     }
 
     #[tokio::test]
-    async fn a_head_that_does_not_come_ends_the_connection() {
+    async fn an_incomplete_head_times_out() {
         for begun in [
             "",
             "G",
@@ -211,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_leaves_files_for_everything_else() {
+    fn the_api_reserves_file_descriptors() {
         for (files, connections) in [
             (0, 32),
             (256, 32),
@@ -224,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_nothing_is_let_go() {
+    async fn a_client_that_reads_nothing_is_disconnected() {
         let (held, released) = oneshot::channel::<()>();
         let held = std::sync::Arc::new(std::sync::Mutex::new(Some(held)));
         let endless = get(move || {
@@ -247,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silent_connections_are_evicted_and_busy_ones_are_not() {
+    async fn silent_connections_are_evicted_and_busy_ones_stay() {
         let (entered, mut inside) = mpsc::channel(1);
         let (finish, finished) = watch::channel(false);
         let slow = post(async move |body: Bytes| {
@@ -293,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_waits_for_requests_in_flight() {
+    async fn shutdown_waits_for_requests_in_flight() {
         let (entered, inside) = oneshot::channel();
         let (finish, finished) = oneshot::channel::<()>();
         let gate = std::sync::Mutex::new(Some((entered, finished)));

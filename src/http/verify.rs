@@ -1,4 +1,5 @@
-//! `GET /v1/verify`: is the key good, and what is left of its plans (specification 4.5, contract 20)?
+//! `GET /v1/verify`: whether the key is valid, and the remaining quota of its plans (gateway.md,
+//! rule 20).
 
 use axum::Json;
 use axum::extract::State;
@@ -6,95 +7,96 @@ use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
-use super::auth::{Caller, Uncounted};
-use super::docs::VerifyErrors;
+use super::auth::{ApiKey, UnlimitedApiKey};
 use super::error::ApiError;
-use super::extract::Pairs;
+use super::extract::QueryPairs;
 use super::gateway::{forward, upstream_failed};
-use super::guesses::Verdict;
-use super::layers::request_id;
-use crate::contract::account::{
+use super::middleware::request_id;
+use super::openapi::VerifyErrors;
+use super::unknown_keys::KeyVerdict;
+use crate::contract::verify::{
     ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope,
 };
-use crate::contract::{Api, Fault};
-use crate::queue::charge::Spent;
+use crate::contract::{Api, ValidationError};
+use crate::queue::charge::CallUsage;
 use crate::search::PlanQuota;
-use crate::upstream::{Probe, lightest};
+use crate::upstream::{Probe, probe_endpoint};
 
 /// Verify the caller's key
 ///
-/// One cheap call per checked API. Without `api`: flights, and hotels only if flights is not subscribed.
+/// One cheap call per checked API. Without `api`: flights, and hotels only if flights is not
+/// subscribed.
 #[utoipa::path(
     get, path = "/v1/verify", operation_id = "verify_key", tag = "Account",
     params(("api" = Option<VerifyScope>, Query, description = "Which APIs to check")),
-    responses((status = 200, description = "The key is good for at least one checked API", body = VerifyResponse), VerifyErrors)
+    responses((status = 200, description = "The key is valid for at least one checked API", body = VerifyResponse), VerifyErrors)
 )]
 pub(super) async fn verify(
     State(app): State<AppState>,
-    Uncounted(caller): Uncounted,
-    pairs: Pairs,
+    UnlimitedApiKey(caller): UnlimitedApiKey,
+    pairs: QueryPairs,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
     let scope = scope(&pairs)?;
-    let pass = app.admit_search(&caller.key).await?;
-    let checked = check(&app, &caller, scope, request_id(&extensions)).await;
-    pass.learn(checked.verdict());
-    checked.charge(&app, &caller);
-    Ok(checked.answer(caller.key_source))
+    let permit = app.admit_search(&caller.key).await?;
+    let verification = probe_apis(&app, &caller, scope, request_id(&extensions)).await;
+    permit.record_verdict(verification.verdict());
+    verification.charge(&app, &caller);
+    Ok(verification.into_response(caller.key_source))
 }
 
-/// Asks the APIs of a scope, as far as they are due.
-pub(super) async fn check(
+/// Probes the APIs of a scope.
+pub(super) async fn probe_apis(
     app: &AppState,
-    caller: &Caller,
+    caller: &ApiKey,
     scope: Option<VerifyScope>,
     request_id: &str,
-) -> Checked {
-    let mut checked = Checked::default();
+) -> KeyVerification {
+    let mut verification = KeyVerification::default();
     for api in [Api::Flights, Api::Hotels] {
-        if checked.is_due(api, scope) {
+        if verification.should_probe(api, scope) {
             let probe = app.upstream.probe(api, &caller.key, request_id).await;
-            checked.spent.push(Spent::by_probe(api, &probe));
-            checked.add(api, probe);
+            verification.spent.push(CallUsage::from_probe(api, &probe));
+            verification.add(api, probe);
         }
     }
-    checked
+    verification
 }
 
-/// Other fields are not looked at: somebody may add a field so that no cache answers.
-fn scope(pairs: &Pairs) -> Result<Option<VerifyScope>, ApiError> {
+/// Other fields are ignored: a client may add one to bypass caches.
+fn scope(pairs: &QueryPairs) -> Result<Option<VerifyScope>, ApiError> {
     let mut given = pairs
         .iter()
         .filter_map(|(name, word)| (name == "api").then_some(word));
     let Some(word) = given.next() else {
         return Ok(None);
     };
-    let allowed = match given.next() {
+    let expected = match given.next() {
         Some(_) => "one value; it is given more than once",
         None => match VerifyScope::parse(word) {
             Some(scope) => return Ok(Some(scope)),
             None => "one of `flights`, `hotels`, `both`",
         },
     };
-    Err(Fault::new("api", &word.into(), allowed).into())
+    Err(ValidationError::new("api", &word.into(), expected).into())
 }
 
-/// What was asked so far.
+/// The results of the probes so far.
 #[derive(Default)]
-pub(super) struct Checked {
+pub(super) struct KeyVerification {
     checks: Vec<VerifyCheck>,
     usage: ApiUsage,
-    /// The quota headers of the first API that is subscribed, else of the last one asked.
+    /// The quota headers of the first subscribed API, else of the last one probed.
     plan_headers: Vec<(String, String)>,
     billed: u16,
     failed: Option<ApiError>,
-    spent: Vec<Spent>,
+    spent: Vec<CallUsage>,
 }
 
-impl Checked {
-    /// Hotels after flights only when asked for, or when the key is known and not subscribed to flights. A key that the marketplace
-    /// does not know is not worth a second call.
-    fn is_due(&self, api: Api, scope: Option<VerifyScope>) -> bool {
+impl KeyVerification {
+    /// Hotels after flights only on request, or when the key is known and not subscribed to
+    /// flights. A key that the marketplace does not know is not worth a second call.
+    fn should_probe(&self, api: Api, scope: Option<VerifyScope>) -> bool {
         if self.failed.is_some() {
             return false;
         }
@@ -127,29 +129,29 @@ impl Checked {
         self.usage.set(api, usage(probe.plan));
         self.checks.push(VerifyCheck::new(
             api,
-            format!("{}, empty body", lightest(api)),
+            format!("{}, empty body", probe_endpoint(api)),
             reason,
         ));
     }
 
-    /// Counts what was asked against the lanes of the key's caller.
-    pub(super) fn charge(&self, app: &AppState, caller: &Caller) {
+    /// Charges the probes to the lanes of the key's caller.
+    pub(super) fn charge(&self, app: &AppState, caller: &ApiKey) {
         for spent in &self.spent {
             app.charge(&caller.key, *spent);
         }
     }
 
-    /// Why an API could not be asked.
+    /// Why an API could not be probed.
     pub(super) fn take_failure(&mut self) -> Option<ApiError> {
         self.failed.take()
     }
 
-    /// What the marketplace said of the key.
-    pub(super) fn verdict(&self) -> Verdict {
+    /// The marketplace's verdict on the key.
+    pub(super) fn verdict(&self) -> KeyVerdict {
         match &self.failed {
-            _ if self.is_valid() => Verdict::Accepted,
-            Some(_) => Verdict::Unknown,
-            None => Verdict::Refused,
+            _ if self.is_valid() => KeyVerdict::Accepted,
+            Some(_) => KeyVerdict::Unknown,
+            None => KeyVerdict::Refused,
         }
     }
 
@@ -157,8 +159,8 @@ impl Checked {
         self.checks.iter().any(|check| check.ok)
     }
 
-    /// A key that is good for one API is good, whatever became of the other's check.
-    fn answer(self, key_source: &str) -> Response {
+    /// A key that is valid for one API is valid, whatever the result of the other probe.
+    fn into_response(self, key_source: &str) -> Response {
         let valid = self.is_valid();
         let mut headers = HeaderMap::new();
         forward(&mut headers, &self.plan_headers);

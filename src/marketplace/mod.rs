@@ -1,11 +1,12 @@
-//! Which marketplace a database belongs to.
+//! Binds a database to one marketplace.
 //!
-//! Prices, alerts and quotas of two marketplaces in one database would be taken for one's, and a key would be shown to a marketplace that
-//! it is not for. So the first process that starts on a database writes down which marketplace it asks, and a process that asks another one
-//! does not start. `farescan marketplace set` alone changes it, while no worker holds a lease. A lease names its marketplace too, held by a
-//! foreign key, so that a worker cannot slip in between a check and a change.
+//! A database with two marketplaces would mix their prices, alerts and quotas, and would send keys
+//! to the wrong one. The first process on a database stores its marketplace; a process with another
+//! one does not start. Only `farescan marketplace set` changes it, while no worker has a lease.
+//! Leases refer to the marketplace by a foreign key, so that no worker can start between check and
+//! change.
 //!
-//! Not here: which settings name which marketplace (`upstream::Marketplace`).
+//! `upstream::Marketplace` derives the identity from the settings.
 
 mod store;
 
@@ -18,150 +19,145 @@ use tokio_util::sync::CancellationToken;
 use crate::db;
 use crate::upstream::Marketplace;
 
-/// How long after a failure the database is asked again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before the next attempt after a database error.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why a process may not work on a database, or its marketplace is not changed.
+/// Why a process cannot use a database, or its marketplace cannot change.
 #[derive(Debug, thiserror::Error)]
 pub enum MarketplaceError {
-    /// It belongs to another one.
+    /// The database belongs to another marketplace.
     #[error(
-        "the {database} belongs to the marketplace `{held}`, and these settings name `{named}`: nothing was started. Give the settings of \
-         the first, or another {variable}. If the marketplace has moved to a new address, stop every process and run \
-         `farescan marketplace set` with the new settings"
+        "the {database} belongs to the marketplace `{stored}`, but the settings name `{configured}`: nothing was \
+         started. Use the settings of the former or another {variable}. If the marketplace has a new address, \
+         stop every process and run `farescan marketplace set` with the new settings"
     )]
-    Another {
-        /// The database or its replica, in words.
+    Mismatch {
+        /// "database" or "replica".
         database: &'static str,
-        /// The variable that names it.
+        /// The setting with its URL.
         variable: &'static str,
-        /// Whose prices it holds.
-        held: String,
-        /// Whom this process would ask.
-        named: String,
+        /// The database's marketplace.
+        stored: String,
+        /// This process's marketplace.
+        configured: String,
     },
-    /// Made by a version that did not note it; real callers must not get invented prices.
+    /// An old version created it. Real callers must not get simulated prices.
     #[error(
-        "the database has callers, and does not say which marketplace they use: a sandbox does not answer them. Set another DATABASE_URL, or \
-         none; if it has only ever held prices of a sandbox, run `farescan marketplace set --sandbox`"
+        "the database has callers but no recorded marketplace, so the sandbox must not answer them. Set another \
+         DATABASE_URL, or none; if it holds only prices of a sandbox, run `farescan marketplace set --sandbox`"
     )]
-    UnknownToSandbox,
-    /// Somebody would go on asking the old one.
+    UnknownMarketplace,
+    /// A worker still uses the old marketplace.
     #[error(
-        "a worker has a lease until {0}: stop every `serve` and `worker` of this database first, or wait until the lease is over"
+        "a worker has a lease until {0}: stop every `serve` and `worker` of this database, or wait until the lease \
+         expires"
     )]
     InUse(Timestamp),
-    /// It may pass.
-    #[error("the database does not say which marketplace it belongs to: {0}")]
+    /// May be transient.
+    #[error("cannot read the database's marketplace: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// Notes the marketplace in a database that has none yet, and refuses another one than is noted. Any number of processes may come at once:
-/// one is the first.
-///
-/// # Errors
-/// [`MarketplaceError`].
-pub async fn bind(pool: &PgPool, named: &Marketplace) -> Result<(), MarketplaceError> {
-    if let Some(held) = store::held(pool).await? {
-        return same(&held, named);
+/// Stores the marketplace if the database has none; rejects a different one. Concurrent calls are
+/// safe: the first wins.
+pub async fn bind(pool: &PgPool, configured: &Marketplace) -> Result<(), MarketplaceError> {
+    if let Some(stored) = store::stored(pool).await? {
+        return check_same(&stored, configured);
     }
-    let is_first = store::note(pool, named.as_str(), named.is_sandbox()).await?;
-    let held = store::held(pool)
+    let is_first = store::set_first(pool, configured.as_str(), configured.is_sandbox()).await?;
+    let stored = store::stored(pool)
         .await?
-        .ok_or(MarketplaceError::UnknownToSandbox)?;
+        .ok_or(MarketplaceError::UnknownMarketplace)?;
     if is_first {
-        tracing::info!(marketplace = %held, "the database belongs to this marketplace from now on");
+        tracing::info!(marketplace = %stored, "bound the database to this marketplace");
     }
-    same(&held, named)
+    check_same(&stored, configured)
 }
 
-/// The same, tried again while the database is away; `false`: told to stop before it answered.
-///
-/// # Errors
-/// [`MarketplaceError`], but for what passes.
-pub async fn bind_when_it_answers(
+/// [`bind`] with retries while the database is unavailable; `false` if `stop` came first.
+pub async fn bind_with_retry(
     pool: &PgPool,
-    named: &Marketplace,
+    configured: &Marketplace,
     stop: &CancellationToken,
 ) -> Result<bool, MarketplaceError> {
     loop {
-        match bind(pool, named).await {
+        match bind(pool, configured).await {
             Ok(()) => return Ok(true),
-            Err(MarketplaceError::Database(error)) if db::is_away(&error) => {
-                tracing::warn!(%error, "the database does not say which marketplace it belongs to; asked again");
+            Err(MarketplaceError::Database(error)) if db::is_unavailable(&error) => {
+                tracing::warn!(%error, "failed to read the database's marketplace; retrying");
             }
             Err(error) => return Err(error),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(false),
-            () = tokio::time::sleep(PAUSE) => {}
+            () = tokio::time::sleep(RETRY_INTERVAL) => {}
         }
     }
 }
 
-/// Refuses a replica of another marketplace's database. One that is away, or does not have the table, refuses nothing: what it holds cannot
-/// be known, and the rest of the service does without it.
-///
-/// # Errors
-/// [`MarketplaceError::Another`].
-pub async fn check_replica(reads: &PgPool, named: &Marketplace) -> Result<(), MarketplaceError> {
-    match store::held(reads).await {
-        Ok(Some(held)) if held != named.as_str() => Err(another(
+/// Rejects a replica of another marketplace's database. If the replica is unavailable or lacks the
+/// table, it is accepted: the service works without it.
+pub async fn check_replica(
+    reads: &PgPool,
+    configured: &Marketplace,
+) -> Result<(), MarketplaceError> {
+    match store::stored(reads).await {
+        Ok(Some(stored)) if stored != configured.as_str() => Err(mismatch(
             "replica",
             "FARESCAN_READ_DATABASE_URL",
-            &held,
-            named,
+            &stored,
+            configured,
         )),
         Ok(_) => Ok(()),
         Err(error) => {
-            tracing::warn!(%error, "the replica does not say which marketplace it belongs to");
+            tracing::warn!(%error, "failed to read the replica's marketplace");
             Ok(())
         }
     }
 }
 
-/// Which marketplace a database belongs to.
-///
-/// # Errors
-/// The database does not answer, or has no such table.
-pub async fn held(pool: &PgPool) -> Result<Option<String>, MarketplaceError> {
-    Ok(store::held(pool).await?)
+/// The marketplace that a database belongs to, if any.
+pub async fn stored(pool: &PgPool) -> Result<Option<String>, MarketplaceError> {
+    Ok(store::stored(pool).await?)
 }
 
-/// Moves a database to another marketplace, while nobody works on it. Gives the one before.
+/// Moves a database to another marketplace. Returns the previous one.
 ///
 /// # Errors
-/// [`MarketplaceError::InUse`]; the database does not answer.
-pub async fn set(pool: &PgPool, named: &Marketplace) -> Result<Option<String>, MarketplaceError> {
+/// [`MarketplaceError::InUse`] while a worker has a lease.
+pub async fn set(
+    pool: &PgPool,
+    configured: &Marketplace,
+) -> Result<Option<String>, MarketplaceError> {
     let mut tx = db::begin(pool).await?;
-    let held = store::locked(&mut tx).await?;
+    let stored = store::lock(&mut tx).await?;
     if let Some(until) = store::leased_until(&mut tx).await? {
         return Err(MarketplaceError::InUse(until));
     }
-    store::bury_all(&mut tx).await?;
-    store::change(&mut tx, named.as_str()).await?;
+    store::expire_workers(&mut tx).await?;
+    store::set(&mut tx, configured.as_str()).await?;
     tx.commit().await?;
-    Ok(held)
+    Ok(stored)
 }
 
-fn same(held: &str, named: &Marketplace) -> Result<(), MarketplaceError> {
-    if held == named.as_str() {
+fn check_same(stored: &str, configured: &Marketplace) -> Result<(), MarketplaceError> {
+    if stored == configured.as_str() {
         Ok(())
     } else {
-        Err(another("database", "DATABASE_URL", held, named))
+        Err(mismatch("database", "DATABASE_URL", stored, configured))
     }
 }
 
-fn another(
+fn mismatch(
     database: &'static str,
     variable: &'static str,
-    held: &str,
-    named: &Marketplace,
+    stored: &str,
+    configured: &Marketplace,
 ) -> MarketplaceError {
-    MarketplaceError::Another {
+    MarketplaceError::Mismatch {
         database,
         variable,
-        held: held.to_owned(),
-        named: named.to_string(),
+        stored: stored.to_owned(),
+        configured: configured.to_string(),
     }
 }

@@ -1,17 +1,18 @@
-//! The row that says which marketplace a database belongs to, and the leases under it.
+//! Statements over the installation's marketplace and the leases that refer to it.
 
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
 
-/// The marketplace; none if no process has started on it yet.
-pub(super) async fn held(pool: &PgPool) -> sqlx::Result<Option<String>> {
+/// `None` until a process has started on the database.
+pub(super) async fn stored(pool: &PgPool) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select marketplace from installation")
         .fetch_one(pool)
         .await
 }
 
-/// Notes the first one; `only_without_callers`: not if anybody has stored work here. `false`: it is left as it is.
-pub(super) async fn note(
+/// Stores the first marketplace; with `only_without_callers` only if there are no tenants. Returns
+/// whether it did.
+pub(super) async fn set_first(
     pool: &PgPool,
     marketplace: &str,
     only_without_callers: bool,
@@ -25,14 +26,14 @@ pub(super) async fn note(
     Ok(noted.execute(pool).await?.rows_affected() == 1)
 }
 
-/// The same as [`held`]; until the transaction ends nobody takes a lease.
-pub(super) async fn locked(tx: &mut PgConnection) -> sqlx::Result<Option<String>> {
+/// The same as [`stored`], with a row lock that keeps workers from taking a lease.
+pub(super) async fn lock(tx: &mut PgConnection) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("select marketplace from installation for update")
         .fetch_one(tx)
         .await
 }
 
-/// When the last lease ends that has not run out.
+/// End of the last active lease.
 pub(super) async fn leased_until(tx: &mut PgConnection) -> sqlx::Result<Option<Timestamp>> {
     let until = sqlx::query_scalar!(
         r#"select max(lease_until) as "until: jiff_sqlx::Timestamp" from workers where not dead and lease_until > clock_timestamp()"#
@@ -40,20 +41,19 @@ pub(super) async fn leased_until(tx: &mut PgConnection) -> sqlx::Result<Option<T
     Ok(until.fetch_one(tx).await?.map(|until| until.to_jiff()))
 }
 
-/// What is left under leases that have run out belongs to the old marketplace: their processes get no lease again, and the sweep gives up
-/// what they had claimed.
-pub(super) async fn bury_all(tx: &mut PgConnection) -> sqlx::Result<()> {
+/// Ends all workers: the processes of expired leases cannot renew them, and the sweep abandons
+/// their claimed items.
+pub(super) async fn expire_workers(tx: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!("update workers set dead = true, marketplace = null")
         .execute(tx)
         .await
         .map(drop)
 }
 
-/// Notes another one.
-pub(super) async fn change(tx: &mut PgConnection, marketplace: &str) -> sqlx::Result<()> {
-    let change = sqlx::query!(
+pub(super) async fn set(tx: &mut PgConnection, marketplace: &str) -> sqlx::Result<()> {
+    let set = sqlx::query!(
         "update installation set marketplace = $1, marketplace_since = clock_timestamp()",
         marketplace
     );
-    change.execute(tx).await.map(drop)
+    set.execute(tx).await.map(drop)
 }

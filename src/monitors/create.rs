@@ -1,98 +1,110 @@
-//! Making a monitor: all of it is stored, or nothing.
+//! Creates a monitor in one transaction.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
-use super::order::{Checked, checked};
-use super::store::{self, Written};
+use super::store::{self, MonitorColumns};
+use super::validate::{ValidatedMonitor, validate};
 use super::{MonitorError, forecast, read};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::Monitor;
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
-use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError, lock_orders};
+use crate::scans::{
+    IdempotencyKey, IdempotentRequest, Replayable, RequestContext, ScanError, lock_submissions,
+};
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::store::acceptance::find_accepted;
 use crate::tenants::{self, GrantTerms, Purpose};
 use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
-/// The most monitors of a caller (security.md, "Limits").
+/// The largest number of monitors of a tenant (security.md, rule 20).
 pub const MAX_MONITORS: i64 = 1_000;
 
-/// As long as the monitor lives: a time that no monitor sees.
-pub(super) const FOR_LIFE: Timestamp = Timestamp::constant(253_370_764_800, 0);
+/// The expiry of a monitor's key: in effect, never.
+pub(super) const NEVER_EXPIRES: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
-/// Checks and stores a monitor whose webhook the guard lets through, with the key of this request sealed for its runs; its next slot comes by itself.
+/// Validates and stores a monitor, with the key of this request sealed for its runs. The guard
+/// checks its webhook URL.
 ///
 /// # Errors
-/// `Faults` with every fault of the body, of its schedule and of the scan that its next slot would make; `NotAccepted` for a caller
-/// whose key no marketplace has accepted yet; `InvalidState` at the bound of monitors; `IdempotencyMismatch`; `Database`.
+/// `ValidationErrors` with every error of the body, its schedule and the scan of its next slot;
+/// `NotAccepted` for a tenant whose key the marketplace has not accepted yet; `InvalidState` at
+/// [`MAX_MONITORS`]; `IdempotencyMismatch`; `Database`.
 pub async fn create(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     guard: Guard,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Answered<Monitor>, MonitorError> {
-    let post = Post::new("/v1/monitors".to_owned(), body, key);
-    if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered {
-            answer,
+) -> Result<Replayable<Monitor>, MonitorError> {
+    let idempotent = IdempotentRequest::new("/v1/monitors".to_owned(), body, key);
+    if let Some(response) = idempotent.find_response(context).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let checked = checked(body.clone(), guard, desk.now).await?;
+    let checked = validate(body.clone(), guard, context.now).await?;
 
-    let mut tx = db::begin(desk.pool).await?;
-    let tenant = find_accepted(&mut tx, desk.ring, desk.key, desk.now)
+    let mut tx = db::begin(context.pool).await?;
+    let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)
         .await?
         .ok_or(NotAccepted::Required)?;
-    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
-        return Ok(Answered {
-            answer,
+    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    lock_orders(&mut tx, tenant).await?;
-    refuse_too_many(store::count(&mut tx, tenant).await?)?;
-    let mut answer = place(&mut tx, desk, tenant, &checked).await?;
-    let secret = answer.webhook_secret.take();
-    post.keep(&mut tx, tenant, &answer).await?;
-    // Shown, and kept nowhere in the clear.
-    answer.webhook_secret = secret;
+    lock_submissions(&mut tx, tenant).await?;
+    check_monitor_count(store::count(&mut tx, tenant).await?)?;
+    let mut response = insert_monitor(&mut tx, context, tenant, &checked).await?;
+    let secret = response.webhook_secret.take();
+    idempotent
+        .store_response(&mut tx, tenant, &response)
+        .await?;
+    // The response shows the secret, but the stored replay does not.
+    response.webhook_secret = secret;
     tx.commit().await?;
-    Ok(Answered {
-        answer,
+    Ok(Replayable {
+        response,
         replayed: false,
     })
 }
 
-async fn place(
+async fn insert_monitor(
     conn: &mut PgConnection,
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     tenant: TenantId,
-    checked: &Checked,
+    checked: &ValidatedMonitor,
 ) -> Result<Monitor, MonitorError> {
     let terms = GrantTerms {
         tenant,
         grant: GrantId::new(),
         purpose: Purpose::Monitor,
-        expires_at: FOR_LIFE,
+        expires_at: NEVER_EXPIRES,
     };
-    tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
+    tenants::store::insert_grant(
+        conn,
+        &terms,
+        &terms.seal(context.ring, context.key),
+        context.now,
+    )
+    .await?;
     let id = MonitorId::new();
-    let Checked {
+    let ValidatedMonitor {
         request,
         schedule,
         next_slot,
         plan,
     } = checked;
-    let written = Written {
+    let columns = MonitorColumns {
         name: request.name.as_str(),
         cron: request.schedule.cron.as_str(),
         timezone: request.schedule.timezone.as_str(),
         scan: &request.scan.to_value(),
-        api: plan.order.endpoint.get().api(),
+        api: plan.scan_request.endpoint.get().api(),
         rules: &request
             .alerts
             .as_ref()
@@ -102,36 +114,36 @@ async fn place(
             .and_then(|max| i32::try_from(max.get()).ok()),
         next_slot: Some(*next_slot),
     };
-    store::insert(conn, tenant, id, &written, terms.grant, desk.now).await?;
+    store::insert(conn, tenant, id, &columns, terms.grant, context.now).await?;
     let secret = match &request.webhook_url {
         Some(url) => {
             let lock = MonitorLock::acquire(conn, tenant, id, LockFor::Webhook).await?;
             Some(
                 endpoint::open(
                     &mut lock.ok_or(sqlx::Error::RowNotFound)?,
-                    desk.ring,
+                    context.ring,
                     url.as_str(),
-                    desk.now,
+                    context.now,
                 )
                 .await?,
             )
         }
         None => None,
     };
-    let mut monitor = read::stored(conn, tenant, id, desk.now).await?;
+    let mut monitor = read::read_back(conn, context.ring, tenant, id, context.now).await?;
     monitor.webhook_secret = secret;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
     monitor.forecast =
-        Some(forecast::forecast(conn, Some(tenant), schedule, plan, ceiling, desk.now).await?);
+        Some(forecast::forecast(conn, Some(tenant), schedule, plan, ceiling, context.now).await?);
     Ok(monitor)
 }
 
-fn refuse_too_many(monitors: i64) -> Result<(), MonitorError> {
+fn check_monitor_count(monitors: i64) -> Result<(), MonitorError> {
     if monitors < MAX_MONITORS {
         return Ok(());
     }
     let message = format!(
-        "{monitors} monitors are there, and a caller may have {MAX_MONITORS}: delete one first"
+        "the account has {monitors} monitors and may have at most {MAX_MONITORS}; delete one first"
     );
-    Err(MonitorError::Order(ScanError::InvalidState(message)))
+    Err(MonitorError::Scan(ScanError::InvalidState(message)))
 }

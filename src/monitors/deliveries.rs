@@ -1,4 +1,5 @@
-//! A caller's word over deliveries, taken once for each `Idempotency-Key`: send one again, send a test. What is sent is `webhooks`'.
+//! Commands on deliveries, idempotent by `Idempotency-Key`: resend one, send a test. Not here: the
+//! sending (`webhooks`).
 
 use serde_json::Map;
 use sqlx::PgConnection;
@@ -6,46 +7,46 @@ use sqlx::PgConnection;
 use crate::contract::webhooks::Delivery;
 use crate::db;
 use crate::ids::{DeliveryId, MonitorId, TenantId};
-use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError};
+use crate::scans::{IdempotencyKey, IdempotentRequest, Replayable, RequestContext, ScanError};
 use crate::tenants;
 use crate::webhooks::{LockFor, MonitorLock, WebhookError, resend};
 
-/// Why nothing is sent.
+/// Why nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// No such webhook or delivery, or it is in no state for it.
+    /// The webhook or delivery does not exist, or its state does not allow the command.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
-    /// As with any order.
+    /// The idempotent request failed.
     #[error(transparent)]
-    Order(#[from] ScanError),
+    Scan(#[from] ScanError),
 }
 
 impl From<sqlx::Error> for DeliveryError {
     fn from(error: sqlx::Error) -> Self {
-        Self::Order(error.into())
+        Self::Scan(error.into())
     }
 }
 
-/// Has a delivery sent again.
+/// Resends a delivery.
 ///
 /// # Errors
-/// As [`resend::resend`]; a key that was used before with another body.
-pub async fn send_again(
-    desk: Desk<'_>,
+/// As [`resend::resend`]; `IdempotencyMismatch`.
+pub async fn resend_delivery(
+    context: RequestContext<'_>,
     id: DeliveryId,
     key: Option<&IdempotencyKey>,
-) -> Result<Answered<Delivery>, DeliveryError> {
+) -> Result<Replayable<Delivery>, DeliveryError> {
     let path = format!("/v1/deliveries/{id}/resend");
     let monitor =
         async |conn: &mut PgConnection, tenant| resend::monitor_of(conn, tenant, id).await;
-    once(
-        desk,
+    idempotent(
+        context,
         path,
         key,
         WebhookError::NoDelivery,
         monitor,
-        async |lock| resend::resend(lock, id, desk.now).await,
+        async |lock| resend::resend(lock, id, context.now).await,
     )
     .await
 }
@@ -53,45 +54,45 @@ pub async fn send_again(
 /// Sends a test event to a monitor's webhook.
 ///
 /// # Errors
-/// As [`resend::test`]; a key that was used before with another body.
+/// As [`resend::send_test`]; `IdempotencyMismatch`.
 pub async fn send_test(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     monitor: MonitorId,
     key: Option<&IdempotencyKey>,
-) -> Result<Answered<Delivery>, DeliveryError> {
+) -> Result<Replayable<Delivery>, DeliveryError> {
     let path = format!("/v1/monitors/{monitor}/test");
     let monitor = async |_: &mut PgConnection, _| Ok(monitor);
-    once(
-        desk,
+    idempotent(
+        context,
         path,
         key,
         WebhookError::NoEndpoint,
         monitor,
-        async |lock| resend::test(lock, desk.now).await,
+        async |lock| resend::send_test(lock, context.now).await,
     )
     .await
 }
 
-/// Does `work` under the lock of the monitor, which comes before the row of the `Idempotency-Key` as everywhere. A caller that nobody
-/// knows has no webhook: `unknown`.
-async fn once(
-    desk: Desk<'_>,
+/// Runs `work` under the lock of the monitor, which precedes the row of the `Idempotency-Key` in
+/// the lock order. An unknown tenant gets the error `unknown`.
+async fn idempotent(
+    context: RequestContext<'_>,
     path: String,
     key: Option<&IdempotencyKey>,
     unknown: WebhookError,
     monitor: impl AsyncFnOnce(&mut PgConnection, TenantId) -> Result<MonitorId, WebhookError>,
     work: impl AsyncFnOnce(&mut MonitorLock<'_>) -> Result<Delivery, WebhookError>,
-) -> Result<Answered<Delivery>, DeliveryError> {
-    let post = Post::new(path, &Map::new(), key);
-    if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered {
-            answer,
+) -> Result<Replayable<Delivery>, DeliveryError> {
+    let idempotent = IdempotentRequest::new(path, &Map::new(), key);
+    if let Some(response) = idempotent.find_response(context).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let mut tx = db::begin(desk.pool).await?;
+    let mut tx = db::begin(context.pool).await?;
     let Some(tenant) =
-        tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?
+        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?
     else {
         return Err(unknown.into());
     };
@@ -99,17 +100,19 @@ async fn once(
     let mut lock = MonitorLock::acquire(&mut tx, tenant, monitor, LockFor::Webhook)
         .await?
         .ok_or(unknown)?;
-    if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
-        return Ok(Answered {
-            answer,
+    if let Some(response) = idempotent.reserve(lock.conn(), tenant, context.now).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let answer = work(&mut lock).await?;
-    post.keep(lock.conn(), tenant, &answer).await?;
+    let response = work(&mut lock).await?;
+    idempotent
+        .store_response(lock.conn(), tenant, &response)
+        .await?;
     tx.commit().await?;
-    Ok(Answered {
-        answer,
+    Ok(Replayable {
+        response,
         replayed: false,
     })
 }

@@ -1,54 +1,59 @@
-//! Monitors: a scan on a schedule (jobs-api, "Monitors").
+//! Monitors: a scan on a schedule (docs/reference/monitors.md).
 //!
 //! ```text
-//!  create ─► the schedule's slots and the plan of the next one are checked ─► one transaction: grant, monitor
-//!  tick   ─► a monitor whose slot is due ─► one transaction: the slot is decided (unique), its scan stored, the next slot set
-//!            a run whose scan has ended  ─► one transaction: its alert rules look at it, once
+//!  create ─► check the schedule's slots and the plan of the next one ─► one transaction: grant,
+//!            monitor
+//!  tick   ─► a monitor whose slot is due ─► one transaction: decide the slot (unique), store its
+//!            scan, set the next slot
+//!            a run whose scan has ended  ─► one transaction: evaluate its alert rules, once
 //!  update, control (pause, resume, run, delete) ─► one transaction over the monitor's row
 //! ```
 //!
-//! However many processes tick, a slot is decided once: its row in `monitor_slots` and its scan are of one commit, made under the
-//! monitor's lock. Locks come in this order: the tenant's key, the monitor, and then those of an order (`scans`). Pure: when slots come
-//! ([`schedule`]), relative dates ([`relative`]) and passed ones (`passed`), what a month takes (`ceiling`, [`forecast`]). Not here: carrying
-//! out a scan (`queue`), HTTP (`http`).
+//! Any number of processes may tick. A slot is decided once: one commit, under the monitor's lock,
+//! writes its row in `monitor_slots` and its scan. Lock order: the tenant's key, the monitor, then
+//! the locks of a scan submission (`scans`).
+//!
+//! Pure: slot times ([`schedule`]), relative dates ([`relative_dates`]) and past ones
+//! (`past_dates`), the requests of a month (`monthly_limit`, [`forecast`]). Not here: executing a
+//! scan (`queue`), HTTP (`http`).
 
 pub mod alerts;
-mod ceiling;
 pub mod control;
 pub mod create;
 pub mod deliveries;
 pub mod forecast;
-mod order;
-mod passed;
+mod monthly_limit;
+mod past_dates;
 pub mod preview;
 pub mod read;
-pub mod relative;
+pub mod relative_dates;
 pub mod schedule;
-mod start;
+mod start_run;
 mod store;
 pub mod tick;
 pub mod update;
+mod validate;
 
-use crate::contract::Faults;
+use crate::contract::ValidationErrors;
 use crate::scans::ScanError;
 use crate::webhooks::WebhookError;
 
-/// Why a monitor is not made, changed or found. Nothing was stored then.
+/// Why a monitor was not created, changed or found. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
-    /// There is no such monitor, or it is another caller's.
+    /// The monitor does not exist, or it belongs to another tenant.
     #[error("there is no such monitor")]
     NotFound,
-    /// As with any order.
+    /// The scan submission failed.
     #[error(transparent)]
-    Order(ScanError),
+    Scan(ScanError),
 }
 
 impl<E: Into<ScanError>> From<E> for MonitorError {
     fn from(error: E) -> Self {
         match error.into() {
             ScanError::NotFound => Self::NotFound,
-            other => Self::Order(other),
+            other => Self::Scan(other),
         }
     }
 }
@@ -58,13 +63,13 @@ impl From<WebhookError> for MonitorError {
         match error {
             WebhookError::Database(error) => error.into(),
             WebhookError::NoEndpoint => Self::NotFound,
-            other => Self::Order(ScanError::InvalidState(other.to_string())),
+            other => Self::Scan(ScanError::InvalidState(other.to_string())),
         }
     }
 }
 
 impl MonitorError {
-    fn faults(faults: Faults) -> Self {
-        Self::Order(ScanError::Faults(faults))
+    fn invalid(errors: ValidationErrors) -> Self {
+        Self::Scan(ScanError::ValidationErrors(errors))
     }
 }

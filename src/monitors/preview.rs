@@ -1,46 +1,47 @@
-//! What a monitor would be: its slots, what a month of it takes, and what its schedule means. Nothing is stored.
+//! Previews a monitor: its slots, its forecast and the warnings of its schedule. Stores nothing.
 
 use serde_json::{Map, Value};
 
-use super::order::{Checked, checked};
-use super::schedule::warn;
+use super::schedule::warnings;
+use super::validate::{ValidatedMonitor, validate};
 use super::{MonitorError, forecast};
 use crate::contract::monitors::MonitorPreview;
 use crate::db;
-use crate::scans::Desk;
+use crate::scans::RequestContext;
 use crate::tenants;
 use crate::webhooks::Guard;
 
-/// How many slots are shown.
+/// The number of slots in a preview.
 const SLOTS: usize = 5;
 
-/// Previews a monitor. It is checked as if it were made, and nobody is asked.
+/// Previews a monitor. Validates it as a new one, without a call to the marketplace.
 ///
 /// # Errors
-/// `Faults` with every fault of the body, the same as when it is made; `Database`.
+/// `ValidationErrors` with every error of the body, as on creation; `Database`.
 pub async fn preview(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     guard: Guard,
     body: &Map<String, Value>,
 ) -> Result<MonitorPreview, MonitorError> {
-    let Checked {
+    let ValidatedMonitor {
         request,
         schedule,
         plan,
         ..
-    } = checked(body.clone(), guard, desk.now).await?;
-    // Never committed: looking a caller up may renew its fingerprint, and a preview stores nothing.
-    let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await?;
+    } = validate(body.clone(), guard, context.now).await?;
+    // Never committed: finding a tenant may renew its fingerprint, and a preview stores nothing.
+    let mut tx = db::begin(context.pool).await?;
+    let tenant = tenants::store::find(&mut tx, context.ring, context.key, context.now).await?;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
-    let forecast = forecast::forecast(&mut tx, tenant, &schedule, &plan, ceiling, desk.now).await?;
+    let forecast =
+        forecast::forecast(&mut tx, tenant, &schedule, &plan, ceiling, context.now).await?;
     tx.rollback().await?;
     Ok(MonitorPreview {
-        next_slots: schedule.slots(desk.now).take(SLOTS).collect(),
-        schedule_warnings: warn::warnings(
+        next_slots: schedule.slots_after(context.now).take(SLOTS).collect(),
+        schedule_warnings: warnings::warnings(
             request.schedule.cron.as_str(),
             request.schedule.timezone.as_str(),
-            desk.now,
+            context.now,
         ),
         forecast,
     })

@@ -1,4 +1,4 @@
-//! Monitors and their slots as their caller sees them. An id of another caller is the same as one that never was.
+//! Monitors and their slots in the API. The monitor of another tenant counts as not found.
 
 use std::collections::HashMap;
 
@@ -7,53 +7,56 @@ use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgPool};
 
-use super::order::order;
-use super::passed::without_passed;
-use super::schedule::{Schedule, warn};
-use super::store::{self, LastSlot, MonitorRow, SlotRow, Which};
+use super::past_dates::without_past_dates;
+use super::schedule::{Schedule, warnings};
+use super::store::{self, LastSlot, MonitorFilter, MonitorRow, SlotRow};
+use super::validate::run_request;
 use super::{alerts, forecast};
 use crate::contract::monitors::{
     Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
-    MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind,
-    SlotOutcome, SlotPage, SlotsQuery,
+    MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotPage,
+    SlotsQuery,
 };
 use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
-use crate::paging::{self, PageError, one_more_than};
+use crate::paging::{self, PageError, limit_plus_one};
 use crate::scans::ScanError;
 use crate::scans::plan::earliest_today;
-use crate::scans::submit::planned;
+use crate::scans::submit::plan_blocking;
+use crate::tenants::Keyring;
 use crate::webhooks::endpoint;
 
 const MONITORS: &str = "monitors";
 const SLOTS: &str = "slots";
 
-/// One monitor; `None`: there is none.
+/// One monitor; `None` if it does not exist.
 ///
 /// # Errors
-/// When the database does not answer.
+/// When the database fails.
 pub async fn monitor(
     pool: &PgPool,
+    ring: &Keyring,
     tenant: TenantId,
     id: MonitorId,
     now: Timestamp,
 ) -> sqlx::Result<Option<Monitor>> {
-    let found = one(&mut *pool.acquire().await?, tenant, id, now).await?;
+    let found = find(&mut *pool.acquire().await?, ring, tenant, id, now).await?;
     let Some(mut monitor) = found else {
         return Ok(None);
     };
-    monitor.forecast = forecast_of(pool, tenant, &monitor, now).await?;
+    monitor.forecast = current_forecast(pool, tenant, &monitor, now).await?;
     Ok(Some(monitor))
 }
 
-/// What a month of it takes as it stands; `None` where its next run could not be made. No connection waits while the run is planned.
-async fn forecast_of(
+/// The forecast of a monitor; `None` if its next run cannot be planned. Planning holds no
+/// connection.
+async fn current_forecast(
     pool: &PgPool,
     tenant: TenantId,
     monitor: &Monitor,
     now: Timestamp,
 ) -> sqlx::Result<Option<MonitorForecast>> {
-    let Some(schedule) = Schedule::read(&monitor.schedule.cron, &monitor.schedule.timezone) else {
+    let Some(schedule) = Schedule::parse(&monitor.schedule.cron, &monitor.schedule.timezone) else {
         return Ok(None);
     };
     let slot = monitor
@@ -64,8 +67,8 @@ async fn forecast_of(
     let Ok(scan) = monitor.scan.read::<Map<String, Value>>() else {
         return Ok(None);
     };
-    let order = without_passed(order(&scan, &schedule, slot), earliest_today(slot));
-    let plan = match planned(order, slot).await {
+    let request = without_past_dates(run_request(&scan, &schedule, slot), earliest_today(slot));
+    let plan = match plan_blocking(request, slot).await {
         Ok(plan) => plan,
         Err(ScanError::Database(error)) => return Err(error),
         Err(_) => return Ok(None),
@@ -83,38 +86,41 @@ async fn forecast_of(
     .map(Some)
 }
 
-/// The monitor that was stored just now.
-pub(super) async fn stored(
+/// A monitor that this transaction has stored.
+pub(super) async fn read_back(
     conn: &mut PgConnection,
+    ring: &Keyring,
     tenant: TenantId,
     id: MonitorId,
     now: Timestamp,
 ) -> sqlx::Result<Monitor> {
-    one(conn, tenant, id, now)
+    find(conn, ring, tenant, id, now)
         .await?
         .ok_or(sqlx::Error::RowNotFound)
 }
 
-async fn one(
+async fn find(
     conn: &mut PgConnection,
+    ring: &Keyring,
     tenant: TenantId,
     id: MonitorId,
     now: Timestamp,
 ) -> sqlx::Result<Option<Monitor>> {
-    let rows = store::shown(conn, tenant, &Which::One(id)).await?;
-    let Some(mut monitor) = monitors_of(conn, tenant, rows, now).await?.pop() else {
+    let rows = store::monitor_rows(conn, tenant, &MonitorFilter::One(id)).await?;
+    let Some(mut monitor) = to_monitors(conn, ring, tenant, rows, now).await?.pop() else {
         return Ok(None);
     };
-    monitor.rule_standings = Some(alerts::standing(conn, tenant, id, &monitor.alerts).await?);
+    monitor.rule_standings = Some(alerts::rule_standings(conn, tenant, id, &monitor.alerts).await?);
     Ok(Some(monitor))
 }
 
-/// A page of a caller's monitors, newest first.
+/// A page of a tenant's monitors, newest first.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor belongs to another list, or the database fails.
 pub async fn monitors(
     pool: &PgPool,
+    ring: &Keyring,
     tenant: TenantId,
     query: &MonitorsQuery,
     now: Timestamp,
@@ -123,36 +129,37 @@ pub async fn monitors(
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
-            let [id] = paging::read(MONITORS, cursor)?;
+            let [id] = paging::decode_cursor(MONITORS, cursor)?;
             Some(
                 id.parse::<MonitorId>()
-                    .map_err(|_| paging::refused(cursor))?,
+                    .map_err(|_| paging::invalid_cursor(cursor))?,
             )
         }
     };
     let mut conn = pool.acquire().await?;
-    let mut rows = store::shown(
+    let mut rows = store::monitor_rows(
         &mut conn,
         tenant,
-        &Which::List {
+        &MonitorFilter::List {
             query,
             before,
-            most: one_more_than(limit),
+            limit: limit_plus_one(limit),
         },
     )
     .await?;
-    let next_cursor = paging::cut(&mut rows, limit)
-        .map(|last| paging::after(MONITORS, [MonitorId::from(last.monitor_id).to_string()]));
+    let next_cursor = paging::truncate_page(&mut rows, limit).map(|last| {
+        paging::encode_cursor(MONITORS, [MonitorId::from(last.monitor_id).to_string()])
+    });
     Ok(MonitorPage {
-        data: monitors_of(&mut conn, tenant, rows, now).await?,
+        data: to_monitors(&mut conn, ring, tenant, rows, now).await?,
         next_cursor,
     })
 }
 
-/// A page of a monitor's slots, newest first; `None`: there is no such monitor.
+/// A page of a monitor's slots, newest first; `None` if the monitor does not exist.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor belongs to another list, or the database fails.
 pub async fn slots(
     pool: &PgPool,
     tenant: TenantId,
@@ -163,8 +170,8 @@ pub async fn slots(
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
-            let refused = || paging::refused(cursor);
-            let [slot, kind] = paging::read(SLOTS, cursor)?;
+            let refused = || paging::invalid_cursor(cursor);
+            let [slot, kind] = paging::decode_cursor(SLOTS, cursor)?;
             let slot = slot
                 .parse()
                 .ok()
@@ -174,16 +181,17 @@ pub async fn slots(
         }
     };
     let mut conn = pool.acquire().await?;
-    if !store::is_there(&mut conn, tenant, id).await? {
+    if !store::monitor_exists(&mut conn, tenant, id).await? {
         return Ok(None);
     }
-    let mut rows = store::slots(&mut conn, tenant, id, query, before, one_more_than(limit)).await?;
-    let next_cursor = paging::cut(&mut rows, limit).map(|last| {
-        paging::after(
+    let mut rows =
+        store::slot_rows(&mut conn, tenant, id, query, before, limit_plus_one(limit)).await?;
+    let next_cursor = paging::truncate_page(&mut rows, limit).map(|last| {
+        paging::encode_cursor(
             SLOTS,
             [
                 last.slot.to_jiff().as_microsecond().to_string(),
-                last.kind.clone(),
+                last.kind.to_string(),
             ],
         )
     });
@@ -193,31 +201,32 @@ pub async fn slots(
     }))
 }
 
-/// What each has spent this month is added up for all of them at once.
-async fn monitors_of(
+/// Converts rows, with one query for the requests of all of them.
+async fn to_monitors(
     conn: &mut PgConnection,
+    ring: &Keyring,
     tenant: TenantId,
     rows: Vec<MonitorRow>,
     now: Timestamp,
 ) -> sqlx::Result<Vec<Monitor>> {
     let month = |row: &MonitorRow| {
-        let (begin, end) = Schedule::read(&row.cron, &row.timezone)?.month(now);
+        let (begin, end) = Schedule::parse(&row.cron, &row.timezone)?.month(now);
         Some((row.monitor_id.into(), begin, end))
     };
     let months: Vec<_> = rows.iter().filter_map(month).collect();
-    let spent: HashMap<_, _> = store::spent(conn, tenant, &months)
+    let spent: HashMap<_, _> = store::requests_spent(conn, tenant, &months)
         .await?
         .into_iter()
         .collect();
     let ids: Vec<_> = rows.iter().map(|row| row.monitor_id.into()).collect();
-    let mut webhooks = endpoint::show_all(conn, tenant, &ids).await?;
+    let mut webhooks = endpoint::show_all(conn, ring, tenant, &ids, now).await?;
     Ok(rows
         .into_iter()
-        .map(|row| shown(row, &spent, &mut webhooks, now))
+        .map(|row| to_monitor(row, &spent, &mut webhooks, now))
         .collect())
 }
 
-fn shown(
+fn to_monitor(
     row: MonitorRow,
     spent: &HashMap<MonitorId, i64>,
     webhooks: &mut HashMap<MonitorId, Webhook>,
@@ -229,13 +238,13 @@ fn shown(
     Monitor {
         id,
         name: row.name,
-        schedule_warnings: warn::warnings(&row.cron, &row.timezone, now),
+        schedule_warnings: warnings::warnings(&row.cron, &row.timezone, now),
         schedule: MonitorSchedule {
             cron: row.cron,
             timezone: row.timezone,
         },
         scan: row.scan.0.into(),
-        // They were read when they were stored.
+        // The rules were validated when they were stored.
         alerts: serde_json::from_value(row.rules).unwrap_or_default(),
         rule_standings: None,
         webhook_url: webhook.as_ref().map(|webhook| webhook.url.clone()),
@@ -269,8 +278,8 @@ impl From<LastSlot> for MonitorSlot {
     fn from(slot: LastSlot) -> Self {
         Self {
             slot: slot.slot,
-            kind: SlotKind::parse(&slot.kind).unwrap_or(SlotKind::Schedule),
-            outcome: SlotOutcome::parse(&slot.outcome).unwrap_or(SlotOutcome::Failed),
+            kind: slot.kind,
+            outcome: slot.outcome,
             reason: slot.reason,
             scan_id: slot.scan_id.map(Into::into),
             decided_at: slot.decided_at,

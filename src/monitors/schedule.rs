@@ -1,11 +1,13 @@
-//! When slots come: pure.
+//! The slots of a schedule. Pure.
 //!
-//! A schedule speaks of wall-clock times (docs/decisions/0014). One that a change of the clock skips comes at the first moment after the
-//! gap; one that comes twice counts the first time. A schedule for every hour goes on through both by the hours that there really are:
-//! nothing of it is skipped, and nothing comes twice. Here: walking slots, and which schedules may be. Not here: reading cron fields
-//! (`contract`, croner), what a cron text does not seem to mean ([`warn`]).
+//! A schedule holds wall-clock times (docs/decisions/0014). A time that a clock change skips moves
+//! to the first instant after the gap; a time that occurs twice counts the first time. An hourly
+//! schedule follows elapsed hours instead: it skips and repeats none.
+//!
+//! Here: the iteration over slots and the validation of schedules. Not here: parsing cron fields
+//! (`contract`, croner), warnings about misleading cron expressions ([`warnings`]).
 
-pub mod warn;
+pub mod warnings;
 
 use croner::Cron;
 use jiff::civil::DateTime;
@@ -13,14 +15,14 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use crate::contract::monitors::ScheduleRequest;
-use crate::contract::{Fault, Faults, FieldValue as _};
+use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 
 /// The shortest time between two slots.
-pub const SHORTEST: SignedDuration = SignedDuration::from_mins(15);
-/// So far ahead the time between slots is looked at: a year, and so both changes of the clock in any zone, and a bit.
-const LOOKED_AT_DAYS: i64 = 400;
+pub const MIN_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
+/// How far ahead intervals are checked: more than a year, to cover both clock changes of any zone.
+const CHECKED_DAYS: i64 = 400;
 
-/// The slots of a monitor.
+/// A cron schedule in a time zone.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     cron: Cron,
@@ -29,16 +31,16 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Reads a schedule; `None` for a cron text or a zone that this program does not know.
+    /// Parses a schedule; `None` for an invalid cron expression or an unknown zone.
     #[must_use]
-    pub fn read(cron: &str, zone: &str) -> Option<Self> {
+    pub fn parse(cron: &str, zone: &str) -> Option<Self> {
         let body = serde_json::json!({"cron": cron, "timezone": zone});
-        Self::of(&ScheduleRequest::read(&body).ok()?)
+        Self::from_request(&ScheduleRequest::read(&body).ok()?)
     }
 
-    /// The slots of a schedule that was read.
+    /// The schedule of a validated request.
     #[must_use]
-    pub fn of(request: &ScheduleRequest) -> Option<Self> {
+    pub fn from_request(request: &ScheduleRequest) -> Option<Self> {
         let cron = request.cron.parsed()?;
         let zone = TimeZone::get(request.timezone.as_str()).ok()?;
         let every_hour = (0..24).all(|hour| cron.pattern.hour_match(hour).unwrap_or(false));
@@ -49,16 +51,16 @@ impl Schedule {
         })
     }
 
-    /// In whose wall-clock time it is.
+    /// Its time zone.
     #[must_use]
     pub fn zone(&self) -> &TimeZone {
         &self.zone
     }
 
-    /// The first slot after a time; `None`: there is none.
+    /// The first slot after a time, if any.
     #[must_use]
     pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
-        // Slots are whole minutes; without its fraction of a second the walk stays on whole seconds.
+        // Slots are whole minutes; without the fraction of a second the iteration stays on seconds.
         let time = Timestamp::from_second(time.as_second()).unwrap_or(time);
         let start = time.to_zoned(self.zone.clone());
         if self.every_hour {
@@ -71,38 +73,39 @@ impl Schedule {
         let mut wall = start.datetime();
         loop {
             wall = self.cron.find_next_occurrence(&wall, false).ok()?;
-            let slot = first_moment(&self.zone, wall)?;
-            // In the second pass of a repeated hour its times have been.
+            let slot = first_instant(&self.zone, wall)?;
+            // In the second pass of a repeated hour, the slot of the first pass is before `time`.
             if slot > time {
                 return Some(slot);
             }
         }
     }
 
-    /// The first slot after a time that is not on record; `last` is the newest that is: whoever decided it may have a clock that is ahead.
+    /// The first slot after a time and after `last`, the newest decided slot. A process whose clock
+    /// is ahead may have decided `last`.
     #[must_use]
-    pub fn after_decided(&self, time: Timestamp, last: Option<Timestamp>) -> Option<Timestamp> {
+    pub fn next_undecided(&self, time: Timestamp, last: Option<Timestamp>) -> Option<Timestamp> {
         self.after(last.map_or(time, |last| last.max(time)))
     }
 
-    /// The slots after a time, in their order.
-    pub fn slots(&self, time: Timestamp) -> impl Iterator<Item = Timestamp> {
+    /// The slots after a time, in order.
+    pub fn slots_after(&self, time: Timestamp) -> impl Iterator<Item = Timestamp> {
         std::iter::successors(self.after(time), |slot| self.after(*slot))
     }
 
-    /// The slots that are due at a time, from one that is its own on.
-    pub fn due(&self, first: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+    /// The slots due at `now`, from the slot `first` on.
+    pub fn due_slots(&self, first: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
         std::iter::once(first)
-            .chain(self.slots(first))
+            .chain(self.slots_after(first))
             .take_while(move |slot| *slot <= now)
     }
 
-    /// Where the calendar month of a time begins, and where the next one does.
+    /// The begin and end of the calendar month of a time.
     #[must_use]
     pub fn month(&self, time: Timestamp) -> (Timestamp, Timestamp) {
         let first = time.to_zoned(self.zone.clone()).date().first_of_month();
         let begin = |date: jiff::civil::Date| {
-            first_moment(&self.zone, date.to_datetime(jiff::civil::Time::midnight()))
+            first_instant(&self.zone, date.to_datetime(jiff::civil::Time::midnight()))
         };
         let next = first.checked_add(1.month()).unwrap_or(first);
         (
@@ -111,30 +114,32 @@ impl Schedule {
         )
     }
 
-    /// The day of a slot, by which relative dates count.
+    /// The date of a slot, from which relative dates count.
     #[must_use]
     pub fn date(&self, slot: Timestamp) -> jiff::civil::Date {
         slot.to_zoned(self.zone.clone()).date()
     }
 
-    /// A schedule may be if it has a slot, and none within 15 minutes of another.
+    /// Requires at least one slot, and at least 15 minutes between two slots.
     ///
     /// # Errors
-    /// A fault of `cron`.
-    pub fn check(&self, request: &ScheduleRequest, now: Timestamp) -> Result<(), Faults> {
+    /// An error of `cron`.
+    pub fn check(&self, request: &ScheduleRequest, now: Timestamp) -> Result<(), ValidationErrors> {
         let cron = request.cron.to_value();
-        let refused = |allowed: String| Faults::from(Fault::new("schedule.cron", &cron, allowed));
+        let refused = |expected: String| {
+            ValidationErrors::from(ValidationError::new("schedule.cron", &cron, expected))
+        };
         let Some(mut last) = self.after(now) else {
             return Err(refused(
-                "a schedule that has a slot: this one has none".to_owned(),
+                "a schedule with at least one slot; this one has none".to_owned(),
             ));
         };
         let end = now
-            .checked_add(SignedDuration::from_hours(LOOKED_AT_DAYS * 24))
+            .checked_add(SignedDuration::from_hours(CHECKED_DAYS * 24))
             .unwrap_or(Timestamp::MAX);
-        for slot in self.slots(last).take_while(|slot| *slot <= end) {
+        for slot in self.slots_after(last).take_while(|slot| *slot <= end) {
             let between = slot.duration_since(last);
-            if between < SHORTEST {
+            if between < MIN_INTERVAL {
                 let zone = |time: Timestamp| {
                     time.to_zoned(self.zone.clone())
                         .strftime("%Y-%m-%d %H:%M %:z")
@@ -144,7 +149,7 @@ impl Schedule {
                 let (first, second) = (zone(last), zone(slot));
                 return Err(refused(format!(
                     "at least {} minutes between two slots; {first} and {second} are {minutes} minutes apart",
-                    SHORTEST.as_mins()
+                    MIN_INTERVAL.as_mins()
                 )));
             }
             last = slot;
@@ -153,12 +158,12 @@ impl Schedule {
     }
 }
 
-/// When a wall-clock time first comes; one that is skipped, the first moment after the gap.
-fn first_moment(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
+/// The first instant of a wall-clock time; for a skipped time, the first instant after the gap.
+fn first_instant(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(wall).ok(),
         AmbiguousOffset::Fold { before, .. } => before.to_timestamp(wall).ok(),
-        // By the clock as it is after the gap, the skipped time lies before it.
+        // With the offset after the gap, the skipped time lies before the gap.
         AmbiguousOffset::Gap { after, .. } => {
             let before_gap = after.to_timestamp(wall).ok()?;
             zone.following(before_gap)

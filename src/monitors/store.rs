@@ -1,7 +1,8 @@
-//! Monitors and their slots in the database. Every statement begins with the tenant, but for the looks of the tick, which finds what is
-//! due, whoever's it is. Here: a monitor's own row. Its slots are in `slots`, what a caller sees in `shown`.
+//! Monitors and their slots in the database. Every statement filters by tenant first, except the
+//! tick's queries for due monitors. Here: a monitor's own row. Its slots are in `slots`, the rows
+//! of API lists in `lists`.
 
-mod shown;
+mod lists;
 mod slots;
 
 use jiff::Timestamp;
@@ -10,17 +11,20 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-pub(super) use shown::{LastSlot, MonitorRow, SlotRow, Which, is_there, shown, slots};
+pub(super) use lists::{
+    LastSlot, MonitorFilter, MonitorRow, SlotRow, monitor_exists, monitor_rows, slot_rows,
+};
 pub(super) use slots::{
-    Decision, Run, last_decided, last_manual, live_runs, record, spent, take_run, to_judge,
+    Decision, UnevaluatedSlot, active_runs, last_decided, last_manual_slot, lock_unevaluated,
+    record_decisions, requests_spent, unevaluated_slots,
 };
 
 use crate::contract::Api;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::webhooks::{LockFor, MonitorLock};
 
-/// What a monitor is, as it is written.
-pub(super) struct Written<'a> {
+/// The columns of a monitor to insert or update.
+pub(super) struct MonitorColumns<'a> {
     pub(super) name: &'a str,
     pub(super) cron: &'a str,
     pub(super) timezone: &'a str,
@@ -28,7 +32,7 @@ pub(super) struct Written<'a> {
     pub(super) api: Api,
     pub(super) rules: &'a Value,
     pub(super) max_requests_per_month: Option<i32>,
-    /// None: its schedule has no more.
+    /// None: the schedule has no more slots.
     pub(super) next_slot: Option<Timestamp>,
 }
 
@@ -45,7 +49,7 @@ pub(super) async fn insert(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
-    written: &Written<'_>,
+    columns: &MonitorColumns<'_>,
     grant: GrantId,
     now: Timestamp,
 ) -> sqlx::Result<()> {
@@ -55,14 +59,14 @@ pub(super) async fn insert(
          values ($1, $2, $3, $4, $5, $6::text::json, $7, $8::text::json, $9, $10, $11, $12, $12)",
         tenant.uuid(),
         id.uuid(),
-        written.name,
-        written.cron,
-        written.timezone,
-        written.scan.to_string(),
-        written.api.as_str(),
-        written.rules.to_string(),
-        written.max_requests_per_month,
-        written.next_slot.map(|slot| slot.to_sqlx()) as _,
+        columns.name,
+        columns.cron,
+        columns.timezone,
+        columns.scan.to_string(),
+        columns.api.as_str(),
+        columns.rules.to_string(),
+        columns.max_requests_per_month,
+        columns.next_slot.map(|slot| slot.to_sqlx()) as _,
         grant.uuid(),
         now.to_sqlx() as _,
     )
@@ -71,12 +75,12 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Writes a monitor anew, under its lock.
+/// Updates a monitor, under its lock.
 pub(super) async fn update(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
-    written: &Written<'_>,
+    columns: &MonitorColumns<'_>,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -86,14 +90,14 @@ pub(super) async fn update(
          where tenant_id = $1 and monitor_id = $2",
         tenant.uuid(),
         id.uuid(),
-        written.name,
-        written.cron,
-        written.timezone,
-        written.scan.to_string(),
-        written.api.as_str(),
-        written.rules.to_string(),
-        written.max_requests_per_month,
-        written.next_slot.map(|slot| slot.to_sqlx()) as _,
+        columns.name,
+        columns.cron,
+        columns.timezone,
+        columns.scan.to_string(),
+        columns.api.as_str(),
+        columns.rules.to_string(),
+        columns.max_requests_per_month,
+        columns.next_slot.map(|slot| slot.to_sqlx()) as _,
         now.to_sqlx() as _,
     )
     .execute(conn)
@@ -101,23 +105,23 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// A monitor under its lock.
+/// The row of a locked monitor.
 pub(super) struct LockedMonitor {
     pub(super) name: String,
     pub(super) cron: String,
     pub(super) timezone: String,
     pub(super) scan: Value,
-    pub(super) api: String,
+    pub(super) api: Api,
     pub(super) rules: Value,
     pub(super) max_requests_per_month: Option<i32>,
     pub(super) paused: bool,
     pub(super) next_slot: Option<SqlTimestamp>,
-    /// What its slot waits for, if it was looked at before.
+    /// What its due slot waits for, if a pass has deferred it.
     pub(super) waits_for: Option<String>,
     pub(super) grant_id: Uuid,
 }
 
-/// The row of a monitor under its lock, and the lock.
+/// Locks a monitor and reads its row.
 pub(super) async fn lock(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -131,7 +135,8 @@ pub(super) async fn lock(
     Ok(row.map(|row| (lock, row)))
 }
 
-/// The same for whoever ticks: none if its slot has been decided meanwhile, or another process is at it.
+/// Locks a due monitor without waiting. `None` if its slot was decided meanwhile or another process
+/// holds the lock.
 pub(super) async fn lock_due(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -145,7 +150,7 @@ pub(super) async fn lock_due(
     Ok(row.map(|row| (lock, row)))
 }
 
-/// The row, if its slot is due at this time.
+/// The row; with `due_at`, only if its slot is due at that time.
 async fn locked(
     lock: &mut MonitorLock<'_>,
     due_at: Option<Timestamp>,
@@ -165,17 +170,17 @@ async fn locked(
     .await
 }
 
-/// Monitors whose slot has come, the longest waiting first.
-pub(super) async fn due(
+/// Monitors with a due slot, the longest waiting first.
+pub(super) async fn due_monitors(
     pool: &PgPool,
     now: Timestamp,
-    most: i64,
+    limit: i64,
 ) -> sqlx::Result<Vec<(TenantId, MonitorId)>> {
     let rows = sqlx::query!(
         "select tenant_id, monitor_id from monitors where next_slot is not null and greatest(next_slot, not_before) <= $1
          order by greatest(next_slot, not_before) limit $2",
         now.to_sqlx() as _,
-        most
+        limit
     )
     .fetch_all(pool)
     .await?;
@@ -185,42 +190,42 @@ pub(super) async fn due(
         .collect())
 }
 
-/// When a monitor is next to be looked at.
-pub(super) async fn next(pool: &PgPool) -> sqlx::Result<Option<Timestamp>> {
+/// When the next monitor is due.
+pub(super) async fn next_due_at(pool: &PgPool) -> sqlx::Result<Option<Timestamp>> {
     let next = sqlx::query_scalar!(
         r#"select min(greatest(next_slot, not_before)) as "next: SqlTimestamp" from monitors where next_slot is not null"#
     );
     Ok(next.fetch_one(pool).await?.map(SqlTimestamp::to_jiff))
 }
 
-/// What a slot that is due waits for.
+/// What a due slot waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitsFor {
-    /// Its caller has too much underway.
-    Room,
-    /// The run before it has not ended, because nobody was there to end it.
-    Run,
+    /// The tenant is at its limit of unfinished work.
+    TenantLimit,
+    /// The previous run, which was interrupted while the service was down.
+    PreviousRun,
 }
 
 impl WaitsFor {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::Room => "room",
-            Self::Run => "run",
+            Self::TenantLimit => "room",
+            Self::PreviousRun => "run",
         }
     }
 
     pub(super) fn parse(word: &str) -> Self {
-        if word == Self::Run.as_str() {
-            Self::Run
+        if word == Self::PreviousRun.as_str() {
+            Self::PreviousRun
         } else {
-            Self::Room
+            Self::TenantLimit
         }
     }
 }
 
-/// Sets the next slot to be decided; and when it is looked at again if that is later, and what it waits for until then.
-pub(super) async fn set_next(
+/// Sets the next slot to decide; `waits` defers it until a later time.
+pub(super) async fn set_next_slot(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -240,7 +245,7 @@ pub(super) async fn set_next(
     Ok(())
 }
 
-/// Pauses a monitor or lets it go on, by its caller's word.
+/// Pauses or resumes a monitor.
 pub(super) async fn set_paused(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -262,7 +267,7 @@ pub(super) async fn set_paused(
     Ok(())
 }
 
-/// Deletes a monitor with its slots, its key and the answers kept for repeated POSTs on it. Its scans stay.
+/// Deletes a monitor with its slots, its key and its idempotency records. Its scans stay.
 pub(super) async fn delete(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -293,17 +298,17 @@ pub(super) async fn delete(
     Ok(())
 }
 
-/// Why the caller's lane waits for a good key, if it does.
-pub(super) async fn refusal(
+/// Why the tenant's lane waits for a valid key, if it does.
+pub(super) async fn lane_refusal(
     conn: &mut PgConnection,
     tenant: TenantId,
-    api: &str,
+    api: Api,
 ) -> sqlx::Result<Option<String>> {
     let reason = sqlx::query_scalar!(
         "select pause_reason from lanes
          where tenant_id = $1 and api = $2 and pause_reason in ('key_rejected', 'not_subscribed') and paused_until > clock_timestamp()",
         tenant.uuid(),
-        api,
+        api.as_str(),
     );
     Ok(reason.fetch_optional(conn).await?.flatten())
 }

@@ -1,11 +1,13 @@
-//! The tick: slots that are due are decided, and beside that runs that have ended are judged. Any number of processes do it at once.
+//! The tick: decides due slots and, concurrently, evaluates the alert rules of ended runs. Any
+//! number of processes may tick at once.
 //!
-//! Here: the passes again and again, and what wakes them. Slots and runs are calendar times: a pass is given a clock, and `run`
-//! gives it the database's, so that no slot is decided before its time because one machine's clock is ahead. Every pass is bounded;
-//! what is left waits for the next. Not here: what becomes of a slot (`decide`), which runs are judged when (`judge`).
+//! Here: the loop of passes and its wake-ups. A pass takes a clock; `run` gives it the database's
+//! clock, so a machine whose clock is ahead decides no slot early. Every pass is bounded; the rest
+//! waits for the next pass. Not here: the decision of a slot (`decide`), the selection of runs
+//! (`evaluate`).
 
 mod decide;
-mod judge;
+mod evaluate;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,70 +20,73 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-pub use decide::Decided;
-pub use judge::Judged;
+pub use decide::SlotPass;
+pub use evaluate::EvaluationPass;
 
 use crate::config::PaceConfig;
 use crate::db::clock::DatabaseTime;
 use crate::ids::MonitorId;
 use crate::tenants::Keyring;
 
-/// The most monitors, and the most runs to judge, of one pass.
-const PASS: i64 = 200;
-/// The longest sleep: what nobody told of is found after it.
+/// The most monitors, and the most runs, of one pass.
+const MAX_PER_PASS: i64 = 200;
+/// The longest sleep: a missed notification delays work by no more than this.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-/// The shortest: a monitor that is due may be locked by another process just now.
+/// The shortest sleep: another process may hold the lock of a due monitor.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
-/// After a failure.
-const AWAY_PAUSE: Duration = Duration::from_secs(1);
+/// The pause after a failure.
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a tick works with.
+/// The dependencies of a tick.
 #[derive(Debug, Clone)]
 pub struct Ticker {
     /// A migrated database.
     pub pool: PgPool,
     /// Opens the monitors' keys, and seals them for their scans.
     pub ring: Arc<Keyring>,
-    /// The pace of new lanes.
+    /// The initial pace of new lanes.
     pub pace: PaceConfig,
-    /// How long the rules of one run may take.
-    pub judging: Duration,
+    /// The time limit for the rules of one run.
+    pub evaluation_timeout: Duration,
 }
 
-/// Ticks until `stop`; a pass that has begun is finished first, so that no transaction is broken off. Runs are judged beside the slots:
-/// however long the rules of one caller take, another's slot comes in time.
+/// Ticks until `stop`, and finishes a pass that has begun. Evaluation runs concurrently with the
+/// decisions, so slow rules of one tenant do not delay another tenant's slot.
 pub async fn run(ticker: Ticker, stop: CancellationToken) {
     let wake = Wake::default();
-    let deciding = again_and_again(&stop, &wake.slots, || {
+    let deciding = run_passes(&stop, &wake.slots, || {
         async {
             let time = DatabaseTime::read(&ticker.pool).await?;
-            Ok(ticker.decide_due(|| time.now()).await?.sleep(time.now()))
+            Ok(ticker
+                .decide_due_slots(|| time.now())
+                .await?
+                .sleep(time.now()))
         }
         .boxed()
     });
-    let judging = again_and_again(&stop, &wake.runs, || {
+    let evaluating = run_passes(&stop, &wake.runs, || {
         async {
             let time = DatabaseTime::read(&ticker.pool).await?;
-            Ok(ticker.judge_ended(|| time.now()).await?.sleep())
+            Ok(ticker.evaluate_ended_runs(|| time.now()).await?.sleep())
         }
         .boxed()
     });
     tokio::select! {
-        ((), ()) = async { tokio::join!(deciding, judging) } => {}
+        ((), ()) = async { tokio::join!(deciding, evaluating) } => {}
         () = listen(&ticker.pool, &wake) => {}
     }
 }
 
-/// Passes until `stop`, each followed by the sleep that it gives, which `wake` ends.
-async fn again_and_again<'a>(
+/// Repeats `pass` until `stop`. It sleeps for the duration that the pass returns, or until `wake`.
+async fn run_passes<'a>(
     stop: &CancellationToken,
     wake: &Notify,
     pass: impl Fn() -> BoxFuture<'a, sqlx::Result<Duration>>,
 ) {
     while !stop.is_cancelled() {
         let sleep = pass().await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "monitors are not looked at");
-            AWAY_PAUSE
+            tracing::warn!(%error, "tick pass failed");
+            ERROR_PAUSE
         });
         tokio::select! {
             () = stop.cancelled() => {}
@@ -91,7 +96,7 @@ async fn again_and_again<'a>(
     }
 }
 
-/// Ends the sleeps: who is told does not know which pass has something to do.
+/// Ends both sleeps: a notification does not say which pass has work.
 #[derive(Debug, Default)]
 struct Wake {
     slots: Notify,
@@ -105,22 +110,22 @@ impl Wake {
     }
 }
 
-/// What became of the monitors of a pass.
+/// Counts of a pass, in monitors or runs.
 #[derive(Debug, Default)]
-struct Tally {
+struct PassTally {
     done: AtomicUsize,
-    passed_over: AtomicUsize,
+    skipped: AtomicUsize,
     failed: AtomicUsize,
 }
 
-impl Tally {
-    /// One monitor that cannot be looked at is not in the way of the others.
+impl PassTally {
+    /// Counts one result. A failure does not stop the pass.
     fn count(&self, done: sqlx::Result<bool>, monitor: MonitorId) {
         let one = match done {
             Ok(true) => &self.done,
-            Ok(false) => &self.passed_over,
+            Ok(false) => &self.skipped,
             Err(error) => {
-                tracing::warn!(%monitor, %error, "a monitor was not looked at; the next pass goes on");
+                tracing::warn!(%monitor, %error, "monitor tick failed; the next pass retries");
                 &self.failed
             }
         };
@@ -128,16 +133,17 @@ impl Tally {
     }
 }
 
-/// Wakes the tick when a slot comes sooner than it knew, or a run has ended. While it cannot listen, the tick's own sleep must do.
+/// Wakes the tick when the database notifies of an earlier slot or an ended run. While the
+/// connection is down, the tick polls.
 async fn listen(pool: &PgPool, wake: &Wake) {
     let own = PgPoolOptions::new()
         .max_connections(1)
         .connect_lazy_with((*pool.connect_options()).clone());
     loop {
         if let Err(error) = listen_once(&own, wake).await {
-            tracing::debug!(%error, "not listening for monitors");
+            tracing::debug!(%error, "listening for monitor notifications failed");
         }
-        tokio::time::sleep(AWAY_PAUSE).await;
+        tokio::time::sleep(ERROR_PAUSE).await;
     }
 }
 
@@ -145,7 +151,7 @@ async fn listen_once(pool: &PgPool, wake: &Wake) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen("farescan_monitor").await?;
     wake.notify_all();
-    // None: the connection was lost, so something may have been missed.
+    // None: the connection was lost, so notifications may be missing.
     while listener.try_recv().await?.is_some() {
         wake.notify_all();
     }

@@ -1,59 +1,63 @@
-//! Changing a monitor: what is absent stays, what is there takes the place of what was.
+//! Updates a monitor: a field of the patch replaces the stored one, an absent field stays.
 
 use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::{Map, Value, json};
 
-use super::order::checked;
 use super::schedule::Schedule;
-use super::store::{self, LockedMonitor, Written};
+use super::store::{self, LockedMonitor, MonitorColumns};
+use super::validate::validate;
 use super::{MonitorError, alerts, forecast, read};
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::webhooks::ShownSecret;
-use crate::contract::{Fault, Faults, FieldValue as _};
+use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 use crate::db;
 use crate::ids::MonitorId;
-use crate::scans::Desk;
+use crate::scans::RequestContext;
 use crate::tenants;
 use crate::webhooks::{Guard, LockFor, MonitorLock, WebhookError, endpoint};
 
-/// What `null` takes away.
+/// The fields that `null` removes.
 const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
 
-/// Changes a monitor. The whole of it is checked as if it were made now, but for what the change does not touch: a new name does not ask
-/// whether the scan's dates have passed. A new schedule holds from its next slot on, a new scan from its next run on; a slot that has come
-/// and is not decided yet is decided by what stands then.
+/// Updates a monitor. The merged monitor is validated as a new one, but errors of unchanged fields
+/// are ignored: a new name is allowed although the scan's dates have passed. A new schedule takes
+/// effect with its next slot, a new scan with the next run. A due slot that is not decided yet uses
+/// the updated monitor.
 ///
 /// # Errors
-/// `Faults`; `NotFound`; `Database`.
+/// `ValidationErrors`; `NotFound`; `Database`.
 pub async fn update(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     guard: Guard,
     id: MonitorId,
     body: &Map<String, Value>,
 ) -> Result<Monitor, MonitorError> {
     MonitorPatch::from_body(body)?;
-    let mut tx = db::begin(desk.pool).await?;
-    let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
+    let mut tx = db::begin(context.pool).await?;
+    let found =
+        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
         .await?
         .ok_or(MonitorError::NotFound)?;
-    let merged = merged(&monitor, body);
+    let merged = merged_body(&monitor, body);
     let request = MonitorRequest::from_body(&merged)?;
     let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
-    let checked = match checked(merged, guard, desk.now).await {
+    let checked = match validate(merged, guard, context.now).await {
         Ok(checked) => Some(checked),
-        Err(faults) => match touched(faults, given) {
-            faults if faults.is_empty() => None,
-            faults => return Err(MonitorError::faults(faults)),
+        Err(errors) => match errors_in_patch(errors, given) {
+            errors if errors.is_empty() => None,
+            errors => return Err(MonitorError::invalid(errors)),
         },
     };
 
-    let undecided = monitor.next_slot.filter(|slot| slot.to_jiff() <= desk.now);
+    let undecided = monitor
+        .next_slot
+        .filter(|slot| slot.to_jiff() <= context.now);
     let last = store::last_decided(lock.conn(), tenant, id).await?;
-    let next_slot = match (Schedule::of(&request.schedule), undecided) {
+    let next_slot = match (Schedule::from_request(&request.schedule), undecided) {
         _ if monitor.paused => None,
-        (Some(schedule), None) if given("schedule") => schedule.after_decided(desk.now, last),
+        (Some(schedule), None) if given("schedule") => schedule.next_undecided(context.now, last),
         _ => monitor.next_slot.map(SqlTimestamp::to_jiff),
     };
     let api = request
@@ -61,7 +65,7 @@ pub async fn update(
         .get("endpoint")
         .and_then(Value::as_str)
         .and_then(crate::contract::Endpoint::parse);
-    let written = Written {
+    let columns = MonitorColumns {
         name: request.name.as_str(),
         cron: request.schedule.cron.as_str(),
         timezone: request.schedule.timezone.as_str(),
@@ -76,74 +80,84 @@ pub async fn update(
             .and_then(|max| i32::try_from(max.get()).ok()),
         next_slot,
     };
-    store::update(lock.conn(), tenant, id, &written, desk.now).await?;
+    store::update(lock.conn(), tenant, id, &columns, context.now).await?;
     let rules = request
         .alerts
         .as_ref()
         .map_or(&[][..], |rules| rules.as_slice());
-    alerts::changed(
+    alerts::rules_changed(
         lock.conn(),
         tenant,
         id,
         rules,
-        searches_else(&monitor.scan, &request.scan),
-        desk.now,
+        changes_search(&monitor.scan, &request.scan),
+        context.now,
     )
     .await?;
-    let secret = change_webhook(&mut lock, desk, body.get("webhook_url")).await?;
-    let mut answer = read::stored(lock.conn(), tenant, id, desk.now).await?;
+    let secret = change_webhook(&mut lock, context, body.get("webhook_url")).await?;
+    let mut answer = read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
     answer.webhook_secret = secret;
     if let Some(checked) = &checked {
         let ceiling = request.max_requests_per_month.map(|max| max.get());
         let (schedule, plan) = (&checked.schedule, &checked.plan);
         answer.forecast = Some(
-            forecast::forecast(lock.conn(), Some(tenant), schedule, plan, ceiling, desk.now)
-                .await?,
+            forecast::forecast(
+                lock.conn(),
+                Some(tenant),
+                schedule,
+                plan,
+                ceiling,
+                context.now,
+            )
+            .await?,
         );
     }
     tx.commit().await?;
     Ok(answer)
 }
 
-/// The faults of what a change gives. What it does not was right when it was given, and time may have passed over it: the dates of a
-/// scan, the last slot of a schedule. Rules and the ceiling are looked at beside the scan, so a new scan may be at fault for them.
-fn touched(mut faults: Faults, given: impl Fn(&str) -> bool) -> Faults {
-    let is_touched = |fault: &Fault| {
-        let part = fault.path.split(['.', '[']).next().unwrap_or_default();
+/// The errors that the patch causes. An unchanged field was valid when it was set, though its dates
+/// may have passed since. Rules and the monthly limit depend on the scan, so a new scan can make
+/// them invalid.
+fn errors_in_patch(mut errors: ValidationErrors, given: impl Fn(&str) -> bool) -> ValidationErrors {
+    let is_touched = |error: &ValidationError| {
+        let part = error.path.split(['.', '[']).next().unwrap_or_default();
         given(part) || given("scan") && ["alerts", "max_requests_per_month"].contains(&part)
     };
-    faults.retain(is_touched);
-    faults
+    errors.retain(is_touched);
+    errors
 }
 
-/// Opens, moves or closes the webhook as a change says; the secret of one that is opened.
+/// Opens, moves or closes the webhook. Returns the secret of an opened one.
 async fn change_webhook(
     lock: &mut MonitorLock<'_>,
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     given: Option<&Value>,
 ) -> Result<Option<ShownSecret>, MonitorError> {
     match given {
         None => {}
-        Some(Value::String(url)) => match endpoint::change_url(lock, url).await {
+        Some(Value::String(url)) => match endpoint::change_url(lock, context.ring, url).await {
             Err(WebhookError::NoEndpoint) => {
-                return Ok(Some(endpoint::open(lock, desk.ring, url, desk.now).await?));
+                return Ok(Some(
+                    endpoint::open(lock, context.ring, url, context.now).await?,
+                ));
             }
             moved => moved?,
         },
-        Some(_) => endpoint::close(lock, desk.now).await?,
+        Some(_) => endpoint::close(lock, context.now).await?,
     }
     Ok(None)
 }
 
-/// Whether its runs will be about something else: prices of before do not compare with theirs.
-fn searches_else(before: &Value, after: &Map<String, Value>) -> bool {
+/// Whether the runs will search something else, so that earlier prices are not comparable.
+fn changes_search(before: &Value, after: &Map<String, Value>) -> bool {
     ["endpoint", "request", "sweep"]
         .into_iter()
         .any(|part| before.get(part) != after.get(part))
 }
 
-/// The body of the monitor as it would be, as if it were sent whole.
-fn merged(monitor: &LockedMonitor, patch: &Map<String, Value>) -> Map<String, Value> {
+/// The whole body of the monitor with the patch applied.
+fn merged_body(monitor: &LockedMonitor, patch: &Map<String, Value>) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("name".to_owned(), monitor.name.as_str().into());
     body.insert(

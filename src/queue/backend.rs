@@ -1,6 +1,7 @@
-//! The apalis backend: it yields tickets that the claimer has put into the inbox, and nothing else.
+//! The apalis backend: it yields the claimed items that the claimer adds to the ready queue.
 //!
-//! Its stream never fails: the claimer tries the database again by itself, so the worker never dies of it.
+//! Its stream never fails: the claimer retries the database itself, so the worker never ends by an
+//! error.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,47 +17,48 @@ use apalis_core::worker::context::WorkerContext;
 use futures::task::AtomicWaker;
 use tower::layer::util::Identity;
 
-use super::Ticket;
+use super::ClaimedItem;
 
-/// Tickets between the claimer and the worker: never more than there are slots, because each has its place.
+/// Claimed items between the claimer and the worker; each has a call permit, which bounds the
+/// queue.
 #[derive(Debug, Default)]
-pub struct Inbox {
-    tickets: Mutex<VecDeque<Ticket>>,
+pub struct ReadyQueue {
+    items: Mutex<VecDeque<ClaimedItem>>,
     waker: AtomicWaker,
 }
 
-impl Inbox {
-    pub(super) fn put(&self, tickets: impl IntoIterator<Item = Ticket>) {
-        self.with_tickets(|queue| queue.extend(tickets));
+impl ReadyQueue {
+    pub(super) fn extend(&self, items: impl IntoIterator<Item = ClaimedItem>) {
+        self.with_items(|queue| queue.extend(items));
         self.waker.wake();
     }
 
-    /// Takes everything out: dropped, the tickets go back.
-    pub(super) fn empty(&self) -> VecDeque<Ticket> {
-        self.with_tickets(std::mem::take)
+    /// Removes all items; dropped, they are released.
+    pub(super) fn drain(&self) -> VecDeque<ClaimedItem> {
+        self.with_items(std::mem::take)
     }
 
-    fn with_tickets<T>(&self, look: impl FnOnce(&mut VecDeque<Ticket>) -> T) -> T {
-        look(&mut self.tickets.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_items<T>(&self, access: impl FnOnce(&mut VecDeque<ClaimedItem>) -> T) -> T {
+        access(&mut self.items.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn poll<T>(
         &self,
         cx: &Context<'_>,
-        look: impl Fn(&mut VecDeque<Ticket>) -> Option<T>,
+        access: impl Fn(&mut VecDeque<ClaimedItem>) -> Option<T>,
     ) -> Poll<T> {
-        // Registered before the look: what is put in after it wakes.
+        // Registered before the check: an item that is added after it wakes the task.
         self.waker.register(cx.waker());
-        self.with_tickets(look).map_or(Poll::Pending, Poll::Ready)
+        self.with_items(access).map_or(Poll::Pending, Poll::Ready)
     }
 }
 
-/// The inbox as apalis sees it.
+/// The ready queue as an apalis backend.
 #[derive(Debug)]
-pub struct ScanItems(pub Arc<Inbox>);
+pub struct ScanItemBackend(pub Arc<ReadyQueue>);
 
-impl Backend for ScanItems {
-    type Task = Task<Ticket>;
+impl Backend for ScanItemBackend {
+    type Task = Task<ClaimedItem>;
     type Error = Infallible;
 
     fn poll_ready(
@@ -65,17 +67,17 @@ impl Backend for ScanItems {
         _: &WorkerContext,
     ) -> Poll<Result<(), Infallible>> {
         self.0
-            .poll(cx, |tickets| (!tickets.is_empty()).then_some(Ok(())))
+            .poll(cx, |items| (!items.is_empty()).then_some(Ok(())))
     }
 
     fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
         _: &WorkerContext,
-    ) -> Poll<Option<Result<Task<Ticket>, Infallible>>> {
+    ) -> Poll<Option<Result<Task<ClaimedItem>, Infallible>>> {
         self.0
             .poll(cx, VecDeque::pop_front)
-            .map(|ticket| Some(Ok(TaskBuilder::new(ticket).build())))
+            .map(|claimed_item| Some(Ok(TaskBuilder::new(claimed_item).build())))
     }
 
     fn poll_close(
@@ -83,13 +85,13 @@ impl Backend for ScanItems {
         _: &mut Context<'_>,
         _: &WorkerContext,
     ) -> Poll<Result<(), Infallible>> {
-        drop(self.0.empty());
+        drop(self.0.drain());
         Poll::Ready(Ok(()))
     }
 }
 
-impl BackendConfig for ScanItems {
-    type Args = Ticket;
+impl BackendConfig for ScanItemBackend {
+    type Args = ClaimedItem;
     type Id = RandomId;
     type Kind = Ephemeral;
     type Config = ();

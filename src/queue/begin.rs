@@ -1,4 +1,4 @@
-//! Putting calls on record before their first byte: all that wait at a time in one transaction.
+//! Records calls before their first byte is sent: all waiting calls in one transaction.
 
 use std::time::Duration;
 
@@ -9,50 +9,51 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Claim;
-use super::retry::{Failed, MOVE_TIMEOUT, Until, retry};
-use super::store::{self, Verdict};
+use super::retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
+use super::store::{self, BeginVerdict};
 use crate::ids::AttemptId;
-use crate::measure;
+use crate::metrics;
 
 /// The most calls in one transaction.
-const LARGEST_BATCH: usize = 100;
-/// A batch is tried no longer than this at a time, so that claims that have become too old leave it.
-const ROUND: Duration = Duration::from_secs(1);
+const MAX_BATCH_SIZE: usize = 100;
+/// How long a batch is retried before claims that are too old leave it.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where calls wait to be put on record. Cheap to clone.
+/// Sends calls to the task that begins them. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Beginner(mpsc::Sender<Waiting>);
+pub(super) struct BeginHandle(mpsc::Sender<PendingBegin>);
 
-/// A call that waits to be put on record.
+/// A call that waits to begin.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingBegin {
     claim: Claim,
     attempt: AttemptId,
     until: Instant,
-    answer: oneshot::Sender<Verdict>,
+    reply: oneshot::Sender<BeginVerdict>,
 }
 
-impl Beginner {
-    /// And what it is asked, for [`serve`].
-    pub(super) fn new() -> (Self, mpsc::Receiver<Waiting>) {
-        let (ask, asked) = mpsc::channel(LARGEST_BATCH);
-        (Self(ask), asked)
+impl BeginHandle {
+    /// A handle, and the receiver for [`run`].
+    pub(super) fn new() -> (Self, mpsc::Receiver<PendingBegin>) {
+        let (sender, receiver) = mpsc::channel(MAX_BATCH_SIZE);
+        (Self(sender), receiver)
     }
 
-    /// What becomes of a claim; `None`: the database did not say before `until`, so the call must not be made.
+    /// Begins a claim; `None`: the database did not answer before `until`, so the call must not be
+    /// sent.
     pub(super) async fn begin(
         &self,
         claim: Claim,
         attempt: AttemptId,
         until: Instant,
-    ) -> Option<Verdict> {
-        let (answer, verdict) = oneshot::channel();
+    ) -> Option<BeginVerdict> {
+        let (reply, verdict) = oneshot::channel();
         self.0
-            .send(Waiting {
+            .send(PendingBegin {
                 claim,
                 attempt,
                 until,
-                answer,
+                reply,
             })
             .await
             .ok()?;
@@ -60,82 +61,85 @@ impl Beginner {
     }
 }
 
-/// Puts on record what is asked, until `stop`.
-pub(super) async fn serve(
+/// Begins the calls that are received, until `stop`.
+pub(super) async fn run(
     pool: PgPool,
-    mut asked: mpsc::Receiver<Waiting>,
+    mut requests: mpsc::Receiver<PendingBegin>,
     stop: CancellationToken,
 ) {
     let mut batch = Vec::new();
     while !stop.is_cancelled() {
         if batch.is_empty() {
             tokio::select! {
-                count = asked.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
+                count = requests.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
                 () = stop.cancelled() => return,
             }
         }
-        batch.retain(|one: &Waiting| Instant::now() < one.until);
+        batch.retain(|pending: &PendingBegin| Instant::now() < pending.until);
         if !batch.is_empty() {
-            batch = put_on_record(&pool, batch).await;
+            batch = begin_batch(&pool, batch).await;
         }
     }
 }
 
-/// One transaction for all of them; gives those that the database has not decided in time.
-async fn put_on_record(pool: &PgPool, mut batch: Vec<Waiting>) -> Vec<Waiting> {
-    let claims: Vec<_> = batch.iter().map(|one| (one.claim, one.attempt)).collect();
+/// Begins a batch in one transaction; returns the claims that the database did not decide in time.
+async fn begin_batch(pool: &PgPool, mut batch: Vec<PendingBegin>) -> Vec<PendingBegin> {
+    let claims: Vec<_> = batch
+        .iter()
+        .map(|pending| (pending.claim, pending.attempt))
+        .collect();
     let begun_at = Instant::now();
-    let round = Until::Deadline(begun_at + ROUND);
-    match retry("begin", &round, || {
+    let batch_until = RetryUntil::Deadline(begun_at + BATCH_TIMEOUT);
+    match retry("begin", &batch_until, || {
         store::begin(pool, &claims, Timestamp::now())
     })
     .await
     {
         Ok(verdicts) => {
-            measure::batch("begin", claims.len(), begun_at.elapsed());
-            for (one, verdict) in batch.into_iter().zip(verdicts) {
-                // A caller that is gone has dropped its ticket, which ends the claim.
-                let _ = one.answer.send(verdict);
+            metrics::batch_finished("begin", claims.len(), begun_at.elapsed());
+            for (pending, verdict) in batch.into_iter().zip(verdicts) {
+                // If the receiver is gone, its claimed item was dropped, which closes the claim.
+                let _ = pending.reply.send(verdict);
             }
             Vec::new()
         }
-        Err(Failed::Stopped) => batch,
-        Err(Failed::Refused(error)) if batch.len() == 1 => {
-            for one in batch {
-                refused(pool, one.claim, &error).await;
+        Err(RetryError::Stopped) => batch,
+        Err(RetryError::Permanent(error)) if batch.len() == 1 => {
+            for pending in batch {
+                fail_item(pool, pending.claim, &error).await;
             }
             Vec::new()
         }
-        // One claim that the database refuses must not take the others with it: it is found by halving.
-        Err(Failed::Refused(_)) => {
+        // One claim that the database rejects must not fail the others: halving isolates it.
+        Err(RetryError::Permanent(_)) => {
             let rest = batch.split_off(batch.len() / 2);
-            let mut undecided = Box::pin(put_on_record(pool, batch)).await;
-            undecided.extend(Box::pin(put_on_record(pool, rest)).await);
+            let mut undecided = Box::pin(begin_batch(pool, batch)).await;
+            undecided.extend(Box::pin(begin_batch(pool, rest)).await);
             undecided
         }
     }
 }
 
-/// Whether an error is about what was to be stored: a value or a constraint (SQLSTATE classes 22 and 23). Any other would refuse every
-/// claim alike, and must not fail the items of all callers.
-fn is_about_the_claim(error: &sqlx::Error) -> bool {
+/// Whether an error is about the data of this claim: a value or a constraint (SQLSTATE classes 22
+/// and 23). Any other error would affect every claim, and must not fail the items of all callers.
+fn is_data_error(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
 }
 
-/// Ends the item of a claim that the database refuses: claimed again, it would be refused again, for ever. What is not ended goes back with
-/// the drop of its ticket.
-async fn refused(pool: &PgPool, claim: Claim, error: &sqlx::Error) {
-    if !is_about_the_claim(error) {
-        return tracing::error!(item = %claim.item, %error, "a call cannot be put on record: it is not made");
+/// Fails the item of a claim that the database rejects: claimed again, it would be rejected again.
+/// Otherwise the claim is released when its item is dropped.
+async fn fail_item(pool: &PgPool, claim: Claim, error: &sqlx::Error) {
+    if !is_data_error(error) {
+        return tracing::error!(item = %claim.item, %error, "begin failed; the claim is released");
     }
-    tracing::error!(item = %claim.item, %error, "a call cannot be put on record: its item fails, and nothing is sent");
-    let ended = timeout(
-        MOVE_TIMEOUT,
-        store::refuse_claim(pool, claim, &error.to_string(), Timestamp::now()),
+    tracing::error!(item = %claim.item, %error, "begin rejected by the database; the item fails without a call");
+    let failed = timeout(
+        TRANSACTION_TIMEOUT,
+        store::fail_claim(pool, claim, &error.to_string(), Timestamp::now()),
     )
     .await;
-    if let Ok(Err(error)) = ended {
-        tracing::error!(item = %claim.item, %error, "the item cannot be ended: it is claimed again");
+    if let Ok(Err(error)) = failed {
+        tracing::error!(item = %claim.item, %error, "failing the item failed; it is claimed again");
     }
 }

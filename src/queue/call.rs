@@ -1,4 +1,5 @@
-//! One call: from a ticket to a recorded answer. The apalis handler; it never fails, because every outcome is data.
+//! One call: from a claimed item to a recorded answer. The apalis handler; it never fails, because
+//! every outcome is data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,55 +8,56 @@ use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout};
 
-use super::begin::Beginner;
-use super::finished::{Finished, Unaskable};
-use super::hold::{Cause, hold_scan};
-use super::keys::Keys;
+use super::begin::BeginHandle;
+use super::completed_call::{CompletedCall, NotSendable};
+use super::keys::KeyHandle;
 use super::lease::Lease;
-use super::record::Writer;
-use super::retry::{Failed, Until, retry};
-use super::store::{self, Claimed, Verdict};
-use super::{Claim, Ticket};
+use super::pause::{PauseCause, pause_scan};
+use super::record::RecordHandle;
+use super::retry::{RetryError, RetryUntil, retry};
+use super::store::{self, BeginVerdict, ClaimRow};
+use super::{Claim, ClaimedItem};
 use crate::contract::{Endpoint, Request};
-use crate::db::kept_time;
+use crate::db::truncate_to_micros;
 use crate::ids::AttemptId;
 use crate::scans::plan::earliest_today;
 use crate::search::{CallerKey, Finding, Search};
 use crate::tenants::{self, Keyring};
 use crate::upstream;
 
-/// The rows that a flight scan asks for unless it says otherwise (jobs-api, "Scans").
-const ROWS: u32 = 50;
-/// A second place that is not taken by then is none: the call's own time budget runs.
-const SECOND_PLACE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The rows that a flight scan requests unless it sets another limit (scans.md, rule 5).
+const DEFAULT_ROWS: u32 = 50;
+/// How long the reservation of a retry may take: the call's own time budget runs meanwhile.
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a look at the key that is held now may take: without an answer the lane stops, as for any refused key.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the check for a replaced key may take; on a timeout the lane pauses as for any refused
+/// key.
+const KEY_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Carries out calls.
+/// Executes calls.
 #[derive(Debug)]
-pub struct Caller {
+pub struct CallExecutor {
     pub(super) pool: PgPool,
     pub(super) ring: Arc<Keyring>,
     pub(super) upstream: upstream::Client,
     pub(super) lease: Arc<Lease>,
-    pub(super) keys: Keys,
-    pub(super) begin: Beginner,
-    pub(super) record: Writer,
+    pub(super) keys: KeyHandle,
+    pub(super) begin: BeginHandle,
+    pub(super) record: RecordHandle,
 }
 
-impl Caller {
-    /// Carries out one call: puts it on record, asks the marketplace, records what became of it. What cannot be begun goes back by the
-    /// ticket's drop; a call that breaks off (a panic) counts as lost the same way.
-    pub async fn carry_out(&self, mut ticket: Ticket) {
-        let begin_until = self.lease.begin_until(ticket.asked_at());
-        let until = Until::Deadline(begin_until);
-        let search = search_of(&ticket.claimed, Timestamp::now());
-        let key = match self.key_of(&ticket.claimed, begin_until).await {
+impl CallExecutor {
+    /// Executes one call: begins it, calls the marketplace, records the result. A claim that cannot
+    /// begin is released when its item is dropped; after a panic the drop counts the call as lost.
+    pub async fn execute(&self, mut claimed_item: ClaimedItem) {
+        let begin_until = self.lease.begin_until(claimed_item.requested_at());
+        let until = RetryUntil::Deadline(begin_until);
+        let search = build_search(&claimed_item.row, Timestamp::now());
+        let key = match self.open_key(&claimed_item.row, begin_until).await {
             Some(Ok(key)) => key,
             Some(Err(cause)) => {
-                tracing::warn!(scan = %ticket.claimed.scan, "the scan pauses: its key cannot be used");
-                return self.hold(&ticket.claimed, &cause, &until).await;
+                tracing::warn!(scan = %claimed_item.row.scan, "pausing the scan: its key is unusable");
+                return self.pause(&claimed_item.row, &cause, &until).await;
             }
             None => return,
         };
@@ -63,128 +65,143 @@ impl Caller {
         let verdict = self
             .begin
             .begin(
-                ticket.claim(),
+                claimed_item.claim(),
                 attempt,
-                self.lease.begin_until(ticket.asked_at()),
+                self.lease.begin_until(claimed_item.requested_at()),
             )
             .await;
         match verdict {
-            Some(Verdict::Begun) => {}
-            Some(Verdict::NoRoom) => {
+            Some(BeginVerdict::Begun) => {}
+            Some(BeginVerdict::BudgetSpent) => {
                 return self
-                    .hold(&ticket.claimed, &Cause::BudgetSpent, &until)
+                    .pause(&claimed_item.row, &PauseCause::BudgetSpent, &until)
                     .await;
             }
-            Some(Verdict::Stopped | Verdict::Gone) | None => return,
+            Some(BeginVerdict::Stopped | BeginVerdict::ClaimLost) | None => return,
         }
-        ticket.sends();
-        let finished = match search {
-            Ok(search) => self.ask(&ticket, &search, &key, attempt).await,
-            Err(why) => Finished::unaskable(&ticket.claimed, why, kept_time(Timestamp::now())),
+        claimed_item.mark_sent();
+        let completed = match search {
+            Ok(search) => {
+                self.call_marketplace(&claimed_item, &search, &key, attempt)
+                    .await
+            }
+            Err(why) => CompletedCall::not_sendable(
+                &claimed_item.row,
+                why,
+                truncate_to_micros(Timestamp::now()),
+            ),
         }
-        .of_attempt(attempt);
-        if finished.is_good_news() {
-            ticket.leave_place().await;
+        .with_attempt(attempt);
+        if completed.keeps_lane_running() {
+            claimed_item.switch_to_storing_permit().await;
         }
-        self.record.record(finished, ticket).await;
+        self.record.record(completed, claimed_item).await;
     }
 
-    async fn ask(
+    async fn call_marketplace(
         &self,
-        ticket: &Ticket,
+        claimed_item: &ClaimedItem,
         search: &Search,
         key: &CallerKey,
         attempt: AttemptId,
-    ) -> Finished {
-        let claim = ticket.claim();
+    ) -> CompletedCall {
+        let claim = claimed_item.claim();
         let outcome = self
             .upstream
-            .ask(search, key, &attempt.to_string(), || {
-                self.second_place(claim)
+            .search(search, key, &attempt.to_string(), || {
+                self.reserve_retry(claim)
             })
             .await;
         let refused = matches!(
             outcome.finding,
             Finding::KeyRejected { .. } | Finding::NotSubscribed { .. }
         );
-        let mut finished = Finished::of(
-            &ticket.claimed,
+        let mut completed = CompletedCall::new(
+            &claimed_item.row,
             search,
             &outcome,
-            kept_time(Timestamp::now()),
+            truncate_to_micros(Timestamp::now()),
         );
-        if ticket.claimed.is_as_written() {
-            finished = finished.keeping(&outcome, key);
+        if claimed_item.row.is_as_written() {
+            completed = completed.with_outcome(&outcome, key);
         }
-        if refused && self.has_passed_on(&ticket.claimed, key).await {
-            finished = finished.without_pause();
+        if refused && self.key_was_replaced(&claimed_item.row, key).await {
+            completed = completed.without_pause();
         }
-        finished
+        completed
     }
 
-    /// Whether the caller has another key by now: that this one was refused says nothing of it, and must not stop its lane.
-    async fn has_passed_on(&self, claimed: &Claimed, used: &CallerKey) -> bool {
-        let Some(grant) = claimed.grant else {
+    /// Whether the caller has replaced the key: the refusal of the old one must not pause the lane.
+    async fn key_was_replaced(&self, row: &ClaimRow, used: &CallerKey) -> bool {
+        let Some(grant) = row.grant else {
             return false;
         };
-        let held = tenants::store::open_grant(&self.pool, &self.ring, claimed.claim.tenant, grant);
-        matches!(timeout(LOOK_TIMEOUT, held).await, Ok(Ok(held)) if held.expose() != used.expose())
+        let current = tenants::store::open_grant(&self.pool, &self.ring, row.claim.tenant, grant);
+        matches!(
+            timeout(KEY_CHECK_TIMEOUT, current).await,
+            Ok(Ok(current)) if current.expose() != used.expose()
+        )
     }
 
-    /// Takes the second place of a call, before its second try is sent; without an answer there is none.
-    async fn second_place(&self, claim: Claim) -> bool {
+    /// Reserves the retry of a call before it is sent; on a timeout there is none.
+    async fn reserve_retry(&self, claim: Claim) -> bool {
         matches!(
-            timeout(SECOND_PLACE_TIMEOUT, store::second_place(&self.pool, claim)).await,
+            timeout(RESERVE_TIMEOUT, store::reserve_retry(&self.pool, claim)).await,
             Ok(Ok(true))
         )
     }
 
-    /// The caller's key, opened for this call; or why the scan pauses. `None`: the database did not say in time.
-    async fn key_of(&self, claimed: &Claimed, until: Instant) -> Option<Result<CallerKey, Cause>> {
-        match claimed.grant {
-            Some(grant) => self.keys.open(claimed.claim.tenant, grant, until).await,
-            None => Some(Err(Cause::KeyGone)),
+    /// The caller's key, or why the scan pauses; `None`: the database did not answer in time.
+    async fn open_key(
+        &self,
+        row: &ClaimRow,
+        until: Instant,
+    ) -> Option<Result<CallerKey, PauseCause>> {
+        match row.grant {
+            Some(grant) => self.keys.open(row.claim.tenant, grant, until).await,
+            None => Some(Err(PauseCause::KeyGone)),
         }
     }
 
-    async fn hold(&self, claimed: &Claimed, cause: &Cause, until: &Until) {
-        let held = retry("hold_scan", until, || {
-            hold_scan(&self.pool, claimed.claim.tenant, claimed.scan, cause)
+    async fn pause(&self, row: &ClaimRow, cause: &PauseCause, until: &RetryUntil) {
+        let paused = retry("pause_scan", until, || {
+            pause_scan(&self.pool, row.claim.tenant, row.scan, cause)
         })
         .await;
-        if let Err(Failed::Refused(error)) = held {
-            tracing::error!(scan = %claimed.scan, %error, "the scan could not be paused");
+        if let Err(RetryError::Permanent(error)) = paused {
+            tracing::error!(scan = %row.scan, %error, "pausing the scan failed");
         }
     }
 }
 
-/// The search that a stored item stands for, or why nothing is sent. One whose date has passed while its scan was held cannot have an
-/// answer, and would be billed; what goes as its caller wrote it is the marketplace's to judge.
-fn search_of(claimed: &Claimed, now: Timestamp) -> Result<Search, Unaskable> {
-    let invalid = |error: String| Unaskable {
+/// The search of a stored item, or why it is not sent. A search whose date passed while its scan
+/// was paused would be billed without an answer. The marketplace validates a search that is sent as
+/// its caller wrote it.
+fn build_search(row: &ClaimRow, now: Timestamp) -> Result<Search, NotSendable> {
+    let invalid = |error: String| NotSendable {
         reason: "invalid_request",
         error,
     };
-    let endpoint = Endpoint::parse(&claimed.endpoint)
-        .ok_or_else(|| invalid(format!("there is no endpoint {}", claimed.endpoint)))?;
+    let endpoint = Endpoint::parse(&row.endpoint)
+        .ok_or_else(|| invalid(format!("there is no endpoint {}", row.endpoint)))?;
     let checked =
-        Request::check(endpoint, &claimed.body).map_err(|faults| invalid(faults.to_string()))?;
-    if claimed.is_as_written() {
-        return Ok(Search::of_caller(checked.request));
+        Request::check(endpoint, &row.body).map_err(|faults| invalid(faults.to_string()))?;
+    if row.is_as_written() {
+        return Ok(Search::for_caller(checked.request));
     }
     if let Some(date) = checked
         .request
         .first_date()
         .filter(|date| *date < earliest_today(now))
     {
-        return Err(Unaskable {
+        return Err(NotSendable {
             reason: "date_passed",
             error: format!("{date} had passed when its turn came: it was not searched"),
         });
     }
-    Ok(Search::of_item(
+    Ok(Search::for_item(
         checked.request,
-        claimed.upstream_limit.unwrap_or(ROWS),
-        claimed.upstream_filters,
+        row.upstream_limit.unwrap_or(DEFAULT_ROWS),
+        row.upstream_filters,
     ))
 }

@@ -1,10 +1,12 @@
-//! Synchronous calls, counted against their caller's lane after the fact, so that scans yield to them (engine, "Learning the pace").
+//! Charges synchronous calls to their caller's lane after the fact, so that scans yield to them
+//! (engine.md, rule 48).
 //!
-//! The gateway answers as if this were not here: a call is noted without waiting, in a line of bounded length, and told to the database by
-//! a task of its own. What finds the line full or the database away is dropped: the plan's headers say the same a little later. The
-//! caller's key is turned into fingerprints at once and goes no further. A caller without a lane is charged nothing.
+//! The gateway does not wait for this: it adds a charge to a bounded queue, and a task of its own
+//! updates the lanes. A charge is dropped if the queue is full or the database is unavailable:
+//! later plan headers carry the same. The key is reduced to fingerprints at once. A caller without
+//! a lane is not charged.
 //!
-//! That the marketplace accepted the key is recorded in the same way (docs/decisions/0029).
+//! The same task records that the marketplace accepted a key (docs/decisions/0029).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,43 +17,43 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::lanes::{self, LaneNews};
-use super::retry::MOVE_TIMEOUT;
+use super::lanes::{self, LaneUpdate};
+use super::retry::TRANSACTION_TIMEOUT;
 use crate::contract::Api;
 use crate::db::clock::DatabaseTime;
 use crate::ids::TenantId;
-use crate::search::fate::{self, LanePause};
+use crate::search::disposition::{self, LanePause};
 use crate::search::{CallerKey, Outcome, PlanQuota, Search};
-use crate::tenants::acceptance::shows_acceptance;
+use crate::tenants::acceptance::means_accepted;
 use crate::tenants::store::acceptance;
 use crate::tenants::{self, Fingerprint, Keyring};
 use crate::upstream::Probe;
 
-/// The most calls that wait to be told; one is under 200 bytes.
-const LONGEST_LINE: usize = 1_000;
-/// How long the first call of a batch waits for others.
-const COLLECT: Duration = Duration::from_millis(50);
+/// The most charges that wait; one is under 200 bytes.
+const QUEUE_CAPACITY: usize = 1_000;
+/// How long the first charge of a batch waits for others.
+const BATCH_WINDOW: Duration = Duration::from_millis(50);
 
-/// What a synchronous call used up.
+/// The usage of a synchronous call.
 #[derive(Debug, Clone, Copy)]
-pub struct Spent {
+pub struct CallUsage {
     api: Api,
     billed: u16,
     plan: PlanQuota,
     limited: Option<Duration>,
-    /// It showed that the marketplace knows the key.
+    /// The marketplace accepted the key.
     accepted: bool,
 }
 
-impl Spent {
-    /// By a search.
+impl CallUsage {
+    /// The usage of a search.
     #[must_use]
-    pub fn by_search(search: &Search, outcome: &Outcome) -> Self {
-        let limited = match fate::of(search, outcome).lane {
+    pub fn from_search(search: &Search, outcome: &Outcome) -> Self {
+        let limited = match disposition::of(search, outcome).lane {
             Some(LanePause::RateLimited(time)) => Some(time),
             _ => None,
         };
-        let accepted = outcome.http_status.is_some_and(shows_acceptance);
+        let accepted = outcome.http_status.is_some_and(means_accepted);
         Self {
             api: search.endpoint().api(),
             billed: outcome.billed_requests,
@@ -61,9 +63,9 @@ impl Spent {
         }
     }
 
-    /// By a check of the key.
+    /// The usage of a key check.
     #[must_use]
-    pub fn by_probe(api: Api, probe: &Probe) -> Self {
+    pub fn from_probe(api: Api, probe: &Probe) -> Self {
         let accepted = probe.verdict.as_ref().is_ok_and(|reason| reason.is_ok());
         Self {
             api,
@@ -75,80 +77,86 @@ impl Spent {
     }
 }
 
-/// A call that waits to be told.
+/// A charge that is not written yet.
 #[derive(Debug)]
-struct Noted {
-    prints: Vec<Fingerprint>,
-    spent: Spent,
+struct PendingCharge {
+    fingerprints: Vec<Fingerprint>,
+    usage: CallUsage,
 }
 
-/// Where synchronous calls are noted. Cheap to clone.
+/// Queues the charges of synchronous calls. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Charges {
+pub struct ChargeRecorder {
     ring: Arc<Keyring>,
-    line: mpsc::Sender<Noted>,
+    queue: mpsc::Sender<PendingCharge>,
 }
 
-impl Charges {
-    /// Tells `pool` until `stop`.
+impl ChargeRecorder {
+    /// Starts the task that writes charges, until `stop`.
     #[must_use]
     pub fn start(pool: PgPool, ring: Arc<Keyring>, stop: &CancellationToken) -> Self {
-        let (line, noted) = mpsc::channel(LONGEST_LINE);
+        let (queue, charges) = mpsc::channel(QUEUE_CAPACITY);
         let stop = stop.clone();
-        tokio::spawn(async move { stop.run_until_cancelled(serve(pool, noted)).await });
-        Self { ring, line }
+        tokio::spawn(async move { stop.run_until_cancelled(run(pool, charges)).await });
+        Self { ring, queue }
     }
 
-    /// Notes a call of this caller; never waits and never fails.
-    pub fn note(&self, key: &CallerKey, spent: Spent) {
-        if spent.billed == 0 && spent.plan == PlanQuota::default() && !spent.accepted {
+    /// Queues the charge of a call; never waits and never fails.
+    pub fn record(&self, key: &CallerKey, usage: CallUsage) {
+        if usage.billed == 0 && usage.plan == PlanQuota::default() && !usage.accepted {
             return;
         }
-        // The place first: in a full line nothing is worked out.
-        if let Ok(place) = self.line.try_reserve() {
-            place.send(Noted {
-                prints: Fingerprint::all(&self.ring, key),
-                spent,
+        // Reserved first: a full queue costs no fingerprints.
+        if let Ok(permit) = self.queue.try_reserve() {
+            permit.send(PendingCharge {
+                fingerprints: Fingerprint::all(&self.ring, key),
+                usage,
             });
         }
     }
 }
 
-async fn serve(pool: PgPool, mut noted: mpsc::Receiver<Noted>) {
+async fn run(pool: PgPool, mut charges: mpsc::Receiver<PendingCharge>) {
     let mut batch = Vec::new();
-    while let Some(first) = noted.recv().await {
-        sleep(COLLECT).await;
+    while let Some(first) = charges.recv().await {
+        sleep(BATCH_WINDOW).await;
         batch.push(first);
-        while batch.len() < LONGEST_LINE
-            && let Ok(next) = noted.try_recv()
+        while batch.len() < QUEUE_CAPACITY
+            && let Ok(next) = charges.try_recv()
         {
             batch.push(next);
         }
-        match timeout(MOVE_TIMEOUT, tell(&pool, &batch)).await {
+        match timeout(TRANSACTION_TIMEOUT, update_lanes(&pool, &batch)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "lanes were not told of synchronous calls"),
-            Err(_) => tracing::debug!("lanes were not told of synchronous calls in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "failed to charge synchronous calls"),
+            Err(_) => tracing::debug!("charging synchronous calls timed out"),
         }
         batch.clear();
     }
 }
 
-/// Records whose keys the marketplace accepted. A caller who never ordered anything becomes a tenant by it: what it orders next is not held
-/// back.
+/// Records whose keys the marketplace accepted. A new caller becomes a tenant, so that its first
+/// scan is not limited to one item.
 async fn record_accepted(
     pool: &PgPool,
-    batch: &[Noted],
+    batch: &[PendingCharge],
     tenants: &HashMap<Fingerprint, TenantId>,
 ) -> sqlx::Result<()> {
-    if !batch.iter().any(|noted| noted.spent.accepted) {
+    if !batch.iter().any(|charge| charge.usage.accepted) {
         return Ok(());
     }
     let now = DatabaseTime::read(pool).await?.now();
     let mut known = BTreeSet::new();
-    for noted in batch.iter().filter(|noted| noted.spent.accepted) {
-        match noted.prints.iter().find_map(|print| tenants.get(print)) {
+    for charge in batch.iter().filter(|charge| charge.usage.accepted) {
+        match charge
+            .fingerprints
+            .iter()
+            .find_map(|fingerprint| tenants.get(fingerprint))
+        {
             Some(tenant) => _ = known.insert(*tenant),
-            None => acceptance::record_prints(pool, &noted.prints, now).await?,
+            None => {
+                acceptance::record_fingerprints_accepted(pool, &charge.fingerprints, now).await?;
+            }
         }
     }
     let known: Vec<_> = known.into_iter().collect();
@@ -156,20 +164,26 @@ async fn record_accepted(
     Ok(())
 }
 
-async fn tell(pool: &PgPool, batch: &[Noted]) -> sqlx::Result<()> {
-    let prints: Vec<_> = batch.iter().flat_map(|noted| &noted.prints).collect();
-    let tenants = tenants::store::find_all(pool, &prints).await?;
+async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()> {
+    let fingerprints: Vec<_> = batch
+        .iter()
+        .flat_map(|charge| &charge.fingerprints)
+        .collect();
+    let tenants = tenants::store::find_all(pool, &fingerprints).await?;
     record_accepted(pool, batch, &tenants).await?;
-    let news = batch.iter().filter_map(|noted| {
-        let tenant = noted.prints.iter().find_map(|print| tenants.get(print))?;
-        let Spent {
+    let updates = batch.iter().filter_map(|charge| {
+        let tenant = charge
+            .fingerprints
+            .iter()
+            .find_map(|fingerprint| tenants.get(fingerprint))?;
+        let CallUsage {
             api,
             billed,
             plan,
             limited,
             ..
-        } = noted.spent;
-        Some(LaneNews {
+        } = charge.usage;
+        Some(LaneUpdate {
             tenant: *tenant,
             api,
             answered: 0,
@@ -178,9 +192,9 @@ async fn tell(pool: &PgPool, batch: &[Noted]) -> sqlx::Result<()> {
             plan,
         })
     });
-    let news = lanes::by_lane(news);
-    if !news.is_empty() {
-        lanes::tell(pool, &news).await?;
+    let updates = lanes::merge_by_lane(updates);
+    if !updates.is_empty() {
+        lanes::update(pool, &updates).await?;
     }
     Ok(())
 }

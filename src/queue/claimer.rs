@@ -1,4 +1,4 @@
-//! Claiming: as many items as there are free places, whenever a lane is due.
+//! Claims as many items as there are free call permits, whenever a lane is due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,48 +11,48 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerId;
-use super::backend::Inbox;
-use super::keep::Room;
+use super::backend::ReadyQueue;
+use super::claimed_item::CallPermits;
 use super::lease::Lease;
-use super::retry::MOVE_TIMEOUT;
-use super::store::{self, Claimed, Visit};
-use super::ticket::Slots;
-use crate::measure;
+use super::result_writer::SpoolCapacity;
+use super::retry::TRANSACTION_TIMEOUT;
+use super::store::{self, ClaimResult, ClaimRow};
+use crate::metrics;
 
-/// The most that one visit takes: beyond it one transaction would hold its lanes too long.
-const LARGEST_VISIT: u32 = 100;
-/// The time between visits that brought nothing although a lane is due: somebody has it locked just now. It doubles with each of them.
-const SHORTEST_WAIT: Duration = Duration::from_millis(2);
-/// Between two looks whether all is stored after a promotion, in milliseconds.
-const PROMOTED_PAUSE_MS: u64 = 500;
-const LONGEST_LOCKED_WAIT: Duration = Duration::from_millis(50);
-/// Between two tries to reach a database that is away.
-const AWAY_PAUSE: Duration = Duration::from_millis(500);
+/// The most items of one claim: a larger transaction would lock its lanes too long.
+const MAX_CLAIMS: u32 = 100;
+/// The wait after a poll that found every due lane locked. It doubles with each such poll.
+const MIN_WAIT: Duration = Duration::from_millis(2);
+/// The wait between two checks whether all calls are stored after a promotion, in milliseconds.
+const PROMOTION_WAIT_MS: u64 = 500;
+const MAX_LOCKED_WAIT: Duration = Duration::from_millis(50);
+/// The wait before the next attempt to reach the database.
+const RETRY_WAIT: Duration = Duration::from_millis(500);
 
 pub(super) struct Claimer {
     pub(super) pool: PgPool,
     pub(super) lease: Arc<Lease>,
-    pub(super) slots: Slots,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) room: Arc<Room>,
-    /// Of the database that was claimed from last.
+    pub(super) permits: CallPermits,
+    pub(super) ready_queue: Arc<ReadyQueue>,
+    pub(super) spool_capacity: Arc<SpoolCapacity>,
+    /// The database's timeline at the last claim.
     pub(super) timeline: Option<i32>,
 }
 
 impl Claimer {
-    /// Claims until `stop`; what the worker has not taken by then goes back.
+    /// Claims until `stop`; then releases the items that no call has started for.
     pub(super) async fn run(mut self, wake: Arc<Notify>, stop: CancellationToken) {
         let mut locked = 0;
         while !stop.is_cancelled() {
-            let Some(visited) = stop.run_until_cancelled(self.visit()).await else {
+            let Some(polled) = stop.run_until_cancelled(self.poll()).await else {
                 break;
             };
-            let wait = match visited {
-                Next::Wait(wait) => {
+            let wait = match polled {
+                NextPoll::Wait(wait) => {
                     locked = 0;
                     wait
                 }
-                Next::Locked => {
+                NextPoll::Locked => {
                     locked += 1;
                     locked_wait(locked)
                 }
@@ -63,123 +63,131 @@ impl Claimer {
                 () = stop.cancelled() => {}
             }
         }
-        drop(self.inbox.empty());
+        drop(self.ready_queue.drain());
     }
 
-    /// One visit to the due lanes.
+    /// Polls the due lanes once.
     ///
-    /// Dropped halfway, its claim may stand in the database all the same: the lease's keeper or the sweep finds it.
-    async fn visit(&mut self) -> Next {
-        let mut places = self.slots.take(LARGEST_VISIT).await;
-        let Some(worker) = self.lease.worker().filter(|_| self.room.is_there()) else {
-            return Next::Wait(AWAY_PAUSE);
+    /// If this future is dropped, its claim may still commit: the lease task or the sweeper
+    /// abandons it.
+    async fn poll(&mut self) -> NextPoll {
+        let mut permits = self.permits.acquire(MAX_CLAIMS).await;
+        let Some(worker) = self
+            .lease
+            .worker()
+            .filter(|_| self.spool_capacity.allows_claims())
+        else {
+            return NextPoll::Wait(RETRY_WAIT);
         };
-        let (asked_at, asked_for) = (Instant::now(), places.num_permits());
-        let (claims, wait_ms) = match timeout(MOVE_TIMEOUT, self.claim(worker, asked_for)).await {
-            Ok(Ok(Visit::Claims(claims, wait_ms))) => (claims, wait_ms),
-            Ok(Ok(Visit::Fenced)) => {
-                self.lease.lost(worker);
-                return Next::Wait(AWAY_PAUSE);
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "nothing can be claimed");
-                return Next::Wait(AWAY_PAUSE);
-            }
-            Err(_) => {
-                tracing::warn!("nothing can be claimed: the database does not answer");
-                return Next::Wait(AWAY_PAUSE);
-            }
-        };
-        let got = claims.len();
-        let claims = in_turn(claims);
-        measure::batch("claim", got, asked_at.elapsed());
-        self.inbox.put(
+        let (requested_at, requested) = (Instant::now(), permits.num_permits());
+        let (claims, wait_ms) =
+            match timeout(TRANSACTION_TIMEOUT, self.claim(worker, requested)).await {
+                Ok(Ok(ClaimResult::Claims(claims, wait_ms))) => (claims, wait_ms),
+                Ok(Ok(ClaimResult::Fenced)) => {
+                    self.lease.mark_lost(worker);
+                    return NextPoll::Wait(RETRY_WAIT);
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "claim failed");
+                    return NextPoll::Wait(RETRY_WAIT);
+                }
+                Err(_) => {
+                    tracing::warn!("claim timed out");
+                    return NextPoll::Wait(RETRY_WAIT);
+                }
+            };
+        let count = claims.len();
+        let claims = round_robin(claims);
+        metrics::batch_finished("claim", count, requested_at.elapsed());
+        self.ready_queue.extend(
             claims
                 .into_iter()
-                .filter_map(|claimed| Some(self.slots.ticket(claimed, asked_at, places.split(1)?))),
+                .filter_map(|row| Some(self.permits.track(row, requested_at, permits.split(1)?))),
         );
-        match got {
-            0 if wait_ms == 0 => Next::Locked,
-            _ if got == asked_for => Next::Wait(Duration::ZERO),
-            _ => Next::Wait(Duration::from_millis(wait_ms).max(SHORTEST_WAIT)),
+        match count {
+            0 if wait_ms == 0 => NextPoll::Locked,
+            _ if count == requested => NextPoll::Wait(Duration::ZERO),
+            _ => NextPoll::Wait(Duration::from_millis(wait_ms).max(MIN_WAIT)),
         }
     }
 }
 
 impl Claimer {
-    /// Claims, unless a standby has been promoted: it may not have heard of calls that are on record, and offers their items again. First
-    /// all that this process holds is stored.
-    async fn claim(&mut self, worker: WorkerId, slots: usize) -> sqlx::Result<Visit> {
+    /// Claims, unless a standby was promoted: it may have lost recorded calls, and would offer
+    /// their items again. This process first stores all its calls.
+    async fn claim(&mut self, worker: WorkerId, limit: usize) -> sqlx::Result<ClaimResult> {
         let mut connection = self.pool.acquire().await?;
-        // Where the server does not say, nothing can be known of it.
+        // Some servers do not report it.
         let timeline = store::timeline(&mut connection).await.ok();
         let is_new = timeline.is_some() && self.timeline.is_some() && timeline != self.timeline;
-        if is_new && !self.slots.hold_nothing() {
+        if is_new && !self.permits.has_no_open_claims() {
             tracing::warn!(
                 ?timeline,
-                "a standby was promoted: nothing is claimed until all that this process holds is stored"
+                "standby promoted: claims wait until all calls of this process are stored"
             );
-            return Ok(Visit::Claims(Vec::new(), PROMOTED_PAUSE_MS));
+            return Ok(ClaimResult::Claims(Vec::new(), PROMOTION_WAIT_MS));
         }
         self.timeline = timeline.or(self.timeline);
-        store::claim(&mut *connection, worker, slots).await
+        store::claim(&mut *connection, worker, limit).await
     }
 }
 
-/// When the next visit is of use.
-enum Next {
-    /// After this time, or when somebody wakes the claimer.
+/// When to poll next.
+enum NextPoll {
+    /// After this time, or when the claimer is woken.
     Wait(Duration),
-    /// A lane is due, but this visit could not have it.
+    /// Every due lane is locked.
     Locked,
 }
 
-/// How long to wait after so many visits in a row that could not have a lane that is due.
-fn locked_wait(visits: u32) -> Duration {
-    SHORTEST_WAIT
-        .saturating_mul(1 << visits.clamp(1, 6).saturating_sub(1))
-        .min(LONGEST_LOCKED_WAIT)
+/// The wait after so many polls in a row that found every due lane locked.
+fn locked_wait(polls: u32) -> Duration {
+    MIN_WAIT
+        .saturating_mul(1 << polls.clamp(1, 6).saturating_sub(1))
+        .min(MAX_LOCKED_WAIT)
 }
 
-/// The claims of a visit, one of each lane after the other: who has five is not behind all that another has.
-fn in_turn(claims: Vec<Claimed>) -> Vec<Claimed> {
-    let mut taken = HashMap::new();
-    let mut placed: Vec<_> = claims
+/// Orders claims round-robin over their lanes, so that five items of one lane do not wait for a
+/// hundred of another.
+fn round_robin(claims: Vec<ClaimRow>) -> Vec<ClaimRow> {
+    let mut counts = HashMap::new();
+    let mut ordered: Vec<_> = claims
         .into_iter()
-        .map(|claimed| {
-            let place = taken
-                .entry((claimed.claim.tenant, claimed.lane))
+        .map(|row| {
+            let position = counts
+                .entry((row.claim.tenant, row.lane))
                 .or_insert(0_usize);
-            *place += 1;
-            (*place, claimed)
+            *position += 1;
+            (*position, row)
         })
         .collect();
-    // Stable: inside a lane they stay in the order of their turns.
-    placed.sort_by_key(|(place, _)| *place);
-    placed.into_iter().map(|(_, claimed)| claimed).collect()
+    // Stable: the claims of a lane keep their order.
+    ordered.sort_by_key(|(position, _)| *position);
+    ordered.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Wakes the claimer when a lane is armed, on a connection of its own. While it cannot listen, the claimer's own timer (a second at most) must do.
+/// Wakes the claimer when a lane becomes due, on a connection of its own. While it cannot listen,
+/// the claimer polls at least once a second.
 pub(super) async fn listen(pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) {
-    let own = PgPoolOptions::new()
+    let own_pool = PgPoolOptions::new()
         .max_connections(1)
         .connect_lazy_with((*pool.connect_options()).clone());
     let listening = async {
         loop {
-            if let Err(error) = listen_once(&own, &wake).await {
-                tracing::debug!(%error, "not listening for new work");
+            if let Err(error) = listen_on_connection(&own_pool, &wake).await {
+                tracing::debug!(%error, "lane listener failed; retrying");
             }
-            sleep(AWAY_PAUSE).await;
+            sleep(RETRY_WAIT).await;
         }
     };
     stop.run_until_cancelled(listening).await;
 }
 
-async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
+async fn listen_on_connection(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen("farescan_lane").await?;
     wake.notify_one();
-    // None: the connection was lost, so something may have been missed.
+    // None: the connection was lost, so notifications may have been missed.
     while listener.try_recv().await?.is_some() {
         wake.notify_one();
     }
@@ -191,10 +199,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_locked_lane_is_asked_for_less_and_less() {
+    fn the_wait_for_a_locked_lane_doubles_to_its_maximum() {
         let waits: Vec<_> = (1..=8)
             .chain([u32::MAX])
-            .map(|visits| locked_wait(visits).as_millis())
+            .map(|polls| locked_wait(polls).as_millis())
             .collect();
         assert_eq!(waits, [2, 4, 8, 16, 32, 50, 50, 50, 50]);
     }

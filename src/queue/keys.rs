@@ -1,8 +1,7 @@
-//! Opening the callers' keys: one look for all calls that wait for theirs at a time. The calls of a claim are mostly of a few scans, so
-//! this is one question to the database and a few keys opened, instead of one each.
+//! Opens the callers' keys: one query for all calls that wait. The calls of a claim mostly belong
+//! to a few scans, so this opens a few keys instead of one for each call.
 //!
-//! No key is remembered: what is opened is handed to the calls that waited and dropped, so a key that is wiped, replaced or has expired is
-//! not used for a call that asks after that.
+//! Keys are not cached: a key that was wiped, replaced or has expired is not used for a later call.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,52 +12,52 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::hold::Cause;
-use super::retry::{Failed, Until, retry};
+use super::pause::PauseCause;
+use super::retry::{RetryError, RetryUntil, retry};
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
 use crate::tenants::{self, GrantError, Keyring};
 
-/// The most keys in one look.
-const LARGEST_BATCH: usize = 100;
-/// A batch is tried no longer than this at a time, so that claims that have become too old leave it.
-const ROUND: Duration = Duration::from_secs(1);
+/// The most calls of one query.
+const MAX_BATCH_SIZE: usize = 100;
+/// How long a batch is retried before claims that are too old leave it.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where calls wait for their callers' keys. Cheap to clone.
+/// Sends calls to the task that opens their keys. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Keys(mpsc::Sender<Waiting>);
+pub(super) struct KeyHandle(mpsc::Sender<PendingKey>);
 
 /// A call that waits for its caller's key.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    held: (TenantId, GrantId),
+pub(super) struct PendingKey {
+    grant: (TenantId, GrantId),
     until: Instant,
-    answer: oneshot::Sender<Opened>,
+    reply: oneshot::Sender<OpenResult>,
 }
 
-/// The key, or why its scan cannot go on.
-type Opened = Result<CallerKey, Cause>;
+/// The key, or why its scan pauses.
+type OpenResult = Result<CallerKey, PauseCause>;
 
-impl Keys {
-    /// And what is asked, for [`serve`].
-    pub(super) fn new() -> (Self, mpsc::Receiver<Waiting>) {
-        let (ask, asked) = mpsc::channel(LARGEST_BATCH);
-        (Self(ask), asked)
+impl KeyHandle {
+    /// A handle, and the receiver for [`run`].
+    pub(super) fn new() -> (Self, mpsc::Receiver<PendingKey>) {
+        let (sender, receiver) = mpsc::channel(MAX_BATCH_SIZE);
+        (Self(sender), receiver)
     }
 
-    /// The key that a grant holds; `None`: the database did not say before `until`.
+    /// The key of a grant; `None`: the database did not answer before `until`.
     pub(super) async fn open(
         &self,
         tenant: TenantId,
         grant: GrantId,
         until: Instant,
-    ) -> Option<Opened> {
-        let (answer, opened) = oneshot::channel();
+    ) -> Option<OpenResult> {
+        let (reply, opened) = oneshot::channel();
         self.0
-            .send(Waiting {
-                held: (tenant, grant),
+            .send(PendingKey {
+                grant: (tenant, grant),
                 until,
-                answer,
+                reply,
             })
             .await
             .ok()?;
@@ -66,65 +65,66 @@ impl Keys {
     }
 }
 
-/// Opens what is asked, until `stop`.
-pub(super) async fn serve(
+/// Opens the keys of the calls that are received, until `stop`.
+pub(super) async fn run(
     pool: PgPool,
     ring: Arc<Keyring>,
-    mut asked: mpsc::Receiver<Waiting>,
+    mut requests: mpsc::Receiver<PendingKey>,
     stop: CancellationToken,
 ) {
     let mut batch = Vec::new();
     while !stop.is_cancelled() {
         if batch.is_empty() {
             tokio::select! {
-                count = asked.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
+                count = requests.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
                 () = stop.cancelled() => return,
             }
         }
-        batch.retain(|one: &Waiting| Instant::now() < one.until);
+        batch.retain(|pending: &PendingKey| Instant::now() < pending.until);
         if batch.is_empty() {
             continue;
         }
-        let held: Vec<_> = batch
+        let grant: Vec<_> = batch
             .iter()
-            .map(|one| one.held)
+            .map(|pending| pending.grant)
             .collect::<HashSet<_>>()
             .into_iter()
             .collect();
-        let round = Until::Deadline(Instant::now() + ROUND);
-        match retry("open_grants", &round, || {
-            tenants::store::open_grants(&pool, &ring, &held)
+        let batch_until = RetryUntil::Deadline(Instant::now() + BATCH_TIMEOUT);
+        match retry("open_grants", &batch_until, || {
+            tenants::store::open_grants(&pool, &ring, &grant)
         })
         .await
         {
             Ok(opened) => {
                 let opened: HashMap<_, _> = opened
                     .into_iter()
-                    .map(|(held, key)| (held, key.map_err(cause)))
+                    .map(|(grant, key)| (grant, key.map_err(pause_cause)))
                     .collect();
-                for one in batch.drain(..) {
-                    // A caller that is gone has dropped its ticket, which ends the claim.
-                    let _ = one.answer.send(
+                for pending in batch.drain(..) {
+                    // If the receiver is gone, its claimed item was dropped, which closes the
+                    // claim.
+                    let _ = pending.reply.send(
                         opened
-                            .get(&one.held)
+                            .get(&pending.grant)
                             .cloned()
-                            .unwrap_or(Err(Cause::KeyGone)),
+                            .unwrap_or(Err(PauseCause::KeyGone)),
                     );
                 }
             }
-            Err(Failed::Stopped) => {}
-            Err(Failed::Refused(error)) => {
-                tracing::error!(%error, calls = batch.len(), "keys cannot be opened");
+            Err(RetryError::Stopped) => {}
+            Err(RetryError::Permanent(error)) => {
+                tracing::error!(%error, calls = batch.len(), "opening keys failed");
                 batch.clear();
             }
         }
     }
 }
 
-fn cause(error: GrantError) -> Cause {
-    tracing::warn!(%error, "a key cannot be used");
+fn pause_cause(error: GrantError) -> PauseCause {
+    tracing::warn!(%error, "key unusable");
     match error {
-        GrantError::NotOpened { nonce, .. } => Cause::KeyUnopened { nonce },
-        GrantError::Gone | GrantError::Database(_) => Cause::KeyGone,
+        GrantError::NotOpened { nonce, .. } => PauseCause::KeyUnopened { nonce },
+        GrantError::Gone | GrantError::Database(_) => PauseCause::KeyGone,
     }
 }

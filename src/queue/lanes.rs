@@ -1,7 +1,8 @@
-//! What lanes are told: that calls have ended, what the headers said, and what synchronous calls used up.
+//! Updates of lanes: calls that ended, the plan headers, and the usage of synchronous calls.
 //!
-//! Here: news of many calls as one for each lane (pure), and the telling. What a lane makes of it, its pace above all, is decided by the
-//! functions of the migration `pace` under the lane's lock; docs/decisions/0010 says how. Synchronous calls come through [`super::charge`].
+//! Here: merging the updates of many calls into one for each lane (pure), and sending them. The
+//! database functions of the pace apply them under the lane's lock; docs/decisions/0010 says how.
+//! Synchronous calls come through [`super::charge`].
 
 use std::time::Duration;
 
@@ -14,26 +15,26 @@ use crate::contract::Api;
 use crate::ids::TenantId;
 use crate::search::{PlanQuota, RateWindow};
 
-/// The longest reset that is believed: a plan's month.
-const LONGEST_RESET_SECONDS: u32 = 31 * 24 * 3600;
+/// The longest accepted reset: a plan's month.
+const MAX_RESET_SECONDS: u32 = 31 * 24 * 3600;
 
-/// What one lane is told.
+/// An update of one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaneNews {
+pub struct LaneUpdate {
     pub tenant: TenantId,
     pub api: Api,
     /// Calls of scans that have ended.
     pub answered: u32,
     /// Billed requests of synchronous calls.
     pub charged: u32,
-    /// A synchronous call met a rate limit that lasts this long.
+    /// How long the rate limit lasts that a synchronous call met.
     pub limited: Option<Duration>,
-    /// What the headers said.
+    /// From the plan headers.
     pub plan: PlanQuota,
 }
 
-impl LaneNews {
-    /// A call of a scan has ended.
+impl LaneUpdate {
+    /// The update of one call of a scan that has ended.
     #[must_use]
     pub fn answered(tenant: TenantId, api: Api, plan: PlanQuota) -> Self {
         Self {
@@ -46,8 +47,9 @@ impl LaneNews {
         }
     }
 
-    /// Both as one: of what was left the least, because answers come in another order than they were counted in.
-    fn join(&mut self, other: &Self) {
+    /// Merges another update of the lane. The lowest remaining quota wins, because answers arrive
+    /// in another order than the marketplace counted them.
+    fn merge(&mut self, other: &Self) {
         self.answered = self.answered.saturating_add(other.answered);
         self.charged = self.charged.saturating_add(other.charged);
         self.limited = self.limited.max(other.limited);
@@ -72,29 +74,29 @@ fn least_window(one: Option<RateWindow>, other: Option<RateWindow>) -> Option<Ra
     }
 }
 
-/// Something is known of `one`, and no less is known of `other`.
+/// Whether `one` is known, and `other` is unknown or greater.
 fn is_less(one: Option<u64>, other: Option<u64>) -> bool {
     one.is_some_and(|one| other.is_none_or(|other| one < other))
 }
 
-/// One piece of news for each lane.
-pub fn by_lane(news: impl IntoIterator<Item = LaneNews>) -> Vec<LaneNews> {
-    let mut lanes = Vec::<LaneNews>::new();
-    for one in news {
+/// Merges updates into one for each lane.
+pub fn merge_by_lane(updates: impl IntoIterator<Item = LaneUpdate>) -> Vec<LaneUpdate> {
+    let mut lanes = Vec::<LaneUpdate>::new();
+    for one in updates {
         match lanes
             .iter_mut()
             .find(|lane| lane.tenant == one.tenant && lane.api == one.api)
         {
-            Some(lane) => lane.join(&one),
+            Some(lane) => lane.merge(&one),
             None => lanes.push(one),
         }
     }
     lanes
 }
 
-/// News in the form of the type `lane_news`.
+/// An update in the form of the SQL type `lane_update`.
 #[derive(Serialize)]
-struct Told {
+struct LaneUpdateRow {
     tenant_id: Uuid,
     api: &'static str,
     answered: u32,
@@ -108,26 +110,26 @@ struct Told {
     window_reset_seconds: Option<u32>,
 }
 
-impl From<&LaneNews> for Told {
-    fn from(news: &LaneNews) -> Self {
+impl From<&LaneUpdate> for LaneUpdateRow {
+    fn from(update: &LaneUpdate) -> Self {
         let count = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
         let seconds = |number: Option<u64>| {
             number.map(|number| {
                 u32::try_from(number)
                     .unwrap_or(u32::MAX)
-                    .min(LONGEST_RESET_SECONDS)
+                    .min(MAX_RESET_SECONDS)
             })
         };
-        let window = news.plan.window;
+        let window = update.plan.window;
         Self {
-            tenant_id: news.tenant.uuid(),
-            api: news.api.as_str(),
-            answered: news.answered,
-            charged: news.charged,
-            limited_seconds: news.limited.map(|time| time.as_secs_f64()),
-            plan_limit: count(news.plan.limit),
-            plan_remaining: count(news.plan.remaining),
-            plan_reset_seconds: seconds(news.plan.reset_seconds),
+            tenant_id: update.tenant.uuid(),
+            api: update.api.as_str(),
+            answered: update.answered,
+            charged: update.charged,
+            limited_seconds: update.limited.map(|time| time.as_secs_f64()),
+            plan_limit: count(update.plan.limit),
+            plan_remaining: count(update.plan.remaining),
+            plan_reset_seconds: seconds(update.plan.reset_seconds),
             window_limit: count(window.map(|window| window.limit)),
             window_remaining: count(window.and_then(|window| window.remaining)),
             window_reset_seconds: seconds(window.and_then(|window| window.reset_seconds)),
@@ -135,14 +137,14 @@ impl From<&LaneNews> for Told {
     }
 }
 
-/// Tells lanes their news, each lane once; gives how many of them had waited for a call to end. A lane that the news would not change
-/// is not locked, and one that does not exist is told nothing.
+/// Updates lanes, each at most once; returns how many of them had waited for a call to end. A lane
+/// that the update would not change is not locked; one that does not exist is ignored.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn tell(conn: impl PgExecutor<'_>, news: &[LaneNews]) -> sqlx::Result<i64> {
-    let told: Vec<_> = news.iter().map(Told::from).collect();
-    sqlx::query_scalar!(r#"select tell_lanes($1) as "freed!""#, Json(told) as _)
+pub async fn update(conn: impl PgExecutor<'_>, updates: &[LaneUpdate]) -> sqlx::Result<i64> {
+    let rows: Vec<_> = updates.iter().map(LaneUpdateRow::from).collect();
+    sqlx::query_scalar!(r#"select update_lanes($1) as "freed!""#, Json(rows) as _)
         .fetch_one(conn)
         .await
 }
@@ -171,36 +173,36 @@ mod tests {
     #[test]
     fn news_of_one_lane_is_one_and_the_least_that_was_left_counts() {
         let (one, two) = (TenantId::new(), TenantId::new());
-        let seen = by_lane([
-            LaneNews::answered(one, Api::Flights, plan(9, window(70))),
-            LaneNews::answered(two, Api::Flights, PlanQuota::default()),
-            LaneNews::answered(one, Api::Flights, plan(7, window(80))),
-            LaneNews::answered(one, Api::Hotels, plan(1, None)),
-            LaneNews {
+        let seen = merge_by_lane([
+            LaneUpdate::answered(one, Api::Flights, plan(9, window(70))),
+            LaneUpdate::answered(two, Api::Flights, PlanQuota::default()),
+            LaneUpdate::answered(one, Api::Flights, plan(7, window(80))),
+            LaneUpdate::answered(one, Api::Hotels, plan(1, None)),
+            LaneUpdate {
                 limited: Some(Duration::from_secs(3)),
-                ..LaneNews::answered(one, Api::Flights, plan(8, None))
+                ..LaneUpdate::answered(one, Api::Flights, plan(8, None))
             },
-            LaneNews {
+            LaneUpdate {
                 answered: 0,
                 charged: 2,
-                ..LaneNews::answered(two, Api::Flights, plan(5, window(6)))
+                ..LaneUpdate::answered(two, Api::Flights, plan(5, window(6)))
             },
         ]);
-        let first = LaneNews {
+        let first = LaneUpdate {
             answered: 3,
             limited: Some(Duration::from_secs(3)),
-            ..LaneNews::answered(one, Api::Flights, plan(7, window(70)))
+            ..LaneUpdate::answered(one, Api::Flights, plan(7, window(70)))
         };
-        let second = LaneNews {
+        let second = LaneUpdate {
             charged: 2,
-            ..LaneNews::answered(two, Api::Flights, plan(5, window(6)))
+            ..LaneUpdate::answered(two, Api::Flights, plan(5, window(6)))
         };
         assert_eq!(
             seen,
             [
                 first,
                 second,
-                LaneNews::answered(one, Api::Hotels, plan(1, None))
+                LaneUpdate::answered(one, Api::Hotels, plan(1, None))
             ]
         );
     }

@@ -1,7 +1,8 @@
 //! The process's lease: one row per process start, renewed on a connection of its own.
 //!
-//! Losing it never aborts a call: the call's late answer completes its item. It only means that others may have given up what was claimed
-//! under it, so nothing claimed under it is begun any more, and the process takes a new one.
+//! Losing it never aborts a call: the call's late answer completes its item. But other processes
+//! may have abandoned the claims under it, so the process begins none of them and takes a new
+//! lease.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,32 +12,33 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerId;
-use super::give_up::give_up;
-use super::retry::MOVE_TIMEOUT;
+use super::abandon::abandon;
+use super::claimed_item::CallPermits;
+use super::retry::TRANSACTION_TIMEOUT;
 use super::store;
-use super::ticket::Slots;
 use crate::upstream::Marketplace;
-use crate::{db, measure};
+use crate::{db, metrics};
 
-/// Renewals in the time of a lease.
+/// Renewals in the length of a lease.
 const RENEWALS: u32 = 6;
-/// A claim is answered, or given up as unanswered, well within this.
-const STRAY_GRACE: Duration = MOVE_TIMEOUT.saturating_mul(2);
+/// A claim transaction ends, or times out, well within this.
+const LEAK_GRACE: Duration = TRANSACTION_TIMEOUT.saturating_mul(2);
 
-/// What this process knows of its lease. Times are of the monotonic clock; the lease itself goes by the database's.
+/// The lease as this process knows it, by the monotonic clock. The lease itself goes by the
+/// database's clock.
 #[derive(Debug)]
 pub(super) struct Lease {
     length: Duration,
     marketplace: Marketplace,
-    state: Mutex<Option<Held>>,
+    state: Mutex<Option<HeldLease>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct HeldLease {
     worker: WorkerId,
-    /// Without a gap since then.
+    /// Start of the lease; every renewal since then was in time.
     since: Instant,
-    /// When the last renewal was asked for.
+    /// When the last renewal was requested.
     renewed_at: Instant,
 }
 
@@ -49,93 +51,100 @@ impl Lease {
         }
     }
 
-    /// The worker, while its lease is certainly good.
+    /// The worker id, while the lease is certainly valid.
     pub(super) fn worker(&self) -> Option<WorkerId> {
-        self.held()
-            .filter(|held| held.renewed_at.elapsed() < self.length / 2)
-            .map(|held| held.worker)
+        self.current()
+            .filter(|lease| lease.renewed_at.elapsed() < self.length / 2)
+            .map(|lease| lease.worker)
     }
 
-    /// Until when a claim that was asked for at `asked_at` may be begun.
-    pub(super) fn begin_until(&self, asked_at: Instant) -> Instant {
-        asked_at + self.length / 2
+    /// Until when a claim that was requested at `requested_at` may begin.
+    pub(super) fn begin_until(&self, requested_at: Instant) -> Instant {
+        requested_at + self.length / 2
     }
 
-    /// How long a lease is.
+    /// The length of a lease.
     pub(super) fn length(&self) -> Duration {
         self.length
     }
 
-    /// The lease was held for longer than a lease without a gap: so was, seen from here, the database up.
-    pub(super) fn is_settled(&self) -> bool {
-        self.held().is_some_and(|held| {
-            held.renewed_at.elapsed() < self.length / 2 && held.since.elapsed() > self.length
+    /// Whether the lease was held without a gap for longer than its length: then the database was
+    /// reachable, and other processes could renew theirs.
+    pub(super) fn is_stable(&self) -> bool {
+        self.current().is_some_and(|lease| {
+            lease.renewed_at.elapsed() < self.length / 2 && lease.since.elapsed() > self.length
         })
     }
 
-    /// The database says that this worker is dead.
-    pub(super) fn lost(&self, worker: WorkerId) {
+    /// Called when the database has declared this worker dead.
+    pub(super) fn mark_lost(&self, worker: WorkerId) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_some_and(|held| held.worker == worker) {
+        if state.is_some_and(|lease| lease.worker == worker) {
             *state = None;
         }
     }
 
-    fn held(&self) -> Option<Held> {
+    fn current(&self) -> Option<HeldLease> {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn renewed(&self, worker: WorkerId, asked_at: Instant) {
+    fn mark_renewed(&self, worker: WorkerId, requested_at: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let unbroken = state.filter(|held| {
-            held.worker == worker && asked_at.duration_since(held.renewed_at) < self.length
+        let continuous = state.filter(|lease| {
+            lease.worker == worker && requested_at.duration_since(lease.renewed_at) < self.length
         });
-        measure::lease_renewed();
-        *state = Some(Held {
+        metrics::lease_renewed();
+        *state = Some(HeldLease {
             worker,
-            since: unbroken.map_or(asked_at, |held| held.since),
-            renewed_at: asked_at,
+            since: continuous.map_or(requested_at, |lease| lease.since),
+            renewed_at: requested_at,
         });
     }
 }
 
-/// Keeps the lease until `stop`, and gives back claims that stand under it but never arrived. Cancels `failed` if the database belongs to
-/// another marketplace meanwhile: no lease is given to this process again.
-pub(super) async fn keep(
+/// Renews the lease until `stop`, and abandons leaked claims under it. Cancels `failed` if the
+/// database was moved to another marketplace: then this process gets no lease again.
+pub(super) async fn run(
     pool: PgPool,
     lease: Arc<Lease>,
-    slots: Slots,
+    permits: CallPermits,
     failed: CancellationToken,
     stop: CancellationToken,
 ) {
-    let keeping = async {
+    let renewing = async {
         loop {
-            match keep_on_one_connection(&pool, &lease, &slots).await {
-                Err(error) if db::has_code(&error, "23503") => {
-                    tracing::error!(marketplace = %lease.marketplace, "the database was moved to another marketplace than this process asks");
+            match renew_on_connection(&pool, &lease, &permits).await {
+                Err(error) if db::has_sqlstate(&error, "23503") => {
+                    tracing::error!(marketplace = %lease.marketplace, "lease refused: the database now belongs to another marketplace");
                     return failed.cancel();
                 }
-                Err(error) => tracing::warn!(%error, "the lease cannot be renewed"),
+                Err(error) => tracing::warn!(%error, "lease renewal failed; retrying"),
                 Ok(()) => {}
             }
             sleep((lease.length / RENEWALS / 10).min(Duration::from_millis(500))).await;
         }
     };
-    stop.run_until_cancelled(keeping).await;
+    stop.run_until_cancelled(renewing).await;
 }
 
-async fn keep_on_one_connection(pool: &PgPool, lease: &Lease, slots: &Slots) -> sqlx::Result<()> {
-    let mut connection = in_time(pool.connect_options().connect()).await?;
+async fn renew_on_connection(
+    pool: &PgPool,
+    lease: &Lease,
+    permits: &CallPermits,
+) -> sqlx::Result<()> {
+    let mut connection = with_timeout(pool.connect_options().connect()).await?;
     loop {
-        let asked_at = Instant::now();
-        let worker = match lease.held() {
-            Some(held) if in_time(renew(&mut connection, held.worker, lease.length)).await? => {
-                held.worker
+        let requested_at = Instant::now();
+        let worker = match lease.current() {
+            Some(current)
+                if with_timeout(renew(&mut connection, current.worker, lease.length)).await? =>
+            {
+                current.worker
             }
-            Some(_) | None => in_time(register(&mut connection, lease)).await?,
+            Some(_) | None => with_timeout(register(&mut connection, lease)).await?,
         };
-        lease.renewed(worker, asked_at);
-        give_back_strays(pool, &mut connection, worker, slots).await?;
+        lease.mark_renewed(worker, requested_at);
+        release_leaked_claims(pool, &mut connection, worker, permits).await?;
         sleep(lease.length / RENEWALS).await;
     }
 }
@@ -148,11 +157,11 @@ async fn register(connection: &mut PgConnection, lease: &Lease) -> sqlx::Result<
     )
     .fetch_one(connection)
     .await?;
-    tracing::info!(worker = id, "a lease was taken");
+    tracing::info!(worker = id, "lease acquired");
     Ok(WorkerId(id))
 }
 
-/// `false`: the worker was declared dead. A lease that has run out and was not looked at is as good as any.
+/// `false`: the worker was declared dead. An expired lease that no process has expired is renewed.
 async fn renew(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -168,43 +177,46 @@ async fn renew(
     Ok(renewed.rows_affected() == 1)
 }
 
-/// The answer to a claim may be lost after its commit: then items stand under this worker that it does not know of.
-async fn give_back_strays(
+/// Abandons claims that this process does not know: the response of a claim was lost after its
+/// commit.
+async fn release_leaked_claims(
     pool: &PgPool,
     connection: &mut PgConnection,
     worker: WorkerId,
-    slots: &Slots,
+    permits: &CallPermits,
 ) -> sqlx::Result<()> {
-    let held = slots.held_claims();
-    for lane in in_time(store::strays(
+    let open = permits.open_claims();
+    for lane in with_timeout(store::leaked_claims(
         connection,
         worker,
-        &held,
-        STRAY_GRACE.as_secs_f64(),
+        &open,
+        LEAK_GRACE.as_secs_f64(),
     ))
     .await?
     {
         tracing::warn!(
             items = lane.items.len(),
-            "claims whose answer was lost are given back"
+            "abandoning claims whose response was lost"
         );
-        in_time(give_up(pool, &lane)).await?;
+        with_timeout(abandon(pool, &lane)).await?;
     }
     Ok(())
 }
 
-/// At the end of the process: what stood under the lease is free at once.
-pub(super) async fn give_back(pool: &PgPool, lease: &Lease) {
-    let Some(held) = lease.held() else { return };
-    let gone =
-        sqlx::query!("delete from workers where worker_id = $1", held.worker.0).execute(pool);
-    if let Err(error) = in_time(gone).await {
-        tracing::warn!(%error, "the lease could not be given back; it runs out by itself");
+/// Deletes the lease when the process ends, so that its claims are free at once.
+pub(super) async fn release(pool: &PgPool, lease: &Lease) {
+    let Some(current) = lease.current() else {
+        return;
+    };
+    let deletion =
+        sqlx::query!("delete from workers where worker_id = $1", current.worker.0).execute(pool);
+    if let Err(error) = with_timeout(deletion).await {
+        tracing::warn!(%error, "lease release failed; the lease expires by itself");
     }
 }
 
-async fn in_time<T>(step: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
-    timeout(MOVE_TIMEOUT, step)
+async fn with_timeout<T>(query: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    timeout(TRANSACTION_TIMEOUT, query)
         .await
         .unwrap_or_else(|_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())))
 }

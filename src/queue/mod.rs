@@ -1,47 +1,47 @@
-//! The queue: the items of scans as work for apalis workers. Its storage is the table `scan_items` itself, so submitting a scan is one
-//! plain transaction and there is one truth (engine.md; `docs/decisions/` says why no ready-made storage is used).
+//! The queue: the items of scans as work for apalis workers. Its storage is the table `scan_items`
+//! itself, so submitting a scan is one plain transaction (engine.md, rule 1; docs/decisions/0001
+//! says why no ready-made storage is used).
 //!
-//! One call's way, and the room of each step:
+//! The steps of one call, and the tasks around them:
 //!
 //! ```text
-//!  claim     due lanes, fair and paced; a Ticket for each item            (claimer, ticket, backend)
-//!  keys      the callers' keys are opened                                 (keys)
-//!  begin     the ledger: on record, with its place in the budget, unsent  (begin)
-//!  call      the marketplace is asked                                     (call)
-//!  record    attempt, answer, observation, item, scan in one transaction  (record, finished)
-//!  keep      what the database cannot take now waits on disk              (keep, spool)
-//!  circuit   while the marketplace fails, one probe now and then          (circuit)
-//!  tell      the lane: places again, and what the headers said          (lanes; synchronous calls: charge)
-//!  lease     one row per process start; a lost one never aborts a call    (lease)
-//!  sweep     what dead processes left, retries that are due              (sweep)
-//!  upkeep    what was kept for its time, keys that have expired           (upkeep)
-//!  retain    partitions made ahead, and what is too old                   (retain)
+//!  claim      items of due lanes, fairly and paced          claimer, claimed_item, backend
+//!  keys       open the callers' keys                        keys
+//!  begin      record the attempt before it is sent          begin
+//!  call       call the marketplace                          call
+//!  record     store attempt, answer, observation, item      record, completed_call
+//!  write      spool what the database cannot store now      result_writer, spool
+//!  circuit    probe the marketplace while it fails          circuit
+//!  lanes      free a slot, update pace and quota            lanes; synchronous calls: charge
+//!  lease      one row per process start, renewed            lease
+//!  sweeper    abandon claims of dead workers                sweeper, abandon
+//!  upkeep     delete expired rows and keys                  upkeep
+//!  retention  create partitions ahead, remove old rows      retention
 //! ```
 //!
-//! The moves in the database are functions of the migration `queue` ([`store`] calls them), whose head draws the states of an item;
-//! those of a lane's pace are in the migration `pace`.
-//! Not here: what an outcome means for an item (`search::fate`), how scans are made, read and cancelled (`scans`).
+//! The state changes are database functions ([`store`] calls them). Not here: what an outcome means
+//! for an item (`search::disposition`), how scans are made, read and cancelled (`scans`).
 
+pub mod abandon;
 mod backend;
 mod begin;
 mod call;
 pub mod charge;
 mod circuit;
+mod claimed_item;
 mod claimer;
-mod finished;
-pub mod give_up;
-pub mod hold;
-mod keep;
+mod completed_call;
 mod keys;
 pub mod lanes;
 mod lease;
+pub mod pause;
 mod record;
-pub mod retain;
+mod result_writer;
+pub mod retention;
 mod retry;
 pub mod spool;
 pub mod store;
-pub mod sweep;
-mod ticket;
+pub mod sweeper;
 mod upkeep;
 
 use std::sync::Arc;
@@ -53,58 +53,58 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use backend::{Inbox, ScanItems};
-pub use call::Caller;
-pub use ticket::Ticket;
+pub use backend::{ReadyQueue, ScanItemBackend};
+pub use call::CallExecutor;
+pub use claimed_item::ClaimedItem;
 
 use crate::config::WorkerConfig;
-use crate::history::days;
+use crate::history::daily_pack;
 use crate::ids::{ItemId, TenantId};
 use crate::tenants::Keyring;
 use crate::upstream;
-use begin::Beginner;
-use keep::Keeper;
-use keys::Keys;
+use begin::BeginHandle;
+use claimed_item::CallPermits;
+use keys::KeyHandle;
 use lease::Lease;
-use record::Writer;
+use record::RecordHandle;
+use result_writer::ResultWriter;
 use spool::Spool;
-use ticket::Slots;
 
-/// A process start, as the database knows it: never a host's name, so that no restart inherits another's claims.
+/// The database's id of a process start. It is not a host name, so a restart does not inherit
+/// claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WorkerId(pub i64);
 
-/// One taking of one item. Its number is never used again, so an old claim can touch no newer one.
+/// One claim of one item. Its number is never used again, so an old claim cannot change a newer
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Who took it.
     pub worker: WorkerId,
-    /// Whose item it is.
     pub tenant: TenantId,
-    /// The item.
     pub item: ItemId,
-    /// The number of this taking: the attempt's number, if it comes to one.
+    /// The number of this claim, and of its attempt.
     pub number: i32,
 }
 
-/// The running queue of one process: the backend's inbox, the calls' caller, and the tasks around them.
+/// The running queue of one process: the ready queue, the call executor and the tasks around them.
 pub struct Queue {
-    /// What the apalis backend yields.
-    pub inbox: Arc<Inbox>,
-    /// What the apalis handler runs.
-    pub caller: Arc<Caller>,
-    /// Cancelled when a part of the queue has panicked, or gets no lease any more: no more calls would be made, or none would be stored.
+    /// The items for the apalis backend.
+    pub ready_queue: Arc<ReadyQueue>,
+    /// The executor for the apalis handler.
+    pub executor: Arc<CallExecutor>,
+    /// Cancelled when a task of the queue panics or the process can get no lease any more.
     pub failed: CancellationToken,
     tasks: TaskTracker,
-    work_stops: CancellationToken,
-    upkeep_stops: CancellationToken,
-    slots: Slots,
+    stop_work: CancellationToken,
+    stop_upkeep: CancellationToken,
+    permits: CallPermits,
     lease: Arc<Lease>,
     pool: PgPool,
 }
 
 impl Queue {
-    /// Starts claiming, and storing what is in the spool. Calls that are yielded through the inbox are to be carried out by the caller.
+    /// Starts claiming, and storing the spool. The apalis worker passes each ready item to the
+    /// executor.
     #[must_use]
     pub fn start(
         pool: PgPool,
@@ -113,7 +113,7 @@ impl Queue {
         config: &WorkerConfig,
         spool: Option<Spool>,
     ) -> Self {
-        let (work_stops, upkeep_stops, failed) = (
+        let (stop_work, stop_upkeep, failed) = (
             CancellationToken::new(),
             CancellationToken::new(),
             CancellationToken::new(),
@@ -121,64 +121,77 @@ impl Queue {
         let tasks = TaskTracker::new();
         let lease = Arc::new(Lease::new(config.lease(), upstream.marketplace().clone()));
         let wake = Arc::new(Notify::new());
-        let inbox = Arc::new(Inbox::default());
-        let (slots, given_up) = Slots::new(config.worker_concurrency);
-        let (begin, asked) = Beginner::new();
-        let (keys, awaited) = Keys::new();
-        let (record, handed) = Writer::new();
+        let ready_queue = Arc::new(ReadyQueue::default());
+        let (permits, dropped_claims) = CallPermits::new(config.worker_concurrency);
+        let (begin, begin_requests) = BeginHandle::new();
+        let (keys, key_requests) = KeyHandle::new();
+        let (record, pending_writes) = RecordHandle::new();
 
-        let vital = |part: BoxFuture<'static, ()>| {
+        let spawn_vital = |task: BoxFuture<'static, ()>| {
             let failed = failed.clone();
             tasks.spawn(async move {
-                let panicked = failed.drop_guard();
-                part.await;
-                panicked.disarm();
+                let fail_on_panic = failed.drop_guard();
+                task.await;
+                fail_on_panic.disarm();
             });
         };
-        vital(
-            lease::keep(
+        spawn_vital(
+            lease::run(
                 pool.clone(),
                 lease.clone(),
-                slots.clone(),
+                permits.clone(),
                 failed.clone(),
-                upkeep_stops.clone(),
+                stop_upkeep.clone(),
             )
             .boxed(),
         );
-        vital(ticket::give_up_dropped(pool.clone(), given_up, upkeep_stops.clone()).boxed());
-        vital(sweep::run(pool.clone(), lease.clone(), upkeep_stops.clone()).boxed());
-        vital(keys::serve(pool.clone(), ring.clone(), awaited, upkeep_stops.clone()).boxed());
-        vital(retain::run(pool.clone(), config.retention.clone(), upkeep_stops.clone()).boxed());
-        vital(
-            days::keep_packed(
+        spawn_vital(
+            claimed_item::abandon_dropped(pool.clone(), dropped_claims, stop_upkeep.clone())
+                .boxed(),
+        );
+        spawn_vital(sweeper::run(pool.clone(), lease.clone(), stop_upkeep.clone()).boxed());
+        spawn_vital(
+            keys::run(
+                pool.clone(),
+                ring.clone(),
+                key_requests,
+                stop_upkeep.clone(),
+            )
+            .boxed(),
+        );
+        spawn_vital(
+            retention::run(pool.clone(), config.retention.clone(), stop_upkeep.clone()).boxed(),
+        );
+        spawn_vital(
+            daily_pack::pack_periodically(
                 pool.clone(),
                 config.retention.upkeep(),
-                upkeep_stops.clone(),
+                stop_upkeep.clone(),
             )
             .boxed(),
         );
-        vital(begin::serve(pool.clone(), asked, upkeep_stops.clone()).boxed());
-        let keeper = Keeper::new(
+        spawn_vital(begin::run(pool.clone(), begin_requests, stop_upkeep.clone()).boxed());
+        let writer = ResultWriter::new(
             pool.clone(),
-            slots.clone(),
+            permits.clone(),
             wake.clone(),
             spool,
-            upkeep_stops.clone(),
+            stop_upkeep.clone(),
         );
-        let room = keeper.room.clone();
-        vital(record::serve(keeper, handed).boxed());
-        vital(claimer::listen(pool.clone(), wake.clone(), work_stops.clone()).boxed());
+        let spool_capacity = writer.spool_capacity.clone();
+        spawn_vital(record::run(writer, pending_writes).boxed());
+        spawn_vital(claimer::listen(pool.clone(), wake.clone(), stop_work.clone()).boxed());
         let claimer = claimer::Claimer {
             pool: pool.clone(),
             lease: lease.clone(),
-            slots: slots.clone(),
-            inbox: inbox.clone(),
-            room,
+            permits: permits.clone(),
+            ready_queue: ready_queue.clone(),
+            spool_capacity,
             timeline: None,
         };
-        vital(claimer.run(wake, work_stops.clone()).boxed());
+        spawn_vital(claimer.run(wake, stop_work.clone()).boxed());
 
-        let caller = Arc::new(Caller {
+        let executor = Arc::new(CallExecutor {
             pool: pool.clone(),
             ring,
             upstream,
@@ -189,29 +202,30 @@ impl Queue {
         });
         tasks.close();
         Self {
-            inbox,
-            caller,
+            ready_queue,
+            executor,
             failed,
             tasks,
-            work_stops,
-            upkeep_stops,
-            slots,
+            stop_work,
+            stop_upkeep,
+            permits,
             lease,
             pool,
         }
     }
 
-    /// No new claims; what was claimed and is not being carried out goes back. Calls that run are left alone.
+    /// Stops claiming and releases the items whose calls have not started. Running calls go on.
     pub fn stop_claiming(&self) {
-        self.work_stops.cancel();
+        self.stop_work.cancel();
     }
 
-    /// After the last call: waits until everything is stored or spooled and given back, and hands back the lease.
+    /// Called after the last call: waits until all calls are stored or spooled and all claims are
+    /// released, then releases the lease.
     pub async fn finish(self) {
-        self.work_stops.cancel();
-        self.slots.wait_until_settled().await;
-        self.upkeep_stops.cancel();
+        self.stop_work.cancel();
+        self.permits.wait_until_stored().await;
+        self.stop_upkeep.cancel();
         self.tasks.wait().await;
-        lease::give_back(&self.pool, &self.lease).await;
+        lease::release(&self.pool, &self.lease).await;
     }
 }

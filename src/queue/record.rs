@@ -1,7 +1,9 @@
-//! The one writer of a process: what finished within a few milliseconds is stored in one transaction.
+//! Records completed calls: one task for each process, which stores the calls of a few milliseconds
+//! in one transaction.
 //!
-//! One commit for each answer would be a fifth as fast, and would keep the disk busy for nothing (store.md, "Figures to hold"). Not here:
-//! what is done while the database is away (`keep`).
+//! One commit for each answer would be a fifth as fast and cost far more disk writes
+//! (storage.md, rule 10). Not here: what happens while the database is unavailable
+//! (`result_writer`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,118 +15,119 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
 
-use super::Ticket;
-use super::finished::Finished;
-use super::keep::Keeper;
-use super::lanes::{self, LaneNews};
-use super::retain;
+use super::ClaimedItem;
+use super::completed_call::CompletedCall;
+use super::lanes::{self, LaneUpdate};
+use super::result_writer::ResultWriter;
+use super::retention;
 use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome, UnknownCall};
 use crate::db;
 use crate::history::{self, Observation};
 use crate::ids::{ItemId, TenantId};
-use crate::measure;
+use crate::metrics;
 use crate::scans::expand;
 use crate::tenants::acceptance;
 use crate::tenants::store::acceptance as directory;
 
 /// The most calls in one transaction.
-const LARGEST_BATCH: usize = 100;
+const MAX_BATCH_SIZE: usize = 100;
 /// How long the first call of a batch waits for others.
-const COLLECT: Duration = Duration::from_millis(5);
+const BATCH_WINDOW: Duration = Duration::from_millis(5);
 
-/// Where finished calls are handed in. Cheap to clone.
+/// Sends completed calls to the task that records them. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Writer(mpsc::Sender<Handed>);
+pub(super) struct RecordHandle(mpsc::Sender<PendingWrite>);
 
-/// A finished call, its place, and who waits until it is kept.
+/// A completed call that is not written yet, and the sender that reports the write.
 #[derive(Debug)]
-pub(super) struct Handed {
-    pub(super) finished: Finished,
-    pub(super) ticket: Ticket,
-    kept: oneshot::Sender<()>,
+pub(super) struct PendingWrite {
+    pub(super) completed: CompletedCall,
+    pub(super) claimed_item: ClaimedItem,
+    done: oneshot::Sender<()>,
 }
 
-impl Handed {
-    /// It is in the database.
-    pub(super) fn stored(self) {
-        self.ticket.settle();
-        // Whoever handed it in may be gone.
-        let _ = self.kept.send(());
+impl PendingWrite {
+    /// The call is in the database.
+    pub(super) fn mark_stored(self) {
+        self.claimed_item.mark_stored();
+        // The receiver may be gone.
+        let _ = self.done.send(());
     }
 
-    /// It is in the spool.
-    pub(super) fn parked(self) {
-        self.ticket.park();
-        let _ = self.kept.send(());
+    /// The call is in the spool.
+    pub(super) fn mark_spooled(self) {
+        self.claimed_item.mark_spooled();
+        let _ = self.done.send(());
     }
 }
 
-impl Writer {
-    /// And what is handed in, for [`serve`].
-    pub(super) fn new() -> (Self, mpsc::Receiver<Handed>) {
-        let (hand, handed) = mpsc::channel(LARGEST_BATCH);
-        (Self(hand), handed)
+impl RecordHandle {
+    /// A handle, and the receiver for [`run`].
+    pub(super) fn new() -> (Self, mpsc::Receiver<PendingWrite>) {
+        let (sender, receiver) = mpsc::channel(MAX_BATCH_SIZE);
+        (Self(sender), receiver)
     }
 
-    /// Returns when the call is kept. Until then the ticket keeps its place, or one among what is to be stored, so what waits here is
-    /// bounded. If it can never be kept, the dropped ticket ends the claim as lost.
-    pub(super) async fn record(&self, finished: Finished, ticket: Ticket) {
-        let (kept, done) = oneshot::channel();
-        let _waiting = measure::answer_waiting();
+    /// Returns when the call is stored or spooled. Until then the claimed item keeps its permit,
+    /// which bounds the waiting calls. If the write is impossible, the dropped item counts as lost.
+    pub(super) async fn record(&self, completed: CompletedCall, claimed_item: ClaimedItem) {
+        let (done, is_done) = oneshot::channel();
+        let _waiting = metrics::answer_waiting();
         if self
             .0
-            .send(Handed {
-                finished,
-                ticket,
-                kept,
+            .send(PendingWrite {
+                completed,
+                claimed_item,
+                done,
             })
             .await
             .is_ok()
         {
-            // An error says that it was dropped.
-            let _ = done.await;
+            // An error means that the write was dropped.
+            let _ = is_done.await;
         }
     }
 }
 
-/// Keeps what is handed in, until the keeper's `stop`.
-pub(super) async fn serve(mut keeper: Keeper, mut handed: mpsc::Receiver<Handed>) {
+/// Writes the calls that are received, until the writer's `stop`.
+pub(super) async fn run(mut writer: ResultWriter, mut pending: mpsc::Receiver<PendingWrite>) {
     let mut batch = Vec::new();
     loop {
         tokio::select! {
-            count = handed.recv_many(&mut batch, LARGEST_BATCH) => if count == 0 { return },
-            () = keeper.drain_due() => {
-                keeper.drain().await;
+            count = pending.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
+            () = writer.drain_due() => {
+                writer.drain().await;
                 continue;
             }
-            () = keeper.health.due() => {
-                keeper.health.tell(&keeper.pool).await;
+            () = writer.health.flush_due() => {
+                writer.health.flush(&writer.pool).await;
                 continue;
             }
-            () = keeper.stop.cancelled() => return,
+            () = writer.stop.cancelled() => return,
         }
-        collect(&mut handed, &mut batch).await;
-        for batch in one_of_each_item(std::mem::take(&mut batch), |handed| {
-            handed.finished.call.item_id
+        collect(&mut pending, &mut batch).await;
+        for batch in split_by_item(std::mem::take(&mut batch), |pending| {
+            pending.completed.record.item_id
         }) {
-            keeper.keep(batch).await;
+            writer.store(batch).await;
         }
     }
 }
 
-async fn collect(handed: &mut mpsc::Receiver<Handed>, batch: &mut Vec<Handed>) {
-    let full_at = Instant::now() + COLLECT;
-    while batch.len() < LARGEST_BATCH {
-        let room = LARGEST_BATCH - batch.len();
+async fn collect(pending: &mut mpsc::Receiver<PendingWrite>, batch: &mut Vec<PendingWrite>) {
+    let full_at = Instant::now() + BATCH_WINDOW;
+    while batch.len() < MAX_BATCH_SIZE {
+        let free = MAX_BATCH_SIZE - batch.len();
         tokio::select! {
-            count = handed.recv_many(batch, room) => if count == 0 { return },
+            count = pending.recv_many(batch, free) => if count == 0 { return },
             () = sleep_until(full_at) => return,
         }
     }
 }
 
-/// Two calls of one item, a late one and its successor, are stored one after the other.
-pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> Vec<Vec<T>> {
+/// Splits calls into batches without two calls of one item: a late call and the next attempt are
+/// stored one after the other.
+pub(super) fn split_by_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> Vec<Vec<T>> {
     let mut batches = Vec::<Vec<T>>::new();
     for call in calls {
         match batches
@@ -138,30 +141,33 @@ pub(super) fn one_of_each_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> V
     batches
 }
 
-/// What a transaction found beside what it stored.
+/// What a batch's transaction found out.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
-    /// Calls of which nothing is on record.
+pub(super) struct BatchReport {
+    /// Calls that are not recorded as begun.
     pub(super) unknown: Vec<UnknownCall>,
-    /// Callers that a marketplace accepted for the first time.
+    /// Callers that the marketplace accepted for the first time.
     pub(super) accepted: Vec<TenantId>,
 }
 
-/// Stores calls of different items in one transaction. Stored again, what is on record is left as it is. A month without a partition
-/// gets one: an answer may have waited in a spool for longer than anybody thought of.
-pub(super) async fn transact(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded> {
-    match store_all(pool, calls).await {
+/// Stores calls of different items in one transaction. Idempotent. A month without a partition
+/// gets one: an answer may have waited in a spool for months.
+pub(super) async fn store_batch(
+    pool: &PgPool,
+    calls: &[&CompletedCall],
+) -> sqlx::Result<BatchReport> {
+    match store_once(pool, calls).await {
         Err(error) if lacks_partition(&error) => {
-            for finished in calls {
-                retain::make_for(pool, finished.call.ended_at).await?;
+            for completed in calls {
+                retention::create_partition_for(pool, completed.record.ended_at).await?;
             }
-            store_all(pool, calls).await
+            store_once(pool, calls).await
         }
         stored => stored,
     }
 }
 
-/// Whether a row found no partition to be in: a check that has no name.
+/// Whether a row has no partition: a check violation without a constraint name.
 fn lacks_partition(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(|error| {
@@ -169,9 +175,9 @@ fn lacks_partition(error: &sqlx::Error) -> bool {
     })
 }
 
-async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded> {
+async fn store_once(pool: &PgPool, calls: &[&CompletedCall]) -> sqlx::Result<BatchReport> {
     let mut tx = db::begin(pool).await?;
-    let rows: Vec<_> = calls.iter().map(|finished| &finished.call).collect();
+    let rows: Vec<_> = calls.iter().map(|completed| &completed.record).collect();
     let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now())
         .await?
         .into_iter()
@@ -181,31 +187,35 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded>
     } else {
         Vec::new()
     };
-    let number = |finished: &Finished| recorded.get(&ItemId::from(finished.call.item_id)).copied();
-    let fresh: Vec<_> = calls
+    let number = |completed: &CompletedCall| {
+        recorded
+            .get(&ItemId::from(completed.record.item_id))
+            .copied()
+    };
+    let recorded_calls: Vec<_> = calls
         .iter()
-        .filter_map(|finished| Some((finished, number(finished)?)))
+        .filter_map(|completed| Some((completed, number(completed)?)))
         .collect();
-    let answers: Vec<_> = fresh
+    let answers: Vec<_> = recorded_calls
         .iter()
-        .filter_map(|(finished, number)| {
-            let call = &finished.call;
+        .filter_map(|(completed, number)| {
+            let call = &completed.record;
             Some(StoredAnswer {
                 tenant: TenantId::from(call.tenant_id),
                 item: ItemId::from(call.item_id),
                 number: *number,
                 observed_at: call.ended_at,
-                body: finished.answer.as_deref()?,
+                body: completed.answer.as_deref()?,
             })
         })
         .collect();
     if !answers.is_empty() {
         store::insert_answers(&mut tx, &answers).await?;
     }
-    let outcomes: Vec<_> = fresh
+    let outcomes: Vec<_> = recorded_calls
         .iter()
-        .filter_map(|(finished, number)| {
-            let (call, outcome) = (&finished.call, finished.kept.as_deref()?);
+        .filter_map(|(completed, number)| {
+            let (call, outcome) = (&completed.record, completed.stored_outcome.as_deref()?);
             Some(StoredOutcome {
                 tenant: call.tenant_id.into(),
                 item: call.item_id.into(),
@@ -217,53 +227,53 @@ async fn store_all(pool: &PgPool, calls: &[&Finished]) -> sqlx::Result<Recorded>
     if !outcomes.is_empty() {
         store::insert_outcomes(&mut tx, &outcomes).await?;
     }
-    let offers: Vec<_> = fresh
+    let offers: Vec<_> = recorded_calls
         .iter()
-        .filter_map(|(finished, _)| {
-            let call = &finished.call;
+        .filter_map(|(completed, _)| {
+            let call = &completed.record;
             let (tenant, item) = (TenantId::from(call.tenant_id), ItemId::from(call.item_id));
             Some(StoredOffer {
                 tenant,
                 item,
                 ended_at: call.ended_at,
-                offer: finished.best.as_ref()?,
+                offer: completed.best.as_ref()?,
             })
         })
         .collect();
     if !offers.is_empty() {
         store::insert_offers(&mut tx, &offers).await?;
     }
-    let observation = |(finished, number): &(&&Finished, i32)| {
+    let observation = |(completed, number): &(&&CompletedCall, i32)| {
         Some(Observation {
             number: *number,
-            ..finished.observation.clone()?
+            ..completed.observation.clone()?
         })
     };
-    let observations: Vec<_> = fresh.iter().filter_map(observation).collect();
-    history::record(&mut tx, &observations).await?;
+    let observations: Vec<_> = recorded_calls.iter().filter_map(observation).collect();
+    history::insert(&mut tx, &observations).await?;
     let accepted = record_acceptance(&mut tx, calls).await?;
     tx.commit().await?;
-    Ok(Recorded { unknown, accepted })
+    Ok(BatchReport { unknown, accepted })
 }
 
-/// What the answers say of their callers' keys. Gives the callers that were not accepted before.
+/// Records whether the marketplace accepted the callers' keys. Returns the newly accepted callers.
 async fn record_acceptance(
     conn: &mut PgConnection,
-    calls: &[&Finished],
+    calls: &[&CompletedCall],
 ) -> sqlx::Result<Vec<TenantId>> {
     let of = |shows: fn(u16) -> bool| {
         let shown = calls
             .iter()
-            .filter(|finished| finished.call.http_status.is_some_and(shows));
+            .filter(|completed| completed.record.http_status.is_some_and(shows));
         shown
-            .map(|finished| TenantId::from(finished.call.tenant_id))
+            .map(|completed| TenantId::from(completed.record.tenant_id))
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect::<Vec<_>>()
     };
     let (accepted, refused) = (
-        of(acceptance::shows_acceptance),
-        of(acceptance::shows_refusal),
+        of(acceptance::means_accepted),
+        of(acceptance::means_refused),
     );
     let now = Timestamp::now();
     let accepted = if accepted.is_empty() {
@@ -277,42 +287,42 @@ async fn record_acceptance(
     Ok(accepted)
 }
 
-/// Stores the rest of the scans of callers that are accepted now, in a task of its own: other answers do not wait for it. What it cannot
-/// do the sweep does.
+/// Expands the scans of callers that are accepted now, in its own task, so that no answer waits for
+/// it. The sweeper retries what fails.
 pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<Notify>) {
     if accepted.is_empty() {
         return;
     }
     let (pool, wake) = (pool.clone(), Arc::clone(wake));
     tokio::spawn(async move {
-        match expand::expand_due(&pool, Some(&accepted), Timestamp::now()).await {
+        match expand::expand_due_scans(&pool, Some(&accepted), Timestamp::now()).await {
             Ok(_) => wake.notify_one(),
             Err(error) => {
-                tracing::debug!(%error, "scans of accepted callers were not expanded; the sweep does it")
+                tracing::debug!(%error, "expanding scans of accepted callers failed; the sweeper retries");
             }
         }
     });
 }
 
-/// In a transaction of its own, after the commit: recording takes no lane's lock. If it is not told, a full lane looks by itself within a
-/// second, and the next answer brings the quota again.
-pub(super) async fn tell_lanes(pool: &PgPool, calls: &[&Finished], wake: &Notify) {
-    let ended = calls.iter().map(|finished| {
-        LaneNews::answered(
-            TenantId::from(finished.call.tenant_id),
-            finished.lane,
-            finished.plan,
+/// Updates the lanes in a transaction after the commit, because recording takes no lane's lock. If
+/// it fails, a full lane is polled within a second, and the next answer carries the quota again.
+pub(super) async fn update_lanes(pool: &PgPool, calls: &[&CompletedCall], wake: &Notify) {
+    let ended = calls.iter().map(|completed| {
+        LaneUpdate::answered(
+            TenantId::from(completed.record.tenant_id),
+            completed.lane,
+            completed.plan,
         )
     });
     match timeout(
-        super::retry::MOVE_TIMEOUT,
-        lanes::tell(pool, &lanes::by_lane(ended)),
+        super::retry::TRANSACTION_TIMEOUT,
+        lanes::update(pool, &lanes::merge_by_lane(ended)),
     )
     .await
     {
         Ok(Ok(freed)) if freed > 0 => wake.notify_one(),
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "lanes were not told"),
-        Err(_) => tracing::debug!("lanes were not told in time"),
+        Ok(Err(error)) => tracing::debug!(%error, "failed to update lanes"),
+        Err(_) => tracing::debug!("lane update timed out"),
     }
 }

@@ -1,4 +1,4 @@
-//! Trying a move again until the database does it.
+//! Retries database operations.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,58 +8,61 @@ use tokio_util::sync::CancellationToken;
 
 use crate::db;
 
-/// The longest that one move may take before it is tried on another connection.
-pub(super) const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long one attempt may take before it is repeated on another connection.
+pub(super) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a move was not made.
+/// Why an operation failed.
 #[derive(Debug)]
-pub(super) enum Failed {
-    /// The database refuses it: again would be the same.
-    Refused(sqlx::Error),
-    /// The time was over, or the process stops.
+pub(super) enum RetryError {
+    /// The database rejects it; a retry would fail alike.
+    Permanent(sqlx::Error),
+    /// The deadline has passed, or the process stops.
     Stopped,
 }
 
-/// How long to go on.
+/// How long to retry.
 #[derive(Debug, Clone)]
-pub(super) enum Until {
-    /// As long as the process runs.
+pub(super) enum RetryUntil {
+    /// Until the process stops.
     Stop(CancellationToken),
-    /// No longer than this.
+    /// Until this time.
     Deadline(Instant),
 }
 
-/// Makes a move, again after each failure that may pass: a deadlock, a lost connection, a server that is away.
+/// Runs an operation, again after each transient error: a deadlock, a lost connection, an
+/// unreachable server.
 pub(super) async fn retry<T, F>(
-    what: &'static str,
-    until: &Until,
-    mut make: impl FnMut() -> F,
-) -> Result<T, Failed>
+    name: &'static str,
+    until: &RetryUntil,
+    mut operation: impl FnMut() -> F,
+) -> Result<T, RetryError>
 where
     F: Future<Output = sqlx::Result<T>>,
 {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = MIN_PAUSE;
     loop {
-        let error = match timeout(MOVE_TIMEOUT, make()).await {
-            Ok(Ok(made)) => return Ok(made),
-            Ok(Err(error)) if !db::may_pass(&error) => return Err(Failed::Refused(error)),
+        let error = match timeout(TRANSACTION_TIMEOUT, operation()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) if !db::is_transient(&error) => {
+                return Err(RetryError::Permanent(error));
+            }
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         };
-        tracing::warn!(%error, what, "the database did not do it; again in {pause:?}");
+        tracing::warn!(%error, operation = name, ?pause, "database call failed; retrying");
         let over = match until {
-            Until::Stop(stop) => timeout(pause, stop.cancelled()).await.is_ok(),
-            Until::Deadline(end) if Instant::now() + pause >= *end => true,
-            Until::Deadline(_) => {
+            RetryUntil::Stop(stop) => timeout(pause, stop.cancelled()).await.is_ok(),
+            RetryUntil::Deadline(end) if Instant::now() + pause >= *end => true,
+            RetryUntil::Deadline(_) => {
                 tokio::time::sleep(pause).await;
                 false
             }
         };
         if over {
-            return Err(Failed::Stopped);
+            return Err(RetryError::Stopped);
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }

@@ -1,7 +1,6 @@
-//! The queue's moves in the database: each one function of the migration `queue`, which says what it does and why it may not be more
-//! than one round trip.
+//! The queue's statements; most call one database function, in one round trip.
 //!
-//! Here: arguments in, rows out. Not here: when a move is made, and what is done if the database does not answer (the callers).
+//! Not here: when a statement runs, and what happens if the database does not answer (the callers).
 
 use std::collections::HashMap;
 
@@ -14,83 +13,83 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::finished::{is_storable_link, storable};
+use super::completed_call::{is_storable_link, storable};
 use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
-use crate::scans::single::AS_WRITTEN;
+use crate::scans::respond_async::VERBATIM;
 
-/// What a claim's visit brought.
+/// The result of a claim.
 #[derive(Debug)]
-pub enum Visit {
-    /// The claims, and the milliseconds until a visit is next of use: at most 1000.
-    Claims(Vec<Claimed>, u64),
-    /// The worker's lease is gone.
+pub enum ClaimResult {
+    /// The claims, and the milliseconds until the next poll: at most 1000.
+    Claims(Vec<ClaimRow>, u64),
+    /// The worker has lost its lease.
     Fenced,
 }
 
-/// An item that was claimed, with what its call needs.
+/// A claimed item, with the data of its call.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ClaimRow {
     pub claim: Claim,
-    /// The lane that it came from.
+    /// The API of its lane.
     pub lane: Api,
     pub scan: ScanId,
-    /// The endpoint's word, as the scan has it.
+    /// The endpoint's name, as the scan has it.
     pub endpoint: String,
     /// The complete body of the search.
     pub body: Map<String, Value>,
-    /// The price filters go upstream instead of being applied here.
+    /// The price filters are sent upstream instead of being applied here.
     pub upstream_filters: bool,
-    /// The rows to ask for, where the scan says; [`AS_WRITTEN`]: what the body says.
+    /// The rows to request, where the scan sets them; [`VERBATIM`]: as in the body.
     pub upstream_limit: Option<u32>,
-    /// The key; none once it was wiped.
+    /// The key; `None` once it is wiped.
     pub grant: Option<GrantId>,
 }
 
-impl Claimed {
-    /// Whether its search goes upstream as its caller wrote it, and its outcome is kept.
+impl ClaimRow {
+    /// Whether its search is sent as its caller wrote it, and its outcome is stored.
     #[must_use]
     pub fn is_as_written(&self) -> bool {
-        self.upstream_limit == Some(AS_WRITTEN)
+        self.upstream_limit == Some(VERBATIM)
     }
 }
 
-/// The timeline of the database's log: each promotion of a standby begins a new one.
+/// The timeline of the database's log: each promotion of a standby starts a new one.
 ///
 /// # Errors
-/// When the database does not answer, is a standby, or does not say.
+/// When the database does not answer, is a standby, or does not report it.
 pub async fn timeline(conn: &mut PgConnection) -> sqlx::Result<i32> {
     sqlx::query_scalar!(r#"select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer as "timeline!""#)
         .fetch_one(conn)
         .await
 }
 
-/// Claims up to `slots` items for `worker`.
+/// Claims up to `limit` items for `worker`.
 ///
 /// # Errors
-/// When the database does not answer. The claim may stand all the same: `strays` finds it then.
+/// When the database does not answer. The claim may be committed: then [`leaked_claims`] finds it.
 pub async fn claim(
     conn: impl PgExecutor<'_>,
     worker: WorkerId,
-    slots: usize,
-) -> sqlx::Result<Visit> {
+    limit: usize,
+) -> sqlx::Result<ClaimResult> {
     let rows = sqlx::query!(
         r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
                   upstream_limit, grant_id, wait_ms
-           from claim_within_circuits($1, $2)"#,
+           from claim_items($1, $2)"#,
         worker.0,
-        i32::try_from(slots).unwrap_or(i32::MAX),
+        i32::try_from(limit).unwrap_or(i32::MAX),
     )
     .fetch_all(conn)
     .await?;
     let wait_ms = rows.last().and_then(|row| row.wait_ms).unwrap_or(0);
     let Ok(wait_ms) = u64::try_from(wait_ms) else {
-        return Ok(Visit::Fenced);
+        return Ok(ClaimResult::Fenced);
     };
     let claims = rows.into_iter().filter_map(|row| {
-        Some(Claimed {
+        Some(ClaimRow {
             claim: Claim {
                 worker,
                 tenant: row.tenant_id?.into(),
@@ -108,31 +107,31 @@ pub async fn claim(
             grant: row.grant_id.map(GrantId::from),
         })
     });
-    Ok(Visit::Claims(claims.collect(), wait_ms))
+    Ok(ClaimResult::Claims(claims.collect(), wait_ms))
 }
 
-/// What `begin_within_circuits` says of one claim.
+/// The decision of `begin_calls` on one claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// On record: send it.
+pub enum BeginVerdict {
+    /// Recorded: send it.
     Begun,
     /// The scan's budget is spent.
-    NoRoom,
+    BudgetSpent,
     /// The scan or the lane has stopped, or the marketplace is down.
     Stopped,
-    /// The claim is no longer the worker's, or its number is on record already.
-    Gone,
+    /// The claim is no longer the worker's, or its number is already recorded.
+    ClaimLost,
 }
 
-/// Puts claims on record as sent; one verdict for each, in their order.
+/// Records claims as sent; one verdict for each, in their order.
 ///
 /// # Errors
-/// When the database does not answer. Asked again with the same attempt ids, it answers the same.
+/// When the database does not answer. Idempotent for the same attempt ids.
 pub async fn begin(
     conn: impl PgExecutor<'_>,
     claims: &[(Claim, AttemptId)],
     now: Timestamp,
-) -> sqlx::Result<Vec<Verdict>> {
+) -> sqlx::Result<Vec<BeginVerdict>> {
     let workers: Vec<_> = claims.iter().map(|(claim, _)| claim.worker.0).collect();
     let tenants: Vec<_> = claims
         .iter()
@@ -142,7 +141,7 @@ pub async fn begin(
     let numbers: Vec<_> = claims.iter().map(|(claim, _)| claim.number).collect();
     let attempts: Vec<_> = claims.iter().map(|(_, attempt)| attempt.uuid()).collect();
     let rows = sqlx::query!(
-        r#"select attempt_id as "attempt_id!", verdict as "verdict!" from begin_within_circuits($1, $2, $3, $4, $5, $6)"#,
+        r#"select attempt_id as "attempt_id!", verdict as "verdict!" from begin_calls($1, $2, $3, $4, $5, $6)"#,
         now.to_sqlx() as _,
         &workers,
         &tenants,
@@ -157,26 +156,27 @@ pub async fn begin(
         .map(|row| (row.attempt_id, row.verdict.as_str()))
         .collect();
     let verdict = |attempt: &AttemptId| match verdicts.get(&attempt.uuid()) {
-        Some(&"begun") => Verdict::Begun,
-        Some(&"no_room") => Verdict::NoRoom,
-        Some(_) => Verdict::Stopped,
-        None => Verdict::Gone,
+        Some(&"begun") => BeginVerdict::Begun,
+        Some(&"no_room") => BeginVerdict::BudgetSpent,
+        Some(_) => BeginVerdict::Stopped,
+        None => BeginVerdict::ClaimLost,
     };
     Ok(claims.iter().map(|(_, attempt)| verdict(attempt)).collect())
 }
 
-/// Ends the item of a claim whose call the database refuses to put on record, as failed: nothing was sent.
+/// Fails the item of a claim whose call the database refuses to record: nothing was sent. Ignores a
+/// claim that is no longer the worker's.
 ///
 /// # Errors
-/// When the database does not answer. A claim that is no longer the worker's is left alone.
-pub async fn refuse_claim(
+/// When the database does not answer.
+pub async fn fail_claim(
     conn: impl PgExecutor<'_>,
     claim: Claim,
     error: &str,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "select from refuse_claim($1, $2, $3, $4, $5, $6)",
+        "select from fail_claim($1, $2, $3, $4, $5, $6)",
         now.to_sqlx() as _,
         claim.worker.0,
         claim.tenant.uuid(),
@@ -189,13 +189,13 @@ pub async fn refuse_claim(
     Ok(())
 }
 
-/// Takes the second place of a call; `false`: there is none.
+/// Reserves budget and pace for a call's retry; `false`: refused.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn second_place(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Result<bool> {
+pub async fn reserve_retry(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Result<bool> {
     let taken = sqlx::query_scalar!(
-        r#"select second_place_within_circuits($1, $2, $3) as "taken!""#,
+        r#"select reserve_retry($1, $2, $3) as "taken!""#,
         claim.tenant.uuid(),
         claim.item.uuid(),
         claim.number
@@ -203,17 +203,17 @@ pub async fn second_place(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Resu
     taken.fetch_one(conn).await
 }
 
-/// What became of a call, in the form of the type `finished_call`, and of the spool.
+/// A completed call in the form of the SQL type `finished_call`, and of the spool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FinishedCall {
+pub struct CallRecord {
     pub tenant_id: Uuid,
     pub item_id: Uuid,
     pub number: i32,
-    /// What it was on record as. `None`: it comes from the spool of an older version.
+    /// The attempt that it was recorded as. `None`: from the spool of an older version.
     #[serde(default)]
     pub attempt_id: Option<Uuid>,
     pub ended_at: Timestamp,
-    pub ending: Ending,
+    pub ending: CallEnding,
     pub may_retry: bool,
     pub http_status: Option<u16>,
     pub search_status: Option<SearchStatus>,
@@ -223,38 +223,43 @@ pub struct FinishedCall {
     pub latency_ms: i32,
     pub billed: u16,
     pub results: Option<i32>,
-    /// A number's text, so that no digit is lost on the way.
+    /// A decimal number as text, so that no digit is lost.
     pub best_price: Option<String>,
     pub currency: Option<String>,
     #[serde(deserialize_with = "pause_reason")]
-    pub pause_reason: Option<Word>,
+    pub pause_reason: Option<PauseReasonStr>,
     pub pause_seconds: Option<f64>,
 }
 
-/// A word of [`PauseReason`]. An alias, because serde takes a plain `&'static str` for one that is borrowed from what it reads.
-type Word = &'static str;
+/// A [`PauseReason`] as text. An alias, because serde would borrow a plain `&'static str` from its
+/// input.
+type PauseReasonStr = &'static str;
 
-fn pause_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Word>, D::Error> {
+fn pause_reason<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<PauseReasonStr>, D::Error> {
     Ok(Option::<PauseReason>::deserialize(deserializer)?.map(PauseReason::as_str))
 }
 
-/// How a call ends for its item.
+/// How a call ends for its item. The names are those of the SQL type and of the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum CallEnding {
     Done,
     Failed,
-    Returned,
+    #[serde(rename = "returned")]
+    Requeued,
 }
 
-/// Records calls of different items; gives the items of those that were not recorded before, and the numbers under which their calls are
-/// on record: another than they began with where their rows were lost and the number stands for another call by now.
+/// Records calls of different items; returns the items of those that were not recorded before, with
+/// the recorded numbers. A number differs from the call's own if the call's rows were lost in a
+/// failover and another call has its number now.
 ///
 /// # Errors
-/// When the database does not answer, or refuses a call.
+/// When the database does not answer, or rejects a call.
 pub async fn record_calls(
     conn: &mut PgConnection,
-    calls: &[&FinishedCall],
+    calls: &[&CallRecord],
     now: Timestamp,
 ) -> sqlx::Result<Vec<(ItemId, i32)>> {
     let rows = sqlx::query!(
@@ -270,21 +275,21 @@ pub async fn record_calls(
         .collect())
 }
 
-/// A finished call that cannot be recorded, because nothing is known of it.
+/// A completed call that cannot be recorded, because it is not recorded as begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownCall {
     pub item: Uuid,
-    /// Its item is there. One that is not was deleted with its scan, or lost with a primary.
+    /// Its item exists. A missing item was deleted with its scan, or lost in a failover.
     pub has_item: bool,
 }
 
-/// Of calls that were recorded just now those that are not on record all the same.
+/// The calls that [`record_calls`] did not find.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn unknown_calls(
     conn: &mut PgConnection,
-    calls: &[&FinishedCall],
+    calls: &[&CallRecord],
 ) -> sqlx::Result<Vec<UnknownCall>> {
     sqlx::query_as!(
         UnknownCall,
@@ -295,7 +300,7 @@ pub async fn unknown_calls(
     .await
 }
 
-/// A whole answer as it is stored.
+/// A whole answer in its stored form.
 #[derive(Debug)]
 pub struct StoredAnswer<'a> {
     pub tenant: TenantId,
@@ -337,18 +342,18 @@ pub async fn insert_answers(
     Ok(())
 }
 
-/// The best offer of a call that gave its item a price.
+/// The offer with the best price of a call.
 #[derive(Debug)]
 pub struct StoredOffer<'a> {
     pub tenant: TenantId,
     pub item: ItemId,
-    /// When the call ended: the offer is kept if that call settled its item.
+    /// When the call ended: the offer is stored if that call completed its item.
     pub ended_at: Timestamp,
     pub offer: &'a Offer,
 }
 
-/// Stores what a grid shows beside the prices of items, each in the place of what an earlier call saw. Of a call that did not settle
-/// its item nothing is kept.
+/// Stores what a grid shows beside the prices of items; replaces the offers of earlier calls.
+/// Ignores a call that did not complete its item.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -356,26 +361,23 @@ pub async fn insert_offers(
     conn: &mut PgConnection,
     offers: &[StoredOffer<'_>],
 ) -> sqlx::Result<()> {
-    let tenants: Vec<_> = offers.iter().map(|kept| kept.tenant.uuid()).collect();
-    let items: Vec<_> = offers.iter().map(|kept| kept.item.uuid()).collect();
-    // As text, as the recorded calls tell it: the database rounds both alike.
-    let times: Vec<_> = offers
-        .iter()
-        .map(|kept| kept.ended_at.to_string())
-        .collect();
+    let tenants: Vec<_> = offers.iter().map(|row| row.tenant.uuid()).collect();
+    let items: Vec<_> = offers.iter().map(|row| row.item.uuid()).collect();
+    // As text, like the recorded calls: the database rounds both alike.
+    let times: Vec<_> = offers.iter().map(|row| row.ended_at.to_string()).collect();
     let text = |of: fn(&Offer) -> Option<&String>| {
         offers
             .iter()
-            .map(|kept| of(kept.offer).map(|text| storable(text)))
+            .map(|row| of(row.offer).map(|text| storable(text)))
             .collect::<Vec<_>>()
     };
     let amount = |of: fn(&Offer) -> Option<Decimal>| {
-        offers.iter().map(|kept| of(kept.offer)).collect::<Vec<_>>()
+        offers.iter().map(|row| of(row.offer)).collect::<Vec<_>>()
     };
     let links: Vec<_> = offers
         .iter()
-        .map(|kept| {
-            kept.offer
+        .map(|row| {
+            row.offer
                 .link
                 .as_deref()
                 .filter(|link| is_storable_link(link))
@@ -383,7 +385,7 @@ pub async fn insert_offers(
         .collect();
     let verdicts: Vec<_> = offers
         .iter()
-        .map(|kept| kept.offer.verdict.map(|verdict| verdict.as_str()))
+        .map(|row| row.offer.verdict.map(|verdict| verdict.as_str()))
         .collect();
     sqlx::query!(
         "insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
@@ -410,7 +412,7 @@ pub async fn insert_offers(
     Ok(())
 }
 
-/// The outcome of a call whose search went upstream as its caller wrote it.
+/// The outcome of a call whose search was sent as its caller wrote it.
 #[derive(Debug)]
 pub struct StoredOutcome<'a> {
     pub tenant: TenantId,
@@ -420,7 +422,7 @@ pub struct StoredOutcome<'a> {
     pub outcome: &'a [u8],
 }
 
-/// Keeps outcomes, each in the place of an earlier call's.
+/// Stores outcomes; replaces those of earlier calls.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -428,10 +430,10 @@ pub async fn insert_outcomes(
     conn: &mut PgConnection,
     outcomes: &[StoredOutcome<'_>],
 ) -> sqlx::Result<()> {
-    let tenants: Vec<_> = outcomes.iter().map(|kept| kept.tenant.uuid()).collect();
-    let items: Vec<_> = outcomes.iter().map(|kept| kept.item.uuid()).collect();
-    let numbers: Vec<_> = outcomes.iter().map(|kept| kept.number).collect();
-    let bodies: Vec<_> = outcomes.iter().map(|kept| kept.outcome.to_vec()).collect();
+    let tenants: Vec<_> = outcomes.iter().map(|row| row.tenant.uuid()).collect();
+    let items: Vec<_> = outcomes.iter().map(|row| row.item.uuid()).collect();
+    let numbers: Vec<_> = outcomes.iter().map(|row| row.number).collect();
+    let bodies: Vec<_> = outcomes.iter().map(|row| row.outcome.to_vec()).collect();
     sqlx::query!(
         "insert into search_outcomes (tenant_id, item_id, number, outcome)
          select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::bytea[])
@@ -447,22 +449,22 @@ pub async fn insert_outcomes(
     Ok(())
 }
 
-/// A call that was given up after it had begun.
+/// A call that was abandoned after it had begun.
 #[derive(Debug)]
 pub struct LostCall {
     pub item: ItemId,
     pub number: i32,
-    /// The endpoint's word.
+    /// The endpoint's name.
     pub endpoint: String,
     /// The complete body of the search.
     pub body: Json<Map<String, Value>>,
 }
 
-/// Ends claims of one lane that nobody will carry on; gives the lost calls.
+/// Abandons claims of one lane; returns the lost calls. Idempotent.
 ///
 /// # Errors
-/// When the database does not answer. Again is no error: a claim is given up once.
-pub async fn give_up(
+/// When the database does not answer.
+pub async fn abandon(
     conn: impl PgExecutor<'_>,
     lane: &LaneClaims,
     now: Timestamp,
@@ -470,7 +472,7 @@ pub async fn give_up(
     sqlx::query_as!(
         LostCall,
         r#"select item_id as "item!", number as "number!", endpoint as "endpoint!", body as "body!: Json<Map<String, Value>>"
-           from give_up($1, $2, $3, $4, $5)"#,
+           from abandon_claims($1, $2, $3, $4, $5)"#,
         now.to_sqlx() as _,
         lane.tenant.uuid(),
         lane.api,
@@ -481,13 +483,13 @@ pub async fn give_up(
     .await
 }
 
-/// Takes calls of one lane off the record that were begun and certainly not sent.
+/// Deletes the records of calls of one lane that were begun and certainly not sent.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn take_back(conn: impl PgExecutor<'_>, lane: &LaneClaims) -> sqlx::Result<()> {
+pub async fn withdraw_unsent(conn: impl PgExecutor<'_>, lane: &LaneClaims) -> sqlx::Result<()> {
     sqlx::query!(
-        "select from take_back($1, $2, $3, $4)",
+        "select from withdraw_unsent($1, $2, $3, $4)",
         lane.tenant.uuid(),
         lane.api,
         &lane.items,
@@ -498,7 +500,7 @@ pub async fn take_back(conn: impl PgExecutor<'_>, lane: &LaneClaims) -> sqlx::Re
     Ok(())
 }
 
-/// Claims that stand in one lane.
+/// Claims of one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneClaims {
     pub tenant: TenantId,
@@ -507,7 +509,7 @@ pub struct LaneClaims {
     pub numbers: Vec<i32>,
 }
 
-/// Lanes that were busy: a pass leaves them to the next.
+/// Lanes that were locked: this pass skips them.
 #[derive(Debug, Default)]
 pub struct BusyLanes {
     tenants: Vec<Uuid>,
@@ -515,25 +517,25 @@ pub struct BusyLanes {
 }
 
 impl BusyLanes {
-    /// One more.
+    /// Adds a lane.
     pub fn add(&mut self, tenant: TenantId, api: &str) {
         self.tenants.push(tenant.uuid());
         self.apis.push(api.to_owned());
     }
 }
 
-/// Claims of dead workers, at most `limit`, by lane; none of lanes that are busy.
+/// Claims of dead workers, at most `limit`, by lane, without busy lanes.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn orphans(
+pub async fn orphaned_claims(
     conn: impl PgExecutor<'_>,
     limit: i32,
     busy: &BusyLanes,
 ) -> sqlx::Result<Vec<LaneClaims>> {
     sqlx::query_as!(
         LaneClaims,
-        r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!" from orphans($1, $2, $3)"#,
+        r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!" from orphaned_claims($1, $2, $3)"#,
         limit,
         &busy.tenants,
         &busy.apis,
@@ -542,7 +544,7 @@ pub async fn orphans(
     .await
 }
 
-/// Lanes with a retry that is due, as far as `limit` items go; none of lanes that are busy.
+/// Lanes with due retries, up to `limit` items, without busy lanes.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -569,7 +571,7 @@ pub async fn lanes_with_due_retries(
 ///
 /// # Errors
 /// When the database does not answer, or the lane is busy.
-pub async fn release_delayed(
+pub async fn release_due_retries(
     conn: impl PgExecutor<'_>,
     tenant: TenantId,
     api: &str,
@@ -588,21 +590,22 @@ pub async fn release_delayed(
     Ok(())
 }
 
-/// Claims that stand under `worker`, are not in `held` (items and numbers) and are older than `grace_seconds`, by lane.
+/// Claims of `worker` that are not in `open` (items and numbers) and are older than
+/// `grace_seconds`, by lane.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn strays(
+pub async fn leaked_claims(
     conn: impl PgExecutor<'_>,
     worker: WorkerId,
-    held: &[(Uuid, i32)],
+    open: &[(Uuid, i32)],
     grace_seconds: f64,
 ) -> sqlx::Result<Vec<LaneClaims>> {
-    let (items, numbers): (Vec<_>, Vec<_>) = held.iter().copied().unzip();
+    let (items, numbers): (Vec<_>, Vec<_>) = open.iter().copied().unzip();
     sqlx::query_as!(
         LaneClaims,
         r#"select tenant_id as "tenant!", api as "api!", items as "items!", numbers as "numbers!"
-           from strays($1, $2, $3, make_interval(secs => $4))"#,
+           from leaked_claims($1, $2, $3, make_interval(secs => $4))"#,
         worker.0,
         &items,
         &numbers,
@@ -612,8 +615,8 @@ pub async fn strays(
     .await
 }
 
-/// Ends scans whose counters say that they have ended. There are none unless a mistake was made elsewhere: a caller must not wait for
-/// ever because of it.
+/// Ends scans whose counters show that all items have ended. Only a bug elsewhere leaves such a
+/// scan; its caller must not wait forever.
 ///
 /// # Errors
 /// When the database does not answer.

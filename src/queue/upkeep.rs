@@ -1,7 +1,7 @@
-//! Upkeep: what is kept for a time and then goes, and what should have happened and did not.
+//! Upkeep: deletes rows and keys that have expired, and repairs scans that should have ended.
 //!
-//! Each step goes on while there is something left, within bounds; what is left after that is for the next sweep, a second later. Nothing
-//! waits for a lock longer than a moment.
+//! Each step is bounded in time; the next sweep, a second later, does the rest. Lock waits are
+//! short.
 
 use std::time::Duration;
 
@@ -12,86 +12,94 @@ use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 use tokio::time::Instant;
 
-use super::hold::{Cause, hold_scan};
+use super::pause::{PauseCause, pause_scan};
 use super::store;
 use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::tenants;
 
 /// The most rows of one transaction.
-const PASS: i64 = 1_000;
-/// How long a step goes on.
-const STEP: Duration = Duration::from_millis(500);
-/// How long the answer to an order is kept for its repetition (jobs-api, "Idempotency-Key").
-const ORDERS_KEPT: SignedDuration = SignedDuration::from_hours(48);
-/// How long the events of a scan are kept after its end (jobs-api, "Scans").
+const MAX_ROWS: i64 = 1_000;
+/// How long a step may take.
+const STEP_TIME: Duration = Duration::from_millis(500);
+/// How long the response to an idempotent request is kept (scans.md, rule 22).
+const IDEMPOTENCY_KEYS_KEPT: SignedDuration = SignedDuration::from_hours(48);
+/// How long the events of a scan are kept after its end (scans.md, rule 70).
 const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// The most rows of events of one transaction: some tenths of a second.
-const EVENTS_PASS: i64 = 50_000;
-/// The most callers that one pass removes: what is left of each is a scan of a few items.
-const TENANTS_PASS: i64 = 200;
-/// How long the row of a dead process is kept, for whoever wants to know what happened.
-const DEAD_KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// The most event rows of one transaction: some tenths of a second.
+const MAX_EVENT_ROWS: i64 = 50_000;
+/// The most callers that one pass removes; each has one scan of a few items.
+const MAX_TENANTS: i64 = 200;
+/// How long the row of a dead worker is kept, for diagnosis.
+const DEAD_WORKERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 
-/// One pass over all steps; `false`: something is left, and the next pass should come soon.
-pub(super) async fn pass(pool: &PgPool, now: Timestamp) -> bool {
+/// Runs all steps; `false`: something is left for the next pass.
+pub(super) async fn run(pool: &PgPool, now: Timestamp) -> bool {
     let steps = [
         ("expired keys", wipe_expired_keys(pool, now).boxed()),
         (
             "scans without a key",
-            hold_scans_without_key(pool, now).boxed(),
+            pause_scans_without_key(pool, now).boxed(),
         ),
         (
-            "answers to orders",
-            while_full(pool, PASS, now, drop_orders).boxed(),
+            "idempotency keys",
+            repeat_while_full(pool, MAX_ROWS, now, delete_idempotency_keys).boxed(),
         ),
         (
-            "rows of dead workers",
-            while_full(pool, PASS, now, drop_workers).boxed(),
+            "dead workers",
+            repeat_while_full(pool, MAX_ROWS, now, delete_dead_workers).boxed(),
         ),
         (
             "events",
-            while_full(pool, EVENTS_PASS, now, drop_events).boxed(),
+            repeat_while_full(pool, MAX_EVENT_ROWS, now, delete_events).boxed(),
         ),
         (
             "ended scans",
-            while_full(pool, PASS, now, end_scans).boxed(),
+            repeat_while_full(pool, MAX_ROWS, now, end_finished_scans).boxed(),
         ),
         (
-            "callers that were never accepted",
-            remove_callers(pool, now).boxed(),
+            "callers that were not accepted",
+            remove_unaccepted_tenants(pool, now).boxed(),
         ),
     ];
-    let mut is_done = true;
-    for (step, doing) in steps {
-        match doing.await {
-            Ok(done) => is_done &= done,
+    let mut is_complete = true;
+    for (step, task) in steps {
+        match task.await {
+            Ok(done) => is_complete &= done,
             Err(error) => {
-                tracing::warn!(step, %error, "a step of the upkeep failed; the next pass goes on with it")
+                tracing::warn!(step, %error, "upkeep step failed; the next pass retries");
             }
         }
     }
-    is_done
+    is_complete
 }
 
 /// Removes callers that no marketplace accepted, each in a transaction of its own.
-async fn remove_callers(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> {
-    let removed = tenants::store::acceptance::remove_left(pool, TENANTS_PASS, now).await?;
+async fn remove_unaccepted_tenants(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> {
+    let removed = tenants::store::acceptance::remove_unaccepted(pool, MAX_TENANTS, now).await?;
     if removed > 0 {
-        tracing::info!(removed, "callers that no marketplace accepted were removed");
+        tracing::info!(
+            removed,
+            "removed callers that the marketplace did not accept"
+        );
     }
-    Ok(i64::try_from(removed).is_ok_and(|removed| removed < TENANTS_PASS))
+    Ok(i64::try_from(removed).is_ok_and(|removed| removed < MAX_TENANTS))
 }
 
-/// One transaction of a step; how many rows it took.
-type Step = for<'a> fn(&'a mut PgConnection, Timestamp) -> BoxFuture<'a, sqlx::Result<u64>>;
+/// One transaction of a step; returns the number of rows.
+type UpkeepStep = for<'a> fn(&'a mut PgConnection, Timestamp) -> BoxFuture<'a, sqlx::Result<u64>>;
 
-/// Goes on while a transaction takes as much as it may; `false`: there was no time for the rest.
-async fn while_full(pool: &PgPool, most: i64, now: Timestamp, one: Step) -> sqlx::Result<bool> {
-    let until = Instant::now() + STEP;
+/// Repeats a transaction while it reaches its limit of rows; `false`: out of time.
+async fn repeat_while_full(
+    pool: &PgPool,
+    most: i64,
+    now: Timestamp,
+    one: UpkeepStep,
+) -> sqlx::Result<bool> {
+    let until = Instant::now() + STEP_TIME;
     loop {
         let mut tx = db::begin(pool).await?;
-        db::wait_briefly(&mut tx).await?;
+        db::set_brief_lock_timeout(&mut tx).await?;
         let taken = one(&mut tx, now).await?;
         tx.commit().await?;
         if taken < most.unsigned_abs() {
@@ -103,71 +111,77 @@ async fn while_full(pool: &PgPool, most: i64, now: Timestamp, one: Step) -> sqlx
     }
 }
 
-fn drop_orders(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
+fn delete_idempotency_keys(
+    conn: &mut PgConnection,
+    now: Timestamp,
+) -> BoxFuture<'_, sqlx::Result<u64>> {
     async move {
-        let dropped = sqlx::query!(
+        let deleted = sqlx::query!(
             "delete from idempotency_keys where ctid = any (array(
                  select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))",
-            (now - ORDERS_KEPT).to_sqlx() as _,
-            PASS,
+            (now - IDEMPOTENCY_KEYS_KEPT).to_sqlx() as _,
+            MAX_ROWS,
         );
-        Ok(dropped.execute(conn).await?.rows_affected())
+        Ok(deleted.execute(conn).await?.rows_affected())
     }
     .boxed()
 }
 
-fn drop_workers(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
+fn delete_dead_workers(
+    conn: &mut PgConnection,
+    now: Timestamp,
+) -> BoxFuture<'_, sqlx::Result<u64>> {
     async move {
-        let dropped = sqlx::query!(
+        let deleted = sqlx::query!(
             "delete from workers where worker_id = any (array(
                  select w.worker_id from workers w
                  where w.dead and w.lease_until < $1
                    and not exists (select from scan_items i where i.worker_id = w.worker_id and i.state in ('claimed', 'calling'))
                  limit $2 for update skip locked))",
-            (now - DEAD_KEPT).to_sqlx() as _,
-            PASS,
+            (now - DEAD_WORKERS_KEPT).to_sqlx() as _,
+            MAX_ROWS,
         );
-        Ok(dropped.execute(conn).await?.rows_affected())
+        Ok(deleted.execute(conn).await?.rows_affected())
     }
     .boxed()
 }
 
-fn drop_events(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
+fn delete_events(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
     async move {
-        let dropped = sqlx::query_scalar!(
-            r#"select drop_old_events($1, $2) as "dropped!""#,
+        let deleted = sqlx::query_scalar!(
+            r#"select delete_old_events($1, $2) as "dropped!""#,
             (now - EVENTS_KEPT).to_sqlx() as _,
-            EVENTS_PASS
+            MAX_EVENT_ROWS
         );
-        Ok(dropped.fetch_one(conn).await?.unsigned_abs())
+        Ok(deleted.fetch_one(conn).await?.unsigned_abs())
     }
     .boxed()
 }
 
-fn end_scans(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
+fn end_finished_scans(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
     async move {
-        let ended = store::end_finished_scans(conn, PASS, now).await?;
+        let ended = store::end_finished_scans(conn, MAX_ROWS, now).await?;
         if ended > 0 {
-            tracing::error!(ended, "scans had not ended with their last item");
+            tracing::error!(ended, "ended scans whose items had all ended");
         }
         Ok(ended)
     }
     .boxed()
 }
 
-/// Each by itself: one that somebody holds keeps no other key.
+/// Each in its own transaction, so that a locked key does not delay the others.
 async fn wipe_expired_keys(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> {
     let expired = sqlx::query!(
         "select tenant_id, grant_id from key_grants where wiped_at is null and expires_at <= $1 order by expires_at limit $2",
         now.to_sqlx() as _,
-        PASS
+        MAX_ROWS
     );
     let expired = expired.fetch_all(pool).await?;
     let mut wiped = 0;
     for grant in &expired {
         let wiping = async {
             let mut tx = db::begin(pool).await?;
-            db::wait_briefly(&mut tx).await?;
+            db::set_brief_lock_timeout(&mut tx).await?;
             tenants::store::wipe_expired(
                 &mut tx,
                 grant.tenant_id.into(),
@@ -180,42 +194,43 @@ async fn wipe_expired_keys(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> 
         match wiping.await {
             Ok(()) => wiped += 1,
             Err(error) => {
-                tracing::warn!(%error, "an expired key was not wiped; the next pass goes on with it")
+                tracing::warn!(%error, "wiping an expired key failed; the next pass retries");
             }
         }
     }
-    Ok(wiped < PASS)
+    Ok(wiped < MAX_ROWS)
 }
 
-/// A scan that outlives its key pauses (security.md, "Wiped"). After the keys: a scan that somebody holds keeps no key.
-async fn hold_scans_without_key(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> {
+/// A scan that outlives its key pauses (security.md, rule 8). Runs after the keys are wiped, so
+/// that a locked scan delays no key.
+async fn pause_scans_without_key(pool: &PgPool, now: Timestamp) -> sqlx::Result<bool> {
     let scans = sqlx::query!(
         "select s.tenant_id, s.scan_id from scans s join key_grants g on g.tenant_id = s.tenant_id and g.grant_id = s.grant_id
          where s.finished_at is null and s.status in ('queued', 'running') and g.expires_at <= $1 limit $2",
         now.to_sqlx() as _,
-        PASS
+        MAX_ROWS
     );
-    let mut held = 0;
+    let mut paused = 0;
     for scan in scans.fetch_all(pool).await? {
-        let holding = async {
+        let pausing = async {
             let mut tx = db::begin(pool).await?;
-            db::wait_briefly(&mut tx).await?;
-            let is_held = hold_scan(
+            db::set_brief_lock_timeout(&mut tx).await?;
+            let is_paused = pause_scan(
                 &mut *tx,
                 TenantId::from(scan.tenant_id),
                 ScanId::from(scan.scan_id),
-                &Cause::KeyGone,
+                &PauseCause::KeyGone,
             )
             .await?;
             tx.commit().await?;
-            Ok::<_, sqlx::Error>(is_held)
+            Ok::<_, sqlx::Error>(is_paused)
         };
-        match holding.await {
-            Ok(is_held) => held += i64::from(is_held),
+        match pausing.await {
+            Ok(is_paused) => paused += i64::from(is_paused),
             Err(error) => {
-                tracing::warn!(%error, "a scan without a key was not paused; the next pass goes on with it")
+                tracing::warn!(%error, "pausing a scan without a key failed; the next pass retries");
             }
         }
     }
-    Ok(held < PASS)
+    Ok(paused < MAX_ROWS)
 }

@@ -1,24 +1,23 @@
-//! Seeded draws: every number that the sandbox makes up comes from here.
+//! Seeded pseudo-random draws, the source of every invented number of the sandbox.
 //!
-//! A [`Draw`] is a point in a tree of words and numbers that starts at the sandbox's seed. Reading it has no effect
-//! on any other reading, so a price depends on what it is named after and never on the order of requests.
-//! No clock, no state and no generator lives here.
+//! A [`Draw`] is a node in a tree of words and numbers; the root is the sandbox's seed. Its values
+//! are a pure function of its path, so a price never depends on the order of requests.
 
 use jiff::civil::Date;
 
-/// One named point under the seed. Copy it, name a child, read it: the same names always read the same.
+/// One node under the seed. The same path always gives the same values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draw(u64);
 
 impl Draw {
-    /// The root of everything that is drawn for `seed`.
+    /// The root of the tree for `seed`.
     pub(super) fn seeded(seed: u64) -> Self {
         Self(mix(seed ^ 0x6661_7265_7363_616e))
     }
 
     /// The child named `word`.
     pub(super) fn of(self, word: &str) -> Self {
-        // FNV-1a over the word, then one finaliser round: short similar words land far apart.
+        // FNV-1a over the word, then one finaliser round to spread short similar words.
         let hashed = word.bytes().fold(self.0, |state, byte| {
             (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -33,29 +32,29 @@ impl Draw {
                 .wrapping_add(0x2545_f491_4f6c_dd1d))))
     }
 
-    /// The child that stands for a calendar day.
+    /// The child for a calendar day.
     pub(super) fn day(self, date: Date) -> Self {
         self.nth(day_number(date))
     }
 
-    /// Evenly in `0.0 .. 1.0`.
+    /// Uniform in `0.0 .. 1.0`.
     pub(super) fn unit(self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
         let bits = (mix(self.0) >> 11) as f64;
         bits / 9_007_199_254_740_992.0
     }
 
-    /// Evenly in `low .. high`.
+    /// Uniform in `low .. high`.
     pub(super) fn between(self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    /// True in this share of all names.
+    /// True with this probability.
     pub(super) fn chance(self, share: f64) -> bool {
         self.unit() < share
     }
 
-    /// Evenly in `0 .. count`; 0 for an empty range.
+    /// Uniform in `0 .. count`; 0 for an empty range.
     pub(super) fn below(self, count: usize) -> usize {
         let count = u64::try_from(count).unwrap_or(u64::MAX).max(1);
         usize::try_from(mix(self.0) % count).unwrap_or(0)
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_names_read_the_same_and_others_do_not() {
+    fn equal_paths_give_equal_values_and_others_do_not() {
         let root = Draw::seeded(7);
         assert_eq!(
             root.of("a").nth(3).unit().to_bits(),
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_even_and_normal_ones_are_centred() {
+    fn draws_are_uniform_and_normal_ones_are_centred() {
         let root = Draw::seeded(1);
         let mean =
             |read: fn(Draw) -> f64| (0..4_000).map(|n| read(root.nth(n))).sum::<f64>() / 4_000.0;

@@ -3,15 +3,15 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use super::faults::MAGIC;
+use super::magic_values::MAGIC_VALUES;
 use super::plans::KEYS;
 
-/// What there is to try.
+/// Lists keys, magic values and paths.
 pub(super) fn front_page(paths: &[&str]) -> Response {
     let keys = KEYS
         .iter()
         .map(|(key, _, line)| format!("  {key:<22}{line}"));
-    let words = MAGIC.iter().map(|magic| {
+    let words = MAGIC_VALUES.iter().map(|magic| {
         format!(
             "  {}  flights: {}\n       hotels:  {}",
             magic.word, magic.flights, magic.hotels
@@ -20,9 +20,9 @@ pub(super) fn front_page(paths: &[&str]) -> Response {
     let paths = paths.iter().map(|path| format!("  {path}"));
     let section = |title: &str, lines: Vec<String>| format!("\n{title}\n{}\n", lines.join("\n"));
     let page = [
-        "farescan sandbox: a marketplace to try things on. All prices are invented.\n".to_owned(),
+        "farescan sandbox: a simulated marketplace. All prices are invented.\n".to_owned(),
         section(
-            "Keys (header x-rapidapi-key or x-marketplace-key; a suffix such as sandbox-pro.alice counts on its own)",
+            "Keys (header x-rapidapi-key or x-marketplace-key; a key with a suffix, such as sandbox-pro.alice, has its own counters)",
             keys.collect(),
         ),
         section(

@@ -1,6 +1,6 @@
-//! Keys, plans and counting: who may ask which engine how often (specification 8).
+//! Keys, plans and usage counters (gateway.md, rule 42).
 //!
-//! Time comes in as an argument ([`Moment`]); nothing here reads a clock. Counters live for the life of one sandbox.
+//! Time is an argument ([`RequestTime`]); nothing here reads a clock. Counters are in memory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,21 +10,22 @@ use tokio::time::{Duration, Instant};
 
 /// The rate window of the plans that have one.
 const WINDOW: Duration = Duration::from_mins(1);
-/// Keys counted at once; a suffix makes a new key, so this bounds memory. Past it all counters begin anew.
-const MAX_ACCOUNTS: usize = 20_000;
+/// Keys with counters. Each suffix makes a new key, so this bounds memory; beyond it all counters
+/// are reset.
+const MAX_COUNTED_KEYS: usize = 20_000;
 /// Longest suffix after the `.` of a key.
 const MAX_SUFFIX_BYTES: usize = 64;
 
 /// The two engines, each a subscription of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Api {
+pub(super) enum Engine {
     Flights,
     Hotels,
 }
 
-/// A plan of specification 8, or one without limits.
+/// A plan of gateway.md, rule 42, or one without limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum SandboxPlan {
     Basic,
     Pro,
     Ultra,
@@ -37,20 +38,20 @@ pub(super) enum Plan {
 pub(super) struct Allowance {
     pub(super) per_month: u64,
     pub(super) per_minute: Option<u64>,
-    /// True: no request beyond the month's quota. False: such requests go through and are charged as overage.
+    /// True: requests beyond the monthly quota are refused. False: they are charged as overage.
     pub(super) hard_stop: bool,
 }
 
-impl Plan {
-    pub(super) fn allowance(self, api: Api) -> Allowance {
-        let (per_month, per_minute) = match (self, api) {
+impl SandboxPlan {
+    pub(super) fn allowance(self, engine: Engine) -> Allowance {
+        let (per_month, per_minute) = match (self, engine) {
             (Self::Basic, _) => (10, None),
-            (Self::Pro, Api::Flights) => (2_500, Some(150)),
-            (Self::Ultra, Api::Flights) => (10_000, Some(250)),
-            (Self::Mega, Api::Flights) => (50_000, Some(500)),
-            (Self::Pro, Api::Hotels) => (2_000, Some(25)),
-            (Self::Ultra, Api::Hotels) => (6_500, Some(25)),
-            (Self::Mega, Api::Hotels) => (25_000, Some(50)),
+            (Self::Pro, Engine::Flights) => (2_500, Some(150)),
+            (Self::Ultra, Engine::Flights) => (10_000, Some(250)),
+            (Self::Mega, Engine::Flights) => (50_000, Some(500)),
+            (Self::Pro, Engine::Hotels) => (2_000, Some(25)),
+            (Self::Ultra, Engine::Hotels) => (6_500, Some(25)),
+            (Self::Mega, Engine::Hotels) => (25_000, Some(50)),
             (Self::Unlimited, _) => (1_000_000_000, None),
         };
         Allowance {
@@ -71,43 +72,43 @@ impl Plan {
     }
 }
 
-/// What a key opens.
+/// The plans of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subscriptions {
-    pub(super) flights: Option<Plan>,
-    pub(super) hotels: Option<Plan>,
-    /// The demonstration key: dates on a 13th are degraded on the first ask.
-    pub(super) trips_on_13th: bool,
+    pub(super) flights: Option<SandboxPlan>,
+    pub(super) hotels: Option<SandboxPlan>,
+    /// The demo key: searches on a 13th are degraded on the first call.
+    pub(super) degrades_13ths: bool,
 }
 
-/// Every key that the sandbox knows, with a line for its front page.
+/// Every key of the sandbox, with its line on the front page.
 pub(super) const KEYS: [(&str, Subscriptions, &str); 8] = [
     (
         "sandbox-basic",
-        both(Plan::Basic),
+        both(SandboxPlan::Basic),
         "both APIs, 10 requests a month, then a hard stop",
     ),
     (
         "sandbox-pro",
-        both(Plan::Pro),
+        both(SandboxPlan::Pro),
         "flights 2,500 a month at 150/min, hotels 2,000 at 25/min",
     ),
     (
         "sandbox-ultra",
-        both(Plan::Ultra),
+        both(SandboxPlan::Ultra),
         "flights 10,000 a month at 250/min, hotels 6,500 at 25/min",
     ),
     (
         "sandbox-mega",
-        both(Plan::Mega),
+        both(SandboxPlan::Mega),
         "flights 50,000 a month at 500/min, hotels 25,000 at 50/min",
     ),
     (
         "sandbox-flights-only",
         Subscriptions {
-            flights: Some(Plan::Pro),
+            flights: Some(SandboxPlan::Pro),
             hotels: None,
-            trips_on_13th: false,
+            degrades_13ths: false,
         },
         "plan Pro for flights; hotels answer 403",
     ),
@@ -115,37 +116,37 @@ pub(super) const KEYS: [(&str, Subscriptions, &str); 8] = [
         "sandbox-hotels-only",
         Subscriptions {
             flights: None,
-            hotels: Some(Plan::Pro),
-            trips_on_13th: false,
+            hotels: Some(SandboxPlan::Pro),
+            degrades_13ths: false,
         },
         "plan Pro for hotels; flights answer 403",
     ),
     (
         "sandbox-unlimited",
-        both(Plan::Unlimited),
+        both(SandboxPlan::Unlimited),
         "both APIs, a billion requests a month, no rate window",
     ),
     (
         "sandbox-demo",
         Subscriptions {
-            trips_on_13th: true,
-            ..both(Plan::Unlimited)
+            degrades_13ths: true,
+            ..both(SandboxPlan::Unlimited)
         },
-        "unlimited; departures and check-ins on a 13th are degraded on the first ask, fine on the next",
+        "unlimited; departures and check-ins on a 13th are degraded on the first call, ok on the next",
     ),
 ];
 
-const fn both(plan: Plan) -> Subscriptions {
+const fn both(plan: SandboxPlan) -> Subscriptions {
     Subscriptions {
         flights: Some(plan),
         hotels: Some(plan),
-        trips_on_13th: false,
+        degrades_13ths: false,
     }
 }
 
 impl Subscriptions {
-    /// What `key` opens; none for a key that was never given out. A suffix after the first `.` (letters, digits,
-    /// `-`, `_`) opens the same and is counted on its own.
+    /// The plans of `key`; `None` for an unknown key. A key with a suffix after the first `.`
+    /// (letters, digits, `-`, `_`) has the same plans and its own counters.
     pub(super) fn of_key(key: &str) -> Option<Self> {
         let (name, suffix) = key
             .split_once('.')
@@ -161,23 +162,23 @@ impl Subscriptions {
             .map(|(_, subscriptions, _)| *subscriptions)
     }
 
-    pub(super) fn plan(self, api: Api) -> Option<Plan> {
-        match api {
-            Api::Flights => self.flights,
-            Api::Hotels => self.hotels,
+    pub(super) fn plan(self, engine: Engine) -> Option<SandboxPlan> {
+        match engine {
+            Engine::Flights => self.flights,
+            Engine::Hotels => self.hotels,
         }
     }
 }
 
-/// When a request arrives: its place in the month (UTC) and on the monotonic clock of the rate windows.
+/// When a request arrives, in the month (UTC) and on the monotonic clock of the rate windows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct RequestTime {
     month: (i16, i8),
     month_ends_in_seconds: u64,
     instant: Instant,
 }
 
-impl Moment {
+impl RequestTime {
     pub(super) fn new(now: DateTime, instant: Instant) -> Self {
         let next = now
             .date()
@@ -192,24 +193,24 @@ impl Moment {
     }
 }
 
-/// What is left, for the quota headers. Seconds until each reset.
+/// What is left of a plan, for the quota headers, with the seconds until each reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quota {
+pub(super) struct RemainingQuota {
     pub(super) limit: u64,
     pub(super) remaining: u64,
     pub(super) reset_seconds: u64,
-    pub(super) window: Option<Window>,
+    pub(super) window: Option<WindowQuota>,
 }
 
-/// The rate window, on the plans that have one.
+/// The rate window of the plans that have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct WindowQuota {
     pub(super) limit: u64,
     pub(super) remaining: u64,
     pub(super) reset_seconds: u64,
 }
 
-/// Why the marketplace turned a request away. Nothing was counted.
+/// Why the marketplace refused a request, which is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     QuotaUsedUp,
@@ -218,60 +219,72 @@ pub(super) enum Refusal {
 
 /// The counters of all keys.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
-    accounts: Mutex<HashMap<(String, Api), Account>>,
+pub(super) struct UsageMeter {
+    usages: Mutex<HashMap<(String, Engine), KeyUsage>>,
 }
 
 #[derive(Debug)]
-struct Account {
+struct KeyUsage {
     month: (i16, i8),
     spent: u64,
     window_began: Instant,
     in_window: u64,
 }
 
-impl Meter {
-    /// Counts one request of `key`, or says why it is refused; either way with what is left afterwards.
+impl UsageMeter {
+    /// Counts one request of `key` or refuses it; returns what is left afterwards.
     pub(super) fn charge(
         &self,
         key: &str,
-        api: Api,
-        plan: Plan,
-        at: Moment,
-    ) -> (Quota, Result<(), Refusal>) {
-        self.with(key, api, at, |account| {
-            let outcome = account.charge(plan.allowance(api), at);
-            (account.quota(plan.allowance(api), at), outcome)
+        engine: Engine,
+        plan: SandboxPlan,
+        at: RequestTime,
+    ) -> (RemainingQuota, Result<(), Refusal>) {
+        self.with_usage(key, engine, at, |usage| {
+            let outcome = usage.charge(plan.allowance(engine), at);
+            (usage.quota(plan.allowance(engine), at), outcome)
         })
     }
 
-    /// What is left, without counting anything.
-    pub(super) fn standing(&self, key: &str, api: Api, plan: Plan, at: Moment) -> Quota {
-        self.with(key, api, at, |account| {
-            account.quota(plan.allowance(api), at)
+    /// What is left, without counting a request.
+    pub(super) fn remaining_quota(
+        &self,
+        key: &str,
+        engine: Engine,
+        plan: SandboxPlan,
+        at: RequestTime,
+    ) -> RemainingQuota {
+        self.with_usage(key, engine, at, |usage| {
+            usage.quota(plan.allowance(engine), at)
         })
     }
 
-    fn with<T>(&self, key: &str, api: Api, at: Moment, read: impl FnOnce(&mut Account) -> T) -> T {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (key.to_owned(), api);
-        if accounts.len() >= MAX_ACCOUNTS && !accounts.contains_key(&name) {
-            accounts.clear();
+    fn with_usage<T>(
+        &self,
+        key: &str,
+        engine: Engine,
+        at: RequestTime,
+        read: impl FnOnce(&mut KeyUsage) -> T,
+    ) -> T {
+        let mut usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (key.to_owned(), engine);
+        if usages.len() >= MAX_COUNTED_KEYS && !usages.contains_key(&name) {
+            usages.clear();
         }
-        let account = accounts.entry(name).or_insert(Account {
+        let usage = usages.entry(name).or_insert(KeyUsage {
             month: at.month,
             spent: 0,
             window_began: at.instant,
             in_window: 0,
         });
-        account.turn_to(at);
-        read(account)
+        usage.reset_if_over(at);
+        read(usage)
     }
 }
 
-impl Account {
-    /// Begins a new month or window where one is over.
-    fn turn_to(&mut self, at: Moment) {
+impl KeyUsage {
+    /// Resets the counters of a month or window that is over.
+    fn reset_if_over(&mut self, at: RequestTime) {
         if self.month != at.month {
             self.month = at.month;
             self.spent = 0;
@@ -282,7 +295,7 @@ impl Account {
         }
     }
 
-    fn charge(&mut self, allowance: Allowance, at: Moment) -> Result<(), Refusal> {
+    fn charge(&mut self, allowance: Allowance, at: RequestTime) -> Result<(), Refusal> {
         if allowance.hard_stop && self.spent >= allowance.per_month {
             return Err(Refusal::QuotaUsedUp);
         }
@@ -303,12 +316,12 @@ impl Account {
         Ok(())
     }
 
-    fn quota(&self, allowance: Allowance, at: Moment) -> Quota {
-        Quota {
+    fn quota(&self, allowance: Allowance, at: RequestTime) -> RemainingQuota {
+        RemainingQuota {
             limit: allowance.per_month,
             remaining: allowance.per_month.saturating_sub(self.spent),
             reset_seconds: at.month_ends_in_seconds,
-            window: allowance.per_minute.map(|limit| Window {
+            window: allowance.per_minute.map(|limit| WindowQuota {
                 limit,
                 remaining: limit.saturating_sub(self.in_window),
                 reset_seconds: self.window_ends_in_seconds(at),
@@ -316,8 +329,8 @@ impl Account {
         }
     }
 
-    /// Rounded up, so that who waits this long is let in.
-    fn window_ends_in_seconds(&self, at: Moment) -> u64 {
+    /// Rounded up, so that a request after this time is accepted.
+    fn window_ends_in_seconds(&self, at: RequestTime) -> u64 {
         let left = WINDOW.saturating_sub(at.instant.saturating_duration_since(self.window_began));
         left.as_secs() + u64::from(left.subsec_nanos() > 0)
     }
@@ -329,47 +342,53 @@ mod tests {
 
     use super::*;
 
-    fn start_of(day: Date, instant: Instant) -> Moment {
-        Moment::new(day.at(0, 0, 0, 0), instant)
+    fn start_of(day: Date, instant: Instant) -> RequestTime {
+        RequestTime::new(day.at(0, 0, 0, 0), instant)
     }
 
     #[test]
-    fn every_allowance_is_that_of_the_specification() {
-        for (plan, api, per_month, per_minute, hard_stop) in [
-            (Plan::Basic, Api::Flights, 10, None, true),
-            (Plan::Pro, Api::Flights, 2_500, Some(150), false),
-            (Plan::Ultra, Api::Flights, 10_000, Some(250), false),
-            (Plan::Mega, Api::Flights, 50_000, Some(500), false),
-            (Plan::Basic, Api::Hotels, 10, None, true),
-            (Plan::Pro, Api::Hotels, 2_000, Some(25), false),
-            (Plan::Ultra, Api::Hotels, 6_500, Some(25), false),
-            (Plan::Mega, Api::Hotels, 25_000, Some(50), false),
+    fn every_sandbox_plan_has_its_documented_allowance() {
+        for (plan, engine, per_month, per_minute, hard_stop) in [
+            (SandboxPlan::Basic, Engine::Flights, 10, None, true),
+            (SandboxPlan::Pro, Engine::Flights, 2_500, Some(150), false),
+            (
+                SandboxPlan::Ultra,
+                Engine::Flights,
+                10_000,
+                Some(250),
+                false,
+            ),
+            (SandboxPlan::Mega, Engine::Flights, 50_000, Some(500), false),
+            (SandboxPlan::Basic, Engine::Hotels, 10, None, true),
+            (SandboxPlan::Pro, Engine::Hotels, 2_000, Some(25), false),
+            (SandboxPlan::Ultra, Engine::Hotels, 6_500, Some(25), false),
+            (SandboxPlan::Mega, Engine::Hotels, 25_000, Some(50), false),
         ] {
             assert_eq!(
-                plan.allowance(api),
+                plan.allowance(engine),
                 Allowance {
                     per_month,
                     per_minute,
                     hard_stop
                 },
-                "{plan:?} {api:?}"
+                "{plan:?} {engine:?}"
             );
         }
     }
 
     #[test]
-    fn keys_open_what_their_name_says() {
+    fn keys_have_the_plans_of_their_names() {
         let of = |key| Subscriptions::of_key(key);
         assert_eq!(of("sandbox-pro.alice"), of("sandbox-pro"));
         assert_eq!(
-            of("sandbox-flights-only").and_then(|key| key.plan(Api::Hotels)),
+            of("sandbox-flights-only").and_then(|key| key.plan(Engine::Hotels)),
             None
         );
         assert_eq!(
-            of("sandbox-hotels-only").and_then(|key| key.plan(Api::Flights)),
+            of("sandbox-hotels-only").and_then(|key| key.plan(Engine::Flights)),
             None
         );
-        assert!(of("sandbox-demo").is_some_and(|key| key.trips_on_13th));
+        assert!(of("sandbox-demo").is_some_and(|key| key.degrades_13ths));
         for unknown in [
             "sandbox",
             "sandbox-pro.",
@@ -384,59 +403,76 @@ mod tests {
     }
 
     #[test]
-    fn basic_stops_hard_and_a_new_month_lets_it_in_again() {
-        let (meter, instant) = (Meter::default(), Instant::now());
+    fn basic_stops_at_its_quota_until_the_next_month() {
+        let (meter, instant) = (UsageMeter::default(), Instant::now());
         let november = start_of(date(2026, 11, 20), instant);
         for left in (0..10).rev() {
-            let (quota, outcome) = meter.charge("k", Api::Flights, Plan::Basic, november);
+            let (quota, outcome) = meter.charge("k", Engine::Flights, SandboxPlan::Basic, november);
             assert_eq!((quota.limit, quota.remaining, outcome), (10, left, Ok(())));
             assert_eq!(quota.window, None);
             assert_eq!(quota.reset_seconds, 11 * 86_400);
         }
-        let (quota, outcome) = meter.charge("k", Api::Flights, Plan::Basic, november);
+        let (quota, outcome) = meter.charge("k", Engine::Flights, SandboxPlan::Basic, november);
         assert_eq!((quota.remaining, outcome), (0, Err(Refusal::QuotaUsedUp)));
         assert_eq!(
-            meter.charge("k", Api::Hotels, Plan::Basic, november).1,
+            meter
+                .charge("k", Engine::Hotels, SandboxPlan::Basic, november)
+                .1,
             Ok(()),
             "counted for each API"
         );
         assert_eq!(
-            meter.charge("k.b", Api::Flights, Plan::Basic, november).1,
+            meter
+                .charge("k.b", Engine::Flights, SandboxPlan::Basic, november)
+                .1,
             Ok(()),
             "counted for each key"
         );
         let december = start_of(date(2026, 12, 1), instant);
         assert_eq!(
-            meter.charge("k", Api::Flights, Plan::Basic, december).1,
+            meter
+                .charge("k", Engine::Flights, SandboxPlan::Basic, december)
+                .1,
             Ok(())
         );
     }
 
     #[test]
     fn paid_plans_go_on_beyond_their_quota() {
-        let (meter, instant) = (Meter::default(), Instant::now());
+        let (meter, instant) = (UsageMeter::default(), Instant::now());
         for minute in 0..100 {
             let at = start_of(date(2026, 11, 20), instant + WINDOW * minute);
             for _ in 0..25 {
-                assert_eq!(meter.charge("k", Api::Hotels, Plan::Pro, at).1, Ok(()));
+                assert_eq!(
+                    meter.charge("k", Engine::Hotels, SandboxPlan::Pro, at).1,
+                    Ok(())
+                );
             }
         }
         let at = start_of(date(2026, 11, 20), instant + WINDOW * 100);
-        assert_eq!(meter.standing("k", Api::Hotels, Plan::Pro, at).remaining, 0);
+        assert_eq!(
+            meter
+                .remaining_quota("k", Engine::Hotels, SandboxPlan::Pro, at)
+                .remaining,
+            0
+        );
     }
 
     #[test]
-    fn a_window_opens_with_its_first_request_and_refusals_are_not_counted() {
-        let (meter, start) = (Meter::default(), Instant::now());
+    fn a_window_opens_with_its_first_counted_request() {
+        let (meter, start) = (UsageMeter::default(), Instant::now());
         let after = |ms| start_of(date(2026, 11, 20), start + Duration::from_millis(ms));
         for _ in 0..25 {
             assert_eq!(
-                meter.charge("k", Api::Hotels, Plan::Pro, after(0)).1,
+                meter
+                    .charge("k", Engine::Hotels, SandboxPlan::Pro, after(0))
+                    .1,
                 Ok(())
             );
         }
         for _ in 0..3 {
-            let (quota, outcome) = meter.charge("k", Api::Hotels, Plan::Pro, after(20_500));
+            let (quota, outcome) =
+                meter.charge("k", Engine::Hotels, SandboxPlan::Pro, after(20_500));
             assert_eq!(
                 outcome,
                 Err(Refusal::TooFast {
@@ -445,7 +481,7 @@ mod tests {
             );
             assert_eq!(
                 quota.window,
-                Some(Window {
+                Some(WindowQuota {
                     limit: 25,
                     remaining: 0,
                     reset_seconds: 40
@@ -454,16 +490,18 @@ mod tests {
             assert_eq!(quota.remaining, 1_975);
         }
         assert_eq!(
-            meter.charge("k", Api::Hotels, Plan::Pro, after(60_500)).1,
+            meter
+                .charge("k", Engine::Hotels, SandboxPlan::Pro, after(60_500))
+                .1,
             Ok(())
         );
         let window = meter
-            .standing("k", Api::Hotels, Plan::Pro, after(70_500))
+            .remaining_quota("k", Engine::Hotels, SandboxPlan::Pro, after(70_500))
             .window
             .expect("a window");
         assert_eq!((window.remaining, window.reset_seconds), (24, 50));
-        meter.standing("idle", Api::Hotels, Plan::Pro, after(0));
-        let (quota, _) = meter.charge("idle", Api::Hotels, Plan::Pro, after(30_000));
+        meter.remaining_quota("idle", Engine::Hotels, SandboxPlan::Pro, after(0));
+        let (quota, _) = meter.charge("idle", Engine::Hotels, SandboxPlan::Pro, after(30_000));
         assert_eq!(
             quota.window.expect("a window").reset_seconds,
             60,
@@ -472,14 +510,19 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_however_many_suffixes_there_are() {
+    fn the_number_of_counted_keys_is_bounded() {
         let (meter, at) = (
-            Meter::default(),
+            UsageMeter::default(),
             start_of(date(2026, 11, 20), Instant::now()),
         );
-        for number in 0..=MAX_ACCOUNTS {
-            let _ = meter.charge(&format!("k.{number}"), Api::Flights, Plan::Pro, at);
+        for number in 0..=MAX_COUNTED_KEYS {
+            let _ = meter.charge(
+                &format!("k.{number}"),
+                Engine::Flights,
+                SandboxPlan::Pro,
+                at,
+            );
         }
-        assert!(meter.accounts.lock().expect("no panic").len() <= MAX_ACCOUNTS);
+        assert!(meter.usages.lock().expect("no panic").len() <= MAX_COUNTED_KEYS);
     }
 }

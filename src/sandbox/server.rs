@@ -1,8 +1,9 @@
-//! The marketplace in front of the engines: routes, keys, counting, delays.
+//! The marketplace in front of the engines: routes, keys, counters, delays.
 //!
-//! The order of one request: key (401), subscription (403), what the body orders ([`Fault`]; 429 for the throttled
-//! word), quota and window (429), shape (422 or 400), the engine's delay, the engine's answer. Only what comes after
-//! quota and window is counted, refused shapes included.
+//! A request passes these steps: key (401), subscription (403), magic values ([`MagicOutcome`]; 429
+//! for the throttled word), quota and rate window (429), validation (422 or 400), the engine's
+//! delay, the engine's answer. A request is counted from the rate window on, also if its body is
+//! invalid.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,39 +22,39 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::SandboxOptions;
-use super::answers::{self, with_quota};
 use super::draws::Draw;
-use super::faults::{Effect, Fault, Memory, begins_on_13th};
 use super::flights::FlightSearch;
 use super::front_page::front_page;
 use super::hotels::HotelQuery;
-use super::plans::{Api, Meter, Moment, Plan, Refusal, Subscriptions};
+use super::magic_values::{CallCounts, Effect, MagicOutcome, begins_on_13th};
+use super::plans::{Engine, Refusal, RequestTime, SandboxPlan, Subscriptions, UsageMeter};
+use super::responses::{self, with_quota};
 use super::wire::hotels::Unreadable;
 use super::wire::shape::{self, Detail};
 
-/// Headers that may carry the key: the listing's own name and the neutral one (contract, Upstream).
+/// Headers that may carry the key: the listing's own name and the neutral one (gateway.md, rule 44).
 const KEY_HEADERS: [&str; 2] = ["x-rapidapi-key", "x-marketplace-key"];
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Longest delay of an engine.
 const SLOWEST_SECONDS: f64 = 60.0;
 /// Spread of the delays: one in a hundred takes about five medians.
 const DELAY_SPREAD: f64 = 0.7;
-/// How long a shape takes to be refused.
+/// Delay of the refusal of an invalid body.
 const REFUSAL_SECONDS: f64 = 0.05;
 
 /// One running sandbox.
 struct Sandbox {
     options: SandboxOptions,
     world: Draw,
-    meter: Meter,
-    memory: Memory,
+    meter: UsageMeter,
+    call_counts: CallCounts,
     /// Ends every delay, the endless one included, when the server stops.
     stopping: CancellationToken,
 }
 
 /// A native path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Endpoint {
+enum SandboxEndpoint {
     Oneway,
     Roundtrip,
     Search,
@@ -62,8 +63,8 @@ enum Endpoint {
     Resolve,
 }
 
-/// What an engine understood.
-enum Question {
+/// A valid body.
+enum EngineQuery {
     Flights(Box<FlightSearch>),
     Hotels(HotelQuery),
 }
@@ -72,13 +73,13 @@ enum Question {
 ///
 /// Needs a Tokio runtime with time when it is called. Hanging answers hang until their connection is closed.
 pub fn router(options: SandboxOptions) -> Router {
-    routed(options, CancellationToken::new())
+    build_router(options, CancellationToken::new())
 }
 
-/// Serves [`router`] on `listener` until `shutdown` ends; then every delayed or hanging answer is given up at once.
+/// Serves [`router`] on `listener` until `shutdown` ends, then ends every delayed answer.
 ///
 /// # Errors
-/// What the listener reports.
+/// The listener's errors.
 pub async fn serve(
     listener: TcpListener,
     options: SandboxOptions,
@@ -86,8 +87,8 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let stopping = CancellationToken::new();
     let stopped = stopping.clone().cancelled_owned();
-    let server =
-        axum::serve(listener, routed(options, stopping.clone())).with_graceful_shutdown(stopped);
+    let server = axum::serve(listener, build_router(options, stopping.clone()))
+        .with_graceful_shutdown(stopped);
     let server = std::future::IntoFuture::into_future(server);
     tokio::pin!(server, shutdown);
     tokio::select! {
@@ -99,19 +100,20 @@ pub async fn serve(
     }
 }
 
-fn routed(options: SandboxOptions, stopping: CancellationToken) -> Router {
+fn build_router(options: SandboxOptions, stopping: CancellationToken) -> Router {
     let sandbox = Arc::new(Sandbox {
         world: Draw::seeded(options.seed),
         options,
-        meter: Meter::default(),
-        memory: Memory::default(),
+        meter: UsageMeter::default(),
+        call_counts: CallCounts::default(),
         stopping,
     });
     let mut routes = Router::new().route(
         "/",
-        get(async || front_page(&Endpoint::ALL.map(Endpoint::path))).fallback(no_such_path),
+        get(async || front_page(&SandboxEndpoint::ALL.map(SandboxEndpoint::path)))
+            .fallback(no_such_path),
     );
-    for endpoint in Endpoint::ALL {
+    for endpoint in SandboxEndpoint::ALL {
         let handler =
             async move |State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, body: Bytes| {
                 sandbox.handle(endpoint, &headers, &body).await
@@ -125,10 +127,10 @@ fn routed(options: SandboxOptions, stopping: CancellationToken) -> Router {
 }
 
 async fn no_such_path() -> Response {
-    answers::marketplace(StatusCode::NOT_FOUND, "This endpoint does not exist.")
+    responses::marketplace(StatusCode::NOT_FOUND, "This endpoint does not exist.")
 }
 
-impl Endpoint {
+impl SandboxEndpoint {
     const ALL: [Self; 6] = [
         Self::Oneway,
         Self::Roundtrip,
@@ -149,22 +151,23 @@ impl Endpoint {
         }
     }
 
-    fn api(self) -> Api {
+    fn engine(self) -> Engine {
         match self {
-            Self::Oneway | Self::Roundtrip => Api::Flights,
-            Self::Search | Self::ByName | Self::Rooms | Self::Resolve => Api::Hotels,
+            Self::Oneway | Self::Roundtrip => Engine::Flights,
+            Self::Search | Self::ByName | Self::Rooms | Self::Resolve => Engine::Hotels,
         }
     }
 
-    fn read(self, body: &Value) -> Result<Question, Unreadable> {
+    fn read(self, body: &Value) -> Result<EngineQuery, Unreadable> {
         let flights = |read: fn(&Value) -> Result<FlightSearch, Vec<Detail>>| {
             read(body)
                 .map(Box::new)
-                .map(Question::Flights)
+                .map(EngineQuery::Flights)
                 .map_err(Unreadable::Shape)
         };
-        let hotels =
-            |read: fn(&Value) -> Result<HotelQuery, Unreadable>| read(body).map(Question::Hotels);
+        let hotels = |read: fn(&Value) -> Result<HotelQuery, Unreadable>| {
+            read(body).map(EngineQuery::Hotels)
+        };
         match self {
             Self::Oneway => flights(FlightSearch::oneway),
             Self::Roundtrip => flights(FlightSearch::roundtrip),
@@ -176,7 +179,7 @@ impl Endpoint {
     }
 }
 
-impl Question {
+impl EngineQuery {
     fn median_seconds(&self) -> f64 {
         match self {
             Self::Flights(search) => search.median_seconds(),
@@ -184,83 +187,91 @@ impl Question {
         }
     }
 
-    fn answer(&self, world: Draw, today: Date, effect: Effect, ask: Draw) -> Response {
+    fn answer(&self, world: Draw, today: Date, effect: Effect, call: Draw) -> Response {
         match self {
-            Self::Flights(search) => search.answer(world, today, effect, ask),
+            Self::Flights(search) => search.answer(world, today, effect, call),
             Self::Hotels(query) => query.answer(world, today, effect),
         }
     }
 }
 
 impl Sandbox {
-    async fn handle(&self, endpoint: Endpoint, headers: &HeaderMap, bytes: &Bytes) -> Response {
-        let (key, subscriptions, plan) = match admit(endpoint.api(), headers) {
+    async fn handle(
+        &self,
+        endpoint: SandboxEndpoint,
+        headers: &HeaderMap,
+        bytes: &Bytes,
+    ) -> Response {
+        let (key, subscriptions, plan) = match admit(endpoint.engine(), headers) {
             Ok(admitted) => admitted,
-            Err(stranger) => return stranger.turned_away(),
+            Err(rejection) => return rejection.into_response(),
         };
         let body = serde_json::from_slice::<Value>(bytes);
-        let ordered = body.as_ref().ok().and_then(Fault::ordered_by);
-        let at = self.moment();
-        if ordered.is_some_and(|fault| fault.effect(0) == Effect::Throttled) {
-            let quota = self.meter.standing(key, endpoint.api(), plan, at);
-            return with_quota(answers::too_many("Too many requests", Some(1)), quota);
+        let requested = body.as_ref().ok().and_then(MagicOutcome::requested_by);
+        let at = self.request_time();
+        if requested.is_some_and(|fault| fault.effect(0) == Effect::Throttled) {
+            let quota = self.meter.remaining_quota(key, endpoint.engine(), plan, at);
+            return with_quota(responses::too_many("Too many requests", Some(1)), quota);
         }
-        let (quota, charged) = self.meter.charge(key, endpoint.api(), plan, at);
+        let (quota, charged) = self.meter.charge(key, endpoint.engine(), plan, at);
         let response = match (charged, body) {
-            (Err(refusal), _) => refused(refusal, plan),
+            (Err(refusal), _) => quota_refusal(refusal, plan),
             (Ok(()), Err(error)) => {
                 self.delay(REFUSAL_SECONDS).await;
-                answers::unprocessable(&[shape::not_json(&error)])
+                responses::unprocessable(&[shape::not_json(&error)])
             }
-            (Ok(()), Ok(body)) => self.ask(endpoint, key, subscriptions, ordered, &body).await,
+            (Ok(()), Ok(body)) => {
+                self.call_engine(endpoint, key, subscriptions, requested, &body)
+                    .await
+            }
         };
         with_quota(response, quota)
     }
 
-    /// Hands a counted body to its engine.
-    async fn ask(
+    /// Passes a counted body to its engine.
+    async fn call_engine(
         &self,
-        endpoint: Endpoint,
+        endpoint: SandboxEndpoint,
         key: &str,
         subscriptions: Subscriptions,
-        ordered: Option<Fault>,
+        requested: Option<MagicOutcome>,
         body: &Value,
     ) -> Response {
-        let question = match endpoint.read(body) {
-            Ok(question) => question,
+        let query = match endpoint.read(body) {
+            Ok(query) => query,
             Err(unreadable) => {
                 self.delay(REFUSAL_SECONDS).await;
                 return match unreadable {
-                    Unreadable::Shape(details) => answers::unprocessable(&details),
-                    Unreadable::Meaning(text) => answers::message(StatusCode::BAD_REQUEST, &text),
+                    Unreadable::Shape(details) => responses::unprocessable(&details),
+                    Unreadable::Meaning(text) => responses::message(StatusCode::BAD_REQUEST, &text),
                 };
             }
         };
-        let asked_before = self.memory.asked_before(key, endpoint.path(), body);
-        let tripped =
-            (subscriptions.trips_on_13th && begins_on_13th(body)).then_some(Fault::DegradedOnce);
-        let effect = ordered
-            .or(tripped)
-            .map_or(Effect::None, |fault| fault.effect(asked_before));
-        let ask = self
+        let earlier_calls = self.call_counts.count_call(key, endpoint.path(), body);
+        let on_13th = (subscriptions.degrades_13ths && begins_on_13th(body))
+            .then_some(MagicOutcome::DegradedOnce);
+        let effect = requested
+            .or(on_13th)
+            .map_or(Effect::None, |fault| fault.effect(earlier_calls));
+        let call = self
             .world
             .of("ask")
             .of(endpoint.path())
             .of(&body.to_string())
-            .nth(i64::try_from(asked_before).unwrap_or(i64::MAX));
+            .nth(i64::try_from(earlier_calls).unwrap_or(i64::MAX));
         if effect == Effect::Hangs {
             self.stopping.cancelled().await;
-            return answers::failed();
+            return responses::failed();
         }
-        self.delay(delay_seconds(question.median_seconds(), ask))
+        self.delay(delay_seconds(query.median_seconds(), call))
             .await;
-        question.answer(self.world, self.now().date(), effect, ask)
+        query.answer(self.world, self.now().date(), effect, call)
     }
 
     /// Waits as long as the engine would, scaled, or until the server stops.
     async fn delay(&self, seconds: f64) {
         let scaled = seconds * self.options.latency_factor;
-        // Also refuses what is no duration: negative, infinite or not a number.
+        // Fails for a negative, infinite or NaN factor.
         let Ok(delay) = Duration::try_from_secs_f64(scaled) else {
             return;
         };
@@ -272,11 +283,11 @@ impl Sandbox {
         }
     }
 
-    fn moment(&self) -> Moment {
-        Moment::new(self.now(), Instant::now())
+    fn request_time(&self) -> RequestTime {
+        RequestTime::new(self.now(), Instant::now())
     }
 
-    /// The only look at the calendar: UTC now, or midnight of the pinned day.
+    /// The only read of the clock: UTC now, or midnight of the pinned day.
     fn now(&self) -> DateTime {
         match self.options.today {
             Some(today) => today.at(0, 0, 0, 0),
@@ -285,21 +296,22 @@ impl Sandbox {
     }
 }
 
-/// How long an engine takes for this ask: lognormal around its median, with a tail to a minute (contract 3).
-fn delay_seconds(median: f64, ask: Draw) -> f64 {
-    (median * (DELAY_SPREAD * ask.of("delay").normal()).exp()).min(SLOWEST_SECONDS)
+/// An engine's delay for this call: lognormal around its median, at most a minute (gateway.md,
+/// rule 3).
+fn delay_seconds(median: f64, call: Draw) -> f64 {
+    (median * (DELAY_SPREAD * call.of("delay").normal()).exp()).min(SLOWEST_SECONDS)
 }
 
-/// Someone whom the marketplace does not let through to an engine.
+/// Why the marketplace refuses a key.
 #[derive(Clone, Copy, Debug)]
-enum Stranger {
+enum KeyRejection {
     NoKey,
     UnknownKey,
     NotSubscribed,
 }
 
-impl Stranger {
-    fn turned_away(self) -> Response {
+impl KeyRejection {
+    fn into_response(self) -> Response {
         let (status, text) = match self {
             Self::NoKey => (StatusCode::UNAUTHORIZED, "Invalid API key: none was sent."),
             Self::UnknownKey => (
@@ -308,31 +320,36 @@ impl Stranger {
             ),
             Self::NotSubscribed => (StatusCode::FORBIDDEN, "You are not subscribed to this API."),
         };
-        answers::marketplace(status, text)
+        responses::marketplace(status, text)
     }
 }
 
-/// The key of a request with what it opens.
-fn admit(api: Api, headers: &HeaderMap) -> Result<(&str, Subscriptions, Plan), Stranger> {
+/// The key of a request with its plans.
+fn admit(
+    engine: Engine,
+    headers: &HeaderMap,
+) -> Result<(&str, Subscriptions, SandboxPlan), KeyRejection> {
     let key = KEY_HEADERS
         .into_iter()
         .filter_map(|name| headers.get(name))
         .filter_map(|value| value.to_str().ok())
         .find(|value| !value.is_empty())
-        .ok_or(Stranger::NoKey)?;
-    let subscriptions = Subscriptions::of_key(key).ok_or(Stranger::UnknownKey)?;
-    let plan = subscriptions.plan(api).ok_or(Stranger::NotSubscribed)?;
+        .ok_or(KeyRejection::NoKey)?;
+    let subscriptions = Subscriptions::of_key(key).ok_or(KeyRejection::UnknownKey)?;
+    let plan = subscriptions
+        .plan(engine)
+        .ok_or(KeyRejection::NotSubscribed)?;
     Ok((key, subscriptions, plan))
 }
 
-fn refused(refusal: Refusal, plan: Plan) -> Response {
+fn quota_refusal(refusal: Refusal, plan: SandboxPlan) -> Response {
     match refusal {
         Refusal::QuotaUsedUp => {
             let text = format!(
                 "You have exceeded the MONTHLY quota for Requests on your current plan, {}.",
                 plan.name()
             );
-            answers::too_many(&text, None)
+            responses::too_many(&text, None)
         }
         Refusal::TooFast {
             retry_after_seconds,
@@ -341,7 +358,7 @@ fn refused(refusal: Refusal, plan: Plan) -> Response {
                 "You have exceeded the rate limit per minute for your plan, {}, by the API provider",
                 plan.name()
             );
-            answers::too_many(&text, Some(retry_after_seconds))
+            responses::too_many(&text, Some(retry_after_seconds))
         }
     }
 }
@@ -354,7 +371,7 @@ mod tests {
     fn delays_have_the_medians_and_the_tail_of_the_engines() {
         for (median, slowest) in [(1.6, 8.0), (3.3, 16.0), (9.0, 59.0)] {
             let mut delays: Vec<f64> = (0..10_000)
-                .map(|ask| delay_seconds(median, Draw::seeded(1).nth(ask)))
+                .map(|call| delay_seconds(median, Draw::seeded(1).nth(call)))
                 .collect();
             delays.sort_by(f64::total_cmp);
             assert!(

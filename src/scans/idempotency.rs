@@ -1,7 +1,8 @@
-//! The same POST twice does its work once (jobs-api, "Idempotency-Key").
+//! A repeated POST does its work once (scans.md, rules 21 to 24).
 //!
-//! The scope is the caller and the path; bodies are compared as canonical JSON; only successes are kept, for 48 hours. The key's row is
-//! made in the transaction of the work itself, so that equal requests that come at once wait for the first and then give its answer.
+//! The scope is the caller and the path. Bodies are compared as canonical JSON. Only successful
+//! responses are stored, for 48 hours. The key's row is inserted in the transaction of the work
+//! itself, so that concurrent equal requests wait for the first one and return its response.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
@@ -10,13 +11,13 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use sqlx::PgConnection;
 
-use super::{Desk, ScanError, store};
-use crate::contract::{Fault, Faults, shorten};
+use super::{RequestContext, ScanError, store};
+use crate::contract::{ValidationError, ValidationErrors, shorten};
 use crate::ids::TenantId;
 use crate::tenants;
 
-/// How long an answer is given again.
-const KEPT: SignedDuration = SignedDuration::from_hours(48);
+/// How long a response is stored.
+const RETENTION: SignedDuration = SignedDuration::from_hours(48);
 /// The longest key, in characters.
 pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
@@ -29,28 +30,28 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// When it is empty, over 255 characters, or not visible ASCII.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Faults> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ValidationErrors> {
         let text = String::from_utf8_lossy(bytes);
         if (1..=MAX_IDEMPOTENCY_KEY).contains(&bytes.len())
             && bytes.iter().all(u8::is_ascii_graphic)
         {
             return Ok(Self(text.into_owned()));
         }
-        let allowed =
+        let expected =
             format!("1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters without white space");
-        Err(Fault::new("Idempotency-Key", &text.into(), allowed).into())
+        Err(ValidationError::new("Idempotency-Key", &text.into(), expected).into())
     }
 }
 
-/// A POST that creates or spends.
-pub(crate) struct Post<'a> {
+/// A POST that creates or spends, with its optional key.
+pub(crate) struct IdempotentRequest<'a> {
     path: String,
-    /// Of the body; without a key nobody compares it.
+    /// Of the body; unused without a key.
     digest: [u8; 32],
     key: Option<&'a IdempotencyKey>,
 }
 
-impl<'a> Post<'a> {
+impl<'a> IdempotentRequest<'a> {
     pub(crate) fn new(
         path: String,
         body: &Map<String, Value>,
@@ -63,27 +64,35 @@ impl<'a> Post<'a> {
         }
     }
 
-    /// The answer that was given before, if this POST is a repetition. Looked up before the request is checked: what was fine once is
-    /// given again, also after its dates have passed.
-    pub(crate) async fn repeated<T: DeserializeOwned>(
+    /// The stored response, if this POST is a repetition. Call it before the request is checked: a
+    /// repetition succeeds even if its dates have passed since.
+    pub(crate) async fn find_response<T: DeserializeOwned>(
         &self,
-        desk: Desk<'_>,
+        context: RequestContext<'_>,
     ) -> Result<Option<T>, ScanError> {
         let Some(IdempotencyKey(key)) = self.key else {
             return Ok(None);
         };
-        let mut conn = desk.pool.acquire().await?;
-        let Some(tenant) = tenants::store::find(&mut conn, desk.ring, desk.key, desk.now).await?
+        let mut conn = context.pool.acquire().await?;
+        let Some(tenant) =
+            tenants::store::find(&mut conn, context.ring, context.key, context.now).await?
         else {
             return Ok(None);
         };
-        let kept =
-            store::kept_answer(&mut conn, tenant, &self.path, key, kept_since(desk.now)).await?;
-        kept.map(|kept| self.again(kept)).transpose()
+        let stored = store::stored_response(
+            &mut conn,
+            tenant,
+            &self.path,
+            key,
+            retained_since(context.now),
+        )
+        .await?;
+        stored.map(|stored| self.replay(stored)).transpose()
     }
 
-    /// Takes the key for the work of this transaction. `Some`: another was faster; its answer.
-    pub(crate) async fn take<T: DeserializeOwned>(
+    /// Reserves the key in the transaction of the work. `Some`: the response of a concurrent
+    /// request that was faster.
+    pub(crate) async fn reserve<T: DeserializeOwned>(
         &self,
         conn: &mut PgConnection,
         tenant: TenantId,
@@ -92,61 +101,62 @@ impl<'a> Post<'a> {
         let Some(IdempotencyKey(key)) = self.key else {
             return Ok(None);
         };
-        if store::take_key(
+        if store::reserve_key(
             conn,
             tenant,
             &self.path,
             key,
             &self.digest,
             now,
-            kept_since(now),
+            retained_since(now),
         )
         .await?
         {
             return Ok(None);
         }
-        let kept = store::kept_answer(conn, tenant, &self.path, key, kept_since(now))
+        let stored = store::stored_response(conn, tenant, &self.path, key, retained_since(now))
             .await?
             .ok_or(sqlx::Error::RowNotFound)?;
-        self.again(kept).map(Some)
+        self.replay(stored).map(Some)
     }
 
-    /// Keeps the answer for repetitions; in the transaction that did the work.
-    pub(crate) async fn keep<T: Serialize>(
+    /// Stores the response for repetitions, in the transaction of the work.
+    pub(crate) async fn store_response<T: Serialize>(
         &self,
         conn: &mut PgConnection,
         tenant: TenantId,
-        answer: &T,
+        response: &T,
     ) -> Result<(), ScanError> {
         let Some(IdempotencyKey(key)) = self.key else {
             return Ok(());
         };
-        let answer =
-            serde_json::to_string(answer).map_err(|error| sqlx::Error::Encode(error.into()))?;
-        Ok(store::keep_answer(conn, tenant, &self.path, key, &answer).await?)
+        let response =
+            serde_json::to_string(response).map_err(|error| sqlx::Error::Encode(error.into()))?;
+        Ok(store::store_response(conn, tenant, &self.path, key, &response).await?)
     }
 
-    fn again<T: DeserializeOwned>(&self, kept: store::KeptAnswer) -> Result<T, ScanError> {
-        if kept.body_digest != self.digest {
+    fn replay<T: DeserializeOwned>(&self, stored: store::StoredResponse) -> Result<T, ScanError> {
+        if stored.body_digest != self.digest {
             let key = self
                 .key
                 .map(|IdempotencyKey(key)| shorten(key))
                 .unwrap_or_default();
             return Err(ScanError::IdempotencyMismatch(key));
         }
-        let answer = kept.response.ok_or(sqlx::Error::RowNotFound)?;
-        Ok(serde_json::from_value(answer).map_err(|error| sqlx::Error::Decode(error.into()))?)
+        let response = stored.response.ok_or(sqlx::Error::RowNotFound)?;
+        Ok(serde_json::from_value(response).map_err(|error| sqlx::Error::Decode(error.into()))?)
     }
 }
 
-fn kept_since(now: Timestamp) -> Timestamp {
-    now.checked_sub(KEPT).unwrap_or(Timestamp::MIN)
+fn retained_since(now: Timestamp) -> Timestamp {
+    now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN)
 }
 
-/// Of a body as canonical JSON, written part by part: a copy of it would be many times as large as its text.
+/// The digest of a body as canonical JSON. It is streamed, because a sorted copy of the body would
+/// take many times the size of its text.
 fn digest(body: &Map<String, Value>) -> [u8; 32] {
     let mut hasher = Hasher(Sha256::new());
-    // Neither the names and values of JSON nor the hasher can fail.
+    // Neither serialising JSON values nor the hasher can fail.
     _ = serde_json::to_writer(&mut hasher, &CanonicalObject(body));
     hasher.0.finalize().into()
 }
@@ -164,7 +174,7 @@ impl std::io::Write for Hasher {
     }
 }
 
-/// The same JSON with the fields of every object in the order of their names.
+/// Serialises JSON with the fields of every object sorted by name.
 struct Canonical<'a>(&'a Value);
 
 struct CanonicalObject<'a>(&'a Map<String, Value>);
@@ -205,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_that_of_the_canonical_text() {
+    fn a_digest_is_the_sha256_of_the_canonical_json() {
         let body = json!({"b": [{"d": 2, "c": "\u{e9}\n"}, 1.50, null, []], "a": {}});
         let canonical = r#"{"a":{},"b":[{"c":"é\n","d":2},1.5,null,[]]}"#;
         assert_eq!(digest(body), <[u8; 32]>::from(Sha256::digest(canonical)));
     }
 
     #[test]
-    fn bodies_are_equal_whatever_the_order_of_their_fields() {
+    fn body_digests_ignore_the_order_of_fields() {
         let body = digest(json!({"a": 1, "b": [{"c": 1, "d": 2}]}));
         assert_eq!(body, digest(json!({"b": [{"d": 2, "c": 1}], "a": 1})));
         for other in [
@@ -225,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_visible_text() {
+    fn a_key_is_1_to_255_visible_ascii_characters() {
         assert!(
             IdempotencyKey::parse(b"a-key").is_ok() && IdempotencyKey::parse(&[b'k'; 255]).is_ok()
         );
@@ -240,7 +250,7 @@ mod tests {
                 IdempotencyKey::parse(bad)
                     .unwrap_err()
                     .to_string()
-                    .starts_with("`Idempotency-Key` holds")
+                    .starts_with("`Idempotency-Key`: found")
             );
         }
     }

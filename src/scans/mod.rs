@@ -1,17 +1,18 @@
-//! Scans: one request with some fields swept, so many searches (jobs-api, "Scans").
+//! Scans: one request with swept fields makes many searches (docs/reference/scans.md).
 //!
 //! ```text
-//!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► the queue takes it from here
-//!  expand ─► the rest of a scan whose caller the marketplace had not accepted yet
-//!  retry, cancel, pause, resume ─► one transaction: lane, then items, then the scan
-//!  preview ─► what a submit would make, without making it
-//!  single ─► a synchronous search as a scan of one item, and what came of it
-//!  read ─► the scan as its caller sees it; watch ─► the same as it changes
+//!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► queue
+//!  expand ─► stores the rest of a scan after the marketplace has accepted its caller
+//!  retry, cancel, control (pause, resume, delete) ─► one transaction: lane, then items, then the scan
+//!  preview ─► the items and cost of a submit, without storing anything
+//!  respond_async ─► a synchronous search as a scan of one item, and its outcome
+//!  read ─► a scan as its caller sees it; watch ─► the same as it changes
+//!  grid, cells, compare ─► prices by the values of the swept fields
 //! ```
 //!
-//! Locks are taken in one order everywhere: the lane, then items, then the scan; so nobody waits for ever, and after a cancel is
-//! answered no call begins. Every function works for one tenant: another's id is the same as one that never was. Not here: searching
-//! (`queue`), HTTP (`http`).
+//! Every transaction takes its locks in one order: the lane, then items, then the scan. So there
+//! are no deadlocks, and no call begins after a cancel has returned. Every function works for one
+//! tenant: another tenant's id is treated as unknown. Not here: searching (`queue`), HTTP (`http`).
 
 pub mod cancel;
 pub(crate) mod cells;
@@ -20,11 +21,12 @@ pub mod control;
 pub mod expand;
 pub mod grid;
 mod idempotency;
+mod item_state;
 pub mod plan;
 pub mod preview;
 pub mod read;
+pub mod respond_async;
 pub mod retry;
-pub mod single;
 mod store;
 pub mod submit;
 pub mod two_phase;
@@ -36,16 +38,17 @@ use jiff::Timestamp;
 use sqlx::PgPool;
 
 use crate::config::PaceConfig;
-use crate::contract::{Api, Faults};
+use crate::contract::{Api, ValidationErrors};
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
 use crate::tenants::acceptance::NotAccepted;
 
-pub(crate) use idempotency::Post;
+pub(crate) use idempotency::IdempotentRequest;
 pub use idempotency::{IdempotencyKey, MAX_IDEMPOTENCY_KEY};
-pub(crate) use store::{lock_orders, open_lane};
+pub(crate) use item_state::StoredItemState;
+pub(crate) use store::{ensure_and_wake_lane, lock_submissions};
 
-/// The pace of a new lane.
+/// The pace of a new lane, in searches per minute.
 pub(crate) fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
     match api {
         Api::Flights => pace.flights_per_minute,
@@ -53,7 +56,7 @@ pub(crate) fn per_minute(pace: &PaceConfig, api: Api) -> u32 {
     }
 }
 
-/// How many whole seconds so many searches take at a lane's pace.
+/// The whole seconds that the searches take at a lane's pace.
 fn seconds_at(searches: u32, seconds_per_search: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -64,34 +67,34 @@ fn seconds_at(searches: u32, seconds_per_search: f64) -> u64 {
     seconds
 }
 
-/// Where orders are taken: who orders, when, and what is needed to take it.
+/// The caller and the time of a request, with the resources needed to handle it.
 #[derive(Debug, Clone, Copy)]
-pub struct Desk<'a> {
+pub struct RequestContext<'a> {
     /// The database.
     pub pool: &'a PgPool,
-    /// Tells the caller from others, and seals the key.
+    /// Identifies the caller by its key, and seals the key.
     pub ring: &'a Keyring,
-    /// Whose order it is.
+    /// The caller's key.
     pub key: &'a CallerKey,
-    /// When it came.
+    /// When the request came.
     pub now: Timestamp,
 }
 
-/// What a POST answers.
+/// The response of an idempotent POST.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered<T> {
-    /// The answer.
-    pub answer: T,
-    /// It was given before, to the same `Idempotency-Key` and body; nothing was done now.
+pub struct Replayable<T> {
+    /// The response body.
+    pub response: T,
+    /// It is the stored response to an earlier request with the same `Idempotency-Key` and body.
     pub replayed: bool,
 }
 
-/// Why an order is not taken. Nothing was stored then, and nothing spent.
+/// Why a command on a scan was refused. Nothing was stored, and nothing was spent.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// The caller has to mend the request.
+    /// The request is invalid.
     #[error(transparent)]
-    Faults(#[from] Faults),
+    ValidationErrors(#[from] ValidationErrors),
     /// There is no such scan, or it is another caller's.
     #[error("there is no such scan")]
     NotFound,
@@ -103,18 +106,16 @@ pub enum ScanError {
         "the Idempotency-Key `{0}` was used with another body; use a new key for a new request"
     )]
     IdempotencyMismatch(String),
-    /// The caller has as much underway as one may have; later there is room again.
+    /// The caller has reached a limit of live scans or items.
     #[error("{message}")]
-    TooMuch {
-        /// Which bound was met.
+    LimitExceeded {
+        /// Names the limit and the number found.
         message: String,
-        /// When it is worth another try.
-        wait: Duration,
+        /// How long to wait before the next try.
+        retry_after: Duration,
     },
-    /// This process plans as many orders as it can.
-    #[error(
-        "this service has too many orders to plan; nothing was stored. Wait as Retry-After says"
-    )]
+    /// This process plans as many scans as it can.
+    #[error("this service is planning too many scans; nothing was stored; retry after Retry-After")]
     Busy,
     /// The marketplace has not accepted the caller's key yet.
     #[error(transparent)]

@@ -1,89 +1,92 @@
-//! Asking again what was degraded, partial or refused, because its caller says so. Nothing is asked twice otherwise.
+//! Retrying degraded, partial or failed items on the caller's request.
 
 use serde_json::{Map, Value};
 
-use super::idempotency::{IdempotencyKey, Post};
+use super::idempotency::{IdempotencyKey, IdempotentRequest};
 use super::plan::earliest_today;
-use super::submit::{held_until, stored, stride};
-use super::{Answered, Desk, ScanError, store};
-use crate::contract::scans::{Priority, RetryAccepted, RetryRequest, ScanStatus};
-use crate::contract::{Fault, FieldValue as _};
+use super::submit::{key_expiry, reload, stride};
+use super::{Replayable, RequestContext, ScanError, store};
+use crate::contract::scans::{PauseReason, RetryAccepted, RetryRequest, ScanStatus};
+use crate::contract::{FieldValue as _, ValidationError};
 use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
-/// Makes ended items of a scan pending again, and seals the key of this request for them. Their old attempts stay on record; items
-/// whose date has passed are left alone and counted. Items that run on by themselves are not touched.
+/// Makes ended items of a scan pending again, and seals the key of this request for them. Their
+/// earlier attempts stay on record. Items whose date has passed are counted as skipped.
 ///
 /// # Errors
-/// `Faults` for the body, or a ceiling below what the scan has spent and this would spend; `NotFound`; `InvalidState` for a cancelled
-/// scan; `IdempotencyMismatch`; `Database`.
+/// `ValidationErrors` for the body, or a `max_requests` below the requests spent plus those of this
+/// retry; `NotFound`; `InvalidState` for a cancelled scan; `IdempotencyMismatch`; `Database`.
 pub async fn retry(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     id: ScanId,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Answered<RetryAccepted>, ScanError> {
-    let post = Post::new(format!("/v1/scans/{id}/retry"), body, key);
-    if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered {
-            answer,
+) -> Result<Replayable<RetryAccepted>, ScanError> {
+    let idempotent = IdempotentRequest::new(format!("/v1/scans/{id}/retry"), body, key);
+    if let Some(response) = idempotent.find_response(context).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let wanted = RetryRequest::from_body(body)?;
+    let request = RetryRequest::from_body(body)?;
 
-    let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now)
+    let mut tx = db::begin(context.pool).await?;
+    let tenant = tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now)
         .await?
         .ok_or(ScanError::NotFound)?;
     let api = store::api_of(&mut tx, tenant, id)
         .await?
         .ok_or(ScanError::NotFound)?;
-    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
-        return Ok(Answered {
-            answer,
+    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let start = store::arm_lane(&mut tx, tenant, &api).await?;
-    let found = store::lock_ended_items(&mut tx, tenant, id, &wanted).await?;
+    let start = store::wake_lane(&mut tx, tenant, api).await?;
+    let found = store::lock_ended_items(&mut tx, tenant, id, &request).await?;
     let scan = store::lock_scan(&mut tx, tenant, id)
         .await?
         .ok_or(ScanError::NotFound)?;
-    if scan.status == ScanStatus::Cancelled.as_str() {
+    if scan.status == ScanStatus::Cancelled {
         return Err(ScanError::InvalidState(
             "the scan was cancelled by its caller: submit a new one".to_owned(),
         ));
     }
-    let today = earliest_today(desk.now);
+    let today = earliest_today(context.now);
     let (again, passed): (Vec<_>, Vec<_>) = found
         .into_iter()
         .partition(|item| item.first_date.is_none_or(|date| date.to_jiff() >= today));
-    refuse_low_ceiling(&wanted, &scan, again.len())?;
+    check_max_requests(&request, &scan, again.len())?;
     if !again.is_empty() {
-        // A pause whose cause this retry removes ends with it; any other stays, and the items are held under it.
-        let resumes = match scan.status_reason.as_deref() {
-            Some("budget_spent") => wanted.max_requests.is_some(),
-            Some("key_expired") => true,
+        // The retry ends a pause whose cause it removes; under any other pause its items are
+        // `held`.
+        let resumes = match scan.status_reason {
+            Some(PauseReason::BudgetSpent) => request.max_requests.is_some(),
+            Some(PauseReason::KeyExpired) => true,
             _ => false,
         };
-        let turns = store::Turns {
+        let sequence = store::Sequence {
             start,
-            stride: stride(Priority::parse(&scan.priority).unwrap_or(Priority::Interactive)),
+            stride: stride(scan.priority),
         };
-        store::ask_again(&mut tx, tenant, id, &again, &turns, resumes, &wanted).await?;
-        seal_anew(&mut tx, desk, tenant, scan.grant_id.map(GrantId::from)).await?;
+        store::requeue_items(&mut tx, tenant, id, &again, &sequence, resumes, &request).await?;
+        reseal_key(&mut tx, context, tenant, scan.grant_id.map(GrantId::from)).await?;
     }
-    let answer = RetryAccepted {
+    let response = RetryAccepted {
         items_retried: count(again.len()),
         items_skipped: count(passed.len()),
-        scan: stored(&mut tx, tenant, id).await?,
+        scan: reload(&mut tx, tenant, id).await?,
     };
-    post.keep(&mut tx, tenant, &answer).await?;
+    idempotent
+        .store_response(&mut tx, tenant, &response)
+        .await?;
     tx.commit().await?;
-    Ok(Answered {
-        answer,
+    Ok(Replayable {
+        response,
         replayed: false,
     })
 }
@@ -92,31 +95,32 @@ fn count(items: usize) -> u32 {
     u32::try_from(items).unwrap_or(u32::MAX)
 }
 
-fn refuse_low_ceiling(
-    wanted: &RetryRequest,
+fn check_max_requests(
+    request: &RetryRequest,
     scan: &store::LockedScan,
     again: usize,
 ) -> Result<(), ScanError> {
     let least =
         i64::from(scan.requests_spent).saturating_add(i64::try_from(again).unwrap_or(i64::MAX));
-    match wanted.max_requests {
+    match request.max_requests {
         Some(max) if i64::from(max.get()) < least => {
-            let allowed = format!(
-                "at least {least}: {} requests are spent, and this asks for {again} more",
+            let expected = format!(
+                "at least {least}: {} requests are spent, and this retry needs {again} more",
                 scan.requests_spent
             );
-            Err(ScanError::Faults(
-                Fault::new("max_requests", &max.to_value(), allowed).into(),
+            Err(ScanError::ValidationErrors(
+                ValidationError::new("max_requests", &max.to_value(), expected).into(),
             ))
         }
         _ => Ok(()),
     }
 }
 
-/// The grant keeps its id, so that claims in flight open it still.
-pub(super) async fn seal_anew(
+/// Seals the key of this request into the scan's grant. The grant's id stays the same, so that
+/// claims in flight can still open it.
+pub(super) async fn reseal_key(
     conn: &mut sqlx::PgConnection,
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     tenant: TenantId,
     grant: Option<GrantId>,
 ) -> Result<(), ScanError> {
@@ -125,7 +129,7 @@ pub(super) async fn seal_anew(
         tenant,
         grant,
         purpose: Purpose::Scan,
-        expires_at: held_until(desk.now),
+        expires_at: key_expiry(context.now),
     };
-    Ok(tenants::store::replace_grant(conn, &terms, &terms.seal(desk.ring, desk.key)).await?)
+    Ok(tenants::store::replace_grant(conn, &terms, &terms.seal(context.ring, context.key)).await?)
 }

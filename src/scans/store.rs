@@ -1,4 +1,5 @@
-//! What orders write: scans, items, lanes' first rows, answers to repeated POSTs.
+//! Statements shared by the commands on scans: scans, items, new lanes, stored idempotent
+//! responses.
 
 use std::ops::Range;
 
@@ -8,27 +9,34 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::plan::Plan;
-use super::single::AS_WRITTEN;
+use super::plan::ScanPlan;
+use super::respond_async::VERBATIM;
 use super::submit::stride;
 use super::{expand, per_minute};
 use crate::config::PaceConfig;
-use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
+use crate::contract::scans::{
+    DelaySeconds, MaxAttempts, PauseReason, Priority, RetryPolicy, RetryRequest, ScanRequest,
+    ScanStatus,
+};
 use crate::contract::{Api, FieldValue as _};
 use crate::ids::{GrantId, ItemId, MonitorId, ScanId, TenantId};
 use crate::tenants::acceptance::Probation;
 
-/// How much of a caller's is underway.
-pub(super) struct Load {
+/// The live scans and items of a caller.
+pub(super) struct TenantLoad {
     pub(super) live_scans: i64,
     /// Items of live scans that have not ended.
     pub(super) open_items: i64,
-    /// The marketplace has accepted the caller's key.
+    /// Whether a marketplace has accepted the caller's key.
     pub(super) accepted: bool,
 }
 
-/// Has a caller's orders wait for each other, so that each counts the others. Taken before any lane.
-pub(crate) async fn lock_orders(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+/// Serialises the submissions of a caller, so that each counts the earlier ones. Taken before any
+/// lane.
+pub(crate) async fn lock_submissions(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<()> {
     let name = format!("farescan.orders {tenant}");
     sqlx::query!(
         "select pg_advisory_xact_lock(hashtextextended($1, 0))",
@@ -39,9 +47,9 @@ pub(crate) async fn lock_orders(conn: &mut PgConnection, tenant: TenantId) -> sq
     Ok(())
 }
 
-pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Load> {
+pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<TenantLoad> {
     sqlx::query_as!(
-        Load,
+        TenantLoad,
         r#"select count(*) as "live_scans!",
                   coalesce(sum(total - ok - empty - partial - degraded - failed - cancelled), 0)::bigint as "open_items!",
                   exists (select from tenants t where t.tenant_id = $1 and t.accepted_at is not null) as "accepted!"
@@ -52,7 +60,8 @@ pub(super) async fn load(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
     .await
 }
 
-/// What decides over an order for this lane of a caller that is not accepted yet, and may be no tenant yet.
+/// The facts that decide whether a caller that is not accepted yet may submit to this lane. The
+/// caller may not be a tenant yet.
 pub(super) async fn probation(
     conn: &mut PgConnection,
     tenant: Option<TenantId>,
@@ -87,38 +96,40 @@ pub(super) async fn probation(
     })
 }
 
-/// Makes the caller's lane if need be, takes its lock, and wakes whoever claims. Gives where the turns of new items begin.
-pub(crate) async fn open_lane(
+/// Creates the caller's lane if it is missing, locks it and wakes the claimers. Returns the first
+/// sequence number for new items.
+pub(crate) async fn ensure_and_wake_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
     pace: &PaceConfig,
 ) -> sqlx::Result<i64> {
-    make_lane(conn, tenant, api, pace).await?;
-    arm_lane(conn, tenant, api.as_str()).await
+    ensure_lane(conn, tenant, api, pace).await?;
+    wake_lane(conn, tenant, api).await
 }
 
-/// The same for a scan that is to be stored; the next scan begins after it.
-pub(super) async fn start_turns(
+/// Creates the lane if it is missing, locks it, wakes the claimers and reserves the sequence
+/// numbers of the plan's items. Returns the first.
+pub(super) async fn reserve_sequence(
     conn: &mut PgConnection,
     tenant: TenantId,
-    plan: &Plan,
+    plan: &ScanPlan,
     pace: &PaceConfig,
 ) -> sqlx::Result<i64> {
-    let api = plan.order.endpoint.get().api();
-    make_lane(conn, tenant, api, pace).await?;
+    let api = plan.scan_request.endpoint.get().api();
+    ensure_lane(conn, tenant, api, pace).await?;
     sqlx::query_scalar!(
-        r#"select start_turns($1, $2, $3, $4) as "start!""#,
+        r#"select reserve_sequence($1, $2, $3, $4) as "start!""#,
         tenant.uuid(),
         api.as_str(),
         i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
-        stride(plan.order.priority_or_default()),
+        stride(plan.scan_request.priority_or_default()),
     )
     .fetch_one(conn)
     .await
 }
 
-async fn make_lane(
+async fn ensure_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
@@ -126,7 +137,7 @@ async fn make_lane(
 ) -> sqlx::Result<()> {
     let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
     sqlx::query!(
-        "select make_lane($1, $2, $3, $4)",
+        "select create_lane($1, $2, $3, $4)",
         tenant.uuid(),
         api.as_str(),
         f64::from(per_minute(pace, api)),
@@ -137,15 +148,19 @@ async fn make_lane(
     Ok(())
 }
 
-/// Takes the lane's lock and wakes whoever claims. Gives where the turns of new items begin.
-pub(super) async fn arm_lane(
+/// Locks the lane and wakes the claimers. Returns the first sequence number for new items.
+pub(super) async fn wake_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
-    api: &str,
+    api: Api,
 ) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(r#"select arm_lane($1, $2) as "start!""#, tenant.uuid(), api)
-        .fetch_one(conn)
-        .await
+    sqlx::query_scalar!(
+        r#"select wake_lane($1, $2) as "start!""#,
+        tenant.uuid(),
+        api.as_str()
+    )
+    .fetch_one(conn)
+    .await
 }
 
 pub(super) async fn insert_scan(
@@ -153,7 +168,7 @@ pub(super) async fn insert_scan(
     tenant: TenantId,
     id: ScanId,
     grant: GrantId,
-    plan: &Plan,
+    plan: &ScanPlan,
     monitor: Option<MonitorId>,
     now: Timestamp,
 ) -> sqlx::Result<()> {
@@ -166,7 +181,7 @@ pub(super) async fn insert_scan(
         max_requests,
         retry,
         ..
-    } = &plan.order;
+    } = &plan.scan_request;
     let tags: Vec<String> = tags
         .iter()
         .flat_map(|tags| tags.as_slice())
@@ -179,9 +194,9 @@ pub(super) async fn insert_scan(
         .as_ref()
         .map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
     let flights = endpoint.get().api() == Api::Flights;
-    let upstream_limit = match (plan.as_written, flights) {
-        (true, _) => Some(AS_WRITTEN),
-        (false, true) => Some(plan.order.upstream_limit_or_default().get()),
+    let upstream_limit = match (plan.verbatim, flights) {
+        (true, _) => Some(VERBATIM),
+        (false, true) => Some(plan.scan_request.upstream_limit_or_default().get()),
         (false, false) => None,
     };
     sqlx::query!(
@@ -196,8 +211,8 @@ pub(super) async fn insert_scan(
         sweep.as_ref().map_or_else(|| "{}".to_owned(), |sweep| sweep.to_value().to_string()),
         label.as_ref().map(|label| label.as_str()),
         &tags,
-        plan.order.priority_or_default().as_str(),
-        plan.order.upstream_filters_or_default(),
+        plan.scan_request.priority_or_default().as_str(),
+        plan.scan_request.upstream_filters_or_default(),
         upstream_limit.and_then(|limit| i32::try_from(limit).ok()),
         i16::from(max_attempts.get()),
         f64::from(delay.get()),
@@ -212,15 +227,16 @@ pub(super) async fn insert_scan(
     Ok(())
 }
 
-/// The items of these positions in one statement, held where their scan is paused; their turns from the lane's virtual time on, so that a
-/// short scan does not wait behind a long one of the same caller.
+/// Inserts the items at these positions in one statement, in state `held` if their scan is paused.
+/// Their sequence numbers start at the lane's virtual time, so that a short scan does not wait
+/// behind a long one of the same caller.
 pub(super) async fn insert_items(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
-    plan: &Plan,
+    plan: &ScanPlan,
     positions: Range<usize>,
-    turns: &Turns,
+    sequence: &Sequence,
 ) -> sqlx::Result<()> {
     let items = &plan.items[positions.clone()];
     let ids: Vec<_> = items.iter().map(|_| ItemId::new().uuid()).collect();
@@ -248,9 +264,9 @@ pub(super) async fn insert_items(
          where s.tenant_id = $1 and s.scan_id = $2",
         tenant.uuid(),
         scan.uuid(),
-        plan.order.endpoint.get().api().as_str(),
-        turns.start,
-        turns.stride,
+        plan.scan_request.endpoint.get().api().as_str(),
+        sequence.start,
+        sequence.stride,
         &ids,
         &bodies,
         &dates as _,
@@ -262,21 +278,21 @@ pub(super) async fn insert_items(
     Ok(())
 }
 
-/// The answer that a key stands for.
-pub(super) struct KeptAnswer {
+/// The stored response of an idempotency key.
+pub(super) struct StoredResponse {
     pub(super) body_digest: Vec<u8>,
     pub(super) response: Option<Value>,
 }
 
-pub(super) async fn kept_answer(
+pub(super) async fn stored_response(
     conn: &mut PgConnection,
     tenant: TenantId,
     path: &str,
     key: &str,
     since: Timestamp,
-) -> sqlx::Result<Option<KeptAnswer>> {
+) -> sqlx::Result<Option<StoredResponse>> {
     sqlx::query_as!(
-        KeptAnswer,
+        StoredResponse,
         "select body_digest, response from idempotency_keys where tenant_id = $1 and path = $2 and key = $3 and created_at >= $4",
         tenant.uuid(),
         path,
@@ -287,8 +303,9 @@ pub(super) async fn kept_answer(
     .await
 }
 
-/// Takes a key that nobody has, or whose answer is kept no longer. Waits for a transaction that is about to take it.
-pub(super) async fn take_key(
+/// Reserves a key that is unused or whose response has expired. Waits for a concurrent transaction
+/// that reserves it. Returns whether the key was reserved.
+pub(super) async fn reserve_key(
     conn: &mut PgConnection,
     tenant: TenantId,
     path: &str,
@@ -297,7 +314,7 @@ pub(super) async fn take_key(
     now: Timestamp,
     since: Timestamp,
 ) -> sqlx::Result<bool> {
-    let taken = sqlx::query!(
+    let inserted = sqlx::query!(
         "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at) values ($1, $2, $3, $4, $5)
          on conflict (tenant_id, path, key) do update
             set body_digest = excluded.body_digest, response = null, created_at = excluded.created_at
@@ -311,35 +328,35 @@ pub(super) async fn take_key(
     )
     .execute(conn)
     .await?;
-    Ok(taken.rows_affected() == 1)
+    Ok(inserted.rows_affected() == 1)
 }
 
-/// `answer` is JSON; it is kept as it is, the order of its fields included.
-pub(super) async fn keep_answer(
+/// `response` is JSON; it is stored as it is, including the order of its fields.
+pub(super) async fn store_response(
     conn: &mut PgConnection,
     tenant: TenantId,
     path: &str,
     key: &str,
-    answer: &str,
+    response: &str,
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "update idempotency_keys set response = $4::text::json where tenant_id = $1 and path = $2 and key = $3",
         tenant.uuid(),
         path,
         key,
-        answer,
+        response,
     )
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// The API that a scan's searches are for; `None`: there is no such scan.
+/// The API of a scan's searches; `None`: there is no such scan.
 pub(super) async fn api_of(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-) -> sqlx::Result<Option<String>> {
+) -> sqlx::Result<Option<Api>> {
     sqlx::query_scalar!(
         "select api from scans where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
@@ -349,14 +366,14 @@ pub(super) async fn api_of(
     .await
 }
 
-/// A scan under its lock; after its lane's and its items'.
+/// A locked scan. Its lane and its items are locked before it.
 pub(super) struct LockedScan {
-    pub(super) status: String,
-    pub(super) status_reason: Option<String>,
-    pub(super) priority: String,
+    pub(super) status: ScanStatus,
+    pub(super) status_reason: Option<PauseReason>,
+    pub(super) priority: Priority,
     pub(super) requests_spent: i32,
     pub(super) max_requests: Option<i32>,
-    /// Its last item has ended, and with it its last call.
+    /// All its items have ended, so no call is in flight.
     pub(super) finished: bool,
     pub(super) grant_id: Option<Uuid>,
 }
@@ -377,7 +394,7 @@ pub(super) async fn lock_scan(
     .await
 }
 
-/// Locks the items that have not been sent, so that none of them begins meanwhile; gives how many there are.
+/// Locks the items that have not been sent, so that no call of them begins. Returns their number.
 pub(super) async fn lock_open_items(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -395,7 +412,8 @@ pub(super) async fn lock_open_items(
     Ok(locked.rows_affected())
 }
 
-/// Cancels a live scan under all its locks; what is calling runs on. With nothing calling it ends here, and its key is wiped.
+/// Cancels a live scan under all its locks. Calls in flight continue; without any, the scan ends
+/// here and its key is destroyed.
 pub(super) async fn cancel_scan(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -418,7 +436,7 @@ pub(super) async fn cancel_scan(
     .execute(&mut *conn)
     .await?
     .rows_affected();
-    let ended = ended + expand::forget(&mut *conn, tenant, id).await?;
+    let ended = ended + expand::remove(&mut *conn, tenant, id).await?;
     sqlx::query!(
         "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, $4, 0)",
         now.to_sqlx() as _,
@@ -431,26 +449,26 @@ pub(super) async fn cancel_scan(
     Ok(())
 }
 
-/// An item that may be asked again.
+/// A locked item that has ended.
 pub(super) struct EndedItem {
     pub(super) item_id: Uuid,
     pub(super) first_date: Option<Date>,
 }
 
-/// Locks the ended items that a retry names, in the order of their ids.
+/// Locks the ended items that a retry selects, in the order of their ids.
 pub(super) async fn lock_ended_items(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-    wanted: &RetryRequest,
+    request: &RetryRequest,
 ) -> sqlx::Result<Vec<EndedItem>> {
-    let statuses: Vec<String> = wanted
+    let statuses: Vec<String> = request
         .search_status
         .as_slice()
         .iter()
         .map(|status| status.as_str().to_owned())
         .collect();
-    let reasons: Option<Vec<String>> = wanted.reasons.as_ref().map(|reasons| {
+    let reasons: Option<Vec<String>> = request.reasons.as_ref().map(|reasons| {
         reasons
             .as_slice()
             .iter()
@@ -473,26 +491,27 @@ pub(super) async fn lock_ended_items(
     .await
 }
 
-/// Where the turns of items begin, and how far apart they are.
-pub(super) struct Turns {
+/// The sequence numbers of items within their lane: the first one and the distance between two.
+pub(super) struct Sequence {
     pub(super) start: i64,
     pub(super) stride: i64,
 }
 
-/// Makes ended items pending again under all locks, or held where their scan is paused; takes them back out of the scan's counts and
-/// has it run on. With `resumes`, a paused scan goes on, and what it held is pending again behind them, closely: five items that are left
-/// wait as long as a scan of five.
-pub(super) async fn ask_again(
+/// Makes ended items pending again under all locks (`held` if their scan is paused), subtracts them
+/// from the scan's counts and reopens it. With `resumes`, a paused scan runs again and its `held`
+/// items become pending after them, with consecutive sequence numbers: five remaining items wait as
+/// long as a scan of five.
+pub(super) async fn requeue_items(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
     items: &[EndedItem],
-    turns: &Turns,
+    sequence: &Sequence,
     resumes: bool,
-    wanted: &RetryRequest,
+    request: &RetryRequest,
 ) -> sqlx::Result<()> {
     let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
-    let max_requests = wanted
+    let max_requests = request
         .max_requests
         .and_then(|max| i32::try_from(max.get()).ok());
     sqlx::query!(
@@ -529,8 +548,8 @@ pub(super) async fn ask_again(
         tenant.uuid(),
         id.uuid(),
         &ids,
-        turns.start,
-        turns.stride,
+        sequence.start,
+        sequence.stride,
     )
     .execute(&mut *conn)
     .await?;
@@ -542,15 +561,15 @@ pub(super) async fn ask_again(
              where i.tenant_id = $1 and i.item_id = h.item_id",
             tenant.uuid(),
             id.uuid(),
-            turns.start,
-            turns.stride,
+            sequence.start,
+            sequence.stride,
             i64::try_from(ids.len()).unwrap_or(i64::MAX),
         )
         .execute(&mut *conn)
         .await?;
     }
     sqlx::query!(
-        "select from keep_best($1, $2, $3)",
+        "select from update_best_price($1, $2, $3)",
         tenant.uuid(),
         id.uuid(),
         &ids

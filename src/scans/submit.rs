@@ -1,4 +1,4 @@
-//! Taking an order for a scan: all of it is stored, or nothing.
+//! Submitting a scan: the whole of it is stored, or nothing.
 
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::idempotency::{IdempotencyKey, Post};
-use super::plan::{Plan, earliest_today, plan};
-use super::{Answered, Desk, ScanError, expand, read, store, two_phase};
+use super::idempotency::{IdempotencyKey, IdempotentRequest};
+use super::plan::{ScanPlan, earliest_today, plan};
+use super::{Replayable, RequestContext, ScanError, expand, read, store, two_phase};
 use crate::config::PaceConfig;
 use crate::contract::FieldValue as _;
 use crate::contract::scans::{Priority, Scan, ScanEndpoint};
@@ -20,18 +20,19 @@ use crate::db;
 use crate::ids::{GrantId, MonitorId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
-/// How long a scan's key is held at most (security.md, "Wiped").
-const KEY_HELD: SignedDuration = SignedDuration::from_hours(35 * 24);
-/// The most live scans of a caller (security.md, "Limits").
+/// The longest time that a scan's key is stored (security.md, rule 8).
+const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(35 * 24);
+/// The most live scans of a caller (security.md, rule 21).
 const MAX_LIVE_SCANS: i64 = 100;
 /// The most items of a caller that have not ended.
 const MAX_OPEN_ITEMS: i64 = 100_000;
-/// How long an order waits until others are planned.
-const PLAN_PATIENCE: Duration = Duration::from_secs(5);
-/// When it is worth asking again after a limit was met.
-const LIMIT_WAIT: Duration = Duration::from_secs(60);
+/// How long a request waits for a planning permit.
+const PLAN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a caller at a limit should wait.
+const LIMIT_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// How far apart the turns of a scan's items are. A scan that nobody waits for takes one turn where others take nine.
+/// The distance between the sequence numbers of a scan's items: a scheduled scan gets one item
+/// searched for nine of an interactive scan.
 pub(super) const fn stride(priority: Priority) -> i64 {
     match priority {
         Priority::Interactive => 1,
@@ -39,116 +40,129 @@ pub(super) const fn stride(priority: Priority) -> i64 {
     }
 }
 
-/// Until when a key that is sealed now is held.
-pub(super) fn held_until(now: Timestamp) -> Timestamp {
-    db::kept_time(now.checked_add(KEY_HELD).unwrap_or(Timestamp::MAX))
+/// When a key that is sealed now expires.
+pub(super) fn key_expiry(now: Timestamp) -> Timestamp {
+    db::truncate_to_micros(now.checked_add(KEY_LIFETIME).unwrap_or(Timestamp::MAX))
 }
 
-/// Checks, plans and stores a scan; a worker may take its first item as soon as this returns.
+/// Checks, plans and stores a scan. A worker may claim its first item as soon as this returns.
 ///
 /// # Errors
-/// `Faults` with every fault of the body; `TooMuch` at a limit of the caller's; `Busy`; `IdempotencyMismatch`; `Database`. Nothing is stored
-/// then.
+/// `ValidationErrors` with every fault of the body; `LimitExceeded`; `Busy`; `NotAccepted`;
+/// `IdempotencyMismatch`; `Database`.
 pub async fn submit(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     pace: &PaceConfig,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Answered<Scan>, ScanError> {
-    let post = Post::new("/v1/scans".to_owned(), body, key);
-    if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered {
-            answer,
+) -> Result<Replayable<Scan>, ScanError> {
+    let idempotent = IdempotentRequest::new("/v1/scans".to_owned(), body, key);
+    if let Some(response) = idempotent.find_response(context).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    if let Err(refused) = refuse_early(desk, body).await {
-        // An equal order may have been taken since the first look.
-        return post
-            .repeated(desk)
+    if let Err(refused) = check_admission_early(context, body).await {
+        // An equal request may have been stored since the first query.
+        return idempotent
+            .find_response(context)
             .await?
-            .map(|answer| Answered {
-                answer,
+            .map(|response| Replayable {
+                response,
                 replayed: true,
             })
             .ok_or(refused);
     }
-    let plan = planned(body.clone(), desk.now).await?;
+    let plan = plan_blocking(body.clone(), context.now).await?;
 
-    let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find_or_make(&mut tx, desk.ring, desk.key, desk.now).await?;
-    if let Some(answer) = post.take(&mut tx, tenant, desk.now).await? {
-        return Ok(Answered {
-            answer,
+    let mut tx = db::begin(context.pool).await?;
+    let tenant =
+        tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
+    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let answer = place(&mut tx, desk, pace, tenant, &plan, None).await?;
-    post.keep(&mut tx, tenant, &answer).await?;
+    let response = store_plan(&mut tx, context, pace, tenant, &plan, None).await?;
+    idempotent
+        .store_response(&mut tx, tenant, &response)
+        .await?;
     tx.commit().await?;
-    Ok(Answered {
-        answer,
+    Ok(Replayable {
+        response,
         replayed: false,
     })
 }
 
-/// Refuses a caller that is not accepted yet before its order is planned: planning is what costs. Whoever passes is checked again in the
-/// transaction.
-async fn refuse_early(desk: Desk<'_>, body: &Map<String, Value>) -> Result<(), ScanError> {
+/// Refuses a caller that is not accepted yet before its request is planned, because planning is
+/// expensive. The transaction checks again.
+async fn check_admission_early(
+    context: RequestContext<'_>,
+    body: &Map<String, Value>,
+) -> Result<(), ScanError> {
     let Some(Ok(endpoint)) = body.get("endpoint").map(ScanEndpoint::read) else {
         return Ok(());
     };
     let (mut conn, tenant) =
-        tenants::store::find_connected(desk.pool, desk.ring, desk.key, desk.now).await?;
+        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
+            .await?;
     if let Some(tenant) = tenant
         && tenants::store::acceptance::is_accepted(&mut *conn, tenant).await?
     {
         return Ok(());
     }
-    let probation = store::probation(&mut conn, tenant, endpoint.get().api(), desk.now).await?;
-    Ok(probation.check(0, desk.now)?)
+    let probation = store::probation(&mut conn, tenant, endpoint.get().api(), context.now).await?;
+    Ok(probation.check(0, context.now)?)
 }
 
-/// Stores a plan in the transaction that found its caller and holds it: the sealed key, the lane, the scan, its items. Of a caller that is
-/// not accepted yet only the first item is stored (`expand`).
-pub(crate) async fn place(
+/// Stores a plan in the transaction that found and locked its caller: the sealed key, the lane, the
+/// scan, its items. For a caller that is not accepted yet only the first item is stored (`expand`).
+pub(crate) async fn store_plan(
     conn: &mut sqlx::PgConnection,
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     pace: &PaceConfig,
     tenant: TenantId,
-    plan: &Plan,
+    plan: &ScanPlan,
     monitor: Option<MonitorId>,
 ) -> Result<Scan, ScanError> {
-    store::lock_orders(conn, tenant).await?;
+    store::lock_submissions(conn, tenant).await?;
     let load = store::load(conn, tenant).await?;
-    refuse_too_much(&load, plan.items.len())?;
-    let api = plan.order.endpoint.get().api();
+    check_limits(&load, plan.items.len())?;
+    let api = plan.scan_request.endpoint.get().api();
     if !load.accepted {
-        store::probation(conn, Some(tenant), api, desk.now)
+        store::probation(conn, Some(tenant), api, context.now)
             .await?
-            .check(order_bytes(plan), desk.now)?;
-        tenants::store::acceptance::record_order(conn, tenant, desk.now).await?;
+            .check(request_bytes(plan), context.now)?;
+        tenants::store::acceptance::record_order(conn, tenant, context.now).await?;
     }
 
     let terms = GrantTerms {
         tenant,
         grant: GrantId::new(),
         purpose: Purpose::Scan,
-        expires_at: held_until(desk.now),
+        expires_at: key_expiry(context.now),
     };
-    tenants::store::insert_grant(conn, &terms, &terms.seal(desk.ring, desk.key), desk.now).await?;
-    let start = store::start_turns(conn, tenant, plan, pace).await?;
+    tenants::store::insert_grant(
+        conn,
+        &terms,
+        &terms.seal(context.ring, context.key),
+        context.now,
+    )
+    .await?;
+    let start = store::reserve_sequence(conn, tenant, plan, pace).await?;
     let id = ScanId::new();
-    store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, desk.now).await?;
-    let kept = if load.accepted { plan.items.len() } else { 1 };
-    let turns = store::Turns {
+    store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, context.now).await?;
+    let stored = if load.accepted { plan.items.len() } else { 1 };
+    let sequence = store::Sequence {
         start,
-        stride: stride(plan.order.priority_or_default()),
+        stride: stride(plan.scan_request.priority_or_default()),
     };
-    store::insert_items(conn, tenant, id, plan, 0..kept, &turns).await?;
-    if kept < plan.items.len() {
+    store::insert_items(conn, tenant, id, plan, 0..stored, &sequence).await?;
+    if stored < plan.items.len() {
         let strategy = plan
-            .order
+            .scan_request
             .strategy
             .as_ref()
             .map(|strategy| strategy.to_value());
@@ -160,26 +174,29 @@ pub(crate) async fn place(
             .count();
         two_phase::store::insert(conn, tenant, id, phases, deferred).await?;
     }
-    stored(conn, tenant, id).await
+    reload(conn, tenant, id).await
 }
 
-/// How long what is kept of an order is, as JSON.
-pub(super) fn order_bytes(plan: &Plan) -> usize {
+/// The length of the stored request, as JSON.
+pub(super) fn request_bytes(plan: &ScanPlan) -> usize {
     let length = |value: serde_json::Value| value.to_string().len();
-    length(plan.order.request.to_value())
+    length(plan.scan_request.request.to_value())
         + plan
-            .order
+            .scan_request
             .sweep
             .as_ref()
             .map_or(0, |sweep| length(sweep.to_value()))
 }
 
-/// The plan of thousands of items takes a while of pure work: not on a thread that others' requests wait for, and no more at a time than
-/// there are processors.
-pub(crate) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<Plan, ScanError> {
+/// Plans on a blocking thread, because thousands of items take long; at most one plan per processor
+/// at a time.
+pub(crate) async fn plan_blocking(
+    body: Map<String, Value>,
+    now: Timestamp,
+) -> Result<ScanPlan, ScanError> {
     let permit = plan_permit().await?;
     let planning = move || {
-        // Held by the work itself: it goes on when the client has gone.
+        // Owned by the work, which continues when the client has disconnected.
         let _permit = permit;
         plan(&body, earliest_today(now))
     };
@@ -189,46 +206,44 @@ pub(crate) async fn planned(body: Map<String, Value>, now: Timestamp) -> Result<
     }
 }
 
-/// The permit to make a plan.
-///
 /// # Errors
-/// `Busy` when there is none in time.
+/// `Busy` when no permit is free in time.
 async fn plan_permit() -> Result<SemaphorePermit<'static>, ScanError> {
     static PERMITS: LazyLock<Semaphore> =
         LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
-    match timeout(PLAN_PATIENCE, PERMITS.acquire()).await {
+    match timeout(PLAN_TIMEOUT, PERMITS.acquire()).await {
         Ok(Ok(permit)) => Ok(permit),
-        // It is never closed.
+        // The semaphore is never closed.
         Ok(Err(_)) | Err(_) => Err(ScanError::Busy),
     }
 }
 
-/// The scan that was stored just now.
-pub(super) async fn stored(
+/// Reads the scan back after its transaction has changed it.
+pub(super) async fn reload(
     conn: &mut sqlx::PgConnection,
     tenant: TenantId,
     id: ScanId,
 ) -> Result<Scan, ScanError> {
-    Ok(read::scan_of(conn, tenant, id)
+    Ok(read::scan_on(conn, tenant, id)
         .await?
         .ok_or(sqlx::Error::RowNotFound)?)
 }
 
-fn refuse_too_much(load: &store::Load, items: usize) -> Result<(), ScanError> {
-    match too_much(load, items) {
-        Some(message) => Err(ScanError::TooMuch {
+fn check_limits(load: &store::TenantLoad, items: usize) -> Result<(), ScanError> {
+    match exceeded_limit(load, items) {
+        Some(message) => Err(ScanError::LimitExceeded {
             message,
-            wait: LIMIT_WAIT,
+            retry_after: LIMIT_RETRY_AFTER,
         }),
         None => Ok(()),
     }
 }
 
-/// Which bound of a caller's a scan of so many items would meet now.
-pub(super) fn too_much(load: &store::Load, items: usize) -> Option<String> {
+/// The message for the limit that a scan with `items` items would exceed now.
+pub(super) fn exceeded_limit(load: &store::TenantLoad, items: usize) -> Option<String> {
     if load.live_scans >= MAX_LIVE_SCANS {
         return Some(format!(
-            "{} scans are underway, and a caller may have {MAX_LIVE_SCANS}: wait until one ends",
+            "this caller has {} live scans and may have at most {MAX_LIVE_SCANS}: wait until one ends",
             load.live_scans
         ));
     }
@@ -239,7 +254,7 @@ pub(super) fn too_much(load: &store::Load, items: usize) -> Option<String> {
     {
         let open = load.open_items;
         return Some(format!(
-            "{open} items are underway, and a caller may have {MAX_OPEN_ITEMS}: there is no room for {items} more until some end"
+            "this caller has {open} open items and may have at most {MAX_OPEN_ITEMS}: {items} more would exceed that; wait until some end"
         ));
     }
     None

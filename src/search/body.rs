@@ -1,31 +1,30 @@
-//! The body of an answer, as the text that came.
+//! The body of an answer as unparsed JSON text.
 //!
-//! Most of what happens to it is being passed on and being stored, so it is not taken apart for that. Not here: the check that it is JSON of
-//! the right kind (`upstream::wire`), which offers are in it (`contract::offers`).
+//! Most bodies are forwarded and stored without being parsed. `upstream::wire` validates them;
+//! `contract::offers` extracts the offers.
 
 use std::fmt;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// JSON text that has been checked. Cheap to clone.
+/// Validated JSON text. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AnswerBody(Bytes);
 
 impl AnswerBody {
-    /// A text that was checked by whoever calls this, or before it was stored.
+    /// Wraps a text that the caller has validated, or that was validated before it was stored.
     #[must_use]
-    pub fn checked(text: impl Into<Bytes>) -> Self {
+    pub fn from_checked(text: impl Into<Bytes>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
     #[must_use]
     pub fn text(&self) -> &Bytes {
         &self.0
     }
 
-    /// What the text says, taken apart: for the few who change it.
+    /// Parses the text, for callers that change it.
     #[must_use]
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.0).unwrap_or_default()
@@ -44,8 +43,8 @@ impl fmt::Debug for AnswerBody {
     }
 }
 
-/// The body's place in an outcome that is kept: it is stored apart, so nothing of it stands there.
-pub(super) mod apart {
+/// The body's field in a stored outcome: always null, because the body has a column of its own.
+pub(super) mod stored_separately {
     use serde::de::IgnoredAny;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
@@ -61,6 +60,6 @@ pub(super) mod apart {
     pub(in crate::search) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<AnswerBody, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| AnswerBody::checked("null"))
+        IgnoredAny::deserialize(deserializer).map(|_| AnswerBody::from_checked("null"))
     }
 }

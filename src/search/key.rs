@@ -1,23 +1,22 @@
-//! The caller's marketplace key, on its way from the request (or a grant) to the marketplace.
+//! The caller's marketplace key, between the request (or grant) and the marketplace.
 //!
-//! Here: [`CallerKey`], which cannot be printed. Not here: where a request may carry it and what a well-formed one looks like
-//! (`http`), how it is kept for ordered work (`tenants`).
+//! `http` reads and validates it; `tenants` stores it.
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// A caller's marketplace key. Its text leaves only through [`CallerKey::expose`]; it is wiped from memory when dropped, and `Debug`
-/// shows nothing of it (security.md, "Keys").
+/// A caller's marketplace key. Only [`CallerKey::expose`] returns its text. Dropping it wipes the
+/// memory; `Debug` shows nothing (security.md, rule 1).
 #[derive(Clone, Debug)]
 pub struct CallerKey(SecretString);
 
 impl CallerKey {
-    /// A key whose form was already checked (contract 12), or that comes out of a grant.
+    /// The text comes from a grant or has been validated (gateway.md, rule 12).
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(SecretString::from(text.into()))
     }
 
-    /// The key's text: for the marketplace's header, for sealing and for its fingerprint, for nothing else.
+    /// The key's text: only for the marketplace's header, for sealing and for the fingerprint.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()

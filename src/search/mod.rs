@@ -1,18 +1,19 @@
-//! The domain: one question to the marketplace ([`Search`]) and what became of it ([`Outcome`]).
+//! The domain types: a request to the marketplace ([`Search`]) and its result ([`Outcome`]).
 //!
-//! Both faces of farescan go through these two types. `upstream` alone makes an [`Outcome`]; the gateway turns it into an HTTP
-//! answer, the scanner, by [`fate`], into a stored attempt. Nothing here does I/O, knows HTTP routes or the database.
+//! Gateway and scanner share both types. Only `upstream` creates an [`Outcome`]. The gateway turns
+//! it into an HTTP response; the scanner turns it into a stored attempt, by [`disposition`]. No
+//! I/O, no HTTP routes and no database here.
 
 mod body;
-pub mod fate;
-mod kept;
+pub mod disposition;
+mod item_summary;
 mod key;
 mod outcome;
-mod question;
-mod sight;
+mod search_request;
+mod stored_outcome;
 
 pub use body::AnswerBody;
+pub use item_summary::ItemSummary;
 pub use key::CallerKey;
 pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};
-pub use question::Search;
-pub use sight::Sight;
+pub use search_request::Search;

@@ -1,4 +1,5 @@
-//! What became of one search. Decided in `upstream` alone; a search status is never guessed (contract 15).
+//! The result of one search. Only `upstream` decides it, and never guesses a search status
+//! (gateway.md, rule 15).
 
 use std::time::Duration;
 
@@ -8,48 +9,48 @@ use serde::{Deserialize, Serialize};
 use super::body::{self, AnswerBody};
 use crate::contract::{Api, SearchStatus};
 
-/// One answer of the marketplace, or the lack of one.
+/// The marketplace's answer, or the reason why there is none.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was found.
+    /// The classified result.
     pub finding: Finding,
-    /// The status that the marketplace answered with last; `None` when there was no answer.
+    /// Status of the last response; `None` if there was none.
     pub http_status: Option<u16>,
-    /// The `x-search-*` headers that came back, names in lower case, in their order.
+    /// The `x-search-*` response headers in order, with lower-case names.
     pub search_headers: Vec<(String, String)>,
-    /// The quota headers that came back under the names they go out with: `x-plan-*` (contract 1).
+    /// The quota headers as forwarded to the caller: `x-plan-*` (gateway.md, rule 1).
     pub plan_headers: Vec<(String, String)>,
-    /// The same headers, read.
+    /// The parsed quota headers.
     pub plan: PlanQuota,
-    /// How many requests the marketplace will bill for this: every request whose first byte may have been sent.
+    /// Requests that the marketplace will bill: each whose first byte may have been sent.
     pub billed_requests: u16,
-    /// From the first byte out to the last byte in, the second try included.
+    /// From the first byte sent to the last byte received, including the retry.
     pub latency: Duration,
 }
 
-/// What was found. The variants are the rows of contract.md's outcome table.
+/// A classified result. The variants are the rows of gateway.md, rule 45.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Finding {
-    /// A usable answer, which may hold nothing.
+    /// A usable answer, possibly without results.
     Answer(Answer),
-    /// The engine says with a 404 that there is nothing: no property, no such hotel (hotels only).
+    /// The engine answered 404: no such property or hotel (hotels only).
     Nothing { message: String },
-    /// The search did not complete: whether there is anything to find is unknown.
+    /// The search did not complete; results may exist.
     Incomplete(Incomplete),
-    /// 429. Passed on unchanged, never tried again (contract 17).
+    /// 429. Forwarded unchanged, never retried (gateway.md, rule 17).
     RateLimited(RateLimit),
-    /// 401: the marketplace does not know the key.
+    /// 401: unknown key.
     KeyRejected { message: String },
     /// 403: the key has no subscription to this API.
     NotSubscribed { api: Api, message: String },
-    /// 400 or 422: the engine refuses the question itself.
+    /// 400 or 422: the engine rejected the request.
     Refused { message: String },
 }
 
 impl Finding {
-    /// One word for it, of a fixed few: for metrics. A status is never guessed, so an answer that states none is `unstated`.
+    /// The metrics label, one of a fixed set. An answer without a stated status is `unstated`.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn label(&self) -> &'static str {
         match self {
             Self::Answer(answer) => match answer.stated {
                 Some(status) => status.as_str(),
@@ -69,17 +70,17 @@ impl Finding {
     }
 }
 
-/// A usable answer: an array of objects for flights, an object for hotels (contract 14).
+/// A usable answer: an array of objects for flights, an object for hotels (gateway.md, rule 14).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Answer {
-    /// The body, capped and cleaned as contract 14 says; otherwise the text that came.
-    #[serde(with = "body::apart")]
+    /// The body, capped and cleaned as in gateway.md, rule 14; otherwise the received text.
+    #[serde(with = "body::stored_separately")]
     pub body: AnswerBody,
     /// Itineraries, properties or rooms in the body; 1 for a hotel that is available by name.
     pub results: usize,
-    /// The status that the marketplace stated; `None` where it stated none.
+    /// The status in the marketplace's header, if any.
     pub stated: Option<SearchStatus>,
-    /// The reason that the marketplace stated; it may ride on an `ok` answer too (contract 3).
+    /// The reason in the marketplace's header; `ok` answers may have one too (gateway.md, rule 3).
     pub reason: Option<String>,
 }
 
@@ -88,18 +89,18 @@ pub struct Answer {
 pub enum Incomplete {
     /// No answer within the time budget.
     Timeout,
-    /// A server error twice, or a status that means nothing here. Holds the status.
+    /// Two server errors, or an unexpected status. Holds the status.
     Status(u16),
-    /// No connection, or it broke.
+    /// Connecting failed, or the connection broke.
     Connection,
-    /// An answer that cannot be read: not JSON, the wrong kind, too large or too deep.
+    /// Invalid answer: not JSON, wrong shape, too large or nested too deeply.
     Unreadable,
-    /// The engine itself says that its search did not complete (503 `search_incomplete`), with its reason.
+    /// The engine reports an incomplete search (503 `search_incomplete`) and its reason.
     Stated { reason: String },
 }
 
 impl Incomplete {
-    /// The word for it in `X-Search-Reason`, in the error's `reason` and on the item.
+    /// The value of `X-Search-Reason`, of the error's `reason` and of the item's.
     #[must_use]
     pub fn reason(&self) -> &str {
         match self {
@@ -112,43 +113,43 @@ impl Incomplete {
     }
 }
 
-/// A 429, kept whole so that the gateway can pass it on unchanged.
+/// A 429 response, complete, so that the gateway can forward it unchanged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RateLimit {
-    /// The body as it came. Kept as text: what is no UTF-8 is replaced in it.
+    /// The received body. Stored as text; invalid UTF-8 is replaced.
     #[serde(with = "text")]
     pub body: Bytes,
-    /// Its content type as it came.
+    /// `Content-Type` as received.
     pub content_type: Option<String>,
-    /// `Retry-After` as it came.
+    /// `Retry-After` as received.
     pub retry_after: Option<String>,
 }
 
 impl RateLimit {
-    /// `Retry-After` in seconds, where it is a number of seconds; the date form is not used by the marketplace.
+    /// `Retry-After` in seconds. The marketplace does not use the date form.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.retry_after.as_deref()?.trim().parse().ok()
     }
 }
 
-/// The length of a rate window.
+/// Length of a rate window.
 const WINDOW_SECONDS: u64 = 60;
 
-/// What the quota headers say of the caller's plan; each `None` where the marketplace did not say.
+/// The caller's plan by the quota headers; `None` where a header is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanQuota {
-    /// Requests a month.
+    /// Requests per month.
     pub limit: Option<u64>,
-    /// Requests left of them.
+    /// Remaining requests.
     pub remaining: Option<u64>,
-    /// Seconds until the month starts anew.
+    /// Seconds until the next month of the plan.
     pub reset_seconds: Option<u64>,
-    /// The rate window, on plans that have one.
+    /// The rate window, if the plan has one.
     pub window: Option<RateWindow>,
 }
 
-/// A rate window: `limit` requests in each 60 seconds.
+/// `limit` requests per 60 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateWindow {
     pub limit: u64,
@@ -157,13 +158,13 @@ pub struct RateWindow {
 }
 
 impl PlanQuota {
-    /// The plan's requests are used up, by the marketplace's own word.
+    /// The marketplace reports no remaining requests.
     #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.remaining == Some(0)
     }
 
-    /// What of it holds still so many seconds after it was said: a period that has begun anew has more left, nobody knows how much.
+    /// The plan `seconds` later. Counts of a period that has ended since become unknown.
     #[must_use]
     pub fn after(self, seconds: u64) -> Self {
         let left = |reset: Option<u64>| {
@@ -188,7 +189,7 @@ impl PlanQuota {
     }
 }
 
-/// Bytes that are kept as text.
+/// Serializes bytes as text.
 mod text {
     use bytes::Bytes;
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -212,13 +213,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_plan_headers_holds_later_what_has_not_begun_anew() {
+    fn counts_of_an_ended_plan_period_become_unknown() {
         let window = RateWindow {
             limit: 150,
             remaining: Some(9),
             reset_seconds: Some(30),
         };
-        let said = PlanQuota {
+        let plan = PlanQuota {
             limit: Some(5_000),
             remaining: Some(7),
             reset_seconds: Some(600),
@@ -228,25 +229,25 @@ mod tests {
             reset_seconds: Some(1),
             ..window
         };
-        assert_eq!(said.after(0), said);
+        assert_eq!(plan.after(0), plan);
         assert_eq!(
-            said.after(29),
+            plan.after(29),
             PlanQuota {
                 reset_seconds: Some(571),
                 window: Some(left),
-                ..said
+                ..plan
             }
         );
         assert_eq!(
-            said.after(30),
+            plan.after(30),
             PlanQuota {
                 reset_seconds: Some(570),
                 window: None,
-                ..said
+                ..plan
             }
         );
         assert_eq!(
-            said.after(600),
+            plan.after(600),
             PlanQuota {
                 limit: Some(5_000),
                 ..PlanQuota::default()
@@ -255,7 +256,7 @@ mod tests {
         let unknown = PlanQuota {
             reset_seconds: None,
             window: None,
-            ..said
+            ..plan
         };
         assert_eq!(
             unknown.after(1),
@@ -263,7 +264,7 @@ mod tests {
                 limit: Some(5_000),
                 ..PlanQuota::default()
             },
-            "nobody knows until when"
+            "the end of the period is unknown"
         );
     }
 }

@@ -1,102 +1,106 @@
-//! Whether a marketplace has accepted a caller's key: the rule **not accepted yet** (docs/decisions/0029).
+//! Limits for a caller whose key no marketplace has accepted yet (security.md, rule 15;
+//! docs/decisions/0029).
 //!
-//! Anybody can make up a key. So until a marketplace has accepted the key once, its caller has one scan, of which only the first item is
-//! stored and asked, and nothing else: no monitor, no webhook, no bounds of a lane. Acceptance stands on the tenant's row, is never taken
-//! back, and does not depend on what retention deletes. Here: the rule and its bounds, pure. Not here: the rows (`store::acceptance`), the
-//! rest of a scan's items (`scans::expand`).
+//! Anybody can invent a key. So until a marketplace has accepted the key once, its caller has one
+//! scan, of which only the first item is stored and searched, and nothing else: no monitor, no
+//! webhook, no bounds of a lane. Acceptance is stored on the tenant's row, is never revoked, and
+//! does not depend on what retention deletes. This module is pure: `store::acceptance` has the
+//! rows, `scans::expand` stores the rest of the items.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The most callers that are not accepted yet, all together.
-pub const MOST_CALLERS: i64 = 1_000;
-/// The most of them that order for the first time within one minute.
-pub const NEW_CALLERS_A_MINUTE: i64 = 100;
-/// The most scans that one of them keeps: those whose searches all failed for another reason than the key.
-pub const MOST_SCANS: i64 = 10;
-/// The most bytes of an order of one of them, as JSON.
-pub const LARGEST_ORDER_BYTES: usize = 32 << 10;
-/// How long after its order a scan stands in the way of the next one; and how long after an order or a refusal what is left is kept.
-pub const RECENT: SignedDuration = SignedDuration::from_hours(24);
+/// Callers that are not accepted yet, in total.
+pub const MAX_UNACCEPTED_CALLERS: i64 = 1_000;
+/// Those of them that submit for the first time within one minute.
+pub const MAX_NEW_CALLERS_PER_MINUTE: i64 = 100;
+/// Scans of one such caller. It gets more than one if all searches failed for another reason than
+/// the key.
+pub const MAX_SCANS_BEFORE_ACCEPTANCE: i64 = 10;
+/// Bytes of a submitted request of such a caller, as JSON.
+pub const MAX_REQUEST_BYTES: usize = 32 << 10;
+/// How long after a submission no second scan is accepted; and how long after the last submission
+/// or refusal the caller's rows are kept.
+pub const UNACCEPTED_RETENTION: SignedDuration = SignedDuration::from_hours(24);
 
-/// When it is worth asking again after a bound over all callers was met.
+/// `Retry-After` when a bound over all callers is reached.
 const CROWDED_WAIT: Duration = Duration::from_secs(60);
-/// When it is worth asking again while a scan runs.
-const LIVE_WAIT: Duration = Duration::from_secs(60);
+/// `Retry-After` while a scan runs.
+const LIVE_SCAN_WAIT: Duration = Duration::from_secs(60);
 
-/// What a caller can do to be accepted; the end of each refusal.
-const HOW: &str = "call GET /v1/verify, which has the marketplace accept the key at once, or wait for the first answer of a scan";
+/// How a caller gets accepted; the end of each message.
+const HOW_TO_BE_ACCEPTED: &str = "call GET /v1/verify, which has the marketplace accept the key at once, or wait for the first answer of a scan";
 
-/// Whether an answer with this status shows that the marketplace knows the key: it checks the key before anything else. A server error
-/// may come from in front of that check.
+/// Whether an answer with this status proves that the marketplace accepts the key, which it checks
+/// before anything else. A server error may arise before that check.
 #[must_use]
-pub const fn shows_acceptance(http_status: u16) -> bool {
+pub const fn means_accepted(http_status: u16) -> bool {
     matches!(http_status, 200..=299 | 400 | 404 | 422 | 429)
 }
 
-/// Whether an answer with this status refuses the key.
+/// Whether an answer with this status means that the marketplace refuses the key.
 #[must_use]
-pub const fn shows_refusal(http_status: u16) -> bool {
+pub const fn means_refused(http_status: u16) -> bool {
     matches!(http_status, 401 | 403)
 }
 
-/// Why a caller that is not accepted yet may not order.
+/// Why a caller that is not accepted yet is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAccepted {
-    /// This is not for callers that are not accepted yet.
+    /// The request needs an accepted key.
     #[error(
-        "the marketplace has not accepted this key yet, and until then its caller has one scan and nothing else: {HOW}"
+        "the marketplace has not accepted this key yet; until then its caller may have one scan and nothing else: {HOW_TO_BE_ACCEPTED}"
     )]
     Required,
-    /// The order is too large to be kept until then.
+    /// The request is too large to be stored before acceptance.
     #[error(
-        "the marketplace has not accepted this key yet, and until then an order has at most {LARGEST_ORDER_BYTES} bytes of JSON; this one has {0}: {HOW}"
+        "the marketplace has not accepted this key yet; until then a request may have at most {MAX_REQUEST_BYTES} bytes of JSON, found {0}: {HOW_TO_BE_ACCEPTED}"
     )]
     TooLarge(usize),
     /// The marketplace has refused the key.
     #[error(
-        "the marketplace refused this key ({reason}): order with another key, or resume the scan once the key is good"
+        "the marketplace refused this key ({reason}): use another key, or resume the scan once the key is valid"
     )]
     Refused {
-        /// The lane's word.
+        /// The lane's `pause_reason`.
         reason: String,
     },
-    /// There is a scan already, or there are too many such callers.
+    /// The caller has a scan already, or there are too many such callers.
     #[error("{message}")]
     Later {
-        /// Which bound was met.
+        /// Which bound was reached.
         message: String,
-        /// When it is worth another try.
+        /// When to try again.
         wait: Duration,
     },
 }
 
-/// What decides over an order of a caller that is not accepted yet.
+/// The facts that decide whether a caller that is not accepted yet may submit a scan.
 #[derive(Debug, Clone, Default)]
 pub struct Probation {
-    /// Other such callers in all.
+    /// Other such callers.
     pub others: i64,
-    /// Those of them that came within the last minute.
+    /// Those of them that were created within the last minute.
     pub new_others: i64,
-    /// This caller's scans, in whatever state.
+    /// This caller's scans in any state.
     pub scans: i64,
     /// It has a scan that has not ended.
     pub is_live: bool,
-    /// Its newest scan ended by itself: its searches were answered, though not with an acceptance.
+    /// Its newest scan was not cancelled: all searches were answered, none accepted the key.
     pub ended_by_itself: bool,
-    /// When it ordered last.
+    /// Its last submission.
     pub ordered_at: Option<Timestamp>,
-    /// Why the lane of the order is stopped, where the key is the reason.
+    /// Why the scan's lane is paused, if the key is the reason.
     pub refusal: Option<String>,
 }
 
 impl Probation {
-    /// Whether the caller may order a scan of so many bytes now.
+    /// Whether the caller may submit a scan of this size now.
     ///
     /// # Errors
     /// [`NotAccepted`] says why not.
-    pub fn check(&self, order_bytes: usize, now: Timestamp) -> Result<(), NotAccepted> {
+    pub fn check(&self, request_bytes: usize, now: Timestamp) -> Result<(), NotAccepted> {
         if let Some(reason) = &self.refusal {
             return Err(NotAccepted::Refused {
                 reason: reason.clone(),
@@ -105,42 +109,45 @@ impl Probation {
         let since = self
             .ordered_at
             .map(|at| now.duration_since(at))
-            .filter(|since| *since < RECENT);
+            .filter(|since| *since < UNACCEPTED_RETENTION);
         if self.is_live {
             return Err(later(
                 format!(
-                    "one scan at a time until the marketplace has accepted this key once: {HOW}"
+                    "one scan at a time until the marketplace has accepted this key: {HOW_TO_BE_ACCEPTED}"
                 ),
-                LIVE_WAIT,
+                LIVE_SCAN_WAIT,
             ));
         }
         if let Some(since) = since.filter(|_| !self.ended_by_itself) {
-            let wait = RECENT
+            let wait = UNACCEPTED_RETENTION
                 .checked_sub(since)
                 .and_then(|wait| Duration::try_from(wait).ok())
-                .unwrap_or(LIVE_WAIT);
+                .unwrap_or(LIVE_SCAN_WAIT);
             return Err(later(
                 format!(
-                    "one scan in 24 hours until the marketplace has accepted this key once: {HOW}"
+                    "one scan in 24 hours until the marketplace has accepted this key: {HOW_TO_BE_ACCEPTED}"
                 ),
                 wait,
             ));
         }
-        if self.scans >= MOST_SCANS {
+        if self.scans >= MAX_SCANS_BEFORE_ACCEPTANCE {
             let message = format!(
-                "at most {MOST_SCANS} scans until the marketplace has accepted this key once: {HOW}"
+                "at most {MAX_SCANS_BEFORE_ACCEPTANCE} scans until the marketplace has accepted this key: {HOW_TO_BE_ACCEPTED}"
             );
-            return Err(later(message, LIVE_WAIT));
+            return Err(later(message, LIVE_SCAN_WAIT));
         }
         let is_new = self.ordered_at.is_none();
-        if is_new && (self.others >= MOST_CALLERS || self.new_others >= NEW_CALLERS_A_MINUTE) {
+        if is_new
+            && (self.others >= MAX_UNACCEPTED_CALLERS
+                || self.new_others >= MAX_NEW_CALLERS_PER_MINUTE)
+        {
             let message = format!(
-                "too many callers whose key the marketplace has not accepted yet; try again, or {HOW}"
+                "too many callers whose key the marketplace has not accepted yet; try again later, or {HOW_TO_BE_ACCEPTED}"
             );
             return Err(later(message, CROWDED_WAIT));
         }
-        if order_bytes > LARGEST_ORDER_BYTES {
-            return Err(NotAccepted::TooLarge(order_bytes));
+        if request_bytes > MAX_REQUEST_BYTES {
+            return Err(NotAccepted::TooLarge(request_bytes));
         }
         Ok(())
     }
@@ -163,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_that_is_not_accepted_yet_may_order() {
+    fn an_unaccepted_caller_has_one_small_scan_at_a_time() {
         let first = Probation::default();
         assert_eq!(first.check(100, now()), Ok(()));
         assert_eq!(
-            first.check(LARGEST_ORDER_BYTES + 1, now()),
-            Err(NotAccepted::TooLarge(LARGEST_ORDER_BYTES + 1))
+            first.check(MAX_REQUEST_BYTES + 1, now()),
+            Err(NotAccepted::TooLarge(MAX_REQUEST_BYTES + 1))
         );
         let ordered = |hours| Probation {
             ordered_at: Some(hours_ago(hours)),
@@ -187,31 +194,31 @@ mod tests {
             (
                 Probation {
                     ended_by_itself: true,
-                    scans: MOST_SCANS,
+                    scans: MAX_SCANS_BEFORE_ACCEPTANCE,
                     ..ordered(1)
                 },
                 60,
             ),
             (
                 Probation {
-                    others: MOST_CALLERS,
+                    others: MAX_UNACCEPTED_CALLERS,
                     ..first.clone()
                 },
                 60,
             ),
             (
                 Probation {
-                    new_others: NEW_CALLERS_A_MINUTE,
+                    new_others: MAX_NEW_CALLERS_PER_MINUTE,
                     ..first.clone()
                 },
                 60,
             ),
         ] {
             let refused = probation.check(100, now());
-            let Err(NotAccepted::Later { wait: told, .. }) = &refused else {
+            let Err(NotAccepted::Later { wait: found, .. }) = &refused else {
                 panic!("{probation:?}: {refused:?}")
             };
-            assert_eq!(told.as_secs(), wait, "{refused:?}");
+            assert_eq!(found.as_secs(), wait, "{refused:?}");
         }
         for fine in [
             ordered(24),
@@ -220,7 +227,7 @@ mod tests {
                 ..ordered(1)
             },
             Probation {
-                others: MOST_CALLERS,
+                others: MAX_UNACCEPTED_CALLERS,
                 ended_by_itself: true,
                 ..ordered(1)
             },
@@ -234,17 +241,17 @@ mod tests {
         };
         assert!(
             matches!(refused.check(100, now()), Err(NotAccepted::Refused { .. })),
-            "the refusal is told before anything else"
+            "the refused key is reported before anything else"
         );
     }
 
     #[test]
-    fn a_server_error_says_nothing_of_the_key() {
+    fn a_server_error_proves_nothing_about_the_key() {
         let accepts: Vec<_> = (100..600)
-            .filter(|status| shows_acceptance(*status))
+            .filter(|status| means_accepted(*status))
             .filter(|status| *status >= 300)
             .collect();
         assert_eq!(accepts, [400, 404, 422, 429]);
-        assert!((100..600).all(|status| !(shows_acceptance(status) && shows_refusal(status))));
+        assert!((100..600).all(|status| !(means_accepted(status) && means_refused(status))));
     }
 }

@@ -1,7 +1,7 @@
-//! By what a caller is known again: a keyed digest of the marketplace key.
+//! The keyed digest of a marketplace key, which identifies its caller.
 //!
-//! Not a plain hash, which could be tried against lists of leaked keys: HMAC-SHA256 under a key of the ring, its first 16 bytes, kept
-//! with the ring key's id. Not here: the tenants that they lead to (`store`).
+//! HMAC-SHA256 under a key of the ring, its first 16 bytes, stored with the ring key's id. A plain
+//! hash could be tried against lists of leaked keys.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -12,7 +12,7 @@ use crate::search::CallerKey;
 /// A caller's fingerprint under one key of the ring.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
-    /// The ring key that it was made with.
+    /// The ring key that made it.
     pub key_id: String,
     /// The first 16 bytes of the HMAC.
     pub digest: [u8; 16],
@@ -41,8 +41,8 @@ impl Fingerprint {
         }
     }
 
-    /// A number for the lock that keeps two first requests of one caller apart.
-    pub(super) fn lock(&self) -> i64 {
+    /// Id of the advisory lock that serialises the first requests of one caller.
+    pub(super) fn advisory_lock_id(&self) -> i64 {
         let [a, b, c, d, e, f, g, h, ..] = self.digest;
         i64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_has_one_fingerprint_for_each_key_of_the_ring() {
+    fn a_key_has_one_fingerprint_per_key_of_the_ring() {
         let key = CallerKey::new("key-of-a-caller");
         let (before, after) = (
             Fingerprint::all(&ring("a"), &key),
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(
             after
                 .iter()
-                .map(|print| print.key_id.as_str())
+                .map(|fingerprint| fingerprint.key_id.as_str())
                 .collect::<Vec<_>>(),
             ["b", "a"]
         );
@@ -81,14 +81,15 @@ mod tests {
         );
     }
 
-    /// Stored data hangs on these bytes: a change orphans every tenant. Worked out apart with Python's hmac.
+    /// Tenants are found by these bytes: a change orphans every tenant. Computed with Python's
+    /// hmac.
     #[test]
     fn the_form_is_fixed() {
-        let [print] = Fingerprint::all(&ring("a"), &CallerKey::new("key-of-a-caller"))
+        let [fingerprint] = Fingerprint::all(&ring("a"), &CallerKey::new("key-of-a-caller"))
             .try_into()
             .unwrap();
         assert_eq!(
-            format!("{:032x}", u128::from_be_bytes(print.digest)),
+            format!("{:032x}", u128::from_be_bytes(fingerprint.digest)),
             "879f0791fdeaa9b7c98a7c618f85b1a0"
         );
     }

@@ -1,8 +1,9 @@
-//! A sealed marketplace key, held for one piece of ordered work; or another secret, sealed the same way.
+//! Grants: a marketplace key sealed for one scan or monitor, or a webhook secret sealed the same
+//! way.
 //!
-//! XChaCha20-Poly1305 with a random 24-byte nonce. The associated data bind version, ring key, tenant, purpose, grant and expiry, so a row
-//! that was moved or changed does not open (security.md, "Grant"). The first byte of what is stored is the version of this form. Not
-//! here: the table (`store`).
+//! XChaCha20-Poly1305 with a random 24-byte nonce. The associated data bind version, ring key,
+//! tenant, purpose, grant and expiry, so a row that was moved or changed does not open
+//! (security.md, rule 2). The first byte of the ciphertext is the version of this format.
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -14,50 +15,53 @@ use super::keyring::Keyring;
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
 
-/// The form of the ciphertext and its associated data.
+/// Format of the ciphertext and its associated data.
 const VERSION: u8 = 1;
 
-/// What a key is held for.
+/// Why a key is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// One scan, until it ends.
+    /// For one scan, until it ends.
     Scan,
-    /// The runs of one monitor, until it is paused by its caller or deleted.
+    /// For the runs of one monitor, until its caller pauses or deletes it.
     Monitor,
-    /// No key of a caller, but a secret that signs what is sent to a webhook.
+    /// Not a caller's key: the secret that signs a webhook's deliveries.
     Webhook,
+    /// The URL of a webhook, which often contains a secret.
+    WebhookUrl,
 }
 
 impl Purpose {
-    /// The word in the table.
+    /// Its value in the column `key_grants.purpose`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scan => "scan",
             Self::Monitor => "monitor",
             Self::Webhook => "webhook",
+            Self::WebhookUrl => "webhook_url",
         }
     }
 
-    /// The purpose of a word in the table.
+    /// Parses a value of the column `key_grants.purpose`.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Scan, Self::Monitor, Self::Webhook]
+        [Self::Scan, Self::Monitor, Self::Webhook, Self::WebhookUrl]
             .into_iter()
             .find(|purpose| purpose.as_str() == word)
     }
 }
 
-/// What a sealed key is bound to.
+/// The data that a sealed key is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantTerms {
     /// Whose key it is.
     pub tenant: TenantId,
     /// The grant's own id.
     pub grant: GrantId,
-    /// What it is held for.
+    /// Why it is stored.
     pub purpose: Purpose,
-    /// When it is wiped at the latest, in whole microseconds: the database keeps no finer times.
+    /// When it is wiped at the latest, in whole microseconds, the database's precision.
     pub expires_at: Timestamp,
 }
 
@@ -72,9 +76,9 @@ pub struct SealedKey {
     pub ciphertext: Vec<u8>,
 }
 
-/// The sealed key does not open.
+/// Why a sealed key does not open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotOpened {
+pub enum UnsealError {
     /// The ring lacks the key that sealed it.
     #[error("the master key has no entry `{0}`, which sealed this grant")]
     KeyMissing(String),
@@ -116,11 +120,11 @@ impl GrantTerms {
     ///
     /// # Errors
     /// When the ring lacks the key, or anything differs from what was sealed.
-    pub fn open(&self, ring: &Keyring, sealed: &SealedKey) -> Result<CallerKey, NotOpened> {
+    pub fn open(&self, ring: &Keyring, sealed: &SealedKey) -> Result<CallerKey, UnsealError> {
         let opened = self.open_secret(ring, sealed)?;
         std::str::from_utf8(&opened)
             .map(CallerKey::new)
-            .map_err(|_| NotOpened::Altered)
+            .map_err(|_| UnsealError::Altered)
     }
 
     /// Opens what [`GrantTerms::seal_secret`] made under the same terms.
@@ -131,17 +135,17 @@ impl GrantTerms {
         &self,
         ring: &Keyring,
         sealed: &SealedKey,
-    ) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
+    ) -> Result<Zeroizing<Vec<u8>>, UnsealError> {
         let ring_key = ring
             .key(&sealed.key_id)
-            .ok_or_else(|| NotOpened::KeyMissing(sealed.key_id.clone()))?;
+            .ok_or_else(|| UnsealError::KeyMissing(sealed.key_id.clone()))?;
         let nonce: [u8; 24] = sealed
             .nonce
             .as_slice()
             .try_into()
-            .map_err(|_| NotOpened::Altered)?;
+            .map_err(|_| UnsealError::Altered)?;
         let Some((&VERSION, ciphertext)) = sealed.ciphertext.split_first() else {
-            return Err(NotOpened::Altered);
+            return Err(UnsealError::Altered);
         };
         let bound = self.associated_data(&ring_key.id);
         XChaCha20Poly1305::new((&*ring_key.sealing).into())
@@ -153,10 +157,11 @@ impl GrantTerms {
                 },
             )
             .map(Zeroizing::new)
-            .map_err(|_| NotOpened::Altered)
+            .map_err(|_| UnsealError::Altered)
     }
 
-    /// Version, key id, tenant, purpose, grant id, expiry; texts with their length, so that no two terms read the same.
+    /// Version, key id, tenant, purpose, grant id, expiry. Each text follows its length, so that no
+    /// two terms have the same bytes.
     fn associated_data(&self, key_id: &str) -> Vec<u8> {
         let mut data = vec![VERSION];
         for text in [key_id, self.purpose.as_str()] {
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_also_after_the_primary_changed() {
+    fn a_sealed_key_opens_after_the_primary_changed() {
         let (key, terms) = (CallerKey::new("canary-0123456789"), terms());
         let sealed = terms.seal(&ring("a"), &key);
         assert_eq!(
@@ -202,7 +207,7 @@ mod tests {
         );
         assert_eq!(
             terms.open(&ring("b"), &sealed).unwrap_err(),
-            NotOpened::KeyMissing("a".to_owned())
+            UnsealError::KeyMissing("a".to_owned())
         );
         assert_ne!(
             terms.seal(&ring("a"), &key),
@@ -255,7 +260,7 @@ mod tests {
         ] {
             assert_eq!(
                 moved.open(&ring, &sealed).unwrap_err(),
-                NotOpened::Altered,
+                UnsealError::Altered,
                 "{what}"
             );
         }
@@ -293,7 +298,7 @@ mod tests {
         for row in changed {
             assert_eq!(
                 terms.open(&ring, &row).unwrap_err(),
-                NotOpened::Altered,
+                UnsealError::Altered,
                 "{row:?}"
             );
         }

@@ -1,7 +1,8 @@
 //! The master key: a ring of 32-byte keys, one of them the primary.
 //!
-//! The form, in a file (`FARESCAN_MASTER_KEY_FILE`) or a variable (`FARESCAN_MASTER_KEY`): entries `id:key` apart by white space or
-//! commas, the key as 64 hexadecimal digits, **the first entry is the primary**; a line that starts with `#` is a comment.
+//! Format, in a file (`FARESCAN_MASTER_KEY_FILE`) or a variable (`FARESCAN_MASTER_KEY`): entries
+//! `id:key` separated by white space or commas, the key as 64 hexadecimal digits. **The first entry
+//! is the primary.** A line that starts with `#` is a comment.
 //!
 //! ```text
 //! # made 2027-05-01
@@ -9,8 +10,12 @@
 //! 2026-11:04ab…   still opens what it sealed
 //! ```
 //!
-//! To renew it, put a new entry on top and keep the old ones until nothing names them. From every key of the ring HKDF-SHA256 derives
-//! one key per use, so that a fingerprint can tell nothing of a sealed key. Not here: sealing (`grant`), fingerprints (`fingerprint`).
+//! To replace the primary, add a new entry at the end and restart every process; then move it to
+//! the top and restart again; then run `farescan keys rewrap` (docs/running.md). With the entry on
+//! top at once, a process that lacks it could not open what others seal.
+//!
+//! HKDF-SHA256 derives one key per use from each entry, so that a fingerprint reveals nothing about
+//! a sealed key.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -22,14 +27,14 @@ use rand::Rng as _;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// The ring, ready for use: derived keys only, the master keys themselves are gone.
+/// The ring. It holds the derived keys only, not the master keys.
 #[derive(Clone)]
 pub struct Keyring {
     /// Never empty; the first is the primary.
     keys: Vec<RingKey>,
 }
 
-/// What is derived from one master key.
+/// The keys derived from one master key.
 #[derive(Clone)]
 pub(super) struct RingKey {
     pub(super) id: String,
@@ -37,54 +42,54 @@ pub(super) struct RingKey {
     pub(super) fingerprints: Zeroizing<[u8; 32]>,
 }
 
-/// Why a ring cannot be used. Says where, never what the keys are.
+/// Why a ring cannot be used. The message never shows a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    /// No entry at all.
+    /// There is no entry.
     #[error(
-        "the master key is empty: it takes one entry at least, `id:key` with the key as 64 hexadecimal digits"
+        "the master key is empty: it needs at least one entry `id:key` with the key as 64 hexadecimal digits"
     )]
     Empty,
-    /// An entry of another form.
+    /// An entry has another format.
     #[error(
-        "entry {number} of the master key is not `id:key`: the id takes 1 to 32 letters, digits, `.`, `_` or `-`, the key 64 hexadecimal \
+        "entry {number} of the master key is not `id:key`: the id has 1 to 32 letters, digits, `.`, `_` or `-`, the key 64 hexadecimal \
          digits (`openssl rand -hex 32` makes one)"
     )]
-    Form {
+    Malformed {
         /// Counted from 1.
         number: usize,
     },
-    /// What was to be the id of a new entry.
+    /// The id for a new entry is not valid.
     #[error(
-        "`{held}` cannot be the id of an entry: it takes 1 to 32 letters, digits, `.`, `_` or `-`"
+        "`{found}` is not an id of an entry: an id has 1 to 32 letters, digits, `.`, `_` or `-`"
     )]
-    Id {
-        /// The beginning of what was given.
-        held: String,
+    InvalidId {
+        /// The beginning of the given id.
+        found: String,
     },
-    /// An id or a key that stands there twice.
+    /// An id or a key occurs twice.
     #[error("entry {number} of the master key repeats the id or the key of an earlier one")]
     Repeated {
         /// Counted from 1.
         number: usize,
     },
-    /// Others can read it.
+    /// Other users can read the file.
     #[error(
-        "the master key file {path} has mode {mode:04o}, so that others can read it: run `chmod 600 {path}`; for a secret that is mounted for a \
-         group, give it mode 0440 and set FARESCAN_MASTER_KEY_GROUP_READABLE=true"
+        "the master key file {path} has mode {mode:04o}, so other users can read it: run `chmod 600 {path}`; a secret that is mounted for a \
+         group needs mode 0440 and FARESCAN_MASTER_KEY_GROUP_READABLE=true"
     )]
-    Open {
+    ReadableByOthers {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// The file could not be read or made.
+    /// The file cannot be read or created.
     #[error("the master key file {path}: {source}")]
     File {
-        /// Where it was looked for.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -93,10 +98,10 @@ pub enum KeyringError {
 const MAX_ID_CHARS: usize = 32;
 
 impl Keyring {
-    /// Reads a ring from its text.
+    /// Parses a ring.
     ///
     /// # Errors
-    /// When the text is not of the form above, or an id or key comes twice.
+    /// When the text has another format, or an id or key occurs twice.
     pub fn parse(text: &str) -> Result<Self, KeyringError> {
         let lines = text
             .lines()
@@ -111,8 +116,11 @@ impl Keyring {
             let (id, digits) = entry
                 .split_once(':')
                 .filter(|(id, _)| is_id(id))
-                .ok_or(KeyringError::Form { number })?;
-            let key = RingKey::derive(id, &*bytes_of(digits).ok_or(KeyringError::Form { number })?);
+                .ok_or(KeyringError::Malformed { number })?;
+            let key = RingKey::derive(
+                id,
+                &*decode_hex(digits).ok_or(KeyringError::Malformed { number })?,
+            );
             if keys
                 .iter()
                 .any(|known| known.id == key.id || known.sealing == key.sealing)
@@ -128,20 +136,20 @@ impl Keyring {
         }
     }
 
-    /// Reads a ring from a file that nobody else can read, or with `for_group` no more than its group.
+    /// Reads a ring from a file that only its owner can read; with `group_readable` also its group.
     ///
     /// # Errors
-    /// When the file cannot be read, is open to others, or does not hold a ring.
-    pub fn read(path: &Path, for_group: bool) -> Result<Self, KeyringError> {
+    /// When the file cannot be read, others can read it, or it does not hold a ring.
+    pub fn read(path: &Path, group_readable: bool) -> Result<Self, KeyringError> {
         let failed = |source| KeyringError::File {
             path: path.to_owned(),
             source,
         };
         let mut file = File::open(path).map_err(failed)?;
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
-        let others = if for_group { 0o037 } else { 0o077 };
+        let others = if group_readable { 0o037 } else { 0o077 };
         if mode & others != 0 {
-            return Err(KeyringError::Open {
+            return Err(KeyringError::ReadableByOthers {
                 path: path.to_owned(),
                 mode,
             });
@@ -151,45 +159,46 @@ impl Keyring {
         Self::parse(&text)
     }
 
-    /// Reads the ring of a private database, which lies beside its data, and makes it first where there is none (mode 0600). Any number
-    /// of processes may race here: one ring is made, all get it.
+    /// Reads the ring of an embedded database, a file beside its data, and creates it (mode 0600)
+    /// if it is missing. Processes may race here: one creates the ring, all read it.
     ///
     /// # Errors
-    /// When the file can be neither read nor made, or does not hold a ring.
-    pub fn read_or_make(path: &Path) -> Result<Self, KeyringError> {
+    /// When the file can be neither read nor created, or does not hold a ring.
+    pub fn read_or_create(path: &Path) -> Result<Self, KeyringError> {
         match Self::read(path, false) {
             Err(KeyringError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Self::make(path, "1")?;
+                Self::create_file(path, "1")?;
                 Self::read(path, false)
             }
             read => read,
         }
     }
 
-    /// Makes a file with a ring of one new key (mode 0600); `false`: a file is there already, and is left as it is.
+    /// Creates a file with a ring of one new key (mode 0600). Returns `false` and changes nothing
+    /// if the file exists.
     ///
     /// # Errors
-    /// When `id` cannot be an entry's, or the file cannot be made.
-    pub fn make(path: &Path, id: &str) -> Result<bool, KeyringError> {
-        make_file(path, &Self::new_entry(id)?).map_err(|source| KeyringError::File {
+    /// When `id` is not valid, or the file cannot be created.
+    pub fn create_file(path: &Path, id: &str) -> Result<bool, KeyringError> {
+        write_new_file(path, &Self::generate_entry(id)?).map_err(|source| KeyringError::File {
             path: path.to_owned(),
             source,
         })
     }
 
-    /// A new entry, `id:key`.
+    /// Generates an entry `id:key`.
     ///
     /// # Errors
-    /// When `id` cannot be an entry's.
-    pub fn new_entry(id: &str) -> Result<Zeroizing<String>, KeyringError> {
+    /// When `id` is not valid.
+    pub fn generate_entry(id: &str) -> Result<Zeroizing<String>, KeyringError> {
         if !is_id(id) {
-            return Err(KeyringError::Id {
-                held: id.chars().take(2 * MAX_ID_CHARS).collect(),
+            return Err(KeyringError::InvalidId {
+                found: id.chars().take(2 * MAX_ID_CHARS).collect(),
             });
         }
         let mut random = Zeroizing::new([0_u8; 32]);
         rand::rng().fill_bytes(random.as_mut());
-        // As large as it gets, so that no half of it stays behind in memory that was given back.
+        // Full capacity at once: a reallocation would leave a copy in freed memory.
         let mut entry = Zeroizing::new(String::with_capacity(MAX_ID_CHARS + 1 + 64));
         entry.push_str(id);
         entry.push(':');
@@ -204,18 +213,18 @@ impl Keyring {
         &self.keys
     }
 
-    /// The key that seals and that new fingerprints are made with.
+    /// The key that seals and makes new fingerprints.
     pub(super) fn primary(&self) -> &RingKey {
         &self.keys[0]
     }
 
-    /// The key of an id.
+    /// The key with this id.
     pub(super) fn key(&self, id: &str) -> Option<&RingKey> {
         self.keys.iter().find(|key| key.id == id)
     }
 }
 
-/// Only the ids: a ring in a log must tell nothing.
+/// Shows only the ids, because a ring may reach a log.
 impl std::fmt::Debug for Keyring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list()
@@ -247,7 +256,7 @@ fn is_id(text: &str) -> bool {
     (1..=MAX_ID_CHARS).contains(&text.len()) && text.bytes().all(plain)
 }
 
-fn bytes_of(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
+fn decode_hex(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
     if digits.len() != 64 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
@@ -258,9 +267,9 @@ fn bytes_of(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
     Some(bytes)
 }
 
-/// Writes a ring of one entry to `path`; `false`: another process was faster, or it was there before. The file appears whole or not at
-/// all: it is written and synced under a name of its own and then linked.
-fn make_file(path: &Path, entry: &str) -> io::Result<bool> {
+/// Writes a ring of one entry to `path`; `false`: the file exists. The file appears complete or not
+/// at all: it is written and synced under a temporary name and then linked.
+fn write_new_file(path: &Path, entry: &str) -> io::Result<bool> {
     const HEAD: &str = "# Opens the keys that this database holds for its callers. Lost, they are lost: keep it with every backup.\n";
     let text = Zeroizing::new([HEAD, entry, "\n"].concat());
 
@@ -291,7 +300,7 @@ mod tests {
     const B: &str = "ff0102030405060708090a0b0c0d0e0f101112131415161718191A1B1C1D1E1F";
 
     #[test]
-    fn the_first_entry_is_the_primary_in_a_file_as_in_a_variable() {
+    fn the_first_entry_is_the_primary() {
         for text in [
             format!("# new\n b:{B}\n\n# old, still opens\na:{A}\n"),
             format!("b:{B},a:{A}"),
@@ -311,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_ring_is_refused_without_showing_it() {
+    fn an_invalid_ring_is_refused_and_not_shown() {
         for text in ["", "  \n", "# nothing"] {
             assert!(
                 matches!(Keyring::parse(text), Err(KeyringError::Empty)),
@@ -329,7 +338,10 @@ mod tests {
             format!("{long_id}:{A}"),
         ] {
             let refused = Keyring::parse(&format!("ok:{B},{bad}")).unwrap_err();
-            assert!(matches!(refused, KeyringError::Form { number: 2 }), "{bad}");
+            assert!(
+                matches!(refused, KeyringError::Malformed { number: 2 }),
+                "{bad}"
+            );
             assert!(!format!("{refused} {refused:?}").contains(&A[4..16]));
         }
         for twice in [format!("a:{A},a:{B}"), format!("a:{A},b:{A}")] {
@@ -344,23 +356,23 @@ mod tests {
     }
 
     #[test]
-    fn every_use_has_a_key_of_its_own_and_debug_shows_ids_only() {
+    fn each_use_has_its_own_key_and_debug_shows_ids_only() {
         let ring = Keyring::parse(&format!("a:{A}")).unwrap();
         let key = ring.primary();
         assert_ne!(key.sealing, key.fingerprints);
-        assert_ne!(Some(key.sealing.clone()), bytes_of(A));
+        assert_ne!(Some(key.sealing.clone()), decode_hex(A));
         assert_eq!(format!("{ring:?}"), r#"["a"]"#);
     }
 
     #[test]
-    fn a_made_ring_is_private_and_stays_the_same_for_all_who_race() {
+    fn racing_processes_create_one_private_ring() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("master.key");
         let racing: Vec<_> = (0..8)
             .map(|_| {
                 let path = path.clone();
                 std::thread::spawn(move || {
-                    Keyring::read_or_make(&path)
+                    Keyring::read_or_create(&path)
                         .unwrap()
                         .primary()
                         .sealing

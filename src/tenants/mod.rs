@@ -1,10 +1,12 @@
-//! Who calls, and the keys that are held for them (security.md, "Keys").
+//! Callers and their stored keys (security.md, rules 1 to 10).
 //!
-//! A caller is known by a fingerprint of the marketplace key ([`fingerprint`]); the key itself is held only for ordered work, sealed
-//! in a grant ([`grant`]), and destroyed when the work ends. Both hang on the master key, a ring of keys with a primary ([`keyring`]).
-//! A key that no marketplace has accepted yet may do little ([`acceptance`]). [`store`] keeps tenants and grants, [`rewrap`] moves them to
-//! a new primary, [`rotate`] to another key of the caller, [`relocate`] to another installation. Not here: where a
-//! request carries its key (`http`), sending it on (`upstream`).
+//! A keyed digest of the marketplace key identifies its caller ([`fingerprint`]). farescan stores
+//! the key itself only for submitted work, sealed in a grant ([`grant`]), and destroys it when the
+//! work ends. Digest and seal use the master key, a ring of keys with a primary ([`keyring`]). A
+//! key that no marketplace has accepted yet may do little ([`acceptance`]). [`store`] reads and
+//! writes tenants and grants. [`rewrap`] seals grants under a new primary, [`rotate`] under another
+//! key of the caller; [`relocate`] moves a caller to another installation. `http` finds the key in
+//! a request; `upstream` sends it.
 
 pub mod acceptance;
 mod fingerprint;
@@ -18,4 +20,4 @@ pub mod store;
 pub use fingerprint::Fingerprint;
 pub use grant::{GrantTerms, Purpose, SealedKey};
 pub use keyring::{Keyring, KeyringError};
-pub use store::{GrantError, HeldSecret, open_grant, open_secrets};
+pub use store::{GrantError, OpenedSecret, open_grant, open_secrets};

@@ -1,8 +1,8 @@
-//! Moving what is held to a new primary, so that an old master key can leave the ring.
+//! Seals stored keys anew under a new primary, so that an old entry can leave the master key.
 //!
-//! Beside running processes and after a crash halfway nothing is lost: a grant is replaced only while it is what was read, and what was
-//! moved is not read again. A process that does not have the new primary yet may seal more under the old one; so the new ring is given
-//! to all of them first, and a second run finds what came in between.
+//! It may run beside running processes and again after a crash: it replaces a grant only if it is
+//! unchanged since it was read. A process without the new primary still seals under the old one, so
+//! every process gets the new ring first; a second run moves what was sealed in between.
 
 use std::collections::BTreeMap;
 
@@ -10,70 +10,70 @@ use sqlx::PgPool;
 
 use super::grant::{GrantTerms, SealedKey};
 use super::keyring::Keyring;
-use super::store::{self, HeldGrant};
+use super::store::{self, StoredGrant};
 
-/// Grants in one round trip: few enough that their keys are in memory for milliseconds.
+/// Grants per round trip: few, so that their keys are in memory for milliseconds.
 const BATCH: i64 = 200;
 
-/// What was moved.
+/// The result of a rewrap.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rewrapped {
-    /// The entry that everything was moved to.
+pub struct RewrapSummary {
+    /// The entry that seals all grants now.
     pub primary: String,
-    /// Grants that were sealed anew.
+    /// Grants that this run sealed anew.
     pub moved: u64,
-    /// Grants that ended, or were sealed by their own process, before they could be.
+    /// Grants that another process wiped or sealed during the run.
     pub changed: u64,
-    /// Grants that do not open, by the reason.
+    /// Grants that do not open, by reason.
     pub unopened: BTreeMap<String, u64>,
-    /// Callers that are known only under older entries, by the entry.
-    pub strangers: Vec<(String, i64)>,
+    /// Callers with fingerprints only under older entries, by entry.
+    pub callers_by_older_key: Vec<(String, i64)>,
 }
 
-/// Moves every live grant to the ring's primary, in bounded batches.
+/// Seals every live grant under the ring's primary, in bounded batches.
 ///
 /// # Errors
-/// When the database does not answer; what was moved until then stays moved.
-pub async fn rewrap(pool: &PgPool, ring: &Keyring) -> sqlx::Result<Rewrapped> {
-    let mut done = Rewrapped {
+/// When the database does not answer; the batches before the failure stay moved.
+pub async fn rewrap(pool: &PgPool, ring: &Keyring) -> sqlx::Result<RewrapSummary> {
+    let mut done = RewrapSummary {
         primary: ring.primary().id.clone(),
-        ..Rewrapped::default()
+        ..RewrapSummary::default()
     };
     let mut conn = pool.acquire().await?;
     let mut after = None;
     loop {
-        let held = store::grants_beside(&mut conn, &done.primary, after, BATCH).await?;
-        let Some(last) = held.last() else { break };
+        let grants = store::grants_under_other_keys(&mut conn, &done.primary, after, BATCH).await?;
+        let Some(last) = grants.last() else { break };
         after = Some(last.id);
-        let mut swaps = Vec::with_capacity(held.len());
-        for held in held {
-            match sealed_anew(ring, &held) {
-                Ok(sealed) => swaps.push((held, sealed)),
+        let mut swaps = Vec::with_capacity(grants.len());
+        for grant in grants {
+            match reseal(ring, &grant) {
+                Ok(sealed) => swaps.push((grant, sealed)),
                 Err(why) => *done.unopened.entry(why).or_default() += 1,
             }
         }
-        let moved = store::swap_sealed(&mut conn, &swaps).await?;
+        let moved = store::replace_sealed_keys(&mut conn, &swaps).await?;
         done.moved += moved;
         done.changed += swaps.len() as u64 - moved;
     }
-    done.strangers = store::strangers_to(&mut conn, &done.primary).await?;
+    done.callers_by_older_key = store::count_callers_by_older_key(&mut conn, &done.primary).await?;
     Ok(done)
 }
 
-/// The same secret under the primary; the text says why it does not open.
-fn sealed_anew(ring: &Keyring, held: &HeldGrant) -> Result<SealedKey, String> {
-    let purpose = held
+/// Seals the same secret under the primary; the error says why it does not open.
+fn reseal(ring: &Keyring, stored: &StoredGrant) -> Result<SealedKey, String> {
+    let purpose = stored
         .purpose
-        .ok_or("this version does not know what they are for")?;
-    let (tenant, grant) = held.id;
+        .ok_or("this version does not know their purpose")?;
+    let (tenant, grant) = stored.id;
     let terms = GrantTerms {
         tenant,
         grant,
         purpose,
-        expires_at: held.expires_at,
+        expires_at: stored.expires_at,
     };
     let secret = terms
-        .open_secret(ring, &held.sealed)
+        .open_secret(ring, &stored.sealed)
         .map_err(|error| error.to_string())?;
     Ok(terms.seal_secret(ring, &secret))
 }

@@ -1,6 +1,8 @@
-//! Sending: one question as one request, or two when the first was a server error, inside one time budget.
+//! Sends requests: one HTTP request per search, or two if the first gets a server error, within one
+//! time budget.
 //!
-//! Contract 2 (only our headers, no redirects, no proxy), 17 (the second try), 18 (the budget). What an answer means is `wire`'s.
+//! gateway.md, rule 2 (own headers only, no redirects, no proxy), rule 17 (retry), rule 18 (time
+//! budget). `wire` interprets the response.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -10,49 +12,46 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::native::{ConfigFault, Native, UpstreamConfig};
+use super::endpoints::{UpstreamConfig, UpstreamConfigError, UpstreamEndpoints};
 use super::probe::{self, Probe};
-use super::reply::{BodyFault, NoReply, Reply};
-use super::wire::{self, Asked};
-use super::{Marketplace, lightest, quota};
+use super::raw_response::{BodyError, NoResponse, RawResponse};
+use super::wire::{self, AnswerContext};
+use super::{Marketplace, probe_endpoint, quota};
 use crate::contract::{Api, Endpoint};
-use crate::measure;
+use crate::metrics;
 use crate::search::{CallerKey, Outcome, Search};
 
-/// The largest answer after decompression (security, "Limits").
+/// Maximum size of a response body after decompression (security.md, rule 19).
 const MAX_BODY: usize = 8 * 1024 * 1024;
-/// No engine takes this long to accept a connection; what does is not there.
+/// Engines accept connections quickly; a longer wait means that none is there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest silence inside a body. The first byte may take the whole budget: engines search before they answer.
+/// Maximum silence within a body. The first byte may take the whole budget: engines search first.
 const STALL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Shorter than what servers allow, so that a request is rarely sent on a connection that is just being closed.
+/// Shorter than usual server timeouts, so that a request rarely meets a closing connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long to wait before the second try (contract 17).
+/// Pause before the retry (gateway.md, rule 17).
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 100..=500;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The marketplace, ready to be asked. Cheap to clone: clones share their connections.
+/// The marketplace client. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
-    native: Native,
+    endpoints: UpstreamEndpoints,
     budget: Duration,
 }
 
-/// One or two requests and the answer that counts.
+/// One or two requests and the last response.
 struct Exchange {
-    reply: Result<Reply, NoReply>,
+    response: Result<RawResponse, NoResponse>,
     billed: u16,
     latency: Duration,
 }
 
 impl Client {
-    /// A client for the marketplace that `config` names. Sends nothing yet.
-    ///
-    /// # Errors
-    /// [`ConfigFault`]: a setting is missing or cannot be used.
-    pub fn new(config: &UpstreamConfig) -> Result<Self, ConfigFault> {
-        let native = Native::new(config)?;
+    /// Creates a client for the marketplace in `config`. Sends nothing yet.
+    pub fn new(config: &UpstreamConfig) -> Result<Self, UpstreamConfigError> {
+        let endpoints = UpstreamEndpoints::new(config)?;
         let http = reqwest::Client::builder()
             .user_agent(concat!("farescan/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
@@ -62,62 +61,71 @@ impl Client {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .build()
-            .map_err(|error| ConfigFault::Client(error.without_url().to_string()))?;
+            .map_err(|error| UpstreamConfigError::Client(error.without_url().to_string()))?;
         Ok(Self {
             http,
-            native,
+            endpoints,
             budget: config.search_timeout_seconds,
         })
     }
 
-    /// Which marketplace it is.
     #[must_use]
     pub fn marketplace(&self) -> &Marketplace {
-        &self.native.marketplace
+        &self.endpoints.marketplace
     }
 
-    /// Asks one search.
+    /// Sends one search.
     ///
-    /// `request_id` goes out as `x-request-id`, so that both logs can be laid side by side. `second_try` is awaited before a server
-    /// error is sent once more (contract 17): what it must do first (take a place in a budget) it does, and `false` forbids the try.
-    /// Never fails: what went wrong is an [`Outcome`] too.
-    pub async fn ask<F>(
+    /// `request_id` is sent as `x-request-id`, to correlate the logs of both sides. After a server
+    /// error `before_retry` is awaited (gateway.md, rule 17): it may take a permit, and `false`
+    /// forbids the retry. Failures are part of [`Outcome`].
+    pub async fn search<F>(
         &self,
         search: &Search,
         key: &CallerKey,
         request_id: &str,
-        second_try: impl FnOnce() -> F,
+        before_retry: impl FnOnce() -> F,
     ) -> Outcome
     where
         F: Future<Output = bool>,
     {
-        let asked = Asked {
+        let context = AnswerContext {
             endpoint: search.endpoint(),
             strict: search.is_strict(),
             row_cap: search.row_cap(),
         };
         let exchange = self
-            .exchange(asked.endpoint, search.body(), key, request_id, second_try)
+            .exchange(
+                context.endpoint,
+                search.body(),
+                key,
+                request_id,
+                before_retry,
+            )
             .await;
-        let (search_headers, plan_headers) = exchange.reply.as_ref().map_or_else(
+        let (search_headers, plan_headers) = exchange.response.as_ref().map_or_else(
             |_| (Vec::new(), Vec::new()),
-            |reply| {
+            |response| {
                 (
-                    wire::search_headers(&reply.headers),
-                    quota::forwarded(&reply.headers),
+                    wire::search_headers(&response.headers),
+                    quota::forwarded(&response.headers),
                 )
             },
         );
-        let finding = wire::find(asked, &exchange.reply);
-        measure::search(
-            asked.endpoint.as_str(),
-            finding.word(),
+        let finding = wire::classify(context, &exchange.response);
+        metrics::search_finished(
+            context.endpoint.as_str(),
+            finding.label(),
             exchange.latency,
             exchange.billed,
         );
         Outcome {
             finding,
-            http_status: exchange.reply.as_ref().ok().map(|reply| reply.status),
+            http_status: exchange
+                .response
+                .as_ref()
+                .ok()
+                .map(|response| response.status),
             search_headers,
             plan: quota::read(&plan_headers),
             plan_headers,
@@ -126,20 +134,25 @@ impl Client {
         }
     }
 
-    /// Asks whether `key` may use `api`, by an empty body that the engine refuses at once (contract 20).
+    /// Checks whether `key` may use `api`: the engine rejects the empty body at once (gateway.md,
+    /// rule 20).
     pub async fn probe(&self, api: Api, key: &CallerKey, request_id: &str) -> Probe {
         let exchange = self
-            .exchange(lightest(api), &Map::new(), key, request_id, || async {
-                true
-            })
+            .exchange(
+                probe_endpoint(api),
+                &Map::new(),
+                key,
+                request_id,
+                || async { true },
+            )
             .await;
-        let plan_headers = exchange
-            .reply
-            .as_ref()
-            .map_or_else(|_| Vec::new(), |reply| quota::forwarded(&reply.headers));
-        measure::billed_requests("verify", exchange.billed);
+        let plan_headers = exchange.response.as_ref().map_or_else(
+            |_| Vec::new(),
+            |response| quota::forwarded(&response.headers),
+        );
+        metrics::billed_requests("verify", exchange.billed);
         Probe {
-            verdict: probe::judge(&exchange.reply),
+            verdict: probe::classify(&exchange.response),
             plan: quota::read(&plan_headers),
             plan_headers,
             billed_requests: exchange.billed,
@@ -153,26 +166,26 @@ impl Client {
         body: &Map<String, Value>,
         key: &CallerKey,
         request_id: &str,
-        second_try: impl FnOnce() -> F,
+        before_retry: impl FnOnce() -> F,
     ) -> Exchange
     where
         F: Future<Output = bool>,
     {
-        let _open = measure::call(endpoint.api().as_str());
+        let _open = metrics::call_started(endpoint.api().as_str());
         let begin = Instant::now();
         let deadline = begin + self.budget;
         let request = || self.request(endpoint, body, key, request_id);
-        let mut reply = send(request(), key, deadline).await;
-        let mut billed = billed_for(&reply);
-        if reply.as_ref().is_ok_and(wire::wants_second_try)
-            && may_try_again(deadline, second_try).await
+        let mut response = send(request(), key, deadline).await;
+        let mut billed = billed_for(&response);
+        if response.as_ref().is_ok_and(wire::is_retryable)
+            && retry_allowed(deadline, before_retry).await
         {
             let second = send(request(), key, deadline).await;
             billed += billed_for(&second);
-            reply = second;
+            response = second;
         }
         Exchange {
-            reply,
+            response,
             billed,
             latency: begin.elapsed(),
         }
@@ -192,99 +205,101 @@ impl Client {
             headers.insert(REQUEST_ID, id);
         }
         headers.insert(
-            self.native.host_header.clone(),
-            self.native.host(endpoint.api()).clone(),
+            self.endpoints.host_header.clone(),
+            self.endpoints.host(endpoint.api()).clone(),
         );
-        // A key that no header can hold never gets past the gateway's check; without one the marketplace refuses.
+        // The gateway has validated the key. Without the header, the marketplace rejects the
+        // request.
         if let Ok(mut value) = HeaderValue::from_str(key.expose()) {
             value.set_sensitive(true);
-            headers.insert(self.native.key_header.clone(), value);
+            headers.insert(self.endpoints.key_header.clone(), value);
         }
         self.http
-            .post(self.native.url(endpoint).clone())
+            .post(self.endpoints.url(endpoint).clone())
             .headers(headers)
             .json(body)
     }
 }
 
-/// Waits out the pause and asks for leave; no leave if the budget ends first.
-async fn may_try_again<F: Future<Output = bool>>(
+/// Waits for the pause and the permission; `false` if the budget ends first.
+async fn retry_allowed<F: Future<Output = bool>>(
     deadline: Instant,
-    second_try: impl FnOnce() -> F,
+    before_retry: impl FnOnce() -> F,
 ) -> bool {
     let pause = Duration::from_millis(rand::random_range(PAUSE_MS));
     if Instant::now() + pause >= deadline {
         return false;
     }
     sleep(pause).await;
-    timeout_at(deadline, second_try()).await.unwrap_or(false)
+    timeout_at(deadline, before_retry()).await.unwrap_or(false)
 }
 
 async fn send(
     request: reqwest::RequestBuilder,
     key: &CallerKey,
     deadline: Instant,
-) -> Result<Reply, NoReply> {
+) -> Result<RawResponse, NoResponse> {
     let response = match timeout_at(deadline, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(no_reply(error)),
-        Err(_) => return Err(NoReply::Late),
+        Err(_) => return Err(NoResponse::TimedOut),
     };
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let body = timeout_at(deadline, whole_body(response))
         .await
-        .unwrap_or(Err(BodyFault::Late));
-    Ok(Reply {
+        .unwrap_or(Err(BodyError::TimedOut));
+    Ok(RawResponse {
         status,
         headers,
         body,
     }
-    .without(key))
+    .redact_key(key))
 }
 
-fn no_reply(error: reqwest::Error) -> NoReply {
+fn no_reply(error: reqwest::Error) -> NoResponse {
     let error = error.without_url();
-    tracing::info!(error = %error, cause = error.source().map(tracing::field::display), "the marketplace gave no answer");
+    tracing::info!(error = %error, cause = error.source().map(tracing::field::display), "call to the marketplace failed");
     if error.is_connect() {
-        NoReply::Unconnected
+        NoResponse::NotConnected
     } else {
-        NoReply::Broken
+        NoResponse::Broken
     }
 }
 
-/// Reads chunk by chunk, so that what is over the bound is never held, whatever it decompresses to.
-async fn whole_body(mut response: reqwest::Response) -> Result<Bytes, BodyFault> {
+/// Reads in chunks, so that memory use stays within the limit even if the body decompresses to
+/// more.
+async fn whole_body(mut response: reqwest::Response) -> Result<Bytes, BodyError> {
     let mut body = BytesMut::new();
     loop {
         match timeout(STALL_TIMEOUT, response.chunk()).await {
-            Err(_) => return Err(BodyFault::Late),
+            Err(_) => return Err(BodyError::TimedOut),
             Ok(Err(error)) => return Err(body_fault(&error)),
             Ok(Ok(None)) => return Ok(body.freeze()),
             Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
-                return Err(BodyFault::TooLarge);
+                return Err(BodyError::TooLarge);
             }
             Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
         }
     }
 }
 
-/// A body fails on its connection, or in its decompression.
-fn body_fault(error: &reqwest::Error) -> BodyFault {
+/// Distinguishes connection errors from decompression errors.
+fn body_fault(error: &reqwest::Error) -> BodyError {
     let mut source = error.source();
     while let Some(cause) = source {
         if cause.is::<hyper::Error>() {
-            return BodyFault::Broken;
+            return BodyError::Broken;
         }
         source = cause.source();
     }
-    BodyFault::Garbled
+    BodyError::Undecodable
 }
 
 /// A request is billed once its first byte may have been sent.
-fn billed_for(reply: &Result<Reply, NoReply>) -> u16 {
-    match reply {
-        Err(NoReply::Unconnected) => 0,
-        Ok(_) | Err(NoReply::Broken | NoReply::Late) => 1,
+fn billed_for(response: &Result<RawResponse, NoResponse>) -> u16 {
+    match response {
+        Err(NoResponse::NotConnected) => 0,
+        Ok(_) | Err(NoResponse::Broken | NoResponse::TimedOut) => 1,
     }
 }
 

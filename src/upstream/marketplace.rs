@@ -1,24 +1,25 @@
-//! Which marketplace is asked: one text, by which a database knows whose prices it holds.
+//! The identity of a marketplace: a text that says whose prices a database holds.
 
 use std::fmt;
 use std::sync::Arc;
 
 use reqwest::Url;
 
-/// A marketplace. Two are the same if their texts are: addresses of the engines and, where they are set apart, what the host headers say.
+/// A marketplace, identified by the engines' URLs and, if configured, the values of the host
+/// headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marketplace(Arc<str>);
 
-/// The simulator that a process starts for itself, at another port each time.
+/// A simulator that a process starts for itself, on a random port.
 const SANDBOX: &str = "sandbox";
 
 impl Marketplace {
-    /// The simulator of a process's own.
+    /// The process's own simulator.
     pub(super) fn sandbox() -> Self {
         Self(SANDBOX.into())
     }
 
-    /// The engines at these addresses; with the host of the host header where that was set.
+    /// Each engine is a URL and an optional value of the host header.
     pub(super) fn at(flights: (&Url, Option<&str>), hotels: (&Url, Option<&str>)) -> Self {
         let engine = |(url, host): (&Url, Option<&str>)| {
             let url = url.as_str().trim_end_matches('/').to_owned();
@@ -27,13 +28,13 @@ impl Marketplace {
         Self(format!("flights {}, hotels {}", engine(flights), engine(hotels)).into())
     }
 
-    /// Its text, as it is stored and shown. Holds no secret: the addresses have neither user nor query.
+    /// The stored and displayed form. Holds no secrets: the URLs have neither user name nor query.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether its prices are invented.
+    /// Whether the prices are simulated.
     #[must_use]
     pub fn is_sandbox(&self) -> bool {
         *self.0 == *SANDBOX
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn two_spellings_of_one_address_are_one_marketplace() {
+    fn equivalent_urls_are_one_marketplace() {
         let plain = at(
             "https://flights.example",
             "https://hotels.example/prefix",
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn another_host_port_prefix_or_host_header_is_another_marketplace() {
+    fn other_hosts_ports_prefixes_or_headers_differ() {
         let all = [
             at("https://a.example", "https://a.example", None),
             at("https://a.example:8443", "https://a.example", None),

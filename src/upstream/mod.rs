@@ -1,19 +1,22 @@
-//! The marketplace client: one [`Search`](crate::search::Search) in, one [`Outcome`](crate::search::Outcome) out.
+//! The marketplace client: takes a [`Search`](crate::search::Search), returns an
+//! [`Outcome`](crate::search::Outcome).
 //!
-//! Here: which marketplace it is (`marketplace`), where and how it is asked (`native`), sending with its time budget, bounds and the one second try
-//! (`client`), what an answer means (`wire`, pure: contract.md's outcome table) and what its quota headers say (`quota`, pure).
-//! Both faces of farescan go through [`Client::ask`]. Not here: HTTP routes, what a caller is answered (`http`), what a scan makes of
-//! an outcome (`search::fate`), the database.
+//! - `client`: sends requests within a time budget, with at most one retry
+//! - `endpoints`: URLs, paths and headers; `marketplace`: the identity of the marketplace
+//! - `wire`: classifies responses (gateway.md, rule 45); `quota`: parses quota headers; both pure
+//!
+//! Gateway and scanner both use [`Client::search`]. The HTTP response is built in `http`; the
+//! consequences for a scan are in `search::disposition`. Does not use the database.
 
 mod client;
+mod endpoints;
 mod marketplace;
-mod native;
 mod probe;
 mod quota;
-mod reply;
+mod raw_response;
 mod wire;
 
 pub use client::Client;
+pub use endpoints::{UpstreamConfig, UpstreamConfigError};
 pub use marketplace::Marketplace;
-pub use native::{ConfigFault, UpstreamConfig};
-pub use probe::{Probe, lightest};
+pub use probe::{Probe, probe_endpoint};

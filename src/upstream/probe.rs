@@ -1,50 +1,51 @@
-//! What verify's cheap call says of a key (contract 20). Pure but for the call, which `client` makes.
+//! Interprets the response to `verify`'s cheap call (gateway.md, rule 20). `client` sends it.
 //!
-//! The marketplace checks key and subscription before the engine looks at the body; so a body that the engine refuses at once tells
-//! whether the key is good without a search.
+//! The marketplace checks key and subscription before the engine reads the body. A body that the
+//! engine rejects therefore shows whether the key is valid, without a search.
 
 use std::time::Duration;
 
-use super::reply::{NoReply, Reply};
-use crate::contract::account::VerifyReason;
+use super::raw_response::{NoResponse, RawResponse};
+use crate::contract::verify::VerifyReason;
 use crate::contract::{Api, Endpoint};
 use crate::search::{Incomplete, PlanQuota};
 
-/// The answer to one cheap call.
+/// The result of a cheap call.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// What it says of the key; `Err`: nothing, because the marketplace gave no usable answer.
+    /// The verdict on the key; `Err` if there was no usable response.
     pub verdict: Result<VerifyReason, Incomplete>,
-    /// The quota headers under the names they go out with.
+    /// The quota headers as forwarded to the caller.
     pub plan_headers: Vec<(String, String)>,
-    /// The same, read.
+    /// The parsed quota headers.
     pub plan: PlanQuota,
-    /// Requests that the marketplace will bill for it.
+    /// Requests that the marketplace will bill.
     pub billed_requests: u16,
-    /// How long it took.
     pub latency: Duration,
 }
 
-/// The endpoint that refuses an empty body with the least work.
+/// The endpoint that rejects an empty body with the least work.
 #[must_use]
-pub fn lightest(api: Api) -> Endpoint {
+pub fn probe_endpoint(api: Api) -> Endpoint {
     match api {
         Api::Flights => Endpoint::FlightsOneway,
         Api::Hotels => Endpoint::HotelsResolve,
     }
 }
 
-pub(super) fn judge(reply: &Result<Reply, NoReply>) -> Result<VerifyReason, Incomplete> {
-    match reply {
-        Ok(reply) => match reply.status {
+pub(super) fn classify(
+    response: &Result<RawResponse, NoResponse>,
+) -> Result<VerifyReason, Incomplete> {
+    match response {
+        Ok(response) => match response.status {
             200..=299 | 400 | 422 => Ok(VerifyReason::Subscribed),
             401 => Ok(VerifyReason::InvalidKey),
             403 => Ok(VerifyReason::NotSubscribed),
             429 => Ok(VerifyReason::QuotaExhausted),
             status => Err(Incomplete::Status(status)),
         },
-        Err(NoReply::Late) => Err(Incomplete::Timeout),
-        Err(NoReply::Unconnected | NoReply::Broken) => Err(Incomplete::Connection),
+        Err(NoResponse::TimedOut) => Err(Incomplete::Timeout),
+        Err(NoResponse::NotConnected | NoResponse::Broken) => Err(Incomplete::Connection),
     }
 }
 
@@ -56,8 +57,8 @@ mod tests {
         clippy::unnecessary_wraps,
         reason = "an answer as the client hands it over"
     )]
-    fn reply(status: u16) -> Result<Reply, NoReply> {
-        Ok(Reply {
+    fn response(status: u16) -> Result<RawResponse, NoResponse> {
+        Ok(RawResponse {
             status,
             headers: reqwest::header::HeaderMap::new(),
             body: Ok(bytes::Bytes::new()),
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn contract_20_what_each_status_says_of_the_key() {
+    fn each_probe_status_has_its_verify_reason() {
         let rows = [
             (200, Ok(VerifyReason::Subscribed)),
             (400, Ok(VerifyReason::Subscribed)),
@@ -78,19 +79,25 @@ mod tests {
             (302, Err(Incomplete::Status(302))),
         ];
         for (status, verdict) in rows {
-            assert_eq!(judge(&reply(status)), verdict, "{status}");
+            assert_eq!(classify(&response(status)), verdict, "{status}");
         }
-        assert_eq!(judge(&Err(NoReply::Late)), Err(Incomplete::Timeout));
-        assert_eq!(judge(&Err(NoReply::Broken)), Err(Incomplete::Connection));
         assert_eq!(
-            judge(&Err(NoReply::Unconnected)),
+            classify(&Err(NoResponse::TimedOut)),
+            Err(Incomplete::Timeout)
+        );
+        assert_eq!(
+            classify(&Err(NoResponse::Broken)),
+            Err(Incomplete::Connection)
+        );
+        assert_eq!(
+            classify(&Err(NoResponse::NotConnected)),
             Err(Incomplete::Connection)
         );
     }
 
     #[test]
-    fn contract_20_the_lightest_paths() {
-        assert_eq!(lightest(Api::Flights), Endpoint::FlightsOneway);
-        assert_eq!(lightest(Api::Hotels), Endpoint::HotelsResolve);
+    fn the_lightest_paths_are_oneway_and_resolve() {
+        assert_eq!(probe_endpoint(Api::Flights), Endpoint::FlightsOneway);
+        assert_eq!(probe_endpoint(Api::Hotels), Endpoint::HotelsResolve);
     }
 }

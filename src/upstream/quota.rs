@@ -1,19 +1,24 @@
-//! What the marketplace's headers say of the caller's plan (contract 1). Pure.
+//! Parses the marketplace's quota headers (gateway.md, rule 1). Pure.
 //!
-//! Here: which headers come back under which name, and their numbers. Not here: what a scan's pace makes of them (`queue`).
+//! `queue` derives a lane's pace from them.
 
 use reqwest::header::HeaderMap;
 
-use super::wire::{MAX_HEADERS, fits};
+use super::wire::{MAX_HEADERS, is_within_limit};
 use crate::search::{PlanQuota, RateWindow};
 
-/// The quota headers under the names they go out with, in the order they came.
+/// The quota headers as forwarded to the caller, in order.
 ///
-/// By allow-list: `x-plan-*` as it is; `x-ratelimit-REST` becomes `x-plan-REST`, unless a header of that name came itself.
+/// Allow-list: `x-plan-*` unchanged; `x-ratelimit-REST` as `x-plan-REST`, unless that header exists
+/// too.
 pub(super) fn forwarded(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut forwarded = Vec::new();
     for (name, value) in headers {
-        let Some(text) = value.to_str().ok().filter(|_| fits(name.as_str(), value)) else {
+        let Some(text) = value
+            .to_str()
+            .ok()
+            .filter(|_| is_within_limit(name.as_str(), value))
+        else {
             continue;
         };
         let outgoing = match name.as_str().strip_prefix("x-ratelimit-") {
@@ -31,7 +36,7 @@ pub(super) fn forwarded(headers: &HeaderMap) -> Vec<(String, String)> {
 
 const PREFIX: &str = "x-plan-";
 
-/// The numbers in forwarded quota headers; what is not a number is not known.
+/// The numbers in forwarded quota headers; `None` for anything else.
 pub(super) fn read(forwarded: &[(String, String)]) -> PlanQuota {
     let number = |name: &str| {
         let (_, value) = forwarded.iter().find(|(forwarded, _)| forwarded == name)?;
@@ -81,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn contract_1_which_headers_come_back() {
+    fn quota_headers_pass_by_allow_list() {
         type Headers<'a> = &'a [(&'static str, &'a str)];
         let rows: &[(Headers, Headers)] = &[
             (
@@ -121,13 +126,13 @@ mod tests {
             ),
             (&[("x-plan-limit", "\u{fc}")], &[]),
         ];
-        for (came, goes) in rows {
-            assert_eq!(forward(came), pairs(goes), "{came:?}");
+        for (received, forwarded_headers) in rows {
+            assert_eq!(forward(received), pairs(forwarded_headers), "{received:?}");
         }
     }
 
     #[test]
-    fn the_plan_and_its_window_are_read() {
+    fn plan_and_rate_window_are_parsed() {
         let all = forward(&[
             ("x-ratelimit-requests-limit", "2500"),
             ("x-ratelimit-requests-remaining", "2400"),
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_not_known() {
+    fn values_that_are_no_numbers_are_unknown() {
         assert_eq!(read(&[]), PlanQuota::default());
         assert_eq!(
             read(&pairs(&[

@@ -1,4 +1,4 @@
-//! What an answer of the marketplace means: contract.md's outcome table, as one pure function.
+//! Classifies a response of the marketplace: gateway.md, rule 45, as one pure function.
 //!
 //! ```text
 //!  upstream                        flights              flights strict       hotels
@@ -13,90 +13,93 @@
 //!  no answer: late, otherwise      Incomplete(Timeout), Incomplete(Connection)
 //! ```
 //!
-//! Not here: sending and the second try (`client`), what a caller is answered (`http`).
+//! `client` sends and retries; `http` answers the caller.
 
-mod walk;
+mod json_scan;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use serde_json::{Map, Value};
 
-use self::walk::{Kind, VERDICT};
-use super::reply::{BodyFault, NoReply, Reply};
+use self::json_scan::{JsonKind, VERDICT_FIELD};
+use super::raw_response::{BodyError, NoResponse, RawResponse};
 use crate::contract::{Api, Endpoint, SearchStatus};
 use crate::search::{Answer, AnswerBody, Finding, Incomplete, RateLimit};
 
-/// The most properties of a hotel search (specification 8).
+/// Maximum number of properties of a hotel search (gateway.md, rule 14).
 const MAX_PROPERTIES: usize = 50;
-/// The deepest nesting of an answer (security, "Limits").
+/// Maximum nesting depth of an answer (security.md, rule 19).
 const MAX_DEPTH: usize = 64;
-/// The most headers of one kind that are kept of an answer: a stored one keeps them for good.
+/// Headers of one kind that are kept: they are stored with the answer.
 pub(super) const MAX_HEADERS: usize = 32;
-/// The most bytes of one, its name included.
+/// Bytes of one header, including its name.
 const MAX_HEADER: usize = 1_024;
-/// The longest text of the marketplace that goes into a message, in characters.
+/// Characters of the marketplace's text in a message.
 const MAX_MESSAGE: usize = 300;
 
-/// What was asked, as far as it decides what the answer means.
+/// The parts of the request that affect how its response is classified.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct AnswerContext {
     pub(super) endpoint: Endpoint,
-    /// The caller wants to be told when a flight search did not complete.
+    /// The caller wants an incomplete flight search to be an error.
     pub(super) strict: bool,
-    /// The most rows, for flights.
+    /// Maximum number of rows, for flights.
     pub(super) row_cap: Option<usize>,
 }
 
-/// What was found.
-pub(super) fn find(asked: Asked, reply: &Result<Reply, NoReply>) -> Finding {
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(NoReply::Late) => return Finding::Incomplete(Incomplete::Timeout),
-        Err(NoReply::Unconnected | NoReply::Broken) => {
+/// Classifies a response.
+pub(super) fn classify(
+    context: AnswerContext,
+    response: &Result<RawResponse, NoResponse>,
+) -> Finding {
+    let response = match response {
+        Ok(response) => response,
+        Err(NoResponse::TimedOut) => return Finding::Incomplete(Incomplete::Timeout),
+        Err(NoResponse::NotConnected | NoResponse::Broken) => {
             return Finding::Incomplete(Incomplete::Connection);
         }
     };
-    let api = asked.endpoint.api();
-    match reply.status {
-        200..=299 => answer(asked, reply).map_or_else(Finding::Incomplete, Finding::Answer),
+    let api = context.endpoint.api();
+    match response.status {
+        200..=299 => answer(context, response).map_or_else(Finding::Incomplete, Finding::Answer),
         400 | 422 => Finding::Refused {
-            message: said(reply, "the marketplace refused the request"),
+            message: error_message(response, "the marketplace refused the request"),
         },
         401 => Finding::KeyRejected {
-            message: said(reply, "the marketplace does not know this key"),
+            message: error_message(response, "the marketplace does not know this key"),
         },
         403 => Finding::NotSubscribed {
             api,
-            message: said(reply, "the key has no subscription"),
+            message: error_message(response, "the key has no subscription"),
         },
-        404 if api == Api::Hotels && !is_from_proxy(&reply.headers) => Finding::Nothing {
-            message: said(reply, "nothing was found"),
+        404 if api == Api::Hotels && !is_from_proxy(&response.headers) => Finding::Nothing {
+            message: error_message(response, "nothing was found"),
         },
-        429 => Finding::RateLimited(rate_limit(reply)),
-        503 if let Some(reason) = search_incomplete(reply) => {
+        429 => Finding::RateLimited(rate_limit(response)),
+        503 if let Some(reason) = search_incomplete(response) => {
             Finding::Incomplete(Incomplete::Stated { reason })
         }
         status => Finding::Incomplete(Incomplete::Status(status)),
     }
 }
 
-/// Whether it is sent once more: a server error that is not itself an answer (contract 17). A 503 whose body could not be had might
-/// be one, so it is not.
-pub(super) fn wants_second_try(reply: &Reply) -> bool {
-    match reply.status {
+/// Whether to retry: a server error that is not itself an answer (gateway.md, rule 17). A 503 with
+/// an incomplete body might be an answer, so it is not retried.
+pub(super) fn is_retryable(response: &RawResponse) -> bool {
+    match response.status {
         500 | 502 | 504 => true,
         503 => {
-            matches!(reply.body, Ok(_) | Err(BodyFault::TooLarge))
-                && search_incomplete(reply).is_none()
+            matches!(response.body, Ok(_) | Err(BodyError::TooLarge))
+                && search_incomplete(response).is_none()
         }
         _ => false,
     }
 }
 
-/// The upstream headers that begin with `x-search-`, in their order (contract 15). What is too large for a header of ours is left out.
+/// The `x-search-*` headers in order (gateway.md, rule 15), without oversized ones.
 pub(super) fn search_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let search = headers.iter().filter(|(name, value)| {
-        name.as_str().starts_with("x-search-") && fits(name.as_str(), value)
+        name.as_str().starts_with("x-search-") && is_within_limit(name.as_str(), value)
     });
     search
         .take(MAX_HEADERS)
@@ -106,28 +109,28 @@ pub(super) fn search_headers(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether a header is small enough to be kept and sent on.
-pub(super) fn fits(name: &str, value: &HeaderValue) -> bool {
+/// Whether a header is small enough to be stored and forwarded.
+pub(super) fn is_within_limit(name: &str, value: &HeaderValue) -> bool {
     name.len() + value.len() <= MAX_HEADER
 }
 
-fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
-    let bytes = reply.body.as_ref().map_err(|fault| match fault {
-        BodyFault::TooLarge | BodyFault::Garbled => Incomplete::Unreadable,
-        BodyFault::Broken => Incomplete::Connection,
-        BodyFault::Late => Incomplete::Timeout,
+fn answer(context: AnswerContext, response: &RawResponse) -> Result<Answer, Incomplete> {
+    let bytes = response.body.as_ref().map_err(|fault| match fault {
+        BodyError::TooLarge | BodyError::Undecodable => Incomplete::Unreadable,
+        BodyError::Broken => Incomplete::Connection,
+        BodyError::TimedOut => Incomplete::Timeout,
     })?;
-    let (body, results) = read(asked, bytes).ok_or(Incomplete::Unreadable)?;
-    let stated = reply
+    let (body, results) = read(context, bytes).ok_or(Incomplete::Unreadable)?;
+    let stated = response
         .header("x-search-status")
         .and_then(|status| SearchStatus::parse(status.trim()));
-    let reason = reply
+    let reason = response
         .header("x-search-reason")
         .filter(|reason| !reason.trim().is_empty());
     let reason = reason.map(|reason| reason.chars().take(MAX_MESSAGE).collect::<String>());
-    if asked.strict && stated == Some(SearchStatus::Degraded) {
+    if context.strict && stated == Some(SearchStatus::Degraded) {
         return Err(Incomplete::Stated {
-            reason: reason.unwrap_or_else(|| UNSTATED.to_owned()),
+            reason: reason.unwrap_or_else(|| NOT_STATED.to_owned()),
         });
     }
     Ok(Answer {
@@ -138,59 +141,61 @@ fn answer(asked: Asked, reply: &Reply) -> Result<Answer, Incomplete> {
     })
 }
 
-/// The reason of a search that did not complete and did not say why.
-const UNSTATED: &str = "not_stated";
+/// The reason of an incomplete search that states none.
+const NOT_STATED: &str = "not_stated";
 
-/// The body as it goes on (contract 14), and how many results it holds; `None` when it is not JSON, too deep or of the wrong kind.
+/// The body to forward (gateway.md, rule 14) and its number of results; `None` if it is not JSON,
+/// too deep or of the wrong shape.
 ///
-/// It is the text that came, unless there is something to cap. A verdict that is none is replaced in the text.
-fn read(asked: Asked, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
+/// The text stays as received unless rows must be capped. Empty verdicts are replaced within the
+/// text.
+fn read(context: AnswerContext, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let as_it_came = |results| Some((AnswerBody::checked(bytes.clone()), results));
-    let within = |name: &str, cap: usize| match walk::field(text, name)? {
-        Kind::List {
+    let as_it_came = |results| Some((AnswerBody::from_checked(bytes.clone()), results));
+    let within = |name: &str, cap: usize| match json_scan::field(text, name)? {
+        JsonKind::List {
             count,
             of_objects: true,
         } if count <= cap => as_it_came(count),
-        Kind::List {
+        JsonKind::List {
             of_objects: true, ..
-        } => capped(asked, text),
+        } => read_and_cap(context, text),
         _ => None,
     };
-    match asked.endpoint {
+    match context.endpoint {
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => {
-            let rows = walk::rows(text)?;
-            if asked.row_cap.is_some_and(|cap| rows.count > cap) {
-                return capped(asked, text);
+            let rows = json_scan::rows(text)?;
+            if context.row_cap.is_some_and(|cap| rows.count > cap) {
+                return read_and_cap(context, text);
             }
-            if rows.blanks.is_empty() {
+            if rows.empty_verdicts.is_empty() {
                 return as_it_came(rows.count);
             }
-            match walk::with_nulls(text, &rows.blanks) {
-                Some(text) => Some((AnswerBody::checked(text), rows.count)),
-                None => capped(asked, text),
+            match json_scan::with_nulls(text, &rows.empty_verdicts) {
+                Some(text) => Some((AnswerBody::from_checked(text), rows.count)),
+                None => read_and_cap(context, text),
             }
         }
         Endpoint::HotelsSearch => within("properties", MAX_PROPERTIES),
         Endpoint::HotelsRooms => within("rooms", usize::MAX),
-        Endpoint::HotelsByName => match walk::field(text, "available")? {
-            Kind::Bool(available) => as_it_came(available.into()),
+        Endpoint::HotelsByName => match json_scan::field(text, "available")? {
+            JsonKind::Bool(available) => as_it_came(available.into()),
             _ => None,
         },
-        Endpoint::HotelsResolve => match walk::field(text, "hotel_booking_id")? {
-            Kind::Text { is_empty, .. } => as_it_came((!is_empty).into()),
-            Kind::Null => as_it_came(0),
+        Endpoint::HotelsResolve => match json_scan::field(text, "hotel_booking_id")? {
+            JsonKind::Text { is_empty, .. } => as_it_came((!is_empty).into()),
+            JsonKind::Null => as_it_came(0),
             _ => None,
         },
     }
 }
 
-/// The same for a body that is not to go on as it came: taken apart, capped and cleaned, and put together again.
-fn capped(asked: Asked, text: &str) -> Option<(AnswerBody, usize)> {
+/// The same for a body that has to change: parsed, capped, cleaned and serialized again.
+fn read_and_cap(context: AnswerContext, text: &str) -> Option<(AnswerBody, usize)> {
     let mut body: Value = serde_json::from_str(text).ok()?;
-    let results = match asked.endpoint {
+    let results = match context.endpoint {
         Endpoint::HotelsSearch => rows(body.get_mut("properties")?, Some(MAX_PROPERTIES))?,
-        _ => flights(&mut body, asked.row_cap)?,
+        _ => flights(&mut body, context.row_cap)?,
     };
     Some((body.into(), results))
 }
@@ -207,16 +212,17 @@ fn flights(body: &mut Value, cap: Option<usize>) -> Option<usize> {
     Some(count)
 }
 
-/// The engine writes "no verdict" as an empty string where the specification has null (contract 3, 14).
+/// The engine writes a missing verdict as an empty string instead of null (gateway.md, rules 3 and
+/// 14).
 fn clean_verdict(itinerary: &mut Map<String, Value>) {
-    if let Some(verdict) = itinerary.get_mut(VERDICT)
+    if let Some(verdict) = itinerary.get_mut(VERDICT_FIELD)
         && verdict.as_str() == Some("")
     {
         *verdict = Value::Null;
     }
 }
 
-/// Cuts a list of objects to its cap and counts it.
+/// Truncates a list of objects to `cap` and returns its length.
 fn rows(list: &mut Value, cap: Option<usize>) -> Option<usize> {
     let list = list.as_array_mut()?;
     if !list.iter().all(Value::is_object) {
@@ -226,7 +232,8 @@ fn rows(list: &mut Value, cap: Option<usize>) -> Option<usize> {
     Some(list.len())
 }
 
-/// The marketplace itself answered, not the engine: a 404 of that kind is a wrong path (contract 3).
+/// Whether the marketplace answered instead of the engine: its 404 is a wrong path (gateway.md,
+/// rule 3).
 fn is_from_proxy(headers: &HeaderMap) -> bool {
     let proxy = |name: &str| name.starts_with("x-") && name.ends_with("-proxy-response");
     headers
@@ -234,9 +241,9 @@ fn is_from_proxy(headers: &HeaderMap) -> bool {
         .any(|(name, value)| proxy(name.as_str()) && value.as_bytes().eq_ignore_ascii_case(b"true"))
 }
 
-/// The reason of a body `{"error": {"type": "search_incomplete", …}}`; `None` for any other body.
-fn search_incomplete(reply: &Reply) -> Option<String> {
-    let body: Value = serde_json::from_slice(reply.text()).ok()?;
+/// The reason in a body `{"error": {"type": "search_incomplete", …}}`; `None` for any other body.
+fn search_incomplete(response: &RawResponse) -> Option<String> {
+    let body: Value = serde_json::from_slice(response.text()).ok()?;
     let error = body.get("error")?;
     if error.get("type")?.as_str()? != "search_incomplete" {
         return None;
@@ -244,25 +251,25 @@ fn search_incomplete(reply: &Reply) -> Option<String> {
     let stated = error
         .get("reason")
         .and_then(Value::as_str)
-        .or(reply.header("x-search-reason"));
+        .or(response.header("x-search-reason"));
     let reason = stated
         .map(str::trim)
         .filter(|reason| !reason.is_empty())
-        .unwrap_or(UNSTATED);
+        .unwrap_or(NOT_STATED);
     Some(reason.chars().take(MAX_MESSAGE).collect())
 }
 
-fn rate_limit(reply: &Reply) -> RateLimit {
+fn rate_limit(response: &RawResponse) -> RateLimit {
     RateLimit {
-        body: reply.body.clone().unwrap_or_default(),
-        content_type: reply.header(CONTENT_TYPE.as_str()).map(str::to_owned),
-        retry_after: reply.header(RETRY_AFTER.as_str()).map(str::to_owned),
+        body: response.body.clone().unwrap_or_default(),
+        content_type: response.header(CONTENT_TYPE.as_str()).map(str::to_owned),
+        retry_after: response.header(RETRY_AFTER.as_str()).map(str::to_owned),
     }
 }
 
-/// What the marketplace says in an error's body, in the shapes that were seen (contract 3), or `otherwise`.
-fn said(reply: &Reply, otherwise: &str) -> String {
-    let body: Value = serde_json::from_slice(reply.text()).unwrap_or_default();
+/// The message in an error body, in the shapes seen so far (gateway.md, rule 3), or `otherwise`.
+fn error_message(response: &RawResponse, otherwise: &str) -> String {
+    let body: Value = serde_json::from_slice(response.text()).unwrap_or_default();
     let error = body.get("error");
     let texts = [
         error.and_then(|error| error.get("message")),
@@ -270,17 +277,17 @@ fn said(reply: &Reply, otherwise: &str) -> String {
         body.get("message"),
         error,
     ];
-    let text = texts.into_iter().flatten().find_map(in_words);
+    let text = texts.into_iter().flatten().find_map(message_text);
     text.unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// A text, or the list of faults that the flights engine sends: `[{"loc": ["body", "limit"], "msg": "…"}]`.
-fn in_words(value: &Value) -> Option<String> {
+/// A string, or the flights engine's list of errors: `[{"loc": ["body", "limit"], "msg": "…"}]`.
+fn message_text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Array(faults) => faults
             .iter()
-            .filter_map(fault_in_words)
+            .filter_map(validation_message)
             .collect::<Vec<_>>()
             .join("; "),
         _ => return None,
@@ -289,7 +296,7 @@ fn in_words(value: &Value) -> Option<String> {
     (!text.is_empty()).then(|| text.chars().take(MAX_MESSAGE).map(safe).collect())
 }
 
-fn fault_in_words(fault: &Value) -> Option<String> {
+fn validation_message(fault: &Value) -> Option<String> {
     let message = fault.get("msg")?.as_str()?;
     let path = fault
         .get("loc")

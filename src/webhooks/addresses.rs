@@ -1,9 +1,10 @@
 //! Which addresses are public unicast. Pure: the IANA special-purpose registries as a table.
 //!
-//! Nothing ready does it: `IpAddr::is_global` is unstable and takes NAT64 for public, `ip_rfc` 0.1 is a copy of it from 2020. A block that the
-//! registry carves a reachable piece out of is refused as a whole. Of IPv6 only what is given out to networks (2000::/3) is allowed, so
-//! addresses that carry another inside (`::ffff:10.0.0.1`, `::127.0.0.1`, `64:ff9b::a00:1`) are refused with the rest; those inside
-//! 2000::/3 (Teredo, 6to4) are in the table.
+//! `IpAddr::is_global` is unstable and treats NAT64 as public; `ip_rfc` 0.1 is a copy of it from
+//! 2020. A special block with a reachable part is refused as a whole. Of IPv6, only the allocated
+//! range 2000::/3 is allowed. That excludes most addresses that embed another one
+//! (`::ffff:10.0.0.1`, `::127.0.0.1`, `64:ff9b::a00:1`); those inside 2000::/3 (Teredo, 6to4) are
+//! in the table.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +18,7 @@ const fn v6(a: u16, b: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), prefix)
 }
 
-/// What of IPv4 is not public.
+/// IPv4 blocks that are not public.
 const SPECIAL_V4: [Ipv4Net; 16] = [
     v4(0, 0, 0, 0, 8),        // this network
     v4(10, 0, 0, 0, 8),       // private
@@ -37,10 +38,10 @@ const SPECIAL_V4: [Ipv4Net; 16] = [
     v4(240, 0, 0, 0, 4),      // reserved, broadcast
 ];
 
-/// What of IPv6 may be public.
+/// The IPv6 range that may be public.
 const UNICAST_V6: Ipv6Net = v6(0x2000, 0, 3);
 
-/// And what of that is not.
+/// IPv6 blocks in that range that are not public.
 const SPECIAL_V6: [Ipv6Net; 4] = [
     v6(0x2001, 0, 23),      // protocol assignments: Teredo, benchmarks, ORCHID …
     v6(0x2001, 0x0db8, 32), // documentation
@@ -48,7 +49,7 @@ const SPECIAL_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),      // documentation
 ];
 
-/// Whether it is the address of one machine in the public internet.
+/// Whether an address is public unicast.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|block| block.contains(&address)),
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_not() {
+    fn special_addresses_are_not_public() {
         for address in [
             // IPv4: each block of the registry, its first and last.
             "0.0.0.0",
@@ -137,7 +138,8 @@ mod tests {
             "239.255.255.255",
             "240.0.0.1",
             "255.255.255.255",
-            // IPv6: unspecified, this machine, link-local, site-local, unique-local, multicast, discard, documentation, benchmarks, ORCHID.
+            // IPv6: unspecified, this machine, link-local, site-local, unique-local, multicast,
+            // discard, documentation, benchmarks, ORCHID.
             "::",
             "::1",
             "fe80::1",
@@ -159,7 +161,8 @@ mod tests {
             "5f00::1",
             "4000::1",
             "1fff::1",
-            // IPv4 inside: mapped, translated, compatible, NAT64 with both prefixes, 6to4, Teredo; also with a public one inside.
+            // IPv4 inside: mapped, translated, compatible, NAT64 with both prefixes, 6to4, Teredo;
+            // also with a public one inside.
             "::ffff:127.0.0.1",
             "::ffff:10.0.0.1",
             "::ffff:8.8.8.8",

@@ -1,13 +1,14 @@
-//! A monitor's webhook: opened, moved, switched on again, given a new secret, closed.
+//! Commands on a monitor's webhook: open, move, switch on, rotate the secret, close.
 //!
-//! Every function that changes it works in the transaction of a [`MonitorLock`]. A URL was checked by the [`Guard`](super::Guard)
-//! before.
+//! Every command runs in the transaction of a [`MonitorLock`]. The caller has checked the URL with
+//! the [`Guard`](super::Guard).
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
+use super::guard::host;
 use super::sign::Secret;
 use super::store::endpoints as store;
 use super::{MonitorLock, WebhookError};
@@ -15,19 +16,19 @@ use crate::contract::webhooks::{ShownSecret, Webhook};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::tenants::store::{insert_grant, remove_grants, replace_grant};
-use crate::tenants::{GrantTerms, Keyring, Purpose, open_secrets};
+use crate::tenants::{GrantError, GrantTerms, Keyring, OpenedSecret, Purpose, open_secrets};
 
-/// How long the old secret signs beside the new one (jobs-api, "Monitors").
-pub const OVERLAP: SignedDuration = SignedDuration::from_hours(24);
-/// The most secrets that one endpoint signs with: three rotations in a day.
-const MOST_SECRETS: usize = 4;
-/// When a secret that nobody replaces ends: not in the life of this program.
+/// How long the old secret also signs after a rotation (monitors.md, rule 72).
+pub const SECRET_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
+/// The most secrets of one endpoint: it allows three rotations in a day.
+const MAX_SECRETS: usize = 4;
+/// The expiry of a secret that is not rotated: in effect, never.
 const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
-/// Opens a monitor's webhook; its secret is shown now and never again.
+/// Opens a monitor's webhook. Returns its secret, which is never shown again.
 ///
 /// # Errors
-/// When it has one already, or the database does not answer.
+/// When the monitor has one already, or the database fails.
 pub async fn open(
     lock: &mut MonitorLock<'_>,
     ring: &Keyring,
@@ -35,64 +36,83 @@ pub async fn open(
     now: Timestamp,
 ) -> Result<ShownSecret, WebhookError> {
     let secret = Secret::random();
-    let grant = keep(lock, ring, &secret, now).await?;
-    store::insert(lock, url, grant, now).await?;
+    let grant = seal(lock, ring, Purpose::Webhook, secret.bytes(), now).await?;
+    let sealed_url = seal(lock, ring, Purpose::WebhookUrl, url.as_bytes(), now).await?;
+    store::insert(lock, sealed_url, host(url).as_deref(), grant, now).await?;
     Ok(secret.shown())
 }
 
-/// Moves it. What is pending goes to the new place, at its own time; one that was switched off is on again. What fails at the old place from
-/// now on is no failure of the new one.
+/// Changes the URL and switches the webhook on. Pending deliveries go to the new URL when due.
+/// Later failures at the old URL do not count.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`], or when the database does not answer.
-pub async fn change_url(lock: &mut MonitorLock<'_>, url: &str) -> Result<(), WebhookError> {
-    found(store::change_url(lock, url).await?)
+/// [`WebhookError::NoEndpoint`], or when the database fails.
+pub async fn change_url(
+    lock: &mut MonitorLock<'_>,
+    ring: &Keyring,
+    url: &str,
+) -> Result<(), WebhookError> {
+    let grant = store::change_url(lock, host(url).as_deref())
+        .await?
+        .ok_or(WebhookError::NoEndpoint)?;
+    let terms = GrantTerms {
+        tenant: lock.tenant(),
+        grant,
+        purpose: Purpose::WebhookUrl,
+        expires_at: NEVER,
+    };
+    let sealed = terms.seal_secret(ring, url.as_bytes());
+    Ok(replace_grant(lock.conn(), &terms, &sealed).await?)
 }
 
-/// Switches it on again, with a clean slate. What failed meanwhile stays failed until it is sent again. On one that is on it changes nothing.
+/// Switches the webhook on and resets its failures. Failed deliveries stay failed unless they are
+/// resent. Idempotent.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`], or when the database does not answer.
+/// [`WebhookError::NoEndpoint`], or when the database fails.
 pub async fn enable(lock: &mut MonitorLock<'_>) -> Result<(), WebhookError> {
-    found(store::enable(lock).await?)
+    require_endpoint(store::enable(lock).await?)
 }
 
-/// Closes it: its secrets are destroyed, and what is pending has failed. What was delivered stays on record. Again is fine.
+/// Closes the webhook: destroys its secrets and fails pending deliveries. Ended deliveries stay.
+/// Idempotent.
 ///
 /// # Errors
-/// When the database does not answer.
+/// When the database fails.
 pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), WebhookError> {
-    // The endpoint's row first: whoever is at a delivery of it has it locked.
+    // The endpoint's row first: it is locked before its deliveries everywhere.
     store::remove(lock).await?;
     Ok(store::fail_pending(lock, now).await?)
 }
 
-/// A new secret, shown now and never again; and until when the old one signs too.
+/// Rotates the secret. Returns the new one, which is never shown again, and the time until which
+/// the old one also signs.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`]; `InvalidState` when it was given too many within a day; when the old one does not open.
+/// [`WebhookError::NoEndpoint`]; `InvalidState` after too many rotations within a day; `Secret`
+/// when an old secret cannot be decrypted.
 pub async fn rotate_secret(
     lock: &mut MonitorLock<'_>,
     ring: &Keyring,
     now: Timestamp,
 ) -> Result<(ShownSecret, Timestamp), WebhookError> {
     let tenant = lock.tenant();
-    let named = store::lock_secrets(lock)
+    let grants = store::lock_secrets(lock)
         .await?
         .ok_or(WebhookError::NoEndpoint)?;
-    let held = open_secrets(lock.conn(), ring, tenant, &named, now)
+    let opened = open_secrets(lock.conn(), ring, tenant, &grants, now)
         .await
         .map_err(|error| match error {
-            crate::tenants::GrantError::Database(error) => error.into(),
+            GrantError::Database(error) => error.into(),
             error => WebhookError::Secret(error.to_string()),
         })?;
-    if held.len() >= MOST_SECRETS {
-        let message = "this webhook was given three new secrets within a day, and still signs with each of them; wait for the \
-                       first of them to end";
+    if opened.len() >= MAX_SECRETS {
+        let message = "the webhook's secret was rotated three times within a day and all secrets still sign; \
+                       retry after the first of them has expired";
         return Err(WebhookError::InvalidState(message.to_owned()));
     }
-    let old_until = db::kept_time(now.checked_add(OVERLAP).unwrap_or(NEVER));
-    if let Some(old) = held.first() {
+    let old_until = db::truncate_to_micros(now.checked_add(SECRET_OVERLAP).unwrap_or(NEVER));
+    if let Some(old) = opened.first() {
         let terms = GrantTerms {
             tenant,
             grant: old.grant,
@@ -102,70 +122,86 @@ pub async fn rotate_secret(
         replace_grant(lock.conn(), &terms, &terms.seal_secret(ring, &old.secret)).await?;
     }
     let secret = Secret::random();
-    let mut kept = vec![keep(lock, ring, &secret, now).await?];
-    kept.extend(held.iter().map(|held| held.grant));
-    let ended: Vec<_> = named
+    let mut remaining = vec![seal(lock, ring, Purpose::Webhook, secret.bytes(), now).await?];
+    remaining.extend(opened.iter().map(|opened| opened.grant));
+    let ended: Vec<_> = grants
         .into_iter()
-        .filter(|grant| !kept.contains(grant))
+        .filter(|grant| !remaining.contains(grant))
         .collect();
     remove_grants(lock.conn(), tenant, &ended).await?;
-    store::change_secrets(lock, &kept).await?;
+    store::change_secrets(lock, &remaining).await?;
     Ok((secret.shown(), old_until))
 }
 
-/// What a monitor shows of it; `None`: it has none.
+/// The webhook of a monitor, if it has one.
 ///
 /// # Errors
-/// When the database does not answer.
+/// When the database fails.
 pub async fn show(
     conn: &mut PgConnection,
+    ring: &Keyring,
     tenant: TenantId,
     monitor: MonitorId,
+    now: Timestamp,
 ) -> sqlx::Result<Option<Webhook>> {
-    Ok(store::show(conn, tenant, &[monitor])
-        .await?
-        .pop()
-        .map(|(_, webhook)| webhook))
+    let mut shown = show_all(conn, ring, tenant, &[monitor], now).await?;
+    Ok(shown.remove(&monitor))
 }
 
-/// The webhooks of those monitors that have one.
+/// The webhooks of those monitors that have one, by monitor.
 ///
 /// # Errors
-/// When the database does not answer.
+/// `Decode` when a URL cannot be decrypted; or when the database fails.
 pub async fn show_all(
     conn: &mut PgConnection,
+    ring: &Keyring,
     tenant: TenantId,
     monitors: &[MonitorId],
+    now: Timestamp,
 ) -> sqlx::Result<HashMap<MonitorId, Webhook>> {
-    Ok(store::show(conn, tenant, monitors)
-        .await?
-        .into_iter()
-        .collect())
+    let sealed = store::sealed(conn, tenant, monitors).await?;
+    let grants: Vec<_> = sealed.iter().map(|(_, grant, _)| *grant).collect();
+    let opened = open_secrets(conn, ring, tenant, &grants, now)
+        .await
+        .map_err(|error| match error {
+            GrantError::Database(error) => error,
+            error => sqlx::Error::Decode(error.into()),
+        })?;
+    let urls: HashMap<_, _> = opened
+        .iter()
+        .map(|opened| (opened.grant, url_of(opened)))
+        .collect();
+    let webhooks = sealed.into_iter().map(|(monitor, grant, webhook)| {
+        let url = urls.get(&grant).cloned().unwrap_or_default();
+        (monitor, Webhook { url, ..webhook })
+    });
+    Ok(webhooks.collect())
 }
 
-async fn keep(
+/// The URL that a grant held.
+pub(super) fn url_of(opened: &OpenedSecret) -> String {
+    String::from_utf8_lossy(&opened.secret).into_owned()
+}
+
+async fn seal(
     lock: &mut MonitorLock<'_>,
     ring: &Keyring,
-    secret: &Secret,
+    purpose: Purpose,
+    secret: &[u8],
     now: Timestamp,
 ) -> sqlx::Result<GrantId> {
     let terms = GrantTerms {
         tenant: lock.tenant(),
         grant: GrantId::new(),
-        purpose: Purpose::Webhook,
+        purpose,
         expires_at: NEVER,
     };
-    insert_grant(
-        lock.conn(),
-        &terms,
-        &terms.seal_secret(ring, secret.bytes()),
-        now,
-    )
-    .await?;
+    let sealed = terms.seal_secret(ring, secret);
+    insert_grant(lock.conn(), &terms, &sealed, now).await?;
     Ok(terms.grant)
 }
 
-fn found(found: bool) -> Result<(), WebhookError> {
+fn require_endpoint(found: bool) -> Result<(), WebhookError> {
     if found {
         Ok(())
     } else {

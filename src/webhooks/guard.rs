@@ -1,9 +1,10 @@
-//! Where a receiver may be: https on port 443, at public addresses alone (security.md, "Outgoing and pages").
+//! Which receivers are allowed: https on port 443, at public addresses only (security.md, rule 25).
 //!
-//! A URL is checked when it is given, and again at each try. A name is looked up once a try, by [`Checked`], inside the connection's own
-//! look-up: what is connected to is what was checked, so a name that changes its address between the two cannot get in.
+//! A URL is checked when it is set and again at each try. [`GuardedResolver`] resolves a name once
+//! per try, as the resolver of the connection: the checked address is the connected one, which
+//! prevents DNS rebinding.
 //!
-//! `FARESCAN_WEBHOOKS_ALLOW_INSECURE` opens http, every port, and 127.0.0.1 and `::1`; nothing else of what is refused.
+//! `FARESCAN_WEBHOOKS_ALLOW_INSECURE` additionally allows http, every port, 127.0.0.1 and `::1`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,35 +15,35 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::addresses::is_public;
 use crate::config::WebhookConfig;
-use crate::contract::Fault;
+use crate::contract::ValidationError;
 
-/// The most addresses of one name that are looked at, and connected to.
+/// The most addresses of one name that are checked and used.
 const MAX_ADDRESSES: usize = 32;
 /// The longest URL, in bytes.
 const MAX_URL: usize = 2_000;
 
-/// Says where a receiver may be.
+/// Decides which receivers are allowed.
 #[derive(Debug, Clone, Copy)]
 pub struct Guard {
     allow_insecure: bool,
 }
 
-/// Why a receiver is not called. Says nothing of the URL, which may hold a secret.
+/// Why a receiver is refused. Does not contain the URL, which may hold a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It cannot be a webhook at all.
-    #[error("not a URL that a webhook can have")]
+pub enum GuardError {
+    /// The URL is not allowed for a webhook.
+    #[error("the URL is not allowed for a webhook")]
     Url,
-    /// An address in the URL that is not public.
-    #[error("an address that is not public")]
+    /// The URL contains an address that is not public.
+    #[error("the address is not public")]
     Address,
-    /// A name without an address, or with one that is not public.
-    #[error("a name without a public address")]
+    /// The name has no address, or one that is not public.
+    #[error("the name has no public address")]
     Unresolved,
 }
 
 impl Guard {
-    /// As the operator has set it.
+    /// The guard of a configuration.
     #[must_use]
     pub fn new(config: &WebhookConfig) -> Self {
         Self {
@@ -50,16 +51,16 @@ impl Guard {
         }
     }
 
-    /// The URL of a webhook, checked as far as it can be without looking up its name.
+    /// Checks the URL of a webhook, without resolving its name.
     ///
     /// # Errors
     /// [`Refused::Url`] and [`Refused::Address`].
-    pub fn check(self, url: &str) -> Result<Url, Refused> {
+    pub fn check(self, url: &str) -> Result<Url, GuardError> {
         let is_plain = url.len() <= MAX_URL && url.bytes().all(|byte| byte.is_ascii_graphic());
         let url = Url::parse(url)
             .ok()
             .filter(|_| is_plain)
-            .ok_or(Refused::Url)?;
+            .ok_or(GuardError::Url)?;
         let is_bare =
             url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
         let is_allowed = match url.scheme() {
@@ -70,92 +71,94 @@ impl Guard {
         let host = url
             .host_str()
             .filter(|host| is_bare && is_allowed && !host.is_empty())
-            .ok_or(Refused::Url)?;
-        // Numbers of every form (0x7f.1, 2130706433) are an address already, in the usual form.
+            .ok_or(GuardError::Url)?;
+        // The URL parser has normalised numeric addresses of every form (0x7f.1, 2130706433).
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            Ok(address) if !self.admits(address) => Err(Refused::Address),
+            Ok(address) if !self.admits(address) => Err(GuardError::Address),
             _ => Ok(url),
         }
     }
 
-    /// The same for a field of a request. The URL is not shown: it may hold a secret.
+    /// [`Guard::check`] for a field of a request. The error does not show the URL: it may hold a
+    /// secret.
     ///
     /// # Errors
-    /// A fault of the field.
-    pub fn check_field(self, field: &str, url: &str) -> Result<(), Fault> {
-        let allowed = if self.allow_insecure {
+    /// An error of the field.
+    pub fn check_field(self, field: &str, url: &str) -> Result<(), ValidationError> {
+        let expected = if self.allow_insecure {
             "an http or https URL of at most 2,000 characters, whose host is public or loopback; no user name, no fragment"
         } else {
             "an https URL on port 443 of at most 2,000 characters, whose host is public; no user name, no fragment"
         };
         self.check(url)
             .map(drop)
-            .map_err(|_| Fault::secret(field, allowed))
+            .map_err(|_| ValidationError::secret(field, expected))
     }
 
-    /// Whether a connection may go there.
+    /// Whether a connection to the address is allowed.
     #[must_use]
     pub fn admits(self, address: IpAddr) -> bool {
-        // Not the whole of 127.0.0.0/8: what else listens there did not ask to be reached.
+        // Not the whole of 127.0.0.0/8: other services may listen there.
         let is_loopback = address == IpAddr::V4(Ipv4Addr::LOCALHOST)
             || address == IpAddr::V6(Ipv6Addr::LOCALHOST);
         is_public(address) || self.allow_insecure && is_loopback
     }
 
-    /// Whether only https may be spoken.
+    /// Whether only https is allowed.
     pub(super) fn is_strict(self) -> bool {
         !self.allow_insecure
     }
 }
 
-/// The host of a webhook's URL as tries in flight are counted by it: however it is written, one host is one.
+/// The normalised host of a webhook's URL, by which tries in flight are counted.
 pub(super) fn host(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     url.host_str()
         .map(|host| host.trim_end_matches('.').to_ascii_lowercase())
 }
 
-/// Looks names up, and lets addresses through only if all of them are admitted.
+/// Resolves names, and fails unless the guard admits all addresses.
 #[derive(Clone)]
-pub(super) struct Checked {
+pub(super) struct GuardedResolver {
     pub(super) guard: Guard,
-    pub(super) names: Arc<dyn Resolve>,
+    pub(super) resolver: Arc<dyn Resolve>,
 }
 
-impl Resolve for Checked {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (guard, found) = (self.guard, self.names.resolve(name));
+        let (guard, found) = (self.guard, self.resolver.resolve(name));
         Box::pin(async move {
             let addresses: Vec<SocketAddr> = found
                 .await
-                .map_err(|_| Refused::Unresolved)?
+                .map_err(|_| GuardError::Unresolved)?
                 .take(MAX_ADDRESSES)
                 .collect();
-            // One word for both: whoever asks does not learn which names there are in the network of this service.
+            // One error for both cases: it must not reveal which names exist in the service's
+            // network.
             if addresses.is_empty() || !addresses.iter().all(|address| guard.admits(address.ip())) {
-                return Err(Refused::Unresolved.into());
+                return Err(GuardError::Unresolved.into());
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
-impl fmt::Debug for Checked {
+impl fmt::Debug for GuardedResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checked")
+        f.debug_struct("GuardedResolver")
             .field("guard", &self.guard)
             .finish_non_exhaustive()
     }
 }
 
-/// The names of this machine and its network.
+/// The resolver of the operating system.
 #[derive(Debug)]
-pub(super) struct SystemNames;
+pub(super) struct SystemResolver;
 
-impl Resolve for SystemNames {
+impl Resolve for SystemResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            // The port is the URL's.
+            // The URL supplies the port.
             let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -174,7 +177,7 @@ mod tests {
     };
 
     #[test]
-    fn https_on_443_at_a_name_or_a_public_address() {
+    fn https_on_443_at_a_public_address_is_allowed() {
         for url in [
             "https://hooks.example.com/fares?token=1",
             "https://hooks.example.com:443/",
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_webhook_can_have() {
+    fn urls_that_no_webhook_may_have_are_refused() {
         let long = format!("https://hooks.example.com/{}", "x".repeat(MAX_URL));
         for url in [
             "http://hooks.example.com/",
@@ -207,7 +210,7 @@ mod tests {
             "https://hooks.exämple.com/",
             &long,
         ] {
-            assert_eq!(STRICT.check(url).unwrap_err(), Refused::Url, "{url}");
+            assert_eq!(STRICT.check(url).unwrap_err(), GuardError::Url, "{url}");
         }
         assert!(OPEN.check("http://127.0.0.1:9/").is_ok() && OPEN.check("http://[::1]:9/").is_ok());
         for url in [
@@ -215,12 +218,12 @@ mod tests {
             "http://me@hooks.example.com/",
             "http:///",
         ] {
-            assert_eq!(OPEN.check(url).unwrap_err(), Refused::Url, "{url}");
+            assert_eq!(OPEN.check(url).unwrap_err(), GuardError::Url, "{url}");
         }
     }
 
     #[test]
-    fn an_address_that_is_not_public_in_every_way_to_write_it() {
+    fn a_private_address_is_refused_in_every_notation() {
         for host in [
             "127.0.0.1",
             "127.1",
@@ -247,9 +250,9 @@ mod tests {
             assert_eq!(
                 refused,
                 if host.is_ascii() {
-                    Refused::Address
+                    GuardError::Address
                 } else {
-                    Refused::Url
+                    GuardError::Url
                 },
                 "{host}"
             );
@@ -263,14 +266,14 @@ mod tests {
         ] {
             assert_eq!(
                 OPEN.check(&format!("http://{host}:80/")).unwrap_err(),
-                Refused::Address,
+                GuardError::Address,
                 "{host}"
             );
         }
     }
 
     #[test]
-    fn a_host_is_one_however_it_is_written() {
+    fn a_host_is_normalised() {
         for url in [
             "https://Hooks.Example.com/a",
             "https://hooks.example.com:8443/b?c",
@@ -284,16 +287,16 @@ mod tests {
     }
 
     #[test]
-    fn the_fault_shows_nothing_of_the_url() {
-        let fault = STRICT
+    fn the_error_does_not_show_the_url() {
+        let error = STRICT
             .check_field("webhook_url", "http://hooks.example.com/?token=hunter2")
             .unwrap_err()
             .to_string();
         assert!(
-            fault.starts_with(
-                "`webhook_url` holds a value that is not shown; allowed: an https URL"
+            error.starts_with(
+                "`webhook_url`: found a value that is not shown; expected an https URL"
             ),
-            "{fault}"
+            "{error}"
         );
     }
 }

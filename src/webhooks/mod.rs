@@ -1,22 +1,26 @@
-//! Webhooks: what happens to a monitor is told to a receiver, at least once, signed as Standard Webhooks say (jobs-api, "Monitors").
+//! Webhooks: delivers a monitor's events to its receiver, at least once, signed as in Standard
+//! Webhooks (monitors.md, rules 53 to 72).
 //!
 //! ```text
-//!  enqueue ─► deliveries, in the transaction of what is told
-//!  run ─► take (due endpoints, one try each, leased) ─► send (guard, sign) ─► schedule (pure) ─► end, fenced
-//!  endpoint ─► open, change_url, enable, rotate, close        resend, test ─► the same deliveries again
+//!  enqueue  ─► deliveries, in the transaction of the event
+//!  run      ─► lease due deliveries, one per endpoint ─► send (guard, sign) ─► retry (pure)
+//!              ─► record the try, fenced
+//!  endpoint ─► open, change_url, enable, rotate_secret, close
+//!  resend   ─► the same delivery again, or a test event
 //! ```
 //!
-//! `addresses` and [`guard`] say where a receiver may be, [`sign`] what proves the sender, [`schedule`] when a failure is tried again.
-//! An endpoint's row is the lane of its deliveries: one try at a time, so a receiver that hangs takes one place. A process that dies
-//! in a try loses nothing: the lease runs out and another tries again (`docs/decisions/0015`). Not here: what is told (`monitors`), HTTP.
+//! `addresses` and [`guard`] decide which receivers are allowed, [`sign`] signs, [`retry`]
+//! schedules retries. The row of an endpoint serialises its deliveries: one try at a time, so a
+//! hanging receiver takes one permit. If a process dies in a try, its lease expires and another
+//! process retries (`docs/decisions/0015`). Not here: the events (`monitors`), HTTP.
 
 mod addresses;
 pub mod endpoint;
 pub mod guard;
 pub mod read;
 pub mod resend;
+pub mod retry;
 mod run;
-pub mod schedule;
 mod send;
 pub mod sign;
 mod store;
@@ -25,7 +29,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use guard::Guard;
-pub use run::{Deps, run};
+pub use run::{DelivererDeps, run};
 pub use send::Sender;
 pub use sign::Secret;
 pub use store::lock::{LockFor, MonitorLock};
@@ -33,47 +37,48 @@ pub use store::lock::{LockFor, MonitorLock};
 use crate::contract::webhooks::Event;
 use crate::ids::DeliveryId;
 
-/// The largest body, in bytes. Receivers like them below 20 KB; who has more to tell tells where it is.
+/// The largest body, in bytes. Standard Webhooks recommends less than 20 KB.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// Why nothing was done.
+/// Why a command failed. Nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// There is no such monitor, it has no webhook, or it is another caller's.
+    /// The monitor does not exist, has no webhook, or belongs to another tenant.
     #[error("there is no such monitor, or it has no webhook")]
     NoEndpoint,
-    /// There is no such delivery, or it is another caller's.
+    /// The delivery does not exist, or belongs to another tenant.
     #[error("there is no such delivery")]
     NoDelivery,
-    /// The webhook is not in a state that allows it.
+    /// The state of the webhook does not allow the command.
     #[error("{0}")]
     InvalidState(String),
     /// The monitor was tested less than a minute ago.
-    #[error("a monitor's webhook is tested at most once a minute; try again in {} seconds", .0.as_secs().max(1))]
+    #[error("a monitor's webhook can be tested at most once a minute; retry after {} s", .0.as_secs().max(1))]
     TooSoon(std::time::Duration),
-    /// An event that no receiver would want.
-    #[error("an event has {0} bytes; at most {MAX_BODY} can be sent")]
+    /// The event is larger than [`MAX_BODY`].
+    #[error("the event has {0} bytes; at most {MAX_BODY} bytes can be sent")]
     TooLarge(usize),
-    /// A secret that is held does not open.
-    #[error("the webhook's secret: {0}")]
+    /// A stored secret cannot be decrypted.
+    #[error("the webhook's secret cannot be decrypted: {0}")]
     Secret(String),
-    /// The database did not answer.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// Has an event sent to a monitor's webhook, if it has one, once the caller's transaction is committed. One row; the endpoint stays locked
-/// until then. A webhook that is switched off gets nothing, and the delivery is on record as failed.
+/// Enqueues an event for a monitor's webhook, if it has one. It is sent after the commit; until
+/// then the endpoint stays locked. For a webhook that is switched off, the delivery is stored as
+/// failed.
 ///
 /// # Errors
-/// [`WebhookError::TooLarge`], or when the database does not answer.
+/// [`WebhookError::TooLarge`], or when the database fails.
 pub async fn enqueue<T: Serialize>(
     lock: &mut MonitorLock<'_>,
     event_type: &str,
     data: &T,
     now: Timestamp,
 ) -> Result<Option<DeliveryId>, WebhookError> {
-    enqueue_with(lock, event_type, data, now, schedule::MOST_TRIES).await
+    enqueue_with(lock, event_type, data, now, retry::MAX_TRIES).await
 }
 
 async fn enqueue_with<T: Serialize>(

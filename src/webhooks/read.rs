@@ -1,4 +1,5 @@
-//! Deliveries and their tries as their caller sees them. Another caller's id is the same as one that never was: `None`.
+//! Deliveries and their tries in the API. A delivery or monitor of another tenant counts as not
+//! found: `None`.
 
 use sqlx::{PgConnection, PgPool};
 
@@ -6,16 +7,16 @@ use super::store::lists as store;
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage};
 use crate::db;
 use crate::ids::{DeliveryId, TenantId};
-use crate::paging::{self, PageError, one_more_than};
+use crate::paging::{self, PageError, limit_plus_one};
 
 const DELIVERIES: &str = "deliveries";
-/// The most tries that are shown of one delivery.
-const MOST_TRIES: i64 = 100;
+/// The most tries shown of one delivery.
+const MAX_TRIES: i64 = 100;
 
-/// A page of a caller's deliveries, newest first; `None`: there is no such monitor.
+/// A page of a tenant's deliveries, newest first; `None` if the monitor does not exist.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor belongs to another list, or the database fails.
 pub async fn deliveries(
     pool: &PgPool,
     tenant: TenantId,
@@ -25,10 +26,10 @@ pub async fn deliveries(
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
-            let [id] = paging::read(DELIVERIES, cursor)?;
+            let [id] = paging::decode_cursor(DELIVERIES, cursor)?;
             Some(
                 id.parse::<DeliveryId>()
-                    .map_err(|_| paging::refused(cursor))?,
+                    .map_err(|_| paging::invalid_cursor(cursor))?,
             )
         }
     };
@@ -37,27 +38,27 @@ pub async fn deliveries(
     {
         return Ok(None);
     }
-    let mut data = store::deliveries(pool, tenant, query, before, one_more_than(limit)).await?;
-    let next_cursor =
-        paging::cut(&mut data, limit).map(|last| paging::after(DELIVERIES, [last.id.to_string()]));
+    let mut data = store::deliveries(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let next_cursor = paging::truncate_page(&mut data, limit)
+        .map(|last| paging::encode_cursor(DELIVERIES, [last.id.to_string()]));
     Ok(Some(DeliveryPage { data, next_cursor }))
 }
 
-/// One delivery with what was sent and its newest tries.
+/// One delivery with its payload and its newest tries.
 ///
 /// # Errors
-/// When the database does not answer.
+/// When the database fails.
 pub async fn detail(
     pool: &PgPool,
     tenant: TenantId,
     id: DeliveryId,
 ) -> sqlx::Result<Option<DeliveryDetail>> {
-    // They must not contradict each other.
+    // One snapshot, so that the delivery and its tries are consistent.
     let mut moment = db::snapshot(pool.acquire().await?).await?;
     let Some((delivery, payload)) = store::delivery(&mut moment, tenant, id).await? else {
         return Ok(None);
     };
-    let tries = store::tries(&mut moment, tenant, id, MOST_TRIES).await?;
+    let tries = store::tries(&mut moment, tenant, id, MAX_TRIES).await?;
     Ok(Some(DeliveryDetail {
         delivery,
         payload,
@@ -65,7 +66,7 @@ pub async fn detail(
     }))
 }
 
-/// One delivery, as the transaction on `conn` sees it.
+/// One delivery, within the transaction on `conn`.
 pub(super) async fn delivery(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -1,19 +1,20 @@
-//! A caller's word over deliveries: send one again, send a test.
+//! Commands on deliveries: resend one, send a test event.
 
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
-use super::store::Switch;
+use super::store::EndpointSwitch;
 use super::{MonitorLock, WebhookError, enqueue_with, read, store};
 use crate::contract::webhooks::{Delivery, MonitorTest, OffReason};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
-/// The type of a test's event.
-pub const TEST: &str = "monitor.test";
-/// The shortest time between two tests of a monitor: a test makes this service send something wherever its caller says.
+/// The type of a test event.
+pub const TEST_EVENT: &str = "monitor.test";
+/// The shortest time between two tests of a monitor: a test makes this service call any URL that
+/// its caller names.
 pub const TEST_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 
-/// The monitor whose event a delivery is, to be locked before [`resend`].
+/// The monitor of a delivery, to be locked before [`resend`].
 ///
 /// # Errors
 /// [`WebhookError::NoDelivery`].
@@ -27,53 +28,59 @@ pub async fn monitor_of(
         .ok_or(WebhookError::NoDelivery)
 }
 
-/// Has a delivery of this monitor tried again from the beginning, once the caller's transaction is committed: at once, and then as the schedule has it. It
-/// keeps its id, so a receiver that took it before can tell.
+/// Resets a delivery of this monitor, so that it is tried with all retries after the commit. It
+/// keeps its id, so a receiver can detect a duplicate.
 ///
 /// # Errors
-/// [`WebhookError::NoDelivery`]; `InvalidState` while its webhook is switched off or is no more; `TooSoon` for a test.
+/// [`WebhookError::NoDelivery`]; `InvalidState` if its webhook is switched off or closed; `TooSoon`
+/// for a test.
 pub async fn resend(
     lock: &mut MonitorLock<'_>,
     id: DeliveryId,
     now: Timestamp,
 ) -> Result<Delivery, WebhookError> {
-    match store::switch(lock).await? {
+    match store::endpoint_switch(lock).await? {
         None => {
             return Err(WebhookError::InvalidState(
-                "the monitor of this delivery has no webhook any more".to_owned(),
+                "the monitor of this delivery no longer has a webhook".to_owned(),
             ));
         }
-        Some(Switch::Off(reason)) => return Err(switched_off(lock.monitor(), reason)),
-        Some(Switch::On) => {}
+        Some(EndpointSwitch::Off(reason)) => {
+            return Err(switched_off_error(lock.monitor(), reason));
+        }
+        Some(EndpointSwitch::On) => {}
     }
     if store::is_test(lock, id).await? {
-        refuse_too_soon(lock, now).await?;
+        check_test_interval(lock, now).await?;
     }
-    store::begin_again(lock, id).await?;
-    store::arm(lock).await?;
+    store::reset(lock, id).await?;
+    store::wake(lock).await?;
     let tenant = lock.tenant();
     read::delivery(lock.conn(), tenant, id)
         .await?
         .ok_or(WebhookError::NoDelivery)
 }
 
-/// Sends a test event, in one try, once the caller's transaction is committed: the delivery tells how it went.
+/// Enqueues a test event, sent after the commit with a single try. The delivery shows the result.
 ///
 /// # Errors
 /// [`WebhookError::NoEndpoint`]; `InvalidState` while the webhook is switched off; `TooSoon`.
-pub async fn test(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<Delivery, WebhookError> {
+pub async fn send_test(
+    lock: &mut MonitorLock<'_>,
+    now: Timestamp,
+) -> Result<Delivery, WebhookError> {
     let (tenant, monitor) = (lock.tenant(), lock.monitor());
-    match store::switch(lock).await? {
+    match store::endpoint_switch(lock).await? {
         None => return Err(WebhookError::NoEndpoint),
-        Some(Switch::Off(reason)) => return Err(switched_off(monitor, reason)),
-        Some(Switch::On) => {}
+        Some(EndpointSwitch::Off(reason)) => return Err(switched_off_error(monitor, reason)),
+        Some(EndpointSwitch::On) => {}
     }
-    refuse_too_soon(lock, now).await?;
+    check_test_interval(lock, now).await?;
     let data = MonitorTest {
         monitor_id: monitor,
         message: "This is a test. Nothing has happened.".to_owned(),
     };
-    let id = enqueue_with(lock, TEST, &data, now, 1)
+    let id = enqueue_with(lock, TEST_EVENT, &data, now, 1)
         .await?
         .ok_or(WebhookError::NoEndpoint)?;
     read::delivery(lock.conn(), tenant, id)
@@ -81,8 +88,12 @@ pub async fn test(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<Delivery
         .ok_or(WebhookError::NoDelivery)
 }
 
-/// Tests of a monitor come at most once in [`TEST_INTERVAL`], also by a resend. The endpoint is locked.
-async fn refuse_too_soon(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), WebhookError> {
+/// Fails if the last test, or its resend, is less than [`TEST_INTERVAL`] ago. The endpoint is
+/// locked.
+async fn check_test_interval(
+    lock: &mut MonitorLock<'_>,
+    now: Timestamp,
+) -> Result<(), WebhookError> {
     let Some(last) = store::last_test(lock).await? else {
         return Ok(());
     };
@@ -95,13 +106,13 @@ async fn refuse_too_soon(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(
     }
 }
 
-fn switched_off(monitor: MonitorId, reason: OffReason) -> WebhookError {
+fn switched_off_error(monitor: MonitorId, reason: OffReason) -> WebhookError {
     let why = match reason {
-        OffReason::Gone => "its receiver answered 410, which says that it wants no more",
+        OffReason::Gone => "its receiver answered 410 Gone",
         OffReason::Failing => "nothing was delivered for five days",
     };
     WebhookError::InvalidState(format!(
-        "this monitor's webhook is switched off (`{reason}`): {why}; switch it on with POST /v1/monitors/{monitor}/enable-webhook, or give \
-         it another URL with PATCH /v1/monitors/{monitor}"
+        "the monitor's webhook is switched off (`{reason}`): {why}; switch it on with \
+         POST /v1/monitors/{monitor}/enable-webhook or change its URL with PATCH /v1/monitors/{monitor}"
     ))
 }

@@ -1,8 +1,10 @@
-//! The deliverer of one process: takes what is due, tries it, puts the end on record. Any number of processes may.
+//! The deliverer of one process: leases due deliveries, tries them and records the results. Any
+//! number of processes may run one.
 //!
-//! A place is one try; an endpoint has one place at most, a host [`OF_ONE_HOST`], a caller [`OF_ONE_CALLER`] and a quarter of those that
-//! are free. Callers are served in turns. It looks again when something is due, when it is told
-//! that something is, and every few seconds in case nobody could tell it.
+//! Each try takes a permit. An endpoint has at most one try in flight, a host [`MAX_PER_HOST`], a
+//! tenant [`MAX_PER_TENANT`] and a quarter of the free permits. Tenants are served round-robin. The
+//! deliverer polls when a delivery is due, on a notification, and every few seconds in case a
+//! notification was lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,65 +17,70 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::schedule::fate;
-use super::send::{Ended, Message, Sender};
+use super::endpoint::url_of;
+use super::retry::try_outcome;
+use super::send::{Message, Sender, TryResult};
 use super::sign::Secret;
-use super::store::{self, Taken};
+use super::store::{self, LeasedDelivery};
 use crate::contract::webhooks::TryError;
 use crate::db::clock::DatabaseTime;
-use crate::measure;
+use crate::metrics;
 use crate::tenants::{GrantError, Keyring, open_secrets};
 
-/// Tries of one process at the same time.
-const PLACES: u32 = 64;
-/// Tries of one caller at the same time, over all processes: who has a thousand receivers that hang delays nobody else.
-const OF_ONE_CALLER: i32 = 16;
-/// Tries at one host at the same time, over all processes and callers.
-const OF_ONE_HOST: i32 = 4;
-/// The longest time between two looks.
-const LOOK: Duration = Duration::from_secs(5);
-/// The shortest, where what is due is locked by another process just now.
-const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-/// Between two tries to reach a database that is away, and how long one statement may take.
-const AWAY_PAUSE: Duration = Duration::from_millis(500);
-const MOVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often old deliveries are looked for, how long they are kept, and how many go at a time.
-const UPKEEP: Duration = Duration::from_secs(600);
-const KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
-const UPKEEP_PASS: i64 = 1_000;
+/// The most concurrent tries of one process.
+const MAX_TRIES_IN_FLIGHT: u32 = 64;
+/// The most concurrent tries of one tenant, over all processes: a tenant with a thousand hanging
+/// receivers delays no other tenant.
+const MAX_PER_TENANT: i32 = 16;
+/// The most concurrent tries at one host, over all processes and tenants.
+const MAX_PER_HOST: i32 = 4;
+/// The longest time between two polls.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// The shortest time between two polls: another process may hold the lock of a due delivery.
+const MIN_WAIT: Duration = Duration::from_millis(10);
+/// The pause after a failure of the database.
+const DATABASE_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The time limit of one statement.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often old deliveries are removed.
+const REMOVAL_INTERVAL: Duration = Duration::from_secs(600);
+/// How long ended deliveries are kept.
+const RETENTION: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How many deliveries one statement removes.
+const REMOVAL_BATCH: i64 = 1_000;
 
-/// What a deliverer works with.
+/// The dependencies of a deliverer.
 #[derive(Debug, Clone)]
-pub struct Deps {
-    /// A migrated database. Notifications take a connection on top of the pool's.
+pub struct DelivererDeps {
+    /// A migrated database. Notifications take a connection outside the pool.
     pub pool: PgPool,
-    /// Opens the secrets.
+    /// Decrypts the secrets.
     pub ring: Arc<Keyring>,
     /// Calls the receivers.
     pub sender: Sender,
-    /// How long after the longest try its process is taken for dead.
+    /// How long after the longest possible try a process counts as dead.
     pub lease: Duration,
 }
 
-impl Deps {
-    fn whole_lease(&self) -> Duration {
-        self.sender.longest() + self.lease
+impl DelivererDeps {
+    fn full_lease(&self) -> Duration {
+        self.sender.max_duration() + self.lease
     }
 }
 
-/// Delivers until `stop`; then takes no more, and ends when its tries have ended and are on record: some ten seconds at most. An outage of the
-/// database does not end it.
-pub async fn run(deps: Deps, stop: CancellationToken) {
+/// Delivers until `stop`, then waits until the results of its tries are recorded: some ten seconds
+/// at most. A database outage does not end it.
+pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
     let deps = Arc::new(deps);
-    let (places, tries, wake) = (
-        Arc::new(Semaphore::new(PLACES as usize)),
+    let (permits, tries, wake) = (
+        Arc::new(Semaphore::new(MAX_TRIES_IN_FLIGHT as usize)),
         TaskTracker::new(),
         Arc::new(Notify::new()),
     );
-    // Not cancelled from outside: what was just taken would lie until its lease has run out.
+    // Not cancelled from outside: a delivery leased just then would wait for the lease to expire.
     let delivering = async {
         while !stop.is_cancelled() {
-            let wait = look(&deps, &places, &tries, &wake, &stop).await;
+            let wait = poll(&deps, &permits, &tries, &wake, &stop).await;
             tokio::select! {
                 () = sleep(wait) => {}
                 () = wake.notified() => {}
@@ -84,163 +91,178 @@ pub async fn run(deps: Deps, stop: CancellationToken) {
     tokio::select! {
         () = delivering => {}
         () = listen(&deps.pool, &wake) => {}
-        () = upkeep(&deps.pool) => {}
+        () = remove_old(&deps.pool) => {}
     }
     tries.close();
     tries.wait().await;
 }
 
-/// Takes what is due, as far as there are places; gives how long the next look is of no use.
-async fn look(
-    deps: &Arc<Deps>,
-    places: &Arc<Semaphore>,
+/// Leases due deliveries and starts their tries, as permits allow. Returns the time until the next
+/// poll.
+async fn poll(
+    deps: &Arc<DelivererDeps>,
+    permits: &Arc<Semaphore>,
     tries: &TaskTracker,
     wake: &Arc<Notify>,
     stop: &CancellationToken,
 ) -> Duration {
     let Some(Ok(mut free)) = stop
-        .run_until_cancelled(Arc::clone(places).acquire_owned())
+        .run_until_cancelled(Arc::clone(permits).acquire_owned())
         .await
     else {
-        return LOOK;
+        return POLL_INTERVAL;
     };
-    while let Ok(one) = Arc::clone(places).try_acquire_owned() {
+    while let Ok(one) = Arc::clone(permits).try_acquire_owned() {
         free.merge(one);
     }
-    let asked_for = free.num_permits();
-    let slots = i32::try_from(asked_for).unwrap_or(1);
-    let taking = store::take(
+    let free_permits = free.num_permits();
+    let slots = i32::try_from(free_permits).unwrap_or(1);
+    let leasing = store::lease_due(
         &deps.pool,
         Timestamp::now(),
         slots,
-        OF_ONE_CALLER,
-        OF_ONE_HOST,
-        deps.whole_lease(),
+        MAX_PER_TENANT,
+        MAX_PER_HOST,
+        deps.full_lease(),
     );
-    let (taken, wait) = match timeout(MOVE_TIMEOUT, taking).await {
-        Ok(Ok(taken)) => taken,
+    let (deliveries, wait) = match timeout(STATEMENT_TIMEOUT, leasing).await {
+        Ok(Ok(leased)) => leased,
         Ok(Err(error)) => {
-            tracing::warn!(%error, "no deliveries can be taken");
-            return AWAY_PAUSE;
+            tracing::warn!(%error, "leasing deliveries failed");
+            return DATABASE_RETRY_PAUSE;
         }
-        // What was taken all the same is found when its lease has run out.
+        // The statement may still lease deliveries: they are retried when the lease expires.
         Err(_) => {
-            tracing::warn!("no deliveries can be taken: the database does not answer");
-            return AWAY_PAUSE;
+            tracing::warn!("leasing deliveries timed out");
+            return DATABASE_RETRY_PAUSE;
         }
     };
-    let got = taken.len();
-    for taken in taken {
-        let Some(place) = free.split(1) else { break };
+    let count = deliveries.len();
+    for delivery in deliveries {
+        let Some(permit) = free.split(1) else { break };
         let (deps, wake) = (Arc::clone(deps), Arc::clone(wake));
         tries.spawn(async move {
-            carry_out(&deps, taken, place).await;
-            // Its endpoint is free again, and may have more that is due.
+            deliver(&deps, delivery, permit).await;
+            // Its endpoint is free again and may have another due delivery.
             wake.notify_one();
         });
     }
-    if got == asked_for {
+    if count == free_permits {
         Duration::ZERO
     } else {
-        wait.unwrap_or(LOOK).clamp(SHORTEST_WAIT, LOOK)
+        wait.unwrap_or(POLL_INTERVAL).clamp(MIN_WAIT, POLL_INTERVAL)
     }
 }
 
-async fn carry_out(deps: &Deps, taken: Taken, _place: OwnedSemaphorePermit) {
-    let until = Instant::now() + deps.whole_lease();
+async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSemaphorePermit) {
+    let until = Instant::now() + deps.full_lease();
     let now = Timestamp::now();
-    let ended = match secrets(deps, &taken, now).await {
-        Ok(secrets) => {
+    let result = match open_secrets_of(deps, &leased, now).await {
+        Ok((url, secrets)) => {
             let message = Message {
-                id: taken.delivery,
-                url: &taken.url,
-                body: &taken.body,
+                id: leased.delivery,
+                url: &url,
+                body: &leased.body,
                 secrets: &secrets,
             };
             deps.sender.send(&message, now).await
         }
         Err(()) => return,
     };
-    let fate = fate(
-        ended.http_status,
-        ended.retry_after,
-        taken.failures,
-        taken.most_tries,
+    let outcome = try_outcome(
+        result.http_status,
+        result.retry_after,
+        leased.failures,
+        leased.most_tries,
         rand::random(),
     );
-    measure::webhook_try(ended.error.map_or("delivered", TryError::as_str));
+    metrics::webhook_attempted(result.error.map_or("delivered", TryError::as_str));
     tracing::info!(
-        delivery = %taken.delivery, number = taken.number, status = ended.http_status, error = ended.error.map(TryError::as_str),
-        fate = fate.word(), "a delivery was tried"
+        delivery = %leased.delivery, number = leased.number, status = result.http_status,
+        error = result.error.map(TryError::as_str), outcome = outcome.as_str(), "webhook delivery tried"
     );
-    record(deps, &taken, &ended, fate, until).await;
+    record_result(deps, &leased, &result, outcome, until).await;
 }
 
-/// None: they cannot be read. `Err`: the database is away, so the try has not begun; the lease runs out.
-async fn secrets(deps: &Deps, taken: &Taken, now: Timestamp) -> Result<Vec<Secret>, ()> {
+/// The URL and the secrets of a delivery; none if they cannot be decrypted. `Err`: the database
+/// failed, the try has not begun and the lease expires.
+async fn open_secrets_of(
+    deps: &DelivererDeps,
+    leased: &LeasedDelivery,
+    now: Timestamp,
+) -> Result<(String, Vec<Secret>), ()> {
+    let grants = [&[leased.url], leased.secrets.as_slice()].concat();
     let opening = async {
         let mut conn = deps.pool.acquire().await?;
-        open_secrets(&mut conn, &deps.ring, taken.tenant, &taken.secrets, now).await
+        open_secrets(&mut conn, &deps.ring, leased.tenant, &grants, now).await
     };
-    match timeout(MOVE_TIMEOUT, opening).await {
-        Ok(Ok(held)) => Ok(held
-            .into_iter()
-            .map(|held| Secret::of_bytes(held.secret))
-            .collect()),
+    match timeout(STATEMENT_TIMEOUT, opening).await {
+        Ok(Ok(opened)) => {
+            let (url, secrets): (Vec<_>, Vec<_>) = opened
+                .into_iter()
+                .partition(|opened| opened.grant == leased.url);
+            let secrets = secrets
+                .into_iter()
+                .map(|opened| Secret::from_bytes(opened.secret));
+            Ok((url.iter().map(url_of).collect(), secrets.collect()))
+        }
         Ok(Err(GrantError::Database(error))) => {
-            tracing::warn!(%error, "a delivery waits: the database does not answer");
+            tracing::warn!(delivery = %leased.delivery, %error, "loading webhook secrets failed; delivery delayed");
             Err(())
         }
         Ok(Err(error)) => {
-            tracing::error!(delivery = %taken.delivery, %error, "the secret of a webhook cannot be read");
-            Ok(Vec::new())
+            tracing::error!(delivery = %leased.delivery, %error, "decrypting webhook secrets failed");
+            Ok((String::new(), Vec::new()))
         }
         Err(_) => Err(()),
     }
 }
 
-/// Again while the database is away, until the lease has run out: then another process tries again.
-async fn record(
-    deps: &Deps,
-    taken: &Taken,
-    ended: &Ended,
-    fate: super::schedule::Fate,
+/// Records the result of a try. Retries until the lease has expired; then another process repeats
+/// the try.
+async fn record_result(
+    deps: &DelivererDeps,
+    leased: &LeasedDelivery,
+    result: &TryResult,
+    outcome: super::retry::TryOutcome,
     until: Instant,
 ) {
     loop {
         match timeout(
-            MOVE_TIMEOUT,
-            store::end(&deps.pool, taken, ended, fate, Timestamp::now()),
+            STATEMENT_TIMEOUT,
+            store::record_try(&deps.pool, leased, result, outcome, Timestamp::now()),
         )
         .await
         {
             Ok(Ok(true)) => return,
             Ok(Ok(false)) => {
-                tracing::warn!(delivery = %taken.delivery, "the end of a try came too late, and is on record as evidence only");
+                tracing::warn!(delivery = %leased.delivery, "result arrived after its lease expired; recorded for information only");
                 return;
             }
-            Ok(Err(error)) => tracing::warn!(%error, "the end of a try is not on record yet"),
-            Err(_) => tracing::warn!(
-                "the end of a try is not on record yet: the database does not answer"
-            ),
+            Ok(Err(error)) => {
+                tracing::warn!(delivery = %leased.delivery, %error, "recording a try failed; retrying");
+            }
+            Err(_) => {
+                tracing::warn!(delivery = %leased.delivery, "recording a try timed out; retrying");
+            }
         }
         if Instant::now() >= until {
             return;
         }
-        sleep(AWAY_PAUSE).await;
+        sleep(DATABASE_RETRY_PAUSE).await;
     }
 }
 
-/// Wakes the deliverer when something is due, on a connection of its own.
+/// Wakes the deliverer on notifications of the database, on a connection of its own.
 async fn listen(pool: &PgPool, wake: &Notify) {
     let own = PgPoolOptions::new()
         .max_connections(1)
         .connect_lazy_with((*pool.connect_options()).clone());
     loop {
         if let Err(error) = listen_once(&own, wake).await {
-            tracing::debug!(%error, "not listening for deliveries");
+            tracing::debug!(%error, "listening for delivery notifications failed");
         }
-        sleep(AWAY_PAUSE).await;
+        sleep(DATABASE_RETRY_PAUSE).await;
     }
 }
 
@@ -248,31 +270,33 @@ async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen("farescan_delivery").await?;
     wake.notify_one();
-    // None: the connection was lost, so something may have been missed.
+    // None: the connection was lost, so notifications may be missing.
     while listener.try_recv().await?.is_some() {
         wake.notify_one();
     }
     Ok(())
 }
 
-/// Removes what is too old, some at a time. Several processes at once do it sooner, and no harm.
-async fn upkeep(pool: &PgPool) {
+/// Removes old deliveries in batches. Several processes may do so at once.
+async fn remove_old(pool: &PgPool) {
     loop {
         let removing = async {
             let now = DatabaseTime::read(pool).await?.now();
             store::remove_ended(
                 pool,
-                now.checked_sub(KEPT).unwrap_or(Timestamp::MIN),
-                UPKEEP_PASS,
+                now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN),
+                REMOVAL_BATCH,
             )
             .await
         };
         match removing.await {
-            Ok(removed) if removed == UPKEEP_PASS.unsigned_abs() => sleep(AWAY_PAUSE).await,
-            Ok(_) => sleep(UPKEEP).await,
+            Ok(removed) if removed == REMOVAL_BATCH.unsigned_abs() => {
+                sleep(DATABASE_RETRY_PAUSE).await;
+            }
+            Ok(_) => sleep(REMOVAL_INTERVAL).await,
             Err(error) => {
-                tracing::warn!(%error, "old deliveries were not removed; the next pass goes on");
-                sleep(UPKEEP).await;
+                tracing::warn!(%error, "removing old deliveries failed; the next pass retries");
+                sleep(REMOVAL_INTERVAL).await;
             }
         }
     }

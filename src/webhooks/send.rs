@@ -1,4 +1,5 @@
-//! One try: the body to the receiver, signed, within ten seconds. Not here: what comes of it (`schedule`), its record (`store`).
+//! One try: sends the signed body to the receiver within ten seconds. Not here: the outcome
+//! (`retry`), its record (`store`).
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -9,24 +10,24 @@ use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::guard::{Checked, Guard, Refused, SystemNames};
-use super::schedule;
+use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
+use super::retry;
 use super::sign::{self, Secret};
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
 
-/// How long a receiver may take to answer (security.md, "Outgoing and pages").
-pub const TRY_TIME: Duration = Duration::from_secs(10);
-/// How long the body of an answer is waited for: it is evidence, not part of the promise.
-const EVIDENCE_TIME: Duration = Duration::from_secs(2);
-/// How much of it is kept.
-const EVIDENCE_BYTES: usize = 1024;
+/// How long a receiver may take to answer (security.md, rule 25).
+pub const TRY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the body of a response, which is only stored for information.
+const EXCERPT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How many bytes of the response are stored.
+const EXCERPT_BYTES: usize = 1024;
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Sends. Cheap to clone.
+/// Sends deliveries. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sender {
     http: reqwest::Client,
@@ -34,59 +35,60 @@ pub struct Sender {
     time: Duration,
 }
 
-/// What is sent.
+/// A delivery to send.
 #[derive(Debug)]
 pub struct Message<'a> {
-    /// The same at each try.
+    /// The id, the same at each try.
     pub id: DeliveryId,
-    /// Where to.
+    /// The receiver.
     pub url: &'a str,
-    /// Byte for byte.
+    /// The body, sent byte for byte.
     pub body: &'a str,
-    /// What it is signed with, the newest first.
+    /// The signing secrets, newest first.
     pub secrets: &'a [Secret],
 }
 
-/// How a try ended.
+/// The result of a try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// What was answered.
+pub struct TryResult {
+    /// The status of the response.
     pub http_status: Option<u16>,
-    /// Why it failed, if it did.
+    /// The error, if the try failed.
     pub error: Option<TryError>,
-    /// The beginning of the answer, as safe text.
+    /// The beginning of the response, as safe text.
     pub response: Option<String>,
-    /// How long the receiver asks to be left alone.
+    /// The `Retry-After` of the response.
     pub retry_after: Option<Duration>,
-    /// How long it took.
+    /// The duration of the try.
     pub latency: Duration,
 }
 
 impl Sender {
-    /// One that looks names up as this machine does.
+    /// A sender with the resolver of the operating system.
     ///
     /// # Errors
-    /// When this machine has no certificates to check receivers by, or the like.
+    /// When the HTTP client cannot be built, for example without root certificates.
     pub fn new(guard: Guard) -> reqwest::Result<Self> {
-        Self::with_names(guard, Arc::new(SystemNames))
+        Self::with_resolver(guard, Arc::new(SystemResolver))
     }
 
-    /// One that looks names up otherwise.
+    /// A sender with another resolver.
     ///
     /// # Errors
     /// As [`Sender::new`].
-    pub fn with_names(guard: Guard, names: Arc<dyn Resolve>) -> reqwest::Result<Self> {
+    pub fn with_resolver(guard: Guard, resolver: Arc<dyn Resolve>) -> reqwest::Result<Self> {
         let http = reqwest::Client::builder()
             .user_agent(concat!("farescan/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(Checked { guard, names }))
+            .dns_resolver(Arc::new(GuardedResolver { guard, resolver }))
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .no_proxy()
             .https_only(guard.is_strict())
             .retry(reqwest::retry::never())
-            // Each try has a connection of its own, whose address was checked for it.
+            // Each try opens its own connection, whose address was checked for it.
             .pool_max_idle_per_host(0)
-            // What is kept of an answer is what was sent, and HTTP/2 writes headers to its traces.
+            // Uncompressed, so that the stored excerpt is as sent; HTTP/2 would write headers to
+            // traces.
             .http1_only()
             .no_gzip()
             .no_zstd()
@@ -94,38 +96,38 @@ impl Sender {
         Ok(Self {
             http,
             guard,
-            time: TRY_TIME,
+            time: TRY_TIMEOUT,
         })
     }
 
-    /// The same with another patience.
+    /// The same sender with another timeout.
     #[must_use]
-    pub fn within(self, time: Duration) -> Self {
+    pub fn with_timeout(self, time: Duration) -> Self {
         Self { time, ..self }
     }
 
-    /// How long a try may take at most.
+    /// The longest possible duration of a try.
     #[must_use]
-    pub fn longest(&self) -> Duration {
-        self.time + EVIDENCE_TIME
+    pub fn max_duration(&self) -> Duration {
+        self.time + EXCERPT_TIMEOUT
     }
 
-    /// Tries once. Never fails: what went wrong is how it ended.
-    pub async fn send(&self, message: &Message<'_>, now: Timestamp) -> Ended {
+    /// Tries once. A failure is part of the result.
+    pub async fn send(&self, message: &Message<'_>, now: Timestamp) -> TryResult {
         let begun = Instant::now();
-        let ended = |http_status, error| Ended {
+        let result = |http_status, error| TryResult {
             http_status,
             error,
             response: None,
             retry_after: None,
             latency: begun.elapsed(),
         };
-        // A setting may have been taken back since the URL was given.
-        let Ok(url) = self.guard.check(message.url) else {
-            return ended(None, Some(TryError::AddressRefused));
-        };
         let Some(headers) = headers(message, now) else {
-            return ended(None, Some(TryError::SecretUnreadable));
+            return result(None, Some(TryError::SecretUnreadable));
+        };
+        // The setting that allowed the URL may have been withdrawn.
+        let Ok(url) = self.guard.check(message.url) else {
+            return result(None, Some(TryError::AddressRefused));
         };
         let request = self
             .http
@@ -134,8 +136,8 @@ impl Sender {
             .body(message.body.to_owned())
             .send();
         let response = match timeout_at(begun + self.time, request).await {
-            Err(_) => return ended(None, Some(TryError::Timeout)),
-            Ok(Err(error)) => return ended(None, Some(what_failed(&error))),
+            Err(_) => return result(None, Some(TryError::Timeout)),
+            Ok(Err(error)) => return result(None, Some(classify_error(&error))),
             Ok(Ok(response)) => response,
         };
         let status = response.status();
@@ -143,10 +145,10 @@ impl Sender {
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok());
-        Ended {
-            retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
-            response: Some(evidence(response).await),
-            ..ended(
+        TryResult {
+            retry_after: retry_after.and_then(|value| retry::retry_after(value, now)),
+            response: Some(response_excerpt(response).await),
+            ..result(
                 Some(status.as_u16()),
                 (!status.is_success()).then_some(TryError::HttpStatus),
             )
@@ -170,13 +172,13 @@ fn headers(message: &Message<'_>, now: Timestamp) -> Option<HeaderMap> {
     ]))
 }
 
-/// Of the error only its kind is kept: its text may hold the URL.
-fn what_failed(error: &reqwest::Error) -> TryError {
+/// The kind of an error. Its text may contain the URL and is not kept.
+fn classify_error(error: &reqwest::Error) -> TryError {
     let mut source = error.source();
     while let Some(cause) = source {
-        match cause.downcast_ref::<Refused>() {
-            Some(Refused::Unresolved) => return TryError::Unresolved,
-            Some(Refused::Address | Refused::Url) => return TryError::AddressRefused,
+        match cause.downcast_ref::<GuardError>() {
+            Some(GuardError::Unresolved) => return TryError::Unresolved,
+            Some(GuardError::Address | GuardError::Url) => return TryError::AddressRefused,
             None => source = cause.source(),
         }
     }
@@ -187,19 +189,19 @@ fn what_failed(error: &reqwest::Error) -> TryError {
     }
 }
 
-/// The beginning of an answer as text that can be shown: what is no text, and what controls a terminal, is a space.
-async fn evidence(mut response: reqwest::Response) -> String {
-    let mut bytes = Vec::with_capacity(EVIDENCE_BYTES);
+/// The beginning of a response as safe text.
+async fn response_excerpt(mut response: reqwest::Response) -> String {
+    let mut bytes = Vec::with_capacity(EXCERPT_BYTES);
     let read = async {
-        while bytes.len() < EVIDENCE_BYTES {
+        while bytes.len() < EXCERPT_BYTES {
             let Ok(Some(chunk)) = response.chunk().await else {
                 break;
             };
-            bytes.extend_from_slice(&chunk[..chunk.len().min(EVIDENCE_BYTES - bytes.len())]);
+            bytes.extend_from_slice(&chunk[..chunk.len().min(EXCERPT_BYTES - bytes.len())]);
         }
     };
-    // What has come by then is what there is.
-    let _ = timeout(EVIDENCE_TIME, read).await;
+    // On timeout, the bytes so far are used.
+    let _ = timeout(EXCERPT_TIMEOUT, read).await;
     safe_text(&bytes)
 }
 
@@ -219,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_shown_as_text_that_does_nothing() {
+    fn control_characters_of_a_response_become_spaces() {
         assert_eq!(
             safe_text(b"try\nlater\0\x1b[31m\xff"),
             "try later  [31m\u{fffd}"

@@ -1,7 +1,8 @@
-//! What proves to a receiver who sent it: the signature of Standard Webhooks 1.0. Pure.
+//! Signatures of Standard Webhooks 1.0. Pure.
 //!
-//! `webhook-signature` is `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`; a secret is shown as `whsec_` and its base64. While
-//! a secret is being replaced there is a signature with each, apart by a space.
+//! `webhook-signature` is `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. A secret is
+//! written as `whsec_` and its base64. During a rotation the header has a signature with each
+//! secret, separated by a space.
 
 use std::fmt;
 
@@ -14,16 +15,16 @@ use zeroize::Zeroizing;
 
 use crate::contract::webhooks::ShownSecret;
 
-/// Bytes of a new secret; the standard has 24 to 64.
+/// Bytes of a new secret; the standard allows 24 to 64.
 const SECRET_BYTES: usize = 32;
 const PREFIX: &str = "whsec_";
 
-/// What an endpoint's deliveries are signed with. Not printed, wiped from memory when dropped.
+/// A signing secret. Never printed; wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     #[must_use]
     pub fn random() -> Self {
         let mut bytes = Zeroizing::new(vec![0; SECRET_BYTES]);
@@ -31,21 +32,21 @@ impl Secret {
         Self(bytes)
     }
 
-    /// One that was held.
+    /// A stored secret.
     #[must_use]
-    pub fn of_bytes(bytes: Zeroizing<Vec<u8>>) -> Self {
+    pub fn from_bytes(bytes: Zeroizing<Vec<u8>>) -> Self {
         Self(bytes)
     }
 
-    /// For sealing, and nothing else.
+    /// The bytes, for sealing only.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// As its owner is shown it, once.
+    /// The secret as its owner sees it once.
     #[must_use]
     pub fn shown(&self) -> ShownSecret {
-        // As large as it gets, so that no half of it stays behind in memory that was given back.
+        // The full capacity: growing the buffer would leave copies in freed memory.
         let mut shown = Zeroizing::new(String::with_capacity(
             PREFIX.len() + self.0.len() * 4 / 3 + 4,
         ));
@@ -54,7 +55,7 @@ impl Secret {
         ShownSecret(shown)
     }
 
-    /// The signature of one message at one time, in seconds.
+    /// The signature of a message at a time in Unix seconds.
     #[must_use]
     pub fn signature(&self, id: &str, timestamp: i64, body: &str) -> String {
         let mut mac =
@@ -71,7 +72,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The header: a signature with each secret, the newest first.
+/// The header value: a signature with each secret, newest first.
 #[must_use]
 pub fn header(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
     secrets
@@ -91,9 +92,9 @@ mod tests {
         ))
     }
 
-    /// The vector that every library of the standard is tested with.
+    /// The test vector of the standard's libraries.
     #[test]
-    fn the_standards_vector() {
+    fn the_signature_matches_the_standards_test_vector() {
         let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let signature = secret.signature(
             "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_new_each_time_and_is_not_printed() {
+    fn a_secret_is_random_and_never_printed() {
         let (one, other) = (Secret::random(), Secret::random());
         assert_ne!(one.shown(), other.shown());
         assert_eq!(
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn while_it_is_replaced_there_is_a_signature_with_each() {
+    fn the_header_has_a_signature_with_each_secret() {
         let secrets = [Secret::random(), Secret::random()];
         let signed = header(&secrets, "dlv_1", 12, "{}");
         let expected: Vec<_> = secrets

@@ -1,9 +1,9 @@
-//! Many hostile keys at once: what they cost, and what another caller feels of them. The figures are printed.
+//! Many hostile keys at once: their cost, and their effect on another caller. Prints the figures.
 
 use std::time::{Duration, Instant};
 
 use farescan::scans::watch::WatchSettings;
-use farescan::tenants::store::acceptance::remove_left;
+use farescan::tenants::store::acceptance::remove_unaccepted;
 use farescan::webhooks::Sender;
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
@@ -11,25 +11,25 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{house, house_with, monitor, send};
-use crate::control::house::{House, fares};
+use super::{monitor, send, service, service_with};
+use crate::control::test_service::{TestService, fares};
 use crate::events::client::{Events, ask};
 use crate::support::app::TestApp;
 use crate::support::reply::Reply;
-use crate::support::upstream::{Upstream, fare};
-use crate::webhooks::post::{Names, address, deliver, guard};
+use crate::support::upstream::{ScriptedServer, fare};
+use crate::webhooks::harness::{TestResolver, address, deliver, guard};
 
 const GOOD: &str = "a-good-key";
 
-async fn bytes(house: &House) -> i64 {
-    house
+async fn database_bytes(service: &TestService) -> i64 {
+    service
         .count("select pg_database_size(current_database())")
         .await
 }
 
-/// What the rows themselves take, whatever was allocated for them.
-async fn rows(house: &House) -> i64 {
-    house
+/// The size of the rows without unused space.
+async fn row_bytes(service: &TestService) -> i64 {
+    service
         .count(
             "select coalesce(sum(n), 0)::bigint from (
         select pg_column_size(t.*) as n from tenants t union all select pg_column_size(t.*) from scans t
@@ -39,18 +39,22 @@ async fn rows(house: &House) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn four_hundred_made_up_keys_leave_little_and_then_nothing() {
-    let house = house().await;
-    house.app.upstream.on_any().reply(Reply::status(401));
-    let worker = house.worker(8);
-    let (before, rows_before, began) = (bytes(&house).await, rows(&house).await, Instant::now());
+async fn invented_keys_store_little_and_are_removed() {
+    let service = service().await;
+    service.app.upstream.on_any().reply(Reply::status(401));
+    let worker = service.start_worker(8);
+    let (before, rows_before, began) = (
+        database_bytes(&service).await,
+        row_bytes(&service).await,
+        Instant::now(),
+    );
     let order = fares(10_000);
     let answers: Vec<_> = stream::iter(0..400)
         .map(|number| {
-            let (house, order) = (&house, &order);
+            let (service, order) = (&service, &order);
             async move {
                 send(
-                    &house.app,
+                    &service.app,
                     &format!("made-up-{number}"),
                     "POST",
                     "/v1/scans",
@@ -68,7 +72,7 @@ async fn four_hundred_made_up_keys_leave_little_and_then_nothing() {
         .iter()
         .filter(|answer| answer.status == 429 && !answer.header("retry-after").is_empty())
         .count();
-    while house
+    while service
         .count("select count(*) from tenants where refused_at is null")
         .await
         > 0
@@ -76,23 +80,23 @@ async fn four_hundred_made_up_keys_leave_little_and_then_nothing() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     worker.stop().await;
-    let (after, rows_after) = (bytes(&house).await, rows(&house).await);
-    let items = house.count("select count(*) from scan_items").await;
-    let calls = house.app.upstream.count();
-    let removed = remove_left(
-        house.db.pool(),
+    let (after, rows_after) = (database_bytes(&service).await, row_bytes(&service).await);
+    let items = service.count("select count(*) from scan_items").await;
+    let calls = service.app.upstream.count();
+    let removed = remove_unaccepted(
+        service.db.pool(),
         1_000,
         Timestamp::now() + SignedDuration::from_hours(25),
     )
     .await
     .unwrap();
     sqlx::query("vacuum full")
-        .execute(house.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
-    let (swept, rows_swept) = (bytes(&house).await, rows(&house).await);
+    let (swept, rows_swept) = (database_bytes(&service).await, row_bytes(&service).await);
     println!(
-        "400 made-up keys, 10,000 items each, in {took:.1?}: {taken} taken, {later} told to come later, {items} items stored, {calls} calls; \
+        "400 made-up keys, 10,000 items each, in {took:.1?}: {taken} accepted, {later} refused with retry-after, {items} items stored, {calls} calls; \
          database {before} bytes before, {after} after, {swept} after the sweep; rows {rows_before}, {rows_after}, {rows_swept}"
     );
     assert_eq!(
@@ -111,18 +115,22 @@ async fn four_hundred_made_up_keys_leave_little_and_then_nothing() {
     assert_eq!(
         (
             rows_swept,
-            house.count("select count(*) from tenants").await
+            service.count("select count(*) from tenants").await
         ),
         (rows_before, 0)
     );
 }
 
-/// How long each of four things takes an accepted caller.
-async fn felt(house: &House, receiver: &Upstream, monitor: &str) -> [Duration; 4] {
+/// Durations of a delivery, a quota request, a first event and a scan of an accepted caller.
+async fn request_durations(
+    service: &TestService,
+    receiver: &ScriptedServer,
+    monitor: &str,
+) -> [Duration; 4] {
     let began = Instant::now();
-    let told = receiver.count();
+    let deliveries = receiver.count();
     let tested = send(
-        &house.app,
+        &service.app,
         GOOD,
         "POST",
         &format!("/v1/monitors/{monitor}/test"),
@@ -131,28 +139,28 @@ async fn felt(house: &House, receiver: &Upstream, monitor: &str) -> [Duration; 4
     .await;
     assert_eq!(tested.status, 202, "{}", tested.text());
     receiver
-        .wait_for("the delivery comes", |calls| calls.len() > told)
+        .wait_for("the delivery comes", |calls| calls.len() > deliveries)
         .await;
     let delivery = began.elapsed();
     let began = Instant::now();
     assert_eq!(
-        send(&house.app, GOOD, "GET", "/v1/quota", None)
+        send(&service.app, GOOD, "GET", "/v1/quota", None)
             .await
             .status,
         200
     );
     let quota = began.elapsed();
     let began = Instant::now();
-    let id = house.order_as(GOOD, &fares(5)).await;
-    let mut events = Events::of(ask(&house.app, GOOD, &id, None).await);
+    let id = service.submit_as(GOOD, &fares(5)).await;
+    let mut events = Events::of(ask(&service.app, GOOD, &id, None).await);
     assert!(events.next().await.is_some());
     let stream = began.elapsed();
     while events.next().await.is_some() {}
     [delivery, quota, stream, began.elapsed()]
 }
 
-/// What one hostile key does over and over; gives how often it was let in.
-async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, usize) {
+/// Repeats the requests of one hostile key; returns how many were accepted and refused.
+async fn hostile(service: &TestService, key: &str, stop: &CancellationToken) -> (usize, usize) {
     let (mut taken, mut refused) = (0, 0);
     let with_webhook = {
         let mut body = monitor();
@@ -162,10 +170,16 @@ async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, 
     let order = fares(10_000);
     while !stop.is_cancelled() {
         let answers = tokio::join!(
-            send(&house.app, key, "POST", "/v1/scans", Some(&order)),
-            send(&house.app, key, "POST", "/v1/monitors", Some(&with_webhook)),
-            send(&house.app, key, "GET", "/v1/verify", None),
-            send(&house.app, key, "GET", "/v1/scans?limit=1", None),
+            send(&service.app, key, "POST", "/v1/scans", Some(&order)),
+            send(
+                &service.app,
+                key,
+                "POST",
+                "/v1/monitors",
+                Some(&with_webhook)
+            ),
+            send(&service.app, key, "GET", "/v1/verify", None),
+            send(&service.app, key, "GET", "/v1/scans?limit=1", None),
         );
         for answer in [answers.0, answers.1, answers.2] {
             match answer.status {
@@ -175,7 +189,7 @@ async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, 
         }
         let listed = answers.3.json();
         if let Some(id) = listed["data"][0]["id"].as_str() {
-            let streams = join_all((0..10).map(|_| ask(&house.app, key, id, None))).await;
+            let streams = join_all((0..10).map(|_| ask(&service.app, key, id, None))).await;
             taken += streams
                 .iter()
                 .filter(|stream| stream.status() == 200)
@@ -187,19 +201,19 @@ async fn hostile(house: &House, key: &str, stop: &CancellationToken) -> (usize, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_caller_beside_twelve_hostile_keys_is_served() {
-    let names = Names::default();
+async fn hostile_keys_do_not_block_another_caller() {
+    let names = TestResolver::default();
     let watch = WatchSettings {
-        gap: Duration::from_millis(20),
+        min_read_interval: Duration::from_millis(20),
         ..WatchSettings::default()
     };
-    let house = house_with(
+    let service = service_with(
         TestApp::builder()
             .watch(watch)
-            .state(|app| app.with_guard(guard())),
+            .state(|app| app.with_webhook_guard(guard())),
     )
     .await;
-    house
+    service
         .app
         .upstream
         .on_any()
@@ -207,37 +221,37 @@ async fn another_caller_beside_twelve_hostile_keys_is_served() {
             GOOD => Reply::json(json!([fare(120, &call.body)])),
             _ => Reply::status(401),
         });
-    let receiver = Upstream::start().await;
-    names.lead("receiver.example", &[&[address(&receiver)]]);
-    let sender = Sender::with_names(guard(), std::sync::Arc::new(names)).unwrap();
-    let delivering = deliver(house.db.pool(), sender);
-    let worker = house.worker(8);
+    let receiver = ScriptedServer::start().await;
+    names.resolve_to("receiver.example", &[&[address(&receiver)]]);
+    let sender = Sender::with_resolver(guard(), std::sync::Arc::new(names)).unwrap();
+    let delivering = deliver(service.db.pool(), sender);
+    let worker = service.start_worker(8);
     assert_eq!(
-        send(&house.app, GOOD, "GET", "/v1/verify", None)
+        send(&service.app, GOOD, "GET", "/v1/verify", None)
             .await
             .status,
         200
     );
     let mut own = monitor();
     own["webhook_url"] = json!("http://receiver.example/own");
-    // A monitor is tested once a minute at most: one for each time.
+    // One monitor per measurement, because a monitor can be tested once a minute only.
     let mut monitors = Vec::new();
     for _ in 0..6 {
-        let made = send(&house.app, GOOD, "POST", "/v1/monitors", Some(&own)).await;
+        let made = send(&service.app, GOOD, "POST", "/v1/monitors", Some(&own)).await;
         assert_eq!(made.status, 201, "{}", made.text());
         monitors.push(made.json()["id"].as_str().unwrap().to_owned());
     }
 
-    let alone = felt(&house, &receiver, &monitors[0]).await;
+    let alone = request_durations(&service, &receiver, &monitors[0]).await;
     let stop = CancellationToken::new();
     let hostile = join_all((0..12).map(|number| {
-        let (house, stop) = (&house, &stop);
-        async move { hostile(house, &format!("hostile-{number}"), stop).await }
+        let (service, stop) = (&service, &stop);
+        async move { hostile(service, &format!("hostile-{number}"), stop).await }
     }));
     let served = async {
         let mut all = Vec::new();
         for monitor in &monitors[1..] {
-            all.push(felt(&house, &receiver, monitor).await);
+            all.push(request_durations(&service, &receiver, monitor).await);
         }
         stop.cancel();
         all
@@ -245,7 +259,13 @@ async fn another_caller_beside_twelve_hostile_keys_is_served() {
     let (counts, beside) = tokio::join!(hostile, served);
     delivering.stop().await;
     worker.stop().await;
-    let slowest = |which: usize| beside.iter().map(|felt| felt[which]).max().unwrap();
+    let slowest = |which: usize| {
+        beside
+            .iter()
+            .map(|request_durations| request_durations[which])
+            .max()
+            .unwrap()
+    };
     for (which, what) in ["delivery", "quota", "event stream", "scan of 5"]
         .iter()
         .enumerate()
@@ -262,11 +282,11 @@ async fn another_caller_beside_twelve_hostile_keys_is_served() {
     println!("the hostile keys: {taken} requests taken, {refused} refused");
     assert_eq!(taken, 12, "one scan each and nothing else");
     assert_eq!(
-        house.count("select count(*) from scan_items").await,
+        service.count("select count(*) from scan_items").await,
         12 + 6 * 5
     );
     assert!(
         receiver.calls().iter().all(|call| call.path == "/own"),
-        "nobody else makes the service call anywhere"
+        "no hostile key makes the service call a webhook"
     );
 }

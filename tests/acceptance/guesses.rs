@@ -1,11 +1,11 @@
-//! Keys that nobody knows, sent to verify and the searches.
+//! Guessed keys, sent to verify and to searches.
 
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::json;
 
-use super::{house, send};
+use super::{send, service};
 use crate::support::app::TestApp;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
@@ -13,9 +13,9 @@ use crate::support::upstream::fare;
 const GOOD: &str = "a-good-key";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
-    let house = house().await;
-    house
+async fn guessed_keys_are_relayed_within_the_rate_limit() {
+    let service = service().await;
+    service
         .app
         .upstream
         .on_any()
@@ -27,7 +27,7 @@ async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
     assert_eq!(
         send(
-            &house.app,
+            &service.app,
             GOOD,
             "POST",
             "/v1/flights/oneway",
@@ -37,16 +37,19 @@ async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
         .status,
         200
     );
-    house
-        .order_as("known-to-the-database", &crate::control::house::fares(1))
+    service
+        .submit_as(
+            "known-to-the-database",
+            &crate::control::test_service::fares(1),
+        )
         .await;
     sqlx::query("update tenants set accepted_at = now()")
-        .execute(house.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
 
     let began = Instant::now();
-    let (app, search) = (&house.app, &search);
+    let (app, search) = (&service.app, &search);
     let answers = join_all((0..600).map(async |number| {
         let key = format!("guess-{number}");
         match number % 2 {
@@ -56,7 +59,7 @@ async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
     }))
     .await;
     let took = began.elapsed();
-    let relayed = house
+    let relayed = service
         .app
         .upstream
         .calls()
@@ -97,14 +100,14 @@ async fn guessed_keys_are_not_relayed_faster_than_the_bucket() {
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_in_flight_are_bounded() {
     let app = TestApp::builder()
-        .state(|app| app.with_searches(2))
+        .state(|app| app.with_search_limit(2))
         .start()
         .await;
     let gate = Gate::closed();
-    let held = gate.clone();
+    let call_gate = gate.clone();
     app.upstream
         .on_any()
-        .answer(move |call| Reply::json(json!([fare(120, &call.body)])).held_by(&held));
+        .answer(move |call| Reply::json(json!([fare(120, &call.body)])).gated_by(&call_gate));
     let search =
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
     let (first, second, third) = tokio::join!(

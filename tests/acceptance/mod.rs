@@ -1,4 +1,5 @@
-//! Callers whose key no marketplace has accepted yet (docs/decisions/0029): what they may do, what they cost, and that nobody else pays.
+//! Callers whose key no marketplace has accepted yet (security.md, rule 15): their limits, their
+//! cost, and their effect on other callers.
 
 mod crowd;
 mod guesses;
@@ -8,22 +9,28 @@ mod streams;
 
 use serde_json::{Value, json};
 
-use crate::control::house::House;
-use crate::support::app::{Answer, TestApp, TestAppBuilder};
-use crate::support::db::strangers;
+use crate::control::test_service::TestService;
+use crate::support::app::{HttpResponse, TestApp, TestAppBuilder};
+use crate::support::db::require_key_acceptance;
 
-/// A house whose callers are strangers until the marketplace accepts them.
-async fn house() -> House {
-    house_with(TestApp::builder()).await
+/// A service whose callers are not accepted yet.
+async fn service() -> TestService {
+    service_with(TestApp::builder()).await
 }
 
-async fn house_with(service: TestAppBuilder) -> House {
-    let house = House::with(service).await;
-    strangers(house.db.pool()).await;
-    house
+async fn service_with(builder: TestAppBuilder) -> TestService {
+    let service = TestService::start_with(builder).await;
+    require_key_acceptance(service.db.pool()).await;
+    service
 }
 
-async fn send(app: &TestApp, key: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
+async fn send(
+    app: &TestApp,
+    key: &str,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> HttpResponse {
     let request = app.request(method, path).header("x-api-key", key);
     app.send(
         body.iter()
@@ -32,7 +39,7 @@ async fn send(app: &TestApp, key: &str, method: &str, path: &str, body: Option<&
     .await
 }
 
-/// A monitor that tells a webhook.
+/// The body of a monitor.
 fn monitor() -> Value {
     json!({
         "name": "fares",

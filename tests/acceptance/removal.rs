@@ -1,45 +1,45 @@
-//! What is left of callers that no marketplace accepted is removed.
+//! Removal of callers that no marketplace accepted.
 
-use farescan::tenants::acceptance::{MOST_CALLERS, NEW_CALLERS_A_MINUTE};
-use farescan::tenants::store::acceptance::remove_left;
+use farescan::tenants::acceptance::{MAX_NEW_CALLERS_PER_MINUTE, MAX_UNACCEPTED_CALLERS};
+use farescan::tenants::store::acceptance::remove_unaccepted;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{house, send};
-use crate::control::house::{fares, from};
-use crate::scans::office::{Comes, Office};
-use crate::support::db::strangers;
+use super::{send, service};
+use crate::control::test_service::{departing_from, fares};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::db::require_key_acceptance;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_day_after_the_refusal_nothing_of_the_caller_is_left() {
-    let office = Office::open().await;
-    strangers(office.db.pool()).await;
-    office.app.upstream.on_any().reply(Reply::status(401));
-    let before = office.rows().await;
-    let house = crate::control::house::House {
-        db: office.db,
-        app: office.app,
+async fn a_refused_caller_is_removed_after_a_day() {
+    let service = SteppedService::start().await;
+    require_key_acceptance(service.db.pool()).await;
+    service.app.upstream.on_any().reply(Reply::status(401));
+    let before = service.row_counts().await;
+    let service = crate::control::test_service::TestService {
+        db: service.db,
+        app: service.app,
     };
-    let worker = house.worker(2);
-    let id = house.order(&fares(10)).await;
-    house
-        .scan_when(&id, "its lane is paused", |scan| {
+    let worker = service.start_worker(2);
+    let id = service.submit(&fares(10)).await;
+    service
+        .wait_for_scan(&id, "its lane is paused", |scan| {
             scan["status_reason"] == "key_rejected"
         })
         .await;
     worker.stop().await;
-    let (pool, now) = (house.db.pool(), Timestamp::now());
+    let (pool, now) = (service.db.pool(), Timestamp::now());
     assert_eq!(
-        remove_left(pool, 10, now + SignedDuration::from_hours(23))
+        remove_unaccepted(pool, 10, now + SignedDuration::from_hours(23))
             .await
             .unwrap(),
         0,
-        "it is kept for a day"
+        "the caller stays for a day"
     );
     assert_eq!(
-        remove_left(pool, 10, now + SignedDuration::from_hours(25))
+        remove_unaccepted(pool, 10, now + SignedDuration::from_hours(25))
             .await
             .unwrap(),
         1
@@ -56,9 +56,9 @@ async fn a_day_after_the_refusal_nothing_of_the_caller_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_accepted_or_waits_for_the_marketplace_stays() {
-    let house = house().await;
-    house
+async fn accepted_and_waiting_callers_are_not_removed() {
+    let service = service().await;
+    service
         .app
         .upstream
         .on_any()
@@ -67,10 +67,10 @@ async fn who_is_accepted_or_waits_for_the_marketplace_stays() {
             _ => Reply::json(json!([fare(120, &call.body)])),
         });
     for key in ["accepted", "refused"] {
-        house.order_as(key, &fares(3)).await;
+        service.submit_as(key, &fares(3)).await;
     }
-    let worker = house.worker(2);
-    while house
+    let worker = service.start_worker(2);
+    while service
         .count(
             "select count(*) from tenants where accepted_at is not null or refused_at is not null",
         )
@@ -80,11 +80,13 @@ async fn who_is_accepted_or_waits_for_the_marketplace_stays() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     worker.stop().await;
-    house.order_as("waiting", &from("ZZZ", fares(3))).await;
-    let paused = house.order_as("cancelled", &fares(3)).await;
+    service
+        .submit_as("waiting", &departing_from("ZZZ", fares(3)))
+        .await;
+    let paused = service.submit_as("cancelled", &fares(3)).await;
     assert_eq!(
         send(
-            &house.app,
+            &service.app,
             "cancelled",
             "POST",
             &format!("/v1/scans/{paused}/cancel"),
@@ -96,39 +98,48 @@ async fn who_is_accepted_or_waits_for_the_marketplace_stays() {
     );
     let later = Timestamp::now() + SignedDuration::from_hours(24 * 30);
     assert_eq!(
-        remove_left(house.db.pool(), 1, later).await.unwrap(),
+        remove_unaccepted(service.db.pool(), 1, later)
+            .await
+            .unwrap(),
         1,
-        "so many in one pass"
+        "at most one per pass"
     );
-    assert_eq!(remove_left(house.db.pool(), 100, later).await.unwrap(), 1);
+    assert_eq!(
+        remove_unaccepted(service.db.pool(), 100, later)
+            .await
+            .unwrap(),
+        1
+    );
     for (key, scans) in [
         ("accepted", 1),
         ("waiting", 1),
         ("refused", 0),
         ("cancelled", 0),
     ] {
-        let list = send(&house.app, key, "GET", "/v1/scans", None).await.json();
+        let list = send(&service.app, key, "GET", "/v1/scans", None)
+            .await
+            .json();
         assert_eq!(list["data"].as_array().unwrap().len(), scans, "{key}");
     }
-    house.order_as("refused", &fares(3)).await;
+    service.submit_as("refused", &fares(3)).await;
 }
 
 #[tokio::test]
-async fn callers_that_are_not_accepted_are_bounded_together() {
+async fn unaccepted_callers_are_bounded_in_total() {
     for (age, most) in [
-        ("0 seconds", NEW_CALLERS_A_MINUTE),
-        ("1 hour", MOST_CALLERS),
+        ("0 seconds", MAX_NEW_CALLERS_PER_MINUTE),
+        ("1 hour", MAX_UNACCEPTED_CALLERS),
     ] {
-        let house = house().await;
+        let service = service().await;
         let fill = "insert into tenants (tenant_id, created_at) select gen_random_uuid(), now() - $2::interval from generate_series(1, $1)";
         sqlx::query(sqlx::AssertSqlSafe(fill.replace("$2", &format!("'{age}'"))))
             .bind(most - 1)
-            .execute(house.db.pool())
+            .execute(service.db.pool())
             .await
             .unwrap();
-        house.order_as("the-last-one", &fares(3)).await;
+        service.submit_as("the-last-one", &fares(3)).await;
         let refused = send(
-            &house.app,
+            &service.app,
             "one-too-many",
             "POST",
             "/v1/scans",
@@ -146,41 +157,41 @@ async fn callers_that_are_not_accepted_are_bounded_together() {
             refused.message()
         );
         assert_eq!(
-            house.count("select count(*) from tenants").await,
+            service.count("select count(*) from tenants").await,
             most,
-            "a refusal stores nobody"
+            "a refused submission stores no caller"
         );
         assert_eq!(
-            send(&house.app, "one-too-many", "GET", "/v1/verify", None)
+            send(&service.app, "one-too-many", "GET", "/v1/verify", None)
                 .await
                 .status,
             200
         );
-        house.order_as("one-too-many", &fares(3)).await;
+        service.submit_as("one-too-many", &fares(3)).await;
     }
 }
 
 #[tokio::test]
-async fn an_order_beside_the_removal_is_not_lost() {
-    let office = Office::open().await;
-    strangers(office.db.pool()).await;
+async fn a_submission_during_the_removal_is_not_lost() {
+    let service = SteppedService::start().await;
+    require_key_acceptance(service.db.pool()).await;
     let later = Timestamp::now() + SignedDuration::from_hours(25);
-    let id = office.order(&fares(2)).await;
-    let cancelled = office
+    let id = service.submit(&fares(2)).await;
+    let cancelled = service
         .app
         .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
         .await;
     assert_eq!(cancelled.status, 200);
-    let pool = office.db.pool();
+    let pool = service.db.pool();
     sqlx::query("update tenants set ordered_at = ordered_at - interval '25 hours'")
         .execute(pool)
         .await
         .unwrap();
     let order = fares(2);
     let (_, ordered) = tokio::join!(
-        remove_left(pool, 10, later),
-        office.app.post("/v1/scans", &order)
+        remove_unaccepted(pool, 10, later),
+        service.app.post("/v1/scans", &order)
     );
     assert_eq!(ordered.status, 202, "{}", ordered.text());
-    office.work(|_| Comes::Empty).await;
+    service.complete_all(|_| SearchOutcome::Empty).await;
 }

@@ -1,4 +1,4 @@
-//! A caller's account, through HTTP: what was spent, what the lanes allow, and a key that passes on to another.
+//! A caller's account over HTTP: usage, quota and key rotation.
 
 mod quota;
 mod restore;

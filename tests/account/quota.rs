@@ -1,47 +1,47 @@
-//! `GET /v1/quota`: both lanes, as they stand.
+//! `GET /v1/quota`: the state of both lanes.
 
 use serde_json::json;
 
-use crate::control::house::{House, fares};
+use crate::control::test_service::{TestService, fares};
 use crate::support::app::KEY;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() {
-    let house = House::open().await;
+async fn quota_shows_pace_calls_in_flight_and_remaining_plan() {
+    let service = TestService::start().await;
     let new_lane = json!({
         "searches_per_minute": 60_000.0, "pace_source": "start", "burst": 2_000, "max_in_flight": 1_000, "in_flight": 0,
         "plan_requests_limit": null, "plan_requests_remaining": null, "plan_resets_at": null, "plan_seen_at": null, "paused": null,
         "bounds": {"plan": null, "requests_per_minute": null, "max_in_flight": null, "keep_in_reserve": 0}
     });
     assert_eq!(
-        house.get("/v1/quota").await,
+        service.get("/v1/quota").await,
         json!({"flights": new_lane, "hotels": new_lane}),
-        "as a submit would make them"
+        "lanes as a submission would create them"
     );
     assert_eq!(
-        house.count("select count(*) from tenants").await,
+        service.count("select count(*) from tenants").await,
         0,
-        "asking makes nothing"
+        "the request stores nothing"
     );
 
     let gate = Gate::closed();
-    let told = |reply: Reply| {
+    let with_quota_headers = |reply: Reply| {
         reply
             .header("x-ratelimit-requests-limit", "2500")
             .header("x-ratelimit-requests-remaining", "2412")
             .header("x-ratelimit-requests-reset", "86400")
     };
-    house
+    service
         .app
         .upstream
         .on_any()
-        .reply(told(Reply::json(json!([fare(120, &json!({}))]))).held_by(&gate));
-    let worker = house.worker(3);
-    let id = house.order(&fares(5)).await;
-    house.app.upstream.wait_for_in_flight(3).await;
-    let busy = house.get("/v1/quota").await;
+        .reply(with_quota_headers(Reply::json(json!([fare(120, &json!({}))]))).gated_by(&gate));
+    let worker = service.start_worker(3);
+    let id = service.submit(&fares(5)).await;
+    service.app.upstream.wait_for_in_flight(3).await;
+    let busy = service.get("/v1/quota").await;
     assert_eq!(
         (&busy["flights"]["in_flight"], &busy["hotels"]),
         (&json!(3), &new_lane)
@@ -52,9 +52,9 @@ async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() 
         "nothing was answered yet"
     );
     gate.open();
-    house.ended(&id).await;
+    service.wait_until_ended(&id).await;
     worker.stop().await;
-    let rested = house.get("/v1/quota").await["flights"].clone();
+    let rested = service.get("/v1/quota").await["flights"].clone();
     assert_eq!(
         (&rested["in_flight"], &rested["plan_requests_limit"]),
         (&json!(0), &json!(2500))
@@ -76,15 +76,15 @@ async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() 
             .as_hours(),
         24
     );
-    let stranger = house
+    let stranger = service
         .app
         .request("GET", "/v1/quota")
         .header("x-api-key", "another-key-0123456789");
-    assert_eq!(house.app.send(stranger).await.json()["flights"], new_lane);
+    assert_eq!(service.app.send(stranger).await.json()["flights"], new_lane);
     assert_eq!(
-        house
+        service
             .app
-            .send(house.app.request("GET", "/v1/quota"))
+            .send(service.app.request("GET", "/v1/quota"))
             .await
             .kind(),
         "401 missing_api_key"
@@ -92,7 +92,7 @@ async fn a_lane_says_its_pace_what_is_in_flight_and_what_is_left_as_last_seen() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_has_its_reason_and_its_end_where_it_has_one() {
+async fn a_pause_shows_its_reason_and_end() {
     for (reply, reason, ends) in [
         (
             Reply::status(429).header("retry-after", "3600"),
@@ -107,31 +107,31 @@ async fn a_pause_has_its_reason_and_its_end_where_it_has_one() {
         (Reply::status(401), "key_rejected", false),
         (Reply::status(403), "not_subscribed", false),
     ] {
-        let house = House::open().await;
-        house.app.upstream.on_any().reply(reply);
-        let worker = house.worker(1);
-        let id = house.order(&fares(3)).await;
-        house
-            .scan_when(&id, "its lane is paused", |scan| {
+        let service = TestService::start().await;
+        service.app.upstream.on_any().reply(reply);
+        let worker = service.start_worker(1);
+        let id = service.submit(&fares(3)).await;
+        service
+            .wait_for_scan(&id, "its lane is paused", |scan| {
                 scan["status_reason"] == reason
             })
             .await;
-        house.still(&id).await;
-        let paused = house.get("/v1/quota").await["flights"]["paused"].clone();
+        service.wait_until_idle(&id).await;
+        let paused = service.get("/v1/quota").await["flights"]["paused"].clone();
         assert_eq!(
             (&paused["reason"], paused["until"].is_string()),
             (&json!(reason), ends),
             "{paused}"
         );
         worker.stop().await;
-        let seen = house
+        let seen = service
             .app
             .request("GET", "/v1/quota")
             .header("x-api-key", KEY);
         assert_eq!(
-            house.app.send(seen).await.json()["hotels"]["paused"],
+            service.app.send(seen).await.json()["hotels"]["paused"],
             json!(null),
-            "the other lane goes on"
+            "the other lane is not paused"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/account/rotate-key`: what the old key owns is the new one's, once, and neither key shows anywhere.
+//! `POST /v1/account/rotate-key`: the new key owns what the old one owned, and no text shows a key.
 
 use farescan::ids::{GrantId, TenantId};
 use farescan::search::CallerKey;
@@ -6,17 +6,17 @@ use farescan::tenants::{self, Keyring, rotate, store};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::control::house::{House, fares, from};
-use crate::scans::office::{Comes, Office};
-use crate::support::app::{Answer, KEY, TestApp, ring};
+use crate::control::test_service::{TestService, departing_from, fares};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::app::{HttpResponse, KEY, TestApp, ring};
 use crate::support::db::TestDb;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 
-pub const NEW: &str = "rotated-key-9876543210";
+pub const NEW_KEY: &str = "rotated-key-9876543210";
 const PATH: &str = "/v1/account/rotate-key";
 
-pub async fn rotate_to(app: &TestApp, old: &str, new: &str) -> Answer {
+pub async fn rotate_to(app: &TestApp, old: &str, new: &str) -> HttpResponse {
     app.send(
         app.request("POST", PATH)
             .header("x-api-key", old)
@@ -25,13 +25,13 @@ pub async fn rotate_to(app: &TestApp, old: &str, new: &str) -> Answer {
     .await
 }
 
-async fn get_as(app: &TestApp, key: &str, path: &str) -> Answer {
+async fn get_as(app: &TestApp, key: &str, path: &str) -> HttpResponse {
     app.send(app.request("GET", path).header("x-api-key", key))
         .await
 }
 
-/// The keys that are held, opened.
-pub async fn held_keys(db: &TestDb) -> Vec<(TenantId, String)> {
+/// The opened keys of all live grants.
+pub async fn stored_keys(db: &TestDb) -> Vec<(TenantId, String)> {
     let live: Vec<(uuid::Uuid, uuid::Uuid)> =
         sqlx::query_as("select tenant_id, grant_id from key_grants where wiped_at is null")
             .fetch_all(db.pool())
@@ -53,76 +53,79 @@ pub async fn held_keys(db: &TestDb) -> Vec<(TenantId, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scans_that_a_rejected_key_had_stopped_go_on_with_the_new_one() {
-    let house = House::open().await;
-    house
+async fn a_rotation_resumes_scans_paused_by_a_rejected_key() {
+    let service = TestService::start().await;
+    service
         .app
         .upstream
         .on_any()
         .answer(|call| match call.key.as_str() {
-            NEW => Reply::json(json!([fare(164, &call.body)])),
+            NEW_KEY => Reply::json(json!([fare(164, &call.body)])),
             "a-third-key" => Reply::status(403),
             _ if call.body["from_airport"] == "YYY" => Reply::json(json!([fare(120, &call.body)])),
             _ => Reply::status(401).with_json(json!({"message": "Invalid API key"})),
         });
-    let worker = house.worker(2);
-    house.warm().await;
+    let worker = service.start_worker(2);
+    service.accept_key().await;
     let scans = [
-        house.order(&fares(4)).await,
-        house.order(&from("ZZZ", fares(3))).await,
+        service.submit(&fares(4)).await,
+        service.submit(&departing_from("ZZZ", fares(3))).await,
     ];
     for id in &scans {
-        house
-            .scan_when(id, "its lane is paused", |scan| {
+        service
+            .wait_for_scan(id, "its lane is paused", |scan| {
                 scan["status_reason"] == "key_rejected"
             })
             .await;
-        house.still(id).await;
+        service.wait_until_idle(id).await;
     }
-    let before = house.app.upstream.count();
+    let before = service.app.upstream.count();
 
-    let rotated = rotate_to(&house.app, KEY, NEW).await;
+    let rotated = rotate_to(&service.app, KEY, NEW_KEY).await;
     assert_eq!(rotated.status, 200, "{}", rotated.text());
-    let told = rotated.json();
+    let response = rotated.json();
     assert_eq!(
-        (&told["held_keys"], &told["lanes_resumed"]),
+        (&response["held_keys"], &response["lanes_resumed"]),
         (&json!(2), &json!(["flights"]))
     );
     for id in &scans {
         let path = format!("/v1/scans/{id}?wait=60");
-        let ended = get_as(&house.app, NEW, &path).await.json();
+        let ended = get_as(&service.app, NEW_KEY, &path).await.json();
         assert_eq!(
             (&ended["status"], &ended["items"]["degraded"]),
             (&json!("completed"), &json!(0)),
             "{ended:#}"
         );
         assert_eq!(
-            get_as(&house.app, KEY, &path).await.kind(),
+            get_as(&service.app, KEY, &path).await.kind(),
             "404 not_found",
-            "the old key is a stranger"
+            "the old key is unknown"
         );
     }
     worker.stop().await;
-    let after: Vec<_> = house.app.upstream.calls().split_off(before);
+    let after: Vec<_> = service.app.upstream.calls().split_off(before);
     assert_eq!(
         after.len(),
         1 + 7,
         "the check of the new key, and each search once"
     );
-    assert!(after.iter().all(|call| call.key == NEW), "with the new key");
-    let usage = get_as(&house.app, NEW, "/v1/usage").await.json();
+    assert!(
+        after.iter().all(|call| call.key == NEW_KEY),
+        "with the new key"
+    );
+    let usage = get_as(&service.app, NEW_KEY, "/v1/usage").await.json();
     assert_eq!(
         usage["totals"]["requests"],
-        json!(house.app.upstream.count() - 1),
-        "what was spent before passed too"
+        json!(service.app.upstream.count() - 1),
+        "includes the usage before the rotation"
     );
     assert_eq!(
-        get_as(&house.app, KEY, "/v1/usage").await.json()["totals"]["requests"],
+        get_as(&service.app, KEY, "/v1/usage").await.json()["totals"]["requests"],
         json!(0)
     );
     let history = "/v1/history/flights?from_airport=YYY&to_airport=LHR";
     assert_eq!(
-        get_as(&house.app, NEW, history).await.json()["data"]
+        get_as(&service.app, NEW_KEY, history).await.json()["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -131,31 +134,31 @@ async fn scans_that_a_rejected_key_had_stopped_go_on_with_the_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_in_flight_ends_with_the_old_key_and_its_refusal_stops_nothing() {
-    let house = House::open().await;
+async fn refusals_of_calls_in_flight_do_not_pause_the_new_key() {
+    let service = TestService::start().await;
     let gate = Gate::closed();
-    let held = gate.clone();
-    house
+    let call_gate = gate.clone();
+    service
         .app
         .upstream
         .on_any()
         .answer(move |call| match call.key.as_str() {
-            NEW => Reply::json(json!([fare(164, &call.body)])),
+            NEW_KEY => Reply::json(json!([fare(164, &call.body)])),
             _ if call.body["departure_date"] == "2030-01-01" => {
-                Reply::json(json!([fare(120, &call.body)])).held_by(&held)
+                Reply::json(json!([fare(120, &call.body)])).gated_by(&call_gate)
             }
-            _ => Reply::status(401).held_by(&held),
+            _ => Reply::status(401).gated_by(&call_gate),
         });
-    let worker = house.worker(2);
-    let id = house.order(&fares(4)).await;
-    house.app.upstream.wait_for_in_flight(2).await;
+    let worker = service.start_worker(2);
+    let id = service.submit(&fares(4)).await;
+    service.app.upstream.wait_for_in_flight(2).await;
     assert_eq!(
-        rotate_to(&house.app, KEY, NEW).await.json()["lanes_resumed"],
+        rotate_to(&service.app, KEY, NEW_KEY).await.json()["lanes_resumed"],
         json!([]),
-        "nothing had stopped"
+        "no lane was paused"
     );
     gate.open();
-    let ended = get_as(&house.app, NEW, &format!("/v1/scans/{id}?wait=60"))
+    let ended = get_as(&service.app, NEW_KEY, &format!("/v1/scans/{id}?wait=60"))
         .await
         .json();
     worker.stop().await;
@@ -167,27 +170,27 @@ async fn a_call_in_flight_ends_with_the_old_key_and_its_refusal_stops_nothing() 
         ),
         (&json!("completed"), &json!(4), &json!(120))
     );
-    let keys: Vec<_> = house
+    let keys: Vec<_> = service
         .app
         .upstream
         .calls()
         .iter()
-        .map(|call| call.key == NEW)
+        .map(|call| call.key == NEW_KEY)
         .collect();
     assert_eq!(
         keys,
         [false, false, true, true, true, true],
-        "checked, then what the old key's refusal gave back went with the new one"
+        "the check, then the requeued items with the new key"
     );
 }
 
 #[tokio::test]
-async fn sent_again_because_its_answer_was_lost_it_is_answered_the_same() {
-    let office = Office::open().await;
-    office.order(&fares(2)).await;
-    let first = rotate_to(&office.app, KEY, NEW).await;
-    let before = office.rows().await;
-    let again = rotate_to(&office.app, KEY, NEW).await;
+async fn a_repeated_rotation_gets_the_same_answer() {
+    let service = SteppedService::start().await;
+    service.submit(&fares(2)).await;
+    let first = rotate_to(&service.app, KEY, NEW_KEY).await;
+    let before = service.row_counts().await;
+    let again = rotate_to(&service.app, KEY, NEW_KEY).await;
     assert_eq!((again.status, again.text()), (200, first.text()));
     assert_eq!(
         (
@@ -196,71 +199,73 @@ async fn sent_again_because_its_answer_was_lost_it_is_answered_the_same() {
         ),
         ("", "true")
     );
-    assert_eq!(office.rows().await, before, "nothing was done");
+    assert_eq!(service.row_counts().await, before, "nothing was done");
 
     assert_eq!(
-        rotate_to(&office.app, KEY, "another-new-key").await.kind(),
+        rotate_to(&service.app, KEY, "another-new-key").await.kind(),
         "404 not_found",
-        "to another key is no repetition"
+        "a rotation to another key is no repetition"
     );
     sqlx::query("update passed_keys set passed_at = passed_at - interval '48 hours'")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     assert_eq!(
-        rotate_to(&office.app, KEY, NEW).await.kind(),
+        rotate_to(&service.app, KEY, NEW_KEY).await.kind(),
         "404 not_found",
         "for two days"
     );
     assert_eq!(
-        rotate_to(&office.app, NEW, KEY).await.status,
+        rotate_to(&service.app, NEW_KEY, KEY).await.status,
         200,
-        "and it may go back"
+        "the new key may be rotated back"
     );
     assert_eq!(
-        office.get("/v1/scans").await["data"]
+        service.get("/v1/scans").await["data"]
             .as_array()
             .unwrap()
             .len(),
         1
     );
     let forgotten: i64 = sqlx::query_scalar("select count(*) from passed_keys")
-        .fetch_one(office.db.pool())
+        .fetch_one(service.db.pool())
         .await
         .unwrap();
     assert_eq!(forgotten, 1, "only the last one is remembered");
 }
 
 #[tokio::test]
-async fn what_cannot_pass_changes_nothing() {
-    let office = Office::open().await;
+async fn a_refused_rotation_changes_nothing() {
+    let service = SteppedService::start().await;
     assert_eq!(
-        rotate_to(&office.app, KEY, NEW).await.kind(),
+        rotate_to(&service.app, KEY, NEW_KEY).await.kind(),
         "404 not_found",
-        "a key that never ordered anything"
+        "a key that never submitted anything"
     );
-    office.done(&fares(1), |_| Comes::Ok(9)).await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+        .await;
     assert_eq!(
-        office
+        service
             .post_as("their-key-0123456789", "/v1/scans", &fares(1))
             .await
             .status,
         202
     );
-    let before = office.dump().await;
-    let taken = rotate_to(&office.app, KEY, "their-key-0123456789").await;
+    let before = service.dump_database().await;
+    let taken = rotate_to(&service.app, KEY, "their-key-0123456789").await;
     assert_eq!(taken.kind(), "409 invalid_state");
     for (old, new) in [("their-key-0123456789", KEY), ("a-stranger", KEY)] {
-        let refused = rotate_to(&office.app, old, new).await;
+        let refused = rotate_to(&service.app, old, new).await;
         assert!(
             matches!(refused.status, 404 | 409),
             "{old}: {}",
             refused.text()
         );
     }
-    assert_eq!(office.dump().await, before);
+    assert_eq!(service.dump_database().await, before);
     assert_eq!(
-        office.get("/v1/scans").await["data"]
+        service.get("/v1/scans").await["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -269,10 +274,10 @@ async fn what_cannot_pass_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_none_is_told_what_is_wanted_and_nothing_of_it_is_shown() {
-    let office = Office::open().await;
-    office.order(&fares(1)).await;
-    let before = office.dump().await;
+async fn invalid_rotation_bodies_are_refused_and_not_shown() {
+    let service = SteppedService::start().await;
+    service.submit(&fares(1)).await;
+    let before = service.dump_database().await;
     let canary = "canary-8f3a";
     let long = format!("{canary}{}", "k".repeat(502));
     for body in [
@@ -294,12 +299,12 @@ async fn a_body_that_is_none_is_told_what_is_wanted_and_nothing_of_it_is_shown()
         format!("new_key={canary}"),
         String::new(),
     ] {
-        let request = office
+        let request = service
             .app
             .request("POST", PATH)
             .header("x-api-key", KEY)
             .body(body.clone());
-        let answer = office.app.send(request).await;
+        let answer = service.app.send(request).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         let shown = format!("{} {:?}", answer.text(), answer.headers);
         assert!(
@@ -312,45 +317,51 @@ async fn a_body_that_is_none_is_told_what_is_wanted_and_nothing_of_it_is_shown()
             answer.message()
         );
     }
-    let same = rotate_to(&office.app, KEY, KEY).await.message();
+    let same = rotate_to(&service.app, KEY, KEY).await.message();
     assert!(
-        same.starts_with("`new_key` holds a value that is not shown; allowed: ")
-            && same.contains("another"),
+        same.starts_with("`new_key`: found a value that is not shown; expected ")
+            && same.contains("other than the key of this request"),
         "{same}"
     );
-    let large = office
+    let large = service
         .app
         .request("POST", PATH)
         .header("x-api-key", KEY)
         .body("x".repeat(70_000));
-    assert_eq!(office.app.send(large).await.kind(), "413 payload_too_large");
-    let keyless = office
+    assert_eq!(
+        service.app.send(large).await.kind(),
+        "413 payload_too_large"
+    );
+    let keyless = service
         .app
         .request("POST", PATH)
-        .json(&json!({"new_key": NEW}));
-    assert_eq!(office.app.send(keyless).await.kind(), "401 missing_api_key");
-    assert_eq!(office.dump().await, before);
+        .json(&json!({"new_key": NEW_KEY}));
+    assert_eq!(
+        service.app.send(keyless).await.kind(),
+        "401 missing_api_key"
+    );
+    assert_eq!(service.dump_database().await, before);
 }
 
 #[tokio::test]
 async fn neither_key_is_in_a_row_or_a_log_line() {
     let logs = crate::gateway::keys::Logs::default();
     let guard = logs.take();
-    let office = Office::open().await;
-    office.order(&fares(2)).await;
-    assert_eq!(rotate_to(&office.app, KEY, NEW).await.status, 200);
-    assert_eq!(rotate_to(&office.app, KEY, NEW).await.status, 200);
-    assert_eq!(rotate_to(&office.app, NEW, KEY).await.status, 200);
-    assert_eq!(rotate_to(&office.app, KEY, NEW).await.status, 200);
+    let service = SteppedService::start().await;
+    service.submit(&fares(2)).await;
+    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service.app, NEW_KEY, KEY).await.status, 200);
+    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
     drop(guard);
     let text = logs.text();
     assert!(
         text.contains(PATH) && text.contains("TRACE"),
         "logs were taken"
     );
-    let dump = office.dump().await;
+    let dump = service.dump_database().await;
     assert!(dump.contains("flights/oneway"));
-    for key in [KEY, NEW] {
+    for key in [KEY, NEW_KEY] {
         let leaks: Vec<_> = text.lines().filter(|line| line.contains(key)).collect();
         assert!(leaks.is_empty(), "{leaks:#?}");
         let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -359,7 +370,7 @@ async fn neither_key_is_in_a_row_or_a_log_line() {
 }
 
 #[tokio::test]
-async fn the_new_key_is_known_under_every_key_of_the_ring_and_the_old_one_under_none() {
+async fn a_rotation_replaces_the_fingerprints_of_every_ring_key() {
     let db = TestDb::new().await;
     let ring = |ids: &str| {
         let entry = |id: char| format!("{id}:{}", format!("{:02x}", u32::from(id)).repeat(32));
@@ -367,11 +378,11 @@ async fn the_new_key_is_known_under_every_key_of_the_ring_and_the_old_one_under_
     };
     let (old, new) = (CallerKey::new("old-key"), CallerKey::new("new-key"));
     let mut tx = farescan::db::begin(db.pool()).await.unwrap();
-    let tenant = store::find_or_make(&mut tx, &ring("ba"), &old, Timestamp::now())
+    let tenant = store::find_or_create(&mut tx, &ring("ba"), &old, Timestamp::now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    // A process that has the older ring still.
+    // In a process with the older ring.
     rotate::rotate(db.pool(), &ring("a"), &old, &new, Timestamp::now())
         .await
         .unwrap();
@@ -394,13 +405,12 @@ async fn the_new_key_is_known_under_every_key_of_the_ring_and_the_old_one_under_
     }
 }
 
-/// Everything that the caller sees is what the old key saw.
 #[tokio::test]
-async fn every_list_is_the_same_under_the_new_key() {
-    let office = Office::open().await;
-    let id = office
-        .done(&fares(3), |position| {
-            Comes::Ok(100 + u32::try_from(position).unwrap())
+async fn lists_are_the_same_with_the_new_key() {
+    let service = SteppedService::start().await;
+    let id = service
+        .submit_and_complete(&fares(3), |position| {
+            SearchOutcome::Ok(100 + u32::try_from(position).unwrap())
         })
         .await;
     let paths = [
@@ -411,14 +421,14 @@ async fn every_list_is_the_same_under_the_new_key() {
     ];
     let mut seen: Vec<Value> = Vec::new();
     for path in &paths {
-        seen.push(office.get(path).await);
+        seen.push(service.get(path).await);
     }
     assert_eq!(
-        rotate_to(&office.app, KEY, NEW).await.json()["held_keys"],
+        rotate_to(&service.app, KEY, NEW_KEY).await.json()["held_keys"],
         json!(0),
-        "an ended scan holds none"
+        "an ended scan has no stored key"
     );
     for (path, seen) in paths.iter().zip(seen) {
-        assert_eq!(office.get_as(NEW, path).await.json(), seen, "{path}");
+        assert_eq!(service.get_as(NEW_KEY, path).await.json(), seen, "{path}");
     }
 }

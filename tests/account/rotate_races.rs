@@ -1,39 +1,48 @@
-//! Rotations at the same time as orders, resumes and each other: no key that has passed on is left in a grant, and no caller is lost.
+//! Rotations concurrent with submissions, resumes and each other: no grant keeps a rotated key, and
+//! no caller is lost.
 
 use std::collections::HashSet;
 
 use futures::future::{join, join_all};
 use serde_json::json;
 
-use super::rotate::{NEW, held_keys, rotate_to};
-use crate::control::house::{airport, fares, from};
-use crate::scans::office::{Comes, Office};
+use super::rotate::{NEW_KEY, rotate_to, stored_keys};
+use crate::control::test_service::{airport_code, departing_from, fares};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::KEY;
 
-/// Orders, resumes and retries with the old key while it passes on: what was taken before is the new key's, what came after is a
-/// stranger's, and each key is held for its own tenant alone.
+/// Submissions and resumes with the old key during its rotation: the new key owns the earlier ones,
+/// an unknown caller the later ones, and each tenant has grants of its own key only.
 #[tokio::test(flavor = "multi_thread")]
-async fn orders_at_the_same_time_are_taken_before_or_after_never_between() {
+async fn submissions_run_before_or_after_a_rotation() {
     for round in 0..5_usize {
-        let office = Office::open().await;
-        office.done(&fares(1), |_| Comes::Ok(9)).await;
-        let paused = office.order(&from(&airport(99), fares(2))).await;
-        office
+        let service = SteppedService::start().await;
+        service
+            .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+            .await;
+        let paused = service
+            .submit(&departing_from(&airport_code(99), fares(2)))
+            .await;
+        service
             .post_as(KEY, &format!("/v1/scans/{paused}/pause"), &json!({}))
             .await;
         let orders = join_all((0..12).map(|number| {
-            let (office, paused) = (&office, &paused);
+            let (service, paused) = (&service, &paused);
             async move {
                 match number % 3 {
                     0 => {
-                        office
+                        service
                             .post_as(KEY, &format!("/v1/scans/{paused}/resume"), &json!({}))
                             .await
                             .status
                     }
                     _ => {
-                        office
-                            .post_as(KEY, "/v1/scans", &from(&airport(number), fares(1)))
+                        service
+                            .post_as(
+                                KEY,
+                                "/v1/scans",
+                                &departing_from(&airport_code(number), fares(1)),
+                            )
                             .await
                             .status
                     }
@@ -41,15 +50,15 @@ async fn orders_at_the_same_time_are_taken_before_or_after_never_between() {
             }
         }));
         let rotation = async {
-            // Not always first, so that both orders of things are seen.
+            // Delayed in later rounds, so that both sequences occur.
             for _ in 0..round {
-                office.get("/v1/scans").await;
+                service.get("/v1/scans").await;
             }
-            rotate_to(&office.app, KEY, NEW).await
+            rotate_to(&service.app, KEY, NEW_KEY).await
         };
         let (statuses, rotated) = join(orders, rotation).await;
         assert_eq!(rotated.status, 200, "{}", rotated.text());
-        // A stranger may have one scan until the marketplace has accepted the key.
+        // An unknown caller may have one scan until the marketplace has accepted the key.
         assert!(
             statuses
                 .iter()
@@ -57,39 +66,39 @@ async fn orders_at_the_same_time_are_taken_before_or_after_never_between() {
             "{statuses:?}"
         );
         let tenant_of = async |key: &str| {
-            office.get_as(key, "/v1/scans?limit=500").await.json()["data"]
+            service.get_as(key, "/v1/scans?limit=500").await.json()["data"]
                 .as_array()
                 .unwrap()
                 .len()
         };
         let taken = statuses.iter().filter(|status| **status == 202).count();
         assert_eq!(
-            tenant_of(NEW).await + tenant_of(KEY).await,
+            tenant_of(NEW_KEY).await + tenant_of(KEY).await,
             2 + taken,
             "{statuses:?}"
         );
-        let keys: HashSet<_> = held_keys(&office.db).await.into_iter().collect();
+        let keys: HashSet<_> = stored_keys(&service.db).await.into_iter().collect();
         let tenants: HashSet<_> = keys.iter().map(|(tenant, _)| *tenant).collect();
         assert_eq!(
             keys.len(),
             tenants.len(),
-            "no tenant has two keys held: {keys:?}"
+            "no tenant has two stored keys: {keys:?}"
         );
         assert!(
-            keys.iter().any(|(_, key)| key == NEW),
-            "the paused scan's is the new one"
+            keys.iter().any(|(_, key)| key == NEW_KEY),
+            "the paused scan has the new key"
         );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_rotations_of_one_key_one_is_first() {
-    let office = Office::open().await;
-    office.order(&fares(2)).await;
+async fn concurrent_rotations_of_one_key_succeed_once() {
+    let service = SteppedService::start().await;
+    service.submit(&fares(2)).await;
     let news: Vec<_> = (0..6)
         .map(|number| format!("new-key-number-{number}"))
         .collect();
-    let answers = join_all(news.iter().map(|new| rotate_to(&office.app, KEY, new))).await;
+    let answers = join_all(news.iter().map(|new| rotate_to(&service.app, KEY, new))).await;
     let kinds: Vec<_> = answers.iter().map(|answer| answer.kind()).collect();
     assert_eq!(
         kinds.iter().filter(|kind| *kind == "200").count(),
@@ -102,7 +111,7 @@ async fn of_two_rotations_of_one_key_one_is_first() {
         "{kinds:?}"
     );
     let winner = &news[kinds.iter().position(|kind| kind == "200").unwrap()];
-    let keys = held_keys(&office.db).await;
+    let keys = stored_keys(&service.db).await;
     assert_eq!(
         keys.iter().map(|(_, key)| key).collect::<Vec<_>>(),
         [winner]
@@ -110,18 +119,18 @@ async fn of_two_rotations_of_one_key_one_is_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_callers_who_want_one_key_one_gets_it() {
-    let office = Office::open().await;
+async fn only_one_caller_can_rotate_to_a_key() {
+    let service = SteppedService::start().await;
     let olds: Vec<_> = (0..4)
         .map(|number| format!("old-key-number-{number}"))
         .collect();
     for old in &olds {
         assert_eq!(
-            office.post_as(old, "/v1/scans", &fares(1)).await.status,
+            service.post_as(old, "/v1/scans", &fares(1)).await.status,
             202
         );
     }
-    let answers = join_all(olds.iter().map(|old| rotate_to(&office.app, old, NEW))).await;
+    let answers = join_all(olds.iter().map(|old| rotate_to(&service.app, old, NEW_KEY))).await;
     let kinds: Vec<_> = answers.iter().map(|answer| answer.kind()).collect();
     assert_eq!(
         kinds.iter().filter(|kind| *kind == "200").count(),
@@ -136,32 +145,34 @@ async fn of_two_callers_who_want_one_key_one_gets_it() {
         3,
         "{kinds:?}"
     );
-    assert_eq!(held_keys(&office.db).await.len(), 4);
+    assert_eq!(stored_keys(&service.db).await.len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_order_with_the_new_key_makes_no_second_tenant() {
+async fn a_first_scan_with_the_new_key_adds_no_tenant() {
     for _ in 0..5 {
-        let office = Office::open().await;
-        office.done(&fares(1), |_| Comes::Ok(9)).await;
+        let service = SteppedService::start().await;
+        service
+            .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+            .await;
         let (ordered, rotated) = join(
-            office.post_as(NEW, "/v1/scans", &from("ZZZ", fares(1))),
-            rotate_to(&office.app, KEY, NEW),
+            service.post_as(NEW_KEY, "/v1/scans", &departing_from("ZZZ", fares(1))),
+            rotate_to(&service.app, KEY, NEW_KEY),
         )
         .await;
         assert_eq!(ordered.status, 202, "{}", ordered.text());
-        let scans = office.get_as(NEW, "/v1/scans").await.json()["data"]
+        let scans = service.get_as(NEW_KEY, "/v1/scans").await.json()["data"]
             .as_array()
             .unwrap()
             .len();
         match rotated.kind().as_str() {
             "200" => assert_eq!(
                 scans, 2,
-                "the order came after, to the tenant that is the new key's"
+                "the submission came second and went to the tenant of the new key"
             ),
             "409 invalid_state" => assert_eq!(
                 scans, 1,
-                "the order came first, so the new key owned something"
+                "the submission came first, so the new key owned something"
             ),
             other => panic!("{other}: {}", rotated.text()),
         }

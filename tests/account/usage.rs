@@ -1,17 +1,17 @@
-//! `GET /v1/usage` against the marketplace's own ledger.
+//! `GET /v1/usage` compared with the marketplace's ledger.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
-use crate::control::house::{House, fares, from};
-use crate::scans::office::{Comes, Office};
+use crate::control::test_service::{TestService, departing_from, fares};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
-async fn usage(house: &House, query: &str) -> Value {
-    house.get(&format!("/v1/usage?{query}")).await
+async fn usage(service: &TestService, query: &str) -> Value {
+    service.get(&format!("/v1/usage?{query}")).await
 }
 
 /// The billed requests of each row.
@@ -30,10 +30,11 @@ fn stays() -> Value {
     json!({"endpoint": "hotels/by-name", "request": stay, "sweep": {"checkin_date": {"from": "2030-01-01", "to": "2030-01-06"}}})
 }
 
-/// Every second search is answered 502 first, so it is billed twice; one of the others is refused, one does not complete.
-fn capricious(house: &House) {
+/// Every second search is first answered 502, so it is billed twice; of the others one is refused,
+/// one does not complete.
+fn answer_with_mixed_outcomes(service: &TestService) {
     let mut asked = HashMap::<String, usize>::new();
-    house.app.upstream.on_any().answer(move |call| {
+    service.app.upstream.on_any().answer(move |call| {
         let date = call.body["departure_date"]
             .as_str()
             .or(call.body["checkin_date"].as_str())
@@ -52,24 +53,24 @@ fn capricious(house: &House) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_deletion() {
-    let house = House::open().await;
-    let worker = house.worker(6);
-    house.warm().await;
-    capricious(&house);
+async fn usage_equals_the_marketplaces_ledger_after_deletions() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(6);
+    service.accept_key().await;
+    answer_with_mixed_outcomes(&service);
     let ids = [
-        house.order(&fares(9)).await,
-        house.order(&from("ZZZ", fares(4))).await,
-        house.order(&stays()).await,
+        service.submit(&fares(9)).await,
+        service.submit(&departing_from("ZZZ", fares(4))).await,
+        service.submit(&stays()).await,
     ];
     for id in &ids {
-        house.ended(id).await;
+        service.wait_until_ended(id).await;
     }
     worker.stop().await;
 
-    let calls = house.app.upstream.calls();
+    let calls = service.app.upstream.calls();
     let of = |path: &str| calls.iter().filter(|call| call.path.contains(path)).count() as u64;
-    let all = usage(&house, "").await;
+    let all = usage(&service, "").await;
     assert_eq!(all["totals"]["requests"], json!(calls.len()));
     assert_eq!(all["totals"]["attempts"], json!(1 + 9 + 4 + 6));
     let status = &all["totals"]["search_status"];
@@ -79,7 +80,7 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
         "422 thrice, blocked twice"
     );
     assert_eq!(rows(&all).values().sum::<u64>(), calls.len() as u64);
-    let by_endpoint = rows(&usage(&house, "group=endpoint").await);
+    let by_endpoint = rows(&usage(&service, "group=endpoint").await);
     assert_eq!(
         by_endpoint,
         BTreeMap::from([
@@ -87,8 +88,8 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
             ("hotels/by-name".to_owned(), of("hotel_by_name"))
         ])
     );
-    let by_scan = rows(&usage(&house, "group=scan").await);
-    let from_airport = |airport: &str| house.calls(airport) as u64;
+    let by_scan = rows(&usage(&service, "group=scan").await);
+    let from_airport = |airport: &str| service.call_count(airport) as u64;
     assert_eq!(by_scan.len(), 4, "the first one that warmed the lane too");
     assert_eq!(
         ids.each_ref().map(|id| by_scan[id]),
@@ -103,21 +104,21 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
     let days = rows(&all);
     for (deleted, id) in ids[..2].iter().enumerate() {
         assert_eq!(
-            house
+            service
                 .delete(&format!("/v1/scans/{id}?history=true"))
                 .await
                 .status,
             204
         );
         assert_eq!(
-            usage(&house, "").await["totals"],
+            usage(&service, "").await["totals"],
             all["totals"],
             "{deleted}: what was billed stays billed"
         );
     }
-    assert_eq!(rows(&usage(&house, "").await), days);
-    assert_eq!(rows(&usage(&house, "group=endpoint").await), by_endpoint);
-    let left = usage(&house, "group=scan").await;
+    assert_eq!(rows(&usage(&service, "").await), days);
+    assert_eq!(rows(&usage(&service, "group=endpoint").await), by_endpoint);
+    let left = usage(&service, "group=scan").await;
     assert_eq!(left["totals"], all["totals"]);
     assert_eq!(
         rows(&left)["none"],
@@ -129,8 +130,8 @@ async fn what_was_billed_is_what_the_marketplaces_ledger_holds_also_after_a_dele
 }
 
 #[tokio::test]
-async fn days_are_utc_from_the_first_to_the_last_and_scans_come_in_pages() {
-    let office = Office::open().await;
+async fn usage_has_utc_days_and_pages_of_scans() {
+    let service = SteppedService::start().await;
     let mut ids = Vec::new();
     for time in [
         "2026-10-31T23:59:59.999Z",
@@ -138,17 +139,19 @@ async fn days_are_utc_from_the_first_to_the_last_and_scans_come_in_pages() {
         "2026-11-02T23:59:59Z",
         "2026-11-03T00:00:00Z",
     ] {
-        let id = office.done(&fares(2), |_| Comes::Ok(9)).await;
+        let id = service
+            .submit_and_complete(&fares(2), |_| SearchOutcome::Ok(9))
+            .await;
         let moved = format!(
             "update attempts set started_at = '{time}' where started_at > now() - interval '1 day'"
         );
         sqlx::query(AssertSqlSafe(moved))
-            .execute(office.db.pool())
+            .execute(service.db.pool())
             .await
             .unwrap();
         ids.push(id);
     }
-    let days = office
+    let days = service
         .get("/v1/usage?since=2026-11-01&until=2026-11-02")
         .await;
     assert_eq!(
@@ -160,7 +163,7 @@ async fn days_are_utc_from_the_first_to_the_last_and_scans_come_in_pages() {
         (&json!(4), &json!(null))
     );
 
-    let first = office
+    let first = service
         .app
         .get("/v1/usage?since=2026-10-01&until=2026-11-30&group=scan&limit=3")
         .await;
@@ -185,7 +188,7 @@ async fn days_are_utc_from_the_first_to_the_last_and_scans_come_in_pages() {
         .nth(1)
         .unwrap()
         .to_owned();
-    let rest = office.get(&next).await;
+    let rest = service.get(&next).await;
     assert_eq!(
         (keys(&rest), &rest["next_cursor"], &rest["totals"]),
         (vec![json!(ids[0])], &json!(null), &page["totals"])
@@ -193,38 +196,40 @@ async fn days_are_utc_from_the_first_to_the_last_and_scans_come_in_pages() {
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_is_told_why_and_a_stranger_has_spent_nothing() {
-    let office = Office::open().await;
-    office.done(&fares(1), |_| Comes::Ok(9)).await;
+async fn invalid_usage_queries_are_refused() {
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+        .await;
     for (query, says) in [
         (
             "since=2026-11-02&until=2026-11-01",
-            "`until` holds \"2026-11-01\"; allowed: a date on or after `since`",
+            "`until`: found \"2026-11-01\"; expected a date on or after `since`",
         ),
         (
             "since=2999-01-01",
-            "`since` holds \"2999-01-01\"; allowed: a date up to ",
+            "`since`: found \"2999-01-01\"; expected a date up to ",
         ),
         (
             "since=2025-01-01&until=2026-11-01",
-            "`until` holds \"2026-11-01\"; allowed: a date up to 2026-02-04: a range has at most 400 days",
+            "`until`: found \"2026-11-01\"; expected a date up to 2026-02-04: a range has at most 400 days",
         ),
         (
             "since=2020-01-01",
-            "`until` is missing; allowed: a date up to 2021-02-03",
+            "`until` is missing; expected a date up to 2021-02-03",
         ),
         (
             "group=week",
-            "`group` holds \"week\"; allowed: one of `day`, `endpoint`, `scan`",
+            "`group`: found \"week\"; expected one of `day`, `endpoint`, `scan`",
         ),
         (
             "limit=5",
-            "`limit` holds 5; allowed: no value unless `group` is `scan` or `monitor`",
+            "`limit`: found 5; expected no value unless `group` is `scan` or `monitor`",
         ),
-        ("group=scan&cursor=6974", "`cursor` holds"),
+        ("group=scan&cursor=6974", "`cursor`: found"),
         ("scince=2020-01-01", "did you mean `since`?"),
     ] {
-        let answer = office.app.get(&format!("/v1/usage?{query}")).await;
+        let answer = service.app.get(&format!("/v1/usage?{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
         assert!(
             answer.message().contains(says),
@@ -232,7 +237,7 @@ async fn a_query_that_cannot_be_is_told_why_and_a_stranger_has_spent_nothing() {
             answer.message()
         );
     }
-    let stranger = office
+    let stranger = service
         .get_as(
             "another-key-0123456789",
             "/v1/usage?since=2026-11-01&until=2026-11-30",
@@ -249,13 +254,16 @@ async fn a_query_that_cannot_be_is_told_why_and_a_stranger_has_spent_nothing() {
     );
 }
 
-/// A year of 300,000 attempts of two callers: a month of one of them is read by the ledger's index over tenant and time.
+/// Of 300,000 attempts of two callers in a year, a month of one caller is read by the index over
+/// tenant and time.
 #[tokio::test]
 async fn a_month_of_a_large_ledger_is_read_by_its_index() {
-    let office = Office::open().await;
-    office.done(&fares(1), |_| Comes::Ok(9)).await;
-    let mut conn = office.db.pool().acquire().await.unwrap();
-    // Foreign keys are not what is looked at here.
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+        .await;
+    let mut conn = service.db.pool().acquire().await.unwrap();
+    // Skips foreign key checks.
     for sql in [
         "set session_replication_role = replica",
         "insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, requests_spent, search_status)
@@ -285,7 +293,7 @@ async fn a_month_of_a_large_ledger_is_read_by_its_index() {
             "{group}: {plan}"
         );
     }
-    let answered = office
+    let answered = service
         .get("/v1/usage?since=2026-03-01&until=2026-03-31")
         .await;
     assert_eq!(answered["data"].as_array().unwrap().len(), 31);

@@ -1,10 +1,10 @@
-//! Lists of alerts: filters, pages, and whose they are.
+//! Lists of alerts: filters, pages and tenants.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Watch, fares, monitor};
+use super::{AlertTest, fares, monitor};
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -19,23 +19,23 @@ fn ids(page: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn alerts_are_listed_newest_first_by_pages_and_filters() {
-    let watch = Watch::open().await;
+    let test = AlertTest::open().await;
     let rules = json!([{"type": "price_below", "amount": 500, "scope": "cell", "rearm_percent": 0}, {"type": "verdict"}]);
-    watch.market(|asked| {
+    test.respond_with(|asked| {
         let day: u64 = asked["departure_date"].as_str().unwrap()[8..]
             .parse()
             .unwrap();
         fares(&[200 + day], asked)
     });
-    watch.warm().await;
+    test.accept_key().await;
     let (one, two) = (
-        watch.monitor(&monitor(5, &rules)).await,
-        watch.monitor(&monitor(1, &rules)).await,
+        test.monitor(&monitor(5, &rules)).await,
+        test.monitor(&monitor(1, &rules)).await,
     );
-    // The runs of both come together, twice.
-    let first = watch.run(&one).await;
-    watch.run(&one).await;
-    let get = async |path: &str| watch.office.get(path).await;
+    // Two runs of both monitors.
+    let first = test.run(&one).await;
+    test.run(&one).await;
+    let get = async |path: &str| test.service.get(path).await;
 
     let all = get("/v1/alerts").await;
     let all = all["data"].as_array().unwrap();
@@ -44,7 +44,7 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
         .map(|alert| super::time(&alert["fired_at"]))
         .collect();
     assert!(times.is_sorted_by(|one, other| one >= other), "{times:?}");
-    // Six, two, and the date that came in on the second day.
+    // Six, two, and the date that the second day added.
     assert_eq!(
         (all.len(), all[0]["type"].clone()),
         (9, json!("price_below"))
@@ -76,7 +76,7 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
         get(&format!("/v1/alerts?since={judged}")).await,
     );
     assert_eq!((ids(&before).len(), ids(&since).len()), (0, 9));
-    // Of one run the whole scan first, then the strongest.
+    // Of one run, the whole scan first, then the strongest.
     let of_run: Vec<_> = get(&format!("/v1/monitors/{one}/alerts")).await["data"]
         .as_array()
         .unwrap()[1..]
@@ -101,8 +101,8 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
     assert_eq!(seen, whole);
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 7);
 
-    let answer = watch
-        .office
+    let answer = test
+        .service
         .ask(
             "GET",
             "/v1/alerts?type=nonsense&since=yesterday&limit=0&monitor_id=scn_1",
@@ -111,10 +111,10 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
         .await;
     assert_eq!(answer.kind(), "400 invalid_request");
     for field in [
-        "`type` holds",
-        "`since` holds",
-        "`limit` holds",
-        "`monitor_id` holds",
+        "`type`: found",
+        "`since`: found",
+        "`limit`: found",
+        "`monitor_id`: found",
     ] {
         assert!(answer.message().contains(field), "{}", answer.message());
     }
@@ -122,8 +122,8 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
         "/v1/alerts".to_owned(),
         format!("/v1/monitors/{one}/alerts"),
     ] {
-        let answer = watch
-            .office
+        let answer = test
+            .service
             .ask(
                 "GET",
                 &format!("{path}?since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"),
@@ -131,65 +131,58 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
             )
             .await;
         assert_eq!(answer.kind(), "400 invalid_request", "{path}");
-        let words = "`since` holds \"2026-02-01T00:00:00Z\"; allowed: a time before 2026-01-01T00:00:00Z, where the range ends";
+        let words = "`since`: found \"2026-02-01T00:00:00Z\"; expected a time before 2026-01-01T00:00:00Z, where the range ends";
         assert!(
             answer.message().starts_with(words),
             "{path}: {}",
             answer.message()
         );
     }
-    watch.close().await;
+    test.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_callers_alerts_are_as_if_they_never_were() {
-    let watch = Watch::open().await;
-    let id = watch
+async fn alerts_of_another_tenant_are_not_found() {
+    let test = AlertTest::open().await;
+    let id = test
         .monitor(&monitor(
             1,
             &json!([{"type": "price_below", "amount": 500}]),
         ))
         .await;
-    watch.market(|asked| fares(&[200], asked));
-    watch.run(&id).await;
-    let alert = watch.alerts(&id).await[0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    // Before he is known, and after.
+    test.respond_with(|asked| fares(&[200], asked));
+    test.run(&id).await;
+    let alert = test.alerts(&id).await[0]["id"].as_str().unwrap().to_owned();
+    // Before the other tenant exists, and after.
     for _ in 0..2 {
         assert_eq!(
-            watch.office.get_as(OTHER, "/v1/alerts").await.json()["data"],
+            test.service.get_as(OTHER, "/v1/alerts").await.json()["data"],
             json!([])
         );
         assert_eq!(
-            watch
-                .office
+            test.service
                 .get_as(OTHER, &format!("/v1/alerts?monitor_id={id}"))
                 .await
                 .kind(),
             "404 not_found"
         );
         assert_eq!(
-            watch
-                .office
+            test.service
                 .get_as(OTHER, &format!("/v1/alerts/{alert}"))
                 .await
                 .kind(),
             "404 not_found"
         );
         assert_eq!(
-            watch
-                .office
+            test.service
                 .get_as(OTHER, &format!("/v1/monitors/{id}/alerts"))
                 .await
                 .kind(),
             "404 not_found"
         );
-        watch
-            .office
+        test.service
             .post_as(OTHER, "/v1/monitors", &monitor(1, &json!([])))
             .await;
     }
-    watch.close().await;
+    test.close().await;
 }

@@ -1,13 +1,14 @@
-//! Alerts through everything: monitors, a running worker, the scripted marketplace; slots come at times that the test gives.
+//! Alerts end to end: monitors, a running worker and the scripted marketplace; the test sets the
+//! times of slots.
 
-mod changes;
-mod killed;
+mod exactly_once;
+mod kill;
 mod lists;
-mod once;
-mod paths;
-mod poisoned;
+mod price_sequences;
 mod size;
 mod stale;
+mod unreadable;
+mod updates;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,58 +20,59 @@ use farescan::worker::WorkerDeps;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::scans::office::Office;
-use crate::support::PATIENCE;
+use crate::scans::stepped_service::SteppedService;
+use crate::support::WAIT_LIMIT;
 use crate::support::app::{KEY, ring};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::webhooks::post;
-use crate::worker::stage::Running;
+use crate::webhooks::harness;
+use crate::worker::fixture::RunningWorker;
 
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
-/// An office with a worker at work.
-pub struct Watch {
-    pub office: Office,
-    worker: Running,
+/// A service with a running worker.
+pub struct AlertTest {
+    pub service: SteppedService,
+    worker: RunningWorker,
 }
 
-impl Watch {
+impl AlertTest {
     pub async fn open() -> Self {
-        let office = Office::open().await;
-        let worker = Running::start(WorkerDeps {
-            pool: office.db.pool().clone(),
+        let service = SteppedService::start().await;
+        let worker = RunningWorker::start(WorkerDeps {
+            pool: service.db.pool().clone(),
             ring: Arc::new(ring()),
-            upstream: Client::new(&office.app.upstream.config()).unwrap(),
+            upstream: Client::new(&service.app.upstream.config()).unwrap(),
             config: WorkerConfig {
                 lease_seconds: 2,
                 ..WorkerConfig::default()
             },
         });
-        Self { office, worker }
+        Self { service, worker }
     }
 
     pub async fn close(self) {
         self.worker.stop().await;
     }
 
-    /// What searches are answered from now on.
-    pub fn market(&self, answer: impl FnMut(&Value) -> Reply + Send + 'static) {
+    /// Sets the response to searches from now on.
+    pub fn respond_with(&self, answer: impl FnMut(&Value) -> Reply + Send + 'static) {
         let mut answer = answer;
-        self.office
+        self.service
             .app
             .upstream
             .on(Endpoint::FlightsOneway)
             .answer(move |call| answer(&call.body));
     }
 
-    /// The monitor's next slot comes, its scan runs and is judged. Gives the slot as it stands then.
+    /// Decides the monitor's next slot, completes its scan, evaluates the rules and returns the
+    /// slot.
     pub async fn run(&self, id: &str) -> Value {
-        let slot = self.office.next_slot(id).await;
-        self.office.tick(slot).await;
+        let slot = self.service.next_slot(id).await;
+        self.service.tick(slot).await;
         self.all_ended().await;
-        self.office.tick(slot + MOMENT).await;
-        self.office
+        self.service.tick(slot + MOMENT).await;
+        self.service
             .slots(id)
             .await
             .into_iter()
@@ -79,33 +81,35 @@ impl Watch {
     }
 
     pub async fn all_ended(&self) {
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + WAIT_LIMIT;
         while self
-            .office
+            .service
             .count("select count(*) from scans where finished_at is null")
             .await
             > 0
         {
             assert!(
                 tokio::time::Instant::now() < end,
-                "waited in vain until the scans have ended"
+                "timed out waiting for the scans to end"
             );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// A scan through, so that the marketplace has accepted the key and more than one may be underway.
-    pub async fn warm(&self) {
-        self.office.order(&crate::scans::office::fares(1)).await;
+    /// Completes a scan, so that the marketplace has accepted the key and several scans may run.
+    pub async fn accept_key(&self) {
+        self.service
+            .submit(&crate::scans::stepped_service::fares(1))
+            .await;
         self.all_ended().await;
     }
 
-    /// Makes a monitor with a webhook; its id.
+    /// Creates a monitor with a webhook and returns its id.
     pub async fn monitor(&self, body: &Value) -> String {
-        let id = self.office.watch(body).await;
-        let pool = self.office.db.pool();
-        let tenant = post::tenant(pool, KEY).await;
-        post::open_for(
+        let id = self.service.create_monitor(body).await;
+        let pool = self.service.db.pool();
+        let tenant = harness::tenant(pool, KEY).await;
+        harness::open_for(
             &ring(),
             pool,
             tenant,
@@ -116,34 +120,34 @@ impl Watch {
         id
     }
 
-    /// What the monitor's webhook is to be told, newest first. Nobody delivers here.
-    pub async fn told(&self, id: &str) -> Vec<Value> {
+    /// The pending events for the monitor's webhook, newest first. No deliverer runs here.
+    pub async fn events(&self, id: &str) -> Vec<Value> {
         let page = self
-            .office
+            .service
             .get(&format!("/v1/deliveries?monitor_id={id}&limit=500"))
             .await;
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         for delivery in page["data"].as_array().unwrap() {
             assert_eq!(
                 (&delivery["event_type"], &delivery["status"]),
                 (&json!("monitor.alerts"), &json!("pending"))
             );
             let shown = self
-                .office
+                .service
                 .get(&format!(
                     "/v1/deliveries/{}",
                     delivery["id"].as_str().unwrap()
                 ))
                 .await;
-            told.push(shown["payload"].clone());
+            events.push(shown["payload"].clone());
         }
-        told
+        events
     }
 
-    /// Changes a monitor.
-    pub async fn change(&self, id: &str, patch: &Value) {
+    /// Updates a monitor.
+    pub async fn patch(&self, id: &str, patch: &Value) {
         let answer = self
-            .office
+            .service
             .ask("PATCH", &format!("/v1/monitors/{id}"), Some(patch))
             .await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -151,7 +155,7 @@ impl Watch {
 
     /// A monitor's alerts, newest first.
     pub async fn alerts(&self, id: &str) -> Vec<Value> {
-        self.office
+        self.service
             .get(&format!("/v1/monitors/{id}/alerts?limit=500"))
             .await["data"]
             .as_array()
@@ -160,7 +164,7 @@ impl Watch {
     }
 }
 
-/// A monitor of one fare, or of so many dates, with these rules.
+/// A monitor of one date or several dates, with these rules.
 pub fn monitor(dates: i64, rules: &Value) -> Value {
     let mut body = crate::monitors::with(&json!({"alerts": rules}));
     body["scan"] = json!({

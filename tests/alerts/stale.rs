@@ -1,55 +1,56 @@
-//! Slots that come while the run before goes on.
+//! `stale` rules while the previous run has not ended.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::MOMENT;
-use crate::scans::office::Office;
+use crate::scans::stepped_service::SteppedService;
 
-/// A monitor over dates that are answered one by one, by the test, and told as stale after three.
-struct Slow {
-    office: Office,
+/// A monitor whose searches the test answers one by one; stale after three slots.
+struct SlowRun {
+    service: SteppedService,
     id: String,
     answered: i32,
 }
 
-impl Slow {
+impl SlowRun {
     async fn begin() -> Self {
-        let office = Office::open().await;
-        let id = office
-            .watch(&super::monitor(30, &json!([{"type": "stale", "runs": 3}])))
+        let service = SteppedService::start().await;
+        let id = service
+            .create_monitor(&super::monitor(30, &json!([{"type": "stale", "runs": 3}])))
             .await;
-        let mut slow = Self {
-            office,
+        let mut run = Self {
+            service,
             id,
             answered: 0,
         };
-        assert_eq!(slow.slot().await, ("ran".to_owned(), None));
-        slow
+        assert_eq!(run.tick_next_slot().await, ("ran".to_owned(), None));
+        run
     }
 
-    /// The next slot comes. Its outcome, and how often its rules fired; `None`: it is not judged.
-    async fn slot(&mut self) -> (String, Option<u64>) {
-        let slot = self.next().await;
-        self.office.tick(slot).await;
-        self.last().await
+    /// Decides the next slot. Returns its outcome and how often its rules fired; `None` if not
+    /// evaluated.
+    async fn tick_next_slot(&mut self) -> (String, Option<u64>) {
+        let slot = self.next_slot().await;
+        self.service.tick(slot).await;
+        self.last_outcome().await
     }
 
-    async fn next(&self) -> Timestamp {
-        self.office.next_slot(&self.id).await
+    async fn next_slot(&self) -> Timestamp {
+        self.service.next_slot(&self.id).await
     }
 
-    async fn last(&self) -> (String, Option<u64>) {
-        let slots = self.office.slots(&self.id).await;
+    async fn last_outcome(&self) -> (String, Option<u64>) {
+        let slots = self.service.slots(&self.id).await;
         (
             slots[0]["outcome"].as_str().unwrap().to_owned(),
             slots[0]["judged"]["fired"].as_u64(),
         )
     }
 
-    /// The next search of the run comes to this, an hour before the next slot.
-    async fn answers(&mut self, search_status: &str) {
-        let before = self.next().await - SignedDuration::from_hours(1);
+    /// Ends the next search of the run with this status, an hour before the next slot.
+    async fn answer_next(&mut self, search_status: &str) {
+        let before = self.next_slot().await - SignedDuration::from_hours(1);
         let ended = sqlx::query(
             "update scan_items set state = 'done', search_status = $1, results = 1, calls = 1, observed_at = $2::timestamptz,
                     best_price = case when $1 = 'ok' then 200 end, currency = case when $1 = 'ok' then 'USD' end
@@ -61,7 +62,7 @@ impl Slow {
             .bind(self.answered);
         assert_eq!(
             ended
-                .execute(self.office.db.pool())
+                .execute(self.service.db.pool())
                 .await
                 .unwrap()
                 .rows_affected(),
@@ -70,10 +71,10 @@ impl Slow {
         self.answered += 1;
     }
 
-    /// The run ends, some of it unanswered.
-    async fn ends(&self) {
-        let before = self.next().await - SignedDuration::from_hours(1);
-        let pool = self.office.db.pool();
+    /// Ends the run and cancels its other searches.
+    async fn end(&self) {
+        let before = self.next_slot().await - SignedDuration::from_hours(1);
+        let pool = self.service.db.pool();
         sqlx::raw_sql("update scan_items set state = 'cancelled' where state <> 'done'")
             .execute(pool)
             .await
@@ -84,11 +85,11 @@ impl Slow {
             .execute(pool)
             .await
             .unwrap();
-        self.office.tick(before + MOMENT).await;
+        self.service.tick(before + MOMENT).await;
     }
 
     async fn alerts(&self) -> Vec<Value> {
-        self.office
+        self.service
             .get(&format!("/v1/monitors/{}/alerts", self.id))
             .await["data"]
             .as_array()
@@ -101,29 +102,29 @@ fn overlap(fired: u64) -> (String, Option<u64>) {
     ("overlap".to_owned(), Some(fired))
 }
 
-/// It takes longer than eight slots, and is answered all the time.
+/// It lasts longer than eight slots.
 #[tokio::test]
-async fn a_long_run_that_is_answered_is_not_stale() {
-    let mut slow = Slow::begin().await;
+async fn a_slow_run_with_answers_is_not_stale() {
+    let mut run = SlowRun::begin().await;
     for _ in 0..8 {
-        slow.answers("ok").await;
-        assert_eq!(slow.slot().await, overlap(0));
+        run.answer_next("ok").await;
+        assert_eq!(run.tick_next_slot().await, overlap(0));
     }
-    slow.ends().await;
-    // The same again: nothing was counted.
-    assert_eq!(slow.slot().await, ("ran".to_owned(), None));
-    assert_eq!(slow.alerts().await, Vec::<Value>::new());
+    run.end().await;
+    // No slot was counted.
+    assert_eq!(run.tick_next_slot().await, ("ran".to_owned(), None));
+    assert_eq!(run.alerts().await, Vec::<Value>::new());
 }
 
-/// A rejected key leaves its run paused for ever: that has to be told while it hangs, and once.
+/// A rejected key pauses its run for ever: the alert must fire meanwhile, once.
 #[tokio::test]
-async fn a_run_that_hangs_without_an_answer_is_stale() {
-    let mut slow = Slow::begin().await;
-    assert_eq!(slow.slot().await, overlap(0));
-    assert_eq!(slow.slot().await, overlap(0));
-    assert_eq!(slow.slot().await, overlap(1));
-    assert_eq!(slow.slot().await, overlap(0));
-    let alerts = slow.alerts().await;
+async fn a_hanging_run_without_answers_is_stale() {
+    let mut run = SlowRun::begin().await;
+    assert_eq!(run.tick_next_slot().await, overlap(0));
+    assert_eq!(run.tick_next_slot().await, overlap(0));
+    assert_eq!(run.tick_next_slot().await, overlap(1));
+    assert_eq!(run.tick_next_slot().await, overlap(0));
+    let alerts = run.alerts().await;
     assert_eq!(
         (alerts.len(), &alerts[0]["type"], &alerts[0]["threshold"]),
         (1, &json!("stale"), &json!(3))
@@ -131,47 +132,47 @@ async fn a_run_that_hangs_without_an_answer_is_stale() {
     assert_eq!(alerts[0]["state_after"]["runs_without_answer"], 3);
 }
 
-/// Half of it was answered, and then nothing was: slots count from there. What did not complete is no answer.
+/// Slots count from the last answer. A degraded search is no answer.
 #[tokio::test]
-async fn a_run_that_stops_being_answered_is_stale() {
-    let mut slow = Slow::begin().await;
-    slow.answers("ok").await;
-    slow.answers("empty").await;
-    assert_eq!(slow.slot().await, overlap(0));
+async fn a_run_that_stops_getting_answers_is_stale() {
+    let mut run = SlowRun::begin().await;
+    run.answer_next("ok").await;
+    run.answer_next("empty").await;
+    assert_eq!(run.tick_next_slot().await, overlap(0));
     for fired in [0, 0, 1] {
-        slow.answers("degraded").await;
-        slow.answers("partial").await;
-        assert_eq!(slow.slot().await, overlap(fired));
+        run.answer_next("degraded").await;
+        run.answer_next("partial").await;
+        assert_eq!(run.tick_next_slot().await, overlap(fired));
     }
-    // It goes on: what was told once is not told again, and its end arms the rule.
-    slow.answers("ok").await;
-    assert_eq!(slow.slot().await, overlap(0));
-    slow.ends().await;
-    assert_eq!(slow.slot().await, ("ran".to_owned(), None));
+    // The run continues: the rule does not fire again, and the end of the run rearms it.
+    run.answer_next("ok").await;
+    assert_eq!(run.tick_next_slot().await, overlap(0));
+    run.end().await;
+    assert_eq!(run.tick_next_slot().await, ("ran".to_owned(), None));
     for fired in [0, 0, 1] {
-        assert_eq!(slow.slot().await, overlap(fired));
+        assert_eq!(run.tick_next_slot().await, overlap(fired));
     }
 }
 
-/// A run that the caller began just before a slot is no reason to count that slot; nor are slots that nobody was there for.
+/// A manual run just before a slot does not count against it, and missed slots do not count.
 #[tokio::test]
-async fn a_slot_counts_from_the_slot_of_the_schedule_before_it() {
-    let office = Office::open().await;
-    let id = office
-        .watch(&super::monitor(30, &json!([{"type": "stale", "runs": 1}])))
+async fn stale_counts_from_the_previous_slot_of_the_schedule() {
+    let service = SteppedService::start().await;
+    let id = service
+        .create_monitor(&super::monitor(30, &json!([{"type": "stale", "runs": 1}])))
         .await;
-    let mut slow = Slow {
-        office,
+    let mut run = SlowRun {
+        service,
         id,
         answered: 0,
     };
-    assert_eq!(slow.slot().await, ("ran".to_owned(), None));
-    slow.answers("ok").await;
-    slow.ends().await;
-    let hour_before = slow.next().await - SignedDuration::from_hours(1);
+    assert_eq!(run.tick_next_slot().await, ("ran".to_owned(), None));
+    run.answer_next("ok").await;
+    run.end().await;
+    let hour_before = run.next_slot().await - SignedDuration::from_hours(1);
     assert_eq!(
-        slow.office
-            .ask("POST", &format!("/v1/monitors/{}/run", slow.id), None)
+        run.service
+            .ask("POST", &format!("/v1/monitors/{}/run", run.id), None)
             .await
             .status,
         202
@@ -179,10 +180,10 @@ async fn a_slot_counts_from_the_slot_of_the_schedule_before_it() {
     let move_it = "update monitor_slots set slot = $1::timestamptz where kind = 'manual'";
     sqlx::query(move_it)
         .bind((hour_before + MOMENT).to_string())
-        .execute(slow.office.db.pool())
+        .execute(run.service.db.pool())
         .await
         .unwrap();
-    assert_eq!(slow.slot().await, overlap(0));
-    // A day without an answer is one.
-    assert_eq!(slow.slot().await, overlap(1));
+    assert_eq!(run.tick_next_slot().await, overlap(0));
+    // A day without an answer counts.
+    assert_eq!(run.tick_next_slot().await, overlap(1));
 }

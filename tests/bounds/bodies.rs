@@ -1,4 +1,4 @@
-//! What a body costs before it is refused, measured at the process.
+//! The memory of an invalid body before it is refused, measured for the whole process.
 
 #![cfg(target_os = "linux")]
 
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use crate::exports::memory::{forget_highest, memory_kb};
-use crate::faults::process::Serve;
-use crate::worker::stage::Stage;
+use crate::exports::memory::{memory_kb, reset_peak_memory};
+use crate::faults::process::FarescanProcess;
+use crate::worker::fixture::WorkerFixture;
 
 const MIB: usize = 1 << 20;
 const AT_ONCE: usize = 30;
-/// What one body may add to the process, and what thirty may.
+/// The memory that one body, and thirty bodies, may add to the process.
 const ONE_KB: u64 = 10_000;
 const ALL_KB: u64 = 300_000;
 
-/// An order of nearly 1 MiB that holds `part` again and again.
+/// A body of nearly 1 MiB that repeats `part`.
 fn repeated(begin: &str, part: &str, end: &str) -> String {
     let times = (MIB - begin.len() - end.len()) / part.len();
     format!("{begin}{}{end}", part.repeat(times))
 }
 
-/// Bodies that take much more in memory than as text, and what is said of each.
+/// Bodies that need much more memory than their text, each with its error.
 fn shapes() -> Vec<(&'static str, String, &'static str)> {
     const BEGIN: &str = r#"{"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "departure_date": "2030-01-01"}, "#;
     let of_sweep = |part: &str, last: &str| {
@@ -46,32 +46,32 @@ fn shapes() -> Vec<(&'static str, String, &'static str)> {
         (
             "a list of numbers",
             of_sweep("1,", "1"),
-            "`sweep.to_airport` holds more than 16384 values",
+            "`sweep.to_airport`: found more than 16384 values",
         ),
         (
             "a list of codes",
             of_sweep("\"LHR\",", "\"LHR\""),
-            "`sweep.to_airport` holds more than 16384 values",
+            "`sweep.to_airport`: found more than 16384 values",
         ),
         (
             "lists of one",
             of_sweep("[1],", "1"),
-            "`body` holds more than 20000 values",
+            "`body`: found more than 20000 values",
         ),
         (
             "lists of lists",
             of_sweep("[[[[[[[[1]]]]]]]],", "1"),
-            "`body` holds more than 20000 values",
+            "`body`: found more than 20000 values",
         ),
         (
             "objects",
             of_sweep("{\"a\":1},", "1"),
-            "`body` holds more than 20000 values",
+            "`body`: found more than 20000 values",
         ),
         (
             "many fields",
             repeated("{", "\"a\":1,", "\"b\":1}"),
-            "`body` holds more than 20000 values",
+            "`body`: found more than 20000 values",
         ),
         (
             "many names",
@@ -81,25 +81,29 @@ fn shapes() -> Vec<(&'static str, String, &'static str)> {
                     .map(|n| format!("\"a{n}\":1,"))
                     .collect::<String>()
             ),
-            "`body` holds more than 1000 values",
+            "`body`: found more than 1000 values",
         ),
         ("deep", repeated("", "[", ""), "nested at most 64 deep"),
         (
             "a long label",
             repeated(&format!("{BEGIN}\"label\": \""), "x", "\"}"),
-            "`label` holds",
+            "`label`: found",
         ),
-        ("a long name", repeated("{\"", "x", "\":1}"), "holds 1"),
+        (
+            "a long name",
+            repeated("{\"", "x", "\":1}"),
+            "unknown field `xxx",
+        ),
         (
             "escapes",
             repeated(&format!("{BEGIN}\"label\": \""), "\\u0001", "\"}"),
-            "`label` holds",
+            "`label`: found",
         ),
         ("as many as are read", most_lists, "`sweep.airline_codes"),
         (
             "long lists in many items",
             format!("{route}, \"airline_codes\": {}}}, {dates}}}", lists(2_000)),
-            "`request` holds long values",
+            "`request`: found long values",
         ),
         ("ten thousand items", format!("{route}}}, {dates}}}"), ""),
     ]
@@ -119,15 +123,15 @@ async fn send(url: &str, key: &str, body: &str) -> (u16, String) {
 
 /// `cargo nextest run bounds::bodies --no-capture` shows the figures.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_body_costs_much_memory_before_it_is_refused() {
-    let stage = Stage::new().await;
+async fn an_invalid_body_uses_bounded_memory() {
+    let fixture = WorkerFixture::new().await;
     let mut worst = 0;
     for (name, body, expected) in shapes() {
-        // A process each, so that none finds room that another has left.
-        let service = Serve::gateway(&stage);
+        // One process each: memory that another test freed would hide the growth.
+        let service = FarescanProcess::start_gateway(&fixture);
         let url = service.url().await;
         send(&url, "a-first-callers-key", "{}").await;
-        forget_highest(service.pid());
+        reset_peak_memory(service.pid());
         let before = memory_kb(service.pid(), "VmRSS");
         let begun = Instant::now();
         let (status, answer) = send(&url, "a-first-callers-key", &body).await;
@@ -150,12 +154,12 @@ async fn no_body_costs_much_memory_before_it_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thirty_large_bodies_at_once_leave_the_service_well() {
-    let stage = Stage::new().await;
-    let service = Serve::gateway(&stage);
+async fn thirty_large_bodies_at_once_leave_it_healthy() {
+    let fixture = WorkerFixture::new().await;
+    let service = FarescanProcess::start_gateway(&fixture);
     let url = service.url().await;
     send(&url, "a-first-callers-key", "{}").await;
-    forget_highest(service.pid());
+    reset_peak_memory(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let done = Arc::new(AtomicBool::new(false));
     let health = tokio::spawn(watch_health(url.clone(), Arc::clone(&done)));
@@ -186,7 +190,7 @@ async fn thirty_large_bodies_at_once_leave_the_service_well() {
     assert!(grown < ALL_KB, "{grown} kB");
 }
 
-/// How often `/healthz` answered, and the longest that it took.
+/// The number of `/healthz` answers and the slowest one.
 async fn watch_health(url: String, done: Arc<AtomicBool>) -> (u32, Duration) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let (mut asked, mut slowest) = (0, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Callers who wait for locks, and what is left for the others.
+//! Lock waits of one caller and their effect on others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,37 +7,39 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
-use super::{Caller, p99};
-use crate::faults::process::Serve;
+use super::{ApiClient, p99};
+use crate::faults::process::FarescanProcess;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::worker::stage::{KEY, Stage, fares};
+use crate::worker::fixture::{KEY, WorkerFixture, fares};
 
 const WAITING: u32 = 25;
 const READS: usize = 200;
 const ITEMS: i32 = 300;
-/// Scans of five items that another caller orders.
+/// Number of scans of five items that another caller submits.
 const SMALL: usize = 3;
 
-/// 25 requests of one caller wait for a row that somebody else has locked, all the time.
+/// 25 requests of one caller always wait for a locked row.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
-    let stage = Stage::new().await;
-    stage
+async fn lock_waits_of_one_caller_do_not_block_others() {
+    let fixture = WorkerFixture::new().await;
+    fixture
         .upstream
         .on_any()
         .answer(|call| Reply::json(json!([fare(120, &call.body)])));
-    let service = Serve::start(&stage, 16);
+    let service = FarescanProcess::start(&fixture, 16);
     let url = service.url().await;
     let (blocked, other) = (
-        Caller::new(&url, "the-blocked-callers-key"),
-        Caller::new(&url, KEY),
+        ApiClient::new(&url, "the-blocked-callers-key"),
+        ApiClient::new(&url, KEY),
     );
-    let id = blocked.order(&fares(1)).await;
-    blocked.ended(&id).await;
-    other.ended(&other.order(&fares(1)).await).await;
+    let id = blocked.submit_scan(&fares(1)).await;
+    blocked.finished_scan(&id).await;
+    other
+        .finished_scan(&other.submit_scan(&fares(1)).await)
+        .await;
 
-    let mut lock = farescan::db::begin(stage.pool()).await.unwrap();
+    let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
     let locked = "select from lanes where tenant_id = (select tenant_id from scans where scan_id = $1) for update";
     let scan = uuid::Uuid::parse_str(id.trim_start_matches("scn_")).unwrap();
     sqlx::query(locked)
@@ -78,7 +80,7 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
             })
         })
         .collect();
-    crate::support::db::until("requests wait", || refused.load(Ordering::Relaxed) > 0).await;
+    crate::support::db::wait_until("requests wait", || refused.load(Ordering::Relaxed) > 0).await;
 
     let begun = Instant::now();
     let (mut statuses, mut times) = (Vec::new(), Vec::new());
@@ -89,7 +91,9 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
         times.push(answer.took);
     }
     assert_eq!(ordered.status, 202, "{}", ordered.body);
-    let ended = other.ended(ordered.body["id"].as_str().unwrap()).await;
+    let ended = other
+        .finished_scan(ordered.body["id"].as_str().unwrap())
+        .await;
     let took = begun.elapsed();
     stop.store(true, Ordering::Relaxed);
     lock.rollback().await.unwrap();
@@ -110,22 +114,24 @@ async fn a_caller_who_waits_for_locks_does_not_stop_the_others() {
     );
 }
 
-/// 25 clients of one caller order 10,000 items each and cancel them, again and again.
+/// 25 clients of one caller repeatedly submit 10,000 items each and cancel them.
 #[tokio::test(flavor = "multi_thread")]
-async fn five_items_end_beside_a_caller_who_orders_and_cancels() {
-    let stage = Stage::new().await;
-    stage
+async fn a_small_scan_ends_beside_mass_submit_and_cancel() {
+    let fixture = WorkerFixture::new().await;
+    fixture
         .upstream
         .on_any()
         .answer(|call| Reply::json(json!([fare(120, &call.body)])));
-    let service = Serve::start(&stage, 16);
+    let service = FarescanProcess::start(&fixture, 16);
     let url = service.url().await;
     let (greedy, other) = (
-        Caller::new(&url, "the-greedy-callers-key"),
-        Caller::new(&url, KEY),
+        ApiClient::new(&url, "the-greedy-callers-key"),
+        ApiClient::new(&url, KEY),
     );
     for caller in [&greedy, &other] {
-        caller.ended(&caller.order(&fares(1)).await).await;
+        caller
+            .finished_scan(&caller.submit_scan(&fares(1)).await)
+            .await;
     }
     let mut alone = Vec::new();
     for _ in 0..SMALL {
@@ -162,7 +168,7 @@ async fn five_items_end_beside_a_caller_who_orders_and_cancels() {
             })
         })
         .collect();
-    crate::support::db::until("a scan was cancelled", || {
+    crate::support::db::wait_until("a scan was cancelled", || {
         cancelled.load(Ordering::Relaxed) > 0
     })
     .await;
@@ -180,10 +186,10 @@ async fn five_items_end_beside_a_caller_who_orders_and_cancels() {
     }
 }
 
-/// Orders five items; how long it takes until they have ended.
-async fn five_items(caller: &Caller) -> Duration {
+/// Submits five items; returns the time until they have ended.
+async fn five_items(caller: &ApiClient) -> Duration {
     let begun = Instant::now();
-    let id = caller.order(&fares(5)).await;
-    assert_eq!(caller.ended(&id).await["items"]["ok"], json!(5));
+    let id = caller.submit_scan(&fares(5)).await;
+    assert_eq!(caller.finished_scan(&id).await["items"]["ok"], json!(5));
     begun.elapsed()
 }

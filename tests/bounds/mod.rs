@@ -1,4 +1,4 @@
-//! One caller cannot use up what the others need: connections, memory, processor (docs/security.md).
+//! One caller cannot exhaust connections, memory or CPU for others (security.md, rules 18 to 24).
 
 mod bodies;
 mod connections;
@@ -9,23 +9,23 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::Value;
 
-/// A caller of a service: a key and the address that it asks.
+/// A client with a key and the service's URL.
 #[derive(Clone)]
-pub struct Caller {
+pub struct ApiClient {
     url: String,
     key: String,
     http: reqwest::Client,
 }
 
-/// An answer, and how long it took.
-pub struct Timed {
+/// An answer and its duration.
+pub struct TimedResponse {
     pub status: u16,
     pub retry_after: Option<String>,
     pub body: Value,
     pub took: Duration,
 }
 
-impl Caller {
+impl ApiClient {
     pub fn new(url: &str, key: &str) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self {
@@ -35,7 +35,7 @@ impl Caller {
         }
     }
 
-    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Timed {
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> TimedResponse {
         let begun = Instant::now();
         let mut request = self
             .http
@@ -51,7 +51,7 @@ impl Caller {
             .get("retry-after")
             .map(|value| value.to_str().unwrap().to_owned());
         let text = response.text().await.unwrap();
-        Timed {
+        TimedResponse {
             status,
             retry_after,
             body: serde_json::from_str(&text).unwrap_or_default(),
@@ -59,23 +59,23 @@ impl Caller {
         }
     }
 
-    pub async fn get(&self, path: &str) -> Timed {
+    pub async fn get(&self, path: &str) -> TimedResponse {
         self.send(Method::GET, path, None).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Timed {
+    pub async fn post(&self, path: &str, body: &Value) -> TimedResponse {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// Orders a scan; its id.
-    pub async fn order(&self, body: &Value) -> String {
+    /// Submits a scan; returns its id.
+    pub async fn submit_scan(&self, body: &Value) -> String {
         let answer = self.post("/v1/scans", body).await;
         assert_eq!(answer.status, 202, "{}", answer.body);
         answer.body["id"].as_str().unwrap().to_owned()
     }
 
-    /// The scan once it is so.
-    pub async fn scan_when(&self, id: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+    /// Reads the scan until the condition holds.
+    pub async fn wait_for_scan(&self, id: &str, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..6_000 {
             let read = self.get(&format!("/v1/scans/{id}")).await;
             assert_eq!(read.status, 200, "{}", read.body);
@@ -84,18 +84,18 @@ impl Caller {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("waited in vain until {what}");
+        panic!("timed out waiting until {what}");
     }
 
-    pub async fn ended(&self, id: &str) -> Value {
-        self.scan_when(id, "the scan has ended", |scan| {
+    pub async fn finished_scan(&self, id: &str) -> Value {
+        self.wait_for_scan(id, "the scan has ended", |scan| {
             scan["finished_at"].is_string()
         })
         .await
     }
 }
 
-/// The slowest of a hundred.
+/// The 99th percentile.
 pub fn p99(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() * 99 / 100]

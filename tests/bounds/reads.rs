@@ -1,4 +1,4 @@
-//! Heavy reads of one caller, and the light reads of another meanwhile.
+//! Heavy reads of one caller during light reads of another.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 
-use super::{Caller, p99};
-use crate::exports::memory::{forget_highest, memory_kb};
+use super::{ApiClient, p99};
+use crate::exports::memory::{memory_kb, reset_peak_memory};
 use crate::exports::seed;
-use crate::faults::process::Serve;
-use crate::worker::stage::{KEY, Stage};
+use crate::faults::process::FarescanProcess;
+use crate::worker::fixture::{KEY, WorkerFixture};
 
 const HEAVY: usize = 60;
 const ITEMS: i32 = 10_000;
-/// What sixty exports at once may add to the process.
+/// The memory that sixty concurrent exports may add to the process.
 const EXPORTS_KB: u64 = 150_000;
 
-/// What a page of large answers may add: two of them, unpacked, and the text of the page.
+/// The memory that a page of large answers may add: two unpacked answers and the text of the page.
 const LARGE_ANSWERS_KB: u64 = 100_000;
 
-async fn tenant(stage: &Stage, key: &str) -> TenantId {
-    let mut conn = stage.pool().acquire().await.unwrap();
-    store::find_or_make(
+async fn tenant(fixture: &WorkerFixture, key: &str) -> TenantId {
+    let mut conn = fixture.pool().acquire().await.unwrap();
+    store::find_or_create(
         &mut conn,
-        &stage.ring,
+        &fixture.ring,
         &CallerKey::new(key),
         Timestamp::now(),
     )
@@ -36,24 +36,24 @@ async fn tenant(stage: &Stage, key: &str) -> TenantId {
     .unwrap()
 }
 
-async fn seeded(stage: &Stage) -> [ScanId; 2] {
-    let tenant = tenant(stage, KEY).await;
+async fn seeded(fixture: &WorkerFixture) -> [ScanId; 2] {
+    let tenant = tenant(fixture, KEY).await;
     [
-        seed::scan(stage.pool(), tenant, ITEMS).await,
-        seed::scan(stage.pool(), tenant, ITEMS).await,
+        seed::scan(fixture.pool(), tenant, ITEMS).await,
+        seed::scan(fixture.pool(), tenant, ITEMS).await,
     ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_compares_of_one_caller_leave_anothers_reads_alone() {
-    let stage = Stage::new().await;
-    let [before, after] = seeded(&stage).await;
-    tenant(&stage, "another-callers-key").await;
-    let service = Serve::gateway(&stage);
+async fn sixty_compares_do_not_slow_another_caller() {
+    let fixture = WorkerFixture::new().await;
+    let [before, after] = seeded(&fixture).await;
+    tenant(&fixture, "another-callers-key").await;
+    let service = FarescanProcess::start_gateway(&fixture);
     let url = service.url().await;
     let (greedy, other) = (
-        Caller::new(&url, KEY),
-        Caller::new(&url, "another-callers-key"),
+        ApiClient::new(&url, KEY),
+        ApiClient::new(&url, "another-callers-key"),
     );
     let path = format!("/v1/scans/{before}/compare/{after}");
     let mut compares: FuturesUnordered<_> = (0..HEAVY)
@@ -64,7 +64,7 @@ async fn sixty_compares_of_one_caller_leave_anothers_reads_alone() {
             })
         })
         .collect();
-    // Until all have been answered, each as it may.
+    // Repeat until all requests are answered, with any status.
     let (mut reads, mut answered, mut served) = (Vec::new(), 0, 0);
     while answered < HEAVY {
         let read = other.get("/v1/quota").await;
@@ -94,14 +94,14 @@ async fn sixty_compares_of_one_caller_leave_anothers_reads_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_exports_of_one_caller_take_bounded_memory() {
-    let stage = Stage::new().await;
-    let [scan, _] = seeded(&stage).await;
-    let service = Serve::gateway(&stage);
+async fn sixty_exports_use_bounded_memory() {
+    let fixture = WorkerFixture::new().await;
+    let [scan, _] = seeded(&fixture).await;
+    let service = FarescanProcess::start_gateway(&fixture);
     let url = service.url().await;
-    let greedy = Caller::new(&url, KEY);
+    let greedy = ApiClient::new(&url, KEY);
     greedy.get(&format!("/v1/scans/{scan}/items?limit=1")).await;
-    forget_highest(service.pid());
+    reset_peak_memory(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let answers = join_all((0..HEAVY).map(|_| async {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -130,20 +130,20 @@ async fn sixty_exports_of_one_caller_take_bounded_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_large_answers_is_shorter_and_none_is_left_out() {
+async fn a_page_of_large_answers_is_cut_and_complete() {
     const LARGE: i32 = 6;
     const VALUES: usize = 2_000_000;
-    let stage = Stage::new().await;
-    let scan = seed::scan(stage.pool(), tenant(&stage, KEY).await, LARGE).await;
-    // 4 MB of small values: taken apart, each would be many times as large as its text.
+    let fixture = WorkerFixture::new().await;
+    let scan = seed::scan(fixture.pool(), tenant(&fixture, KEY).await, LARGE).await;
+    // 4 MB of small values: parsed, they would take many times the memory of the text.
     let answer = serde_json::Value::from(vec![1; VALUES]);
-    seed::answer(stage.pool(), scan, &[answer]).await;
-    let service = Serve::gateway(&stage);
+    seed::answer(fixture.pool(), scan, &[answer]).await;
+    let service = FarescanProcess::start_gateway(&fixture);
     let url = service.url().await;
-    let caller = Caller::new(&url, KEY);
+    let caller = ApiClient::new(&url, KEY);
     let path = format!("/v1/scans/{scan}/items?expand=answer&limit=50");
     caller.get(&format!("/v1/scans/{scan}/items?limit=1")).await;
-    forget_highest(service.pid());
+    reset_peak_memory(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let (mut positions, mut pages, mut next) = (Vec::new(), 0, path.clone());
     loop {

@@ -1,17 +1,17 @@
-//! `PUT /v1/quota/{api}`: the caller's own bounds, and calls of the gateway counted against a lane.
+//! `PUT /v1/quota/{api}`: the caller's own limits, and synchronous calls counted against a lane.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use farescan::config::PaceConfig;
 use farescan::http::Custody;
-use farescan::queue::charge::Charges;
-use farescan::scans::watch::{Watch, WatchSettings};
+use farescan::queue::charge::ChargeRecorder;
+use farescan::scans::watch::{ScanWatch, WatchSettings};
 use serde_json::{Value, json};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
-use super::house::{House, fares};
+use super::test_service::{TestService, fares};
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::TestDb;
 use crate::support::reply::Reply;
@@ -23,10 +23,10 @@ const USUAL: PaceConfig = PaceConfig {
     max_in_flight: 8,
 };
 
-async fn usual_house() -> House {
+async fn default_pace_service() -> TestService {
     let db = TestDb::new().await;
     let app = TestApp::builder().database(&db).pace(USUAL).start().await;
-    House { db, app }
+    TestService { db, app }
 }
 
 fn pace(lane: &Value) -> (f64, u64, u64, &str) {
@@ -41,13 +41,13 @@ fn pace(lane: &Value) -> (f64, u64, u64, &str) {
 }
 
 #[tokio::test]
-async fn bounds_are_ceilings_and_what_is_not_named_is_no_bound() {
-    let house = usual_house().await;
-    let quota = house.get("/v1/quota").await;
+async fn caller_limits_only_lower_the_pace_and_are_optional() {
+    let service = default_pace_service().await;
+    let quota = service.get("/v1/quota").await;
     assert_eq!(pace(&quota["flights"]), (60.0, 2, 8, "start"));
     assert_eq!(pace(&quota["hotels"]), (20.0, 1, 8, "start"));
 
-    let bounded = house
+    let bounded = service
         .bound(
             "flights",
             &json!({"requests_per_minute": 30, "max_in_flight": 3, "keep_in_reserve": 7}),
@@ -60,14 +60,14 @@ async fn bounds_are_ceilings_and_what_is_not_named_is_no_bound() {
     let bounds =
         json!({"plan": null, "requests_per_minute": 30, "max_in_flight": 3, "keep_in_reserve": 7});
     assert_eq!(bounded.json()["bounds"], bounds);
-    let quota = house.get("/v1/quota").await;
+    let quota = service.get("/v1/quota").await;
     assert_eq!(
         (&quota["flights"], pace(&quota["hotels"]).3),
         (&bounded.json(), "start"),
-        "the other lane stays"
+        "the other lane is unchanged"
     );
 
-    let above = house
+    let above = service
         .bound(
             "flights",
             &json!({"requests_per_minute": 600, "max_in_flight": null}),
@@ -77,31 +77,31 @@ async fn bounds_are_ceilings_and_what_is_not_named_is_no_bound() {
     assert_eq!(
         pace(&above),
         (60.0, 2, 8, "start"),
-        "a ceiling above what is learned changes nothing"
+        "a limit above the learned pace has no effect"
     );
     assert_eq!(above["bounds"]["keep_in_reserve"], json!(0));
     assert_eq!(
-        pace(&house.bound("flights", &json!({})).await.json()),
+        pace(&service.bound("flights", &json!({})).await.json()),
         (60.0, 2, 8, "start")
     );
 }
 
 #[tokio::test]
-async fn a_named_plan_counts_until_the_headers_say_otherwise() {
-    let house = usual_house().await;
+async fn a_named_plan_applies_until_response_headers_differ() {
+    let service = default_pace_service().await;
     for (api, plan, rate, burst, limit) in [
         ("flights", "pro", 142.5, 4, 2_500),
         ("flights", "mega", 475.0, 15, 50_000),
         ("hotels", "mega", 47.5, 1, 25_000),
     ] {
-        let lane = house.bound(api, &json!({ "plan": plan })).await.json();
+        let lane = service.bound(api, &json!({ "plan": plan })).await.json();
         assert_eq!(pace(&lane), (rate, burst, 8, "caller"), "{api} {plan}");
         assert_eq!(
             (&lane["plan_requests_limit"], &lane["bounds"]["plan"]),
             (&json!(limit), &json!(plan))
         );
     }
-    let basic = house
+    let basic = service
         .bound("flights", &json!({"plan": "basic"}))
         .await
         .json();
@@ -110,8 +110,8 @@ async fn a_named_plan_counts_until_the_headers_say_otherwise() {
         ((60.0, 2, 8, "start"), &json!(10)),
         "no rate is stated"
     );
-    house.bound("flights", &json!({"plan": "mega"})).await;
-    house.app.upstream.on_any().answer(|call| {
+    service.bound("flights", &json!({"plan": "mega"})).await;
+    service.app.upstream.on_any().answer(|call| {
         let plan = [
             ("requests-limit", "10000"),
             ("requests-remaining", "9000"),
@@ -124,35 +124,35 @@ async fn a_named_plan_counts_until_the_headers_say_otherwise() {
             reply.header(&format!("x-ratelimit-{name}"), value)
         })
     });
-    let worker = house.worker(4);
-    let id = house.order(&fares(1)).await;
-    house.ended(&id).await;
+    let worker = service.start_worker(4);
+    let id = service.submit(&fares(1)).await;
+    service.wait_until_ended(&id).await;
     worker.stop().await;
-    let lane = house.get("/v1/quota").await["flights"].clone();
+    let lane = service.get("/v1/quota").await["flights"].clone();
     assert_eq!(
         (pace(&lane), &lane["plan_requests_limit"]),
         ((237.5, 7, 8, "headers"), &json!(10_000))
     );
-    house.bound("flights", &json!({"plan": "pro"})).await;
-    let still = house.get("/v1/quota").await["flights"].clone();
+    service.bound("flights", &json!({"plan": "pro"})).await;
+    let still = service.get("/v1/quota").await["flights"].clone();
     assert_eq!(
         pace(&still),
         (237.5, 7, 8, "headers"),
-        "the marketplace knows better"
+        "response headers override the named plan"
     );
 }
 
 #[tokio::test]
-async fn bad_bounds_are_refused_and_change_nothing() {
-    let house = usual_house().await;
+async fn invalid_limits_are_refused_and_change_nothing() {
+    let service = default_pace_service().await;
     let bad = json!({"plan": "gold", "requests_per_minute": 0, "max_in_flight": "4", "keep_in_reserve": -1, "burst": 2});
-    let answer = house.bound("flights", &bad).await;
+    let answer = service.bound("flights", &bad).await;
     assert_eq!(answer.kind(), "400 invalid_request");
     for fault in [
-        "`plan` holds \"gold\"; allowed: one of `basic`, `pro`, `ultra`, `mega`",
-        "`requests_per_minute` holds 0; allowed: an integer from 1 to 60000",
-        "`max_in_flight` holds \"4\"; allowed: an integer from 1 to 1000",
-        "`keep_in_reserve` holds -1; allowed: an integer from 0 to 9007199254740991",
+        "`plan`: found \"gold\"; expected one of `basic`, `pro`, `ultra`, `mega`",
+        "`requests_per_minute`: found 0; expected an integer from 1 to 60000",
+        "`max_in_flight`: found \"4\"; expected an integer from 1 to 1000",
+        "`keep_in_reserve`: found -1; expected an integer from 0 to 9007199254740991",
         "`burst`",
     ] {
         assert!(
@@ -161,48 +161,48 @@ async fn bad_bounds_are_refused_and_change_nothing() {
             answer.message()
         );
     }
-    let trains = house.bound("trains", &json!({})).await;
+    let trains = service.bound("trains", &json!({})).await;
     assert_eq!(trains.kind(), "404 not_found");
     assert_eq!(
         trains.message(),
-        "there is no lane `trains`; allowed: one of `flights`, `hotels`"
+        "there is no lane `trains`; expected one of `flights`, `hotels`"
     );
-    assert_eq!(house.count("select count(*) from lanes").await, 0);
-    assert_eq!(pace(&house.get("/v1/quota").await["flights"]).3, "start");
+    assert_eq!(service.count("select count(*) from lanes").await, 0);
+    assert_eq!(pace(&service.get("/v1/quota").await["flights"]).3, "start");
 }
 
-/// Through two processes: what one is told, the other keeps to, because the lane is all they share.
+/// Two workers, which share only the lane.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_holds_for_every_process_from_the_next_call_on() {
-    let house = House::open().await;
+async fn a_limit_applies_to_every_process_from_the_next_call() {
+    let service = TestService::start().await;
     let gate = crate::support::reply::Gate::closed();
-    house
+    service
         .app
         .upstream
         .on_any()
-        .reply(Reply::json(json!([fare(9, &json!({}))])).held_by(&gate));
-    let workers = [house.worker(16), house.worker(16)];
-    let id = house.order(&fares(200)).await;
-    house.app.upstream.wait_for_in_flight(32).await;
-    house.bound("flights", &json!({"max_in_flight": 3})).await;
-    let before = house.app.upstream.count();
+        .reply(Reply::json(json!([fare(9, &json!({}))])).gated_by(&gate));
+    let workers = [service.start_worker(16), service.start_worker(16)];
+    let id = service.submit(&fares(200)).await;
+    service.app.upstream.wait_for_in_flight(32).await;
+    service.bound("flights", &json!({"max_in_flight": 3})).await;
+    let before = service.app.upstream.count();
     gate.open();
-    house
-        .scan_when(&id, "it goes on", |scan| {
+    service
+        .wait_for_scan(&id, "it continues", |scan| {
             scan["items"]["ok"].as_u64() >= Some(60)
         })
         .await;
     assert!(
-        house.get("/v1/quota").await["flights"]["in_flight"]
+        service.get("/v1/quota").await["flights"]["in_flight"]
             .as_u64()
             .unwrap()
             <= 3
     );
-    house.ended(&id).await;
+    service.wait_until_ended(&id).await;
     for worker in workers {
         worker.stop().await;
     }
-    assert_eq!((before, house.calls("TLV")), (32, 200));
+    assert_eq!((before, service.call_count("TLV")), (32, 200));
 }
 
 async fn search(app: &TestApp, key: &str) -> u16 {
@@ -216,70 +216,70 @@ async fn search(app: &TestApp, key: &str) -> u16 {
     .status
 }
 
-/// What a lane knows, once it is so.
-async fn until(house: &House, what: &str, so: &'static str) {
-    let end = tokio::time::Instant::now() + crate::support::PATIENCE;
+/// Waits until the query returns 1.
+async fn until(service: &TestService, what: &str, so: &'static str) {
+    let end = tokio::time::Instant::now() + crate::support::WAIT_LIMIT;
     while tokio::time::Instant::now() < end {
-        if house.count(so).await == 1 {
+        if service.count(so).await == 1 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited in vain until {what}");
+    panic!("timed out waiting until {what}");
 }
 
 #[tokio::test]
-async fn synchronous_calls_move_their_callers_lane_on_and_tell_it_the_headers() {
-    let house = usual_house().await;
-    house
+async fn synchronous_calls_use_the_lanes_pace_and_update_its_quota() {
+    let service = default_pace_service().await;
+    service
         .bound("flights", &json!({"requests_per_minute": 2}))
         .await;
-    house.app.upstream.on_any().answer(|call| {
+    service.app.upstream.on_any().answer(|call| {
         Reply::json(json!([fare(9, &call.body)]))
             .header("x-ratelimit-requests-limit", "500")
             .header("x-ratelimit-requests-remaining", "321")
     });
-    assert_eq!(search(&house.app, "a-key-that-never-ordered").await, 200);
-    assert_eq!(search(&house.app, KEY).await, 200);
+    assert_eq!(search(&service.app, "a-key-that-never-ordered").await, 200);
+    assert_eq!(search(&service.app, KEY).await, 200);
     until(
-        &house,
+        &service,
         "the lane knows",
         "select count(*) from lanes where api = 'flights' and plan_remaining = 321 and arrival > clock_timestamp() + interval '5 seconds'",
     )
     .await;
     assert_eq!(
-        house
+        service
             .count("select count(distinct tenant_id) from lanes")
             .await,
         1,
-        "who has no lane is charged nothing"
+        "a caller without a lane is not charged"
     );
-    // So a scan waits for its turn: half a minute at this pace.
-    let worker = house.worker(4);
-    let id = house.order(&fares(1)).await;
-    house
+    // So a scan waits half a minute at this pace.
+    let worker = service.start_worker(4);
+    let id = service.submit(&fares(1)).await;
+    service
         .app
         .upstream
         .on_any()
         .reply(Reply::status(429).header("retry-after", "40"));
-    assert_eq!(search(&house.app, KEY).await, 429);
-    let paused = house
-        .scan_when(&id, "its lane is limited", |scan| {
+    assert_eq!(search(&service.app, KEY).await, 429);
+    let paused = service
+        .wait_for_scan(&id, "its lane is limited", |scan| {
             scan["status_reason"] == "rate_limited"
         })
         .await;
     worker.stop().await;
     assert_eq!(paused["requests"]["spent"], json!(0));
-    let lane = house.get("/v1/quota").await["flights"].clone();
+    let lane = service.get("/v1/quota").await["flights"].clone();
     assert_eq!(
         lane["pace_source"],
         json!("caller"),
-        "only a scan's own 429 slows it"
+        "only a scan's own 429 lowers the pace"
     );
 }
 
 #[tokio::test]
-async fn with_the_database_away_synchronous_calls_are_answered_as_ever() {
+async fn synchronous_calls_work_without_the_database() {
     let nowhere = PgConnectOptions::new()
         .host("127.0.0.1")
         .port(1)
@@ -288,8 +288,8 @@ async fn with_the_database_away_synchronous_calls_are_answered_as_ever() {
         .acquire_timeout(Duration::from_millis(200))
         .connect_lazy_with(nowhere.clone());
     let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
-    let charges = Charges::start(pool.clone(), Arc::clone(&ring), &stop);
-    let watch = Watch::start(pool.clone(), nowhere, WatchSettings::default(), &stop);
+    let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), &stop);
+    let watch = ScanWatch::start(pool.clone(), nowhere, WatchSettings::default(), &stop);
     let custody = Custody {
         ring,
         pace: USUAL,
@@ -297,7 +297,7 @@ async fn with_the_database_away_synchronous_calls_are_answered_as_ever() {
         charges,
     };
     let app = TestApp::builder().pool(pool).custody(custody).start().await;
-    // More than the line holds.
+    // More than the queue of charges holds.
     for _ in 0..50 {
         let answers = futures::future::join_all((0..30).map(|_| search(&app, KEY))).await;
         assert!(answers.iter().all(|status| *status == 200), "{answers:?}");

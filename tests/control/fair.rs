@@ -1,55 +1,60 @@
-//! Five items behind ten thousand, of another caller and of the same one, by the marketplace's ledger.
+//! A scan of five items behind one of ten thousand, of another caller and of the same one, by the
+//! ledger.
 
 use serde_json::{Value, json};
 
-use super::house::{House, airport, fares, from};
+use super::test_service::{TestService, airport_code, departing_from, fares};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 
-/// 10,000 searches: a hundred dates to a hundred places.
+/// 10,000 searches: a hundred dates to a hundred airports.
 fn ten_thousand() -> Value {
-    let mut order = fares(100);
-    order["request"]
+    let mut body = fares(100);
+    body["request"]
         .as_object_mut()
         .unwrap()
         .remove("to_airport");
-    order["sweep"]["to_airport"] = (0..100).map(airport).collect();
-    order
+    body["sweep"]["to_airport"] = (0..100).map(airport_code).collect();
+    body
 }
 
-/// The numbers of the five's calls after their submit, while a worker is in the middle of the ten thousand. With one place calls come as
-/// they were claimed; with more, the order of calls that begin together is chance. `FARESCAN_SOAK=1`: four places.
-async fn places_of_the_five(key: &str) -> Vec<usize> {
-    let house = House::open().await;
+/// The positions of the small scan's calls after its submit, while a worker processes the large
+/// one. With one permit calls are in the order of claims; with more, the order of concurrent calls
+/// is random. `FARESCAN_SOAK=1`: four permits.
+async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
+    let service = TestService::start().await;
     let places = if std::env::var_os("FARESCAN_SOAK").is_some() {
         4
     } else {
         1
     };
-    let worker = house.worker(places);
-    house.warm().await;
+    let worker = service.start_worker(places);
+    service.accept_key().await;
     let gate = Gate::closed();
     let (mut count, held) = (0, gate.clone());
-    house.app.upstream.on_any().answer(move |call| {
+    service.app.upstream.on_any().answer(move |call| {
         count += 1;
         let reply = Reply::json(json!([fare(9, &call.body)]));
         if count > 8 {
-            reply.held_by(&held)
+            reply.gated_by(&held)
         } else {
             reply
         }
     });
-    let big = house.order(&ten_thousand()).await;
-    // One call has warmed the key, eight went through, the next are held: all places are taken.
-    house
+    let big = service.submit(&ten_thousand()).await;
+    // One call for the acceptance, eight completed, the next ones are blocked: all permits are
+    // taken.
+    service
         .app
         .upstream
-        .wait_for("all places are taken", |calls| {
+        .wait_for("all permits are taken", |calls| {
             calls.len() == 9 + usize::from(places)
         })
         .await;
-    let small = house.order_as(key, &from("FIV", fares(5))).await;
-    let before = house.app.upstream.count();
+    let small = service
+        .submit_as(key, &departing_from("FIV", fares(5)))
+        .await;
+    let before = service.app.upstream.count();
     gate.open();
     let all_five = |calls: &[crate::support::upstream::Call]| {
         calls
@@ -58,15 +63,15 @@ async fn places_of_the_five(key: &str) -> Vec<usize> {
             .count()
             == 5
     };
-    house
+    service
         .app
         .upstream
-        .wait_for("the five were asked", all_five)
+        .wait_for("the five items were searched", all_five)
         .await;
-    let calls = house.app.upstream.calls();
-    house.say(&big, "cancel", &json!({})).await;
+    let calls = service.app.upstream.calls();
+    service.command(&big, "cancel", &json!({})).await;
     worker.stop().await;
-    println!("{}", house.books().await);
+    println!("{}", service.check_ledger().await);
     assert_eq!(
         calls
             .iter()
@@ -84,15 +89,15 @@ async fn places_of_the_five(key: &str) -> Vec<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_behind_ten_thousand_of_another_caller_are_among_the_next_twelve() {
-    let places = places_of_the_five("the-key-of-another-caller").await;
+async fn a_small_scan_passes_a_large_one_of_another_caller() {
+    let places = call_positions_of_the_small_scan("the-key-of-another-caller").await;
     println!("calls after the submit: {places:?}");
     assert!(places.iter().all(|place| *place <= 12), "{places:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_behind_ten_thousand_of_the_same_caller_are_among_the_next_twelve() {
-    let places = places_of_the_five(crate::support::app::KEY).await;
+async fn a_small_scan_passes_a_large_one_of_the_same_caller() {
+    let places = call_positions_of_the_small_scan(crate::support::app::KEY).await;
     println!("calls after the submit: {places:?}");
     assert!(places.iter().all(|place| *place <= 12), "{places:?}");
 }

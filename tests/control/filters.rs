@@ -1,31 +1,30 @@
-//! Filters that are applied here, so that the engine's price band survives.
+//! Price filters that this service applies itself, so that the engine still returns the price band.
 
 use serde_json::{Value, json};
 
-use super::house::{House, fares};
+use super::test_service::{TestService, fares};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
 fn filtered(more: &Value) -> Value {
-    let mut order = fares(1);
-    order["request"].as_object_mut().unwrap().extend(
+    let mut body = fares(1);
+    body["request"].as_object_mut().unwrap().extend(
         json!({"max_price": 150, "sort_type": "Price"})
             .as_object()
             .unwrap()
             .clone(),
     );
-    order
-        .as_object_mut()
+    body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    order
+    body
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_falls_to_a_filter_of_ours_is_filtered_out_and_never_empty() {
-    let house = House::open().await;
-    let worker = house.worker(4);
-    for (prices, shown) in [
+async fn locally_filtered_offers_are_filtered_out_not_empty() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(4);
+    for (prices, expected) in [
         (vec![164, 151], json!(["ok", "filtered_out", 0, null])),
         (vec![164, 150, 90], json!(["ok", null, 2, 90])),
         (vec![], json!(["empty", null, 0, null])),
@@ -34,11 +33,15 @@ async fn what_falls_to_a_filter_of_ours_is_filtered_out_and_never_empty() {
             .iter()
             .map(|price| fare(*price, &json!({})))
             .collect();
-        house.app.upstream.on_any().reply(Reply::json(json!(rows)));
-        let id = house.order(&filtered(&json!({}))).await;
-        let ended = house.ended(&id).await;
+        service
+            .app
+            .upstream
+            .on_any()
+            .reply(Reply::json(json!(rows)));
+        let id = service.submit(&filtered(&json!({}))).await;
+        let ended = service.wait_until_ended(&id).await;
         assert_eq!(ended["status"], json!("completed"), "{prices:?}");
-        let item = &house.items(&id).await[0];
+        let item = &service.items(&id).await[0];
         assert_eq!(
             json!([
                 item["search_status"],
@@ -46,17 +49,17 @@ async fn what_falls_to_a_filter_of_ours_is_filtered_out_and_never_empty() {
                 item["results"],
                 item["best_price"]
             ]),
-            shown,
+            expected,
             "{prices:?}"
         );
         assert_eq!(
             item["search"]["max_price"],
             json!(150),
-            "the search is shown as ordered"
+            "the search is shown as submitted"
         );
     }
     worker.stop().await;
-    for call in house.app.upstream.calls() {
+    for call in service.app.upstream.calls() {
         assert!(
             call.body.get("max_price").is_none() && call.body.get("sort_type").is_none(),
             "{}",
@@ -70,17 +73,17 @@ async fn what_falls_to_a_filter_of_ours_is_filtered_out_and_never_empty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn upstream_filters_are_sent_when_the_caller_says_so() {
-    let house = House::open().await;
-    let worker = house.worker(1);
-    let id = house
-        .order(&filtered(
+async fn upstream_filters_are_sent_only_on_request() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(1);
+    let id = service
+        .submit(&filtered(
             &json!({"upstream_filters": true, "upstream_limit": 20}),
         ))
         .await;
-    house.ended(&id).await;
+    service.wait_until_ended(&id).await;
     worker.stop().await;
-    let body = &house.app.upstream.calls()[0].body;
+    let body = &service.app.upstream.calls()[0].body;
     assert_eq!(
         (&body["max_price"], &body["sort_type"], &body["limit"]),
         (&json!(150), &json!("Price"), &json!(20))

@@ -1,14 +1,14 @@
-//! A caller's word over scans while a worker works on them: everything through HTTP, the marketplace's ledger compared with what is
-//! stored.
+//! Commands on scans while a worker processes them: through HTTP only, with the marketplace's
+//! ledger compared with the stored scans.
 
 mod bounds;
 mod budget;
 mod delete;
 mod fair;
 mod filters;
-pub mod house;
 mod pause;
 mod plan;
 mod preview;
 mod races;
 mod retry;
+pub mod test_service;

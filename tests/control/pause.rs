@@ -1,31 +1,33 @@
-//! Pause, resume and cancel: what begins after the answer, what goes on, and what is refused.
+//! Pause, resume and cancel: calls that begin afterwards, calls in flight, and refusals.
 
 use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
-use super::house::{House, adds_up, airport, fares, from, order};
-use crate::scans::office::{Comes, Office};
+use super::test_service::{
+    TestService, airport_code, assert_counts_add_up, departing_from, fares, fares_with,
+};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::KEY;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_holds_what_was_not_sent_and_a_resume_sends_it_once() {
-    let house = House::open().await;
-    let worker = house.worker(5);
-    house.warm().await;
+async fn a_pause_stops_unsent_items_and_a_resume_sends_each_once() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(5);
+    service.accept_key().await;
     let gate = Gate::closed();
-    let held = Reply::json(json!([fare(120, &json!({}))])).held_by(&gate);
-    house
+    let held = Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate);
+    service
         .app
         .upstream
         .on_any()
         .when(|call| call.body["from_airport"] == "TLV")
         .reply(held);
-    let id = house.order(&fares(30)).await;
-    house.app.upstream.wait_for_in_flight(5).await;
+    let id = service.submit(&fares(30)).await;
+    service.app.upstream.wait_for_in_flight(5).await;
 
-    let paused = house.say(&id, "pause", &json!({})).await;
+    let paused = service.command(&id, "pause", &json!({})).await;
     assert_eq!(
         (&paused["status"], &paused["status_reason"]),
         (&json!("paused"), &json!("by_caller"))
@@ -39,58 +41,66 @@ async fn a_pause_holds_what_was_not_sent_and_a_resume_sends_it_once() {
         (&json!(5), &json!(null))
     );
     assert_eq!(
-        house.say(&id, "pause", &json!({})).await,
+        service.command(&id, "pause", &json!({})).await,
         paused,
-        "again is fine"
+        "idempotent"
     );
     gate.open();
-    let still = house.still(&id).await;
+    let still = service.wait_until_idle(&id).await;
     assert_eq!(
         (&still["items"]["ok"], &still["best"]["price"]),
         (&json!(5), &json!(120)),
-        "what was in flight is kept"
+        "calls in flight are stored"
     );
-    // Another scan of the same lane goes through, so the worker had every chance to go on with the first.
-    let other = house.order(&from("ZZZ", fares(8))).await;
-    house.ended(&other).await;
-    assert_eq!((house.calls("TLV"), house.calls("ZZZ")), (5, 8));
+    // Another scan of the same lane completes, so the worker had the chance to continue with the
+    // first.
+    let other = service.submit(&departing_from("ZZZ", fares(8))).await;
+    service.wait_until_ended(&other).await;
+    assert_eq!(
+        (service.call_count("TLV"), service.call_count("ZZZ")),
+        (5, 8)
+    );
     let listed = |status: &str| format!("/v1/scans?status={status}");
     assert_eq!(
-        house.get(&listed("paused")).await["data"][0]["id"],
+        service.get(&listed("paused")).await["data"][0]["id"],
         json!(id)
     );
 
-    let resumed = house.say(&id, "resume", &json!({})).await;
+    let resumed = service.command(&id, "resume", &json!({})).await;
     assert_eq!(
         (&resumed["status"], &resumed["status_reason"]),
         (&json!("running"), &json!(null))
     );
     assert_eq!(
-        house.say(&id, "resume", &json!({})).await["status_reason"],
+        service.command(&id, "resume", &json!({})).await["status_reason"],
         json!(null),
-        "again is fine"
+        "idempotent"
     );
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
-    adds_up(&ended);
+    assert_counts_add_up(&ended);
     assert_eq!(
         (&ended["status"], &ended["items"]["ok"]),
         (&json!("completed"), &json!(30))
     );
     assert_eq!(
-        (house.asked("TLV").len(), house.calls("TLV")),
+        (
+            service.calls_by_date("TLV").len(),
+            service.call_count("TLV")
+        ),
         (30, 30),
         "each date once"
     );
 }
 
-/// What the answer says was spent is what the marketplace's ledger holds in the end: nothing began after it, no second try either.
+/// The requests spent in the response equal the ledger at the end: no call and no second try began
+/// later.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_call_begins_after_the_answer_to_a_pause_or_cancel() {
-    let house = House::open().await;
-    let worker = house.worker(16);
-    house.warm().await;
-    for (number, (word, broken)) in [
+async fn no_call_begins_after_a_pause_or_cancel_returns() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(16);
+    service.accept_key().await;
+    for (number, (command, broken)) in [
         ("pause", false),
         ("cancel", false),
         ("pause", true),
@@ -100,12 +110,12 @@ async fn no_call_begins_after_the_answer_to_a_pause_or_cancel() {
     .into_iter()
     .enumerate()
     {
-        let origin = airport(number);
-        let id = house.order(&from(&origin, fares(200))).await;
+        let origin = airport_code(number);
+        let id = service.submit(&departing_from(&origin, fares(200))).await;
         let mine = origin.clone();
-        // Every server error is asked a second time, so second tries are due all the time.
+        // Every server error gets a second try, so second tries are always due.
         if broken {
-            house
+            service
                 .app
                 .upstream
                 .on_any()
@@ -120,38 +130,38 @@ async fn no_call_begins_after_the_answer_to_a_pause_or_cancel() {
                 .count()
                 >= 20
         };
-        house
+        service
             .app
             .upstream
-            .wait_for("the scan is underway", some)
+            .wait_for("the scan is running", some)
             .await;
-        let answered = house.say(&id, word, &json!({})).await;
+        let answered = service.command(&id, command, &json!({})).await;
         let spent = answered["requests"]["spent"].as_u64().unwrap();
-        let still = house.still(&id).await;
-        let other = house.order(&from("ZZZ", fares(20))).await;
-        house.ended(&other).await;
-        let (ledger, after) = (house.calls(&origin) as u64, house.scan(&id).await);
+        let still = service.wait_until_idle(&id).await;
+        let other = service.submit(&departing_from("ZZZ", fares(20))).await;
+        service.wait_until_ended(&other).await;
+        let (ledger, after) = (service.call_count(&origin) as u64, service.scan(&id).await);
         assert_eq!(
             json!(ledger),
             after["requests"]["spent"],
-            "{word}: the ledgers agree"
+            "{command}: the ledgers agree"
         );
         assert!(
             ledger <= spent && ledger < 400,
-            "{word}: {ledger} calls, {spent} on record when it was answered"
+            "{command}: {ledger} calls, {spent} on record at the response"
         );
         assert!(
             broken || ledger == spent,
-            "{word}: what was on record was sent"
+            "{command}: every recorded call was sent"
         );
         assert_eq!(after["items"], still["items"]);
-        adds_up(&after);
+        assert_counts_add_up(&after);
     }
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_callers_pause_outranks_the_lanes_and_a_resume_ends_both() {
+async fn a_callers_pause_replaces_the_lanes_and_a_resume_ends_both() {
     for (reason, reply) in [
         (
             "key_rejected",
@@ -169,49 +179,49 @@ async fn a_callers_pause_outranks_the_lanes_and_a_resume_ends_both() {
                 .header("x-ratelimit-requests-reset", "86400"),
         ),
     ] {
-        let house = House::open().await;
-        let worker = house.worker(3);
-        house.app.upstream.on_any().reply(reply);
-        let id = house.order(&fares(10)).await;
-        let paused = house
-            .scan_when(&id, "the lane is paused", |scan| {
+        let service = TestService::start().await;
+        let worker = service.start_worker(3);
+        service.app.upstream.on_any().reply(reply);
+        let id = service.submit(&fares(10)).await;
+        let paused = service
+            .wait_for_scan(&id, "the lane is paused", |scan| {
                 scan["status_reason"] == reason
             })
             .await;
         assert_eq!(paused["status"], json!("paused"));
-        house.still(&id).await;
+        service.wait_until_idle(&id).await;
         assert!(
-            house.app.upstream.count() <= 3,
-            "{reason}: none begins behind those that were underway"
+            service.app.upstream.count() <= 3,
+            "{reason}: no call begins after those in flight"
         );
-        let listed = house
+        let listed = service
             .get("/v1/scans?status=paused&endpoint=flights/oneway")
             .await;
         assert_eq!(
             listed["data"][0]["id"],
             json!(id),
-            "paused by its lane is paused"
+            "a lane pause is a scan pause"
         );
 
         assert_eq!(
-            house.say(&id, "pause", &json!({})).await["status_reason"],
+            service.command(&id, "pause", &json!({})).await["status_reason"],
             json!("by_caller"),
             "{reason}"
         );
-        house
+        service
             .app
             .upstream
             .on(Endpoint::FlightsOneway)
             .answer(|call| Reply::json(json!([fare(164, &call.body)])));
-        let resumed = house.say(&id, "resume", &json!({})).await;
+        let resumed = service.command(&id, "resume", &json!({})).await;
         assert_eq!(
             (&resumed["status"], &resumed["status_reason"]),
             (&json!("running"), &json!(null)),
             "{reason}"
         );
-        let ended = house.ended(&id).await;
+        let ended = service.wait_until_ended(&id).await;
         worker.stop().await;
-        adds_up(&ended);
+        assert_counts_add_up(&ended);
         let degraded = ended["items"]["degraded"].as_u64().unwrap();
         assert!(
             if reason == "quota_exhausted" {
@@ -225,28 +235,28 @@ async fn a_callers_pause_outranks_the_lanes_and_a_resume_ends_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resume_without_a_pause_of_its_own_ends_the_lanes() {
-    let house = House::open().await;
-    let worker = house.worker(2);
-    house
+async fn a_resume_ends_a_lane_pause() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service
         .app
         .upstream
         .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
-    let id = house.order(&fares(4)).await;
-    house
-        .scan_when(&id, "the lane is paused", |scan| {
+    let id = service.submit(&fares(4)).await;
+    service
+        .wait_for_scan(&id, "the lane is paused", |scan| {
             scan["status_reason"] == "key_rejected"
         })
         .await;
-    house.still(&id).await;
-    house
+    service.wait_until_idle(&id).await;
+    service
         .app
         .upstream
         .on_any()
         .answer(|call| Reply::json(json!([fare(164, &call.body)])));
-    house.say(&id, "resume", &json!({})).await;
-    let ended = house.ended(&id).await;
+    service.command(&id, "resume", &json!({})).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
         (&ended["status"], &ended["items"]["ok"]),
@@ -255,35 +265,31 @@ async fn a_resume_without_a_pause_of_its_own_ends_the_lanes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resume_seals_the_key_of_its_request_anew() {
-    let house = House::open().await;
-    let id = house.order(&fares(5)).await;
+async fn a_resume_seals_the_key_of_its_request() {
+    let service = TestService::start().await;
+    let id = service.submit(&fares(5)).await;
     sqlx::query("update key_grants set expires_at = now() - interval '1 s'")
-        .execute(house.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
-    let worker = house.worker(4);
-    house
-        .scan_when(&id, "its key has expired", |scan| {
+    let worker = service.start_worker(4);
+    service
+        .wait_for_scan(&id, "its key has expired", |scan| {
             scan["status_reason"] == "key_expired"
         })
         .await;
-    assert_eq!(house.app.upstream.count(), 0);
-    let resumed = house.say(&id, "resume", &json!({})).await;
-    assert_eq!(
-        resumed["status"],
-        json!("queued"),
-        "nothing of it has begun yet"
-    );
+    assert_eq!(service.app.upstream.count(), 0);
+    let resumed = service.command(&id, "resume", &json!({})).await;
+    assert_eq!(resumed["status"], json!("queued"), "no call has begun yet");
     assert!(resumed["key_custody"]["until"].is_string());
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
         (&ended["items"]["ok"], &ended["key_custody"]),
         (&json!(5), &json!(null))
     );
     assert!(
-        house
+        service
             .app
             .upstream
             .calls()
@@ -293,64 +299,68 @@ async fn a_resume_seals_the_key_of_its_request_anew() {
 }
 
 #[tokio::test]
-async fn a_retry_that_waits_for_its_time_keeps_it_through_a_pause() {
-    let office = Office::open().await;
+async fn a_delayed_retry_keeps_its_time_through_a_pause() {
+    let service = SteppedService::start().await;
     let mut body = fares(2);
     body["retry"] = json!({"max_attempts": 2, "delay_seconds": 3600});
-    let id = office
-        .done(&body, |position| {
+    let id = service
+        .submit_and_complete(&body, |position| {
             if position == 0 {
-                Comes::Degraded("blocked_page")
+                SearchOutcome::Degraded("blocked_page")
             } else {
-                Comes::Ok(9)
+                SearchOutcome::Ok(9)
             }
         })
         .await;
-    for word in ["pause", "resume"] {
-        let answer = office
+    for command in ["pause", "resume"] {
+        let answer = service
             .app
-            .post(&format!("/v1/scans/{id}/{word}"), &json!({}))
+            .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
             .await;
         assert_eq!(
             (answer.status, &answer.json()["items"]["pending"]),
             (200, &json!(1)),
-            "{word}"
+            "{command}"
         );
     }
     let waits = "select count(*) from scan_items where state = 'delayed' and not_before > now() + interval '59 minutes'";
     assert_eq!(
         sqlx::query_scalar::<_, i64>(waits)
-            .fetch_one(office.db.pool())
+            .fetch_one(service.db.pool())
             .await
             .unwrap(),
         1
     );
-    assert_eq!(office.claim().await.len(), 0);
+    assert_eq!(service.claim().await.len(), 0);
 }
 
 #[tokio::test]
-async fn a_short_rest_does_not_wait_behind_a_long_scan() {
-    let office = Office::open().await;
-    office.done(&fares(1), |_| Comes::Ok(1)).await;
-    let short = office.order(&fares(300)).await;
-    for claimed in office.claim().await.iter().take(295) {
-        office.begin(claimed).await;
-        office.end(claimed, Comes::Ok(1)).await;
+async fn few_remaining_items_do_not_wait_behind_a_long_scan() {
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(1))
+        .await;
+    let short = service.submit(&fares(300)).await;
+    for claimed in service.claim().await.iter().take(295) {
+        service.begin(claimed).await;
+        service.finish(claimed, SearchOutcome::Ok(1)).await;
     }
-    office
+    service
         .app
         .post(&format!("/v1/scans/{short}/pause"), &json!({}))
         .await;
-    office.order(&super::house::from("ZZZ", fares(400))).await;
-    office
+    service
+        .submit(&super::test_service::departing_from("ZZZ", fares(400)))
+        .await;
+    service
         .app
         .post(&format!("/v1/scans/{short}/resume"), &json!({}))
         .await;
     sqlx::query("update lanes set burst = 20, arrival = clock_timestamp()")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
-    let first = office.claim().await;
+    let first = service.claim().await;
     let of_short = first
         .iter()
         .filter(|claimed| claimed.scan.to_string() == short)
@@ -359,24 +369,24 @@ async fn a_short_rest_does_not_wait_behind_a_long_scan() {
 }
 
 #[tokio::test]
-async fn a_resume_is_repeated_without_being_done_twice() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
-    office
+async fn a_repeated_resume_is_done_once() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
+    service
         .app
         .post(&format!("/v1/scans/{id}/pause"), &json!({}))
         .await;
     let path = format!("/v1/scans/{id}/resume");
-    let first = office
-        .post_once("go", &path, &json!({"max_requests": 9}))
+    let first = service
+        .post_with_key("go", &path, &json!({"max_requests": 9}))
         .await;
     assert_eq!(
         (first.status, &first.json()["requests"]["max"]),
         (200, &json!(9))
     );
-    office.work(|_| Comes::Ok(1)).await;
-    let again = office
-        .post_once("go", &path, &json!({"max_requests": 9}))
+    service.complete_all(|_| SearchOutcome::Ok(1)).await;
+    let again = service
+        .post_with_key("go", &path, &json!({"max_requests": 9}))
         .await;
     assert_eq!(
         (
@@ -387,8 +397,8 @@ async fn a_resume_is_repeated_without_being_done_twice() {
         (200, "true", first.text())
     );
     assert_eq!(
-        office
-            .post_once("go", &path, &json!({"max_requests": 8}))
+        service
+            .post_with_key("go", &path, &json!({"max_requests": 8}))
             .await
             .kind(),
         "422 idempotency_mismatch"
@@ -396,19 +406,21 @@ async fn a_resume_is_repeated_without_being_done_twice() {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_neither_paused_nor_resumed() {
-    let office = Office::open().await;
-    let done = office.done(&fares(1), |_| Comes::Ok(1)).await;
-    let cancelled = office.order(&fares(1)).await;
-    office
+async fn a_scan_that_has_ended_cannot_be_paused_or_resumed() {
+    let service = SteppedService::start().await;
+    let done = service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(1))
+        .await;
+    let cancelled = service.submit(&fares(1)).await;
+    service
         .app
         .post(&format!("/v1/scans/{cancelled}/cancel"), &json!({}))
         .await;
     for (id, status) in [(&done, "completed"), (&cancelled, "cancelled")] {
-        for word in ["pause", "resume"] {
-            let answer = office
+        for command in ["pause", "resume"] {
+            let answer = service
                 .app
-                .post(&format!("/v1/scans/{id}/{word}"), &json!({}))
+                .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
                 .await;
             assert_eq!(answer.kind(), "409 invalid_state");
             assert!(answer.message().contains(status), "{}", answer.message());
@@ -417,21 +429,21 @@ async fn what_has_ended_is_neither_paused_nor_resumed() {
 }
 
 #[tokio::test]
-async fn only_its_caller_has_a_word_and_the_body_is_read() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
+async fn commands_need_the_own_tenant_and_a_valid_body() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
     let (unknown, other) = (
         "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
         "another-key-0123456789",
     );
-    office.post_as(other, "/v1/scans", &fares(1)).await;
-    for word in ["pause", "resume", "cancel"] {
-        let theirs = office
-            .post_as(other, &format!("/v1/scans/{id}/{word}"), &json!({}))
+    service.post_as(other, "/v1/scans", &fares(1)).await;
+    for command in ["pause", "resume", "cancel"] {
+        let theirs = service
+            .post_as(other, &format!("/v1/scans/{id}/{command}"), &json!({}))
             .await;
-        let none = office
+        let none = service
             .app
-            .post(&format!("/v1/scans/{unknown}/{word}"), &json!({}))
+            .post(&format!("/v1/scans/{unknown}/{command}"), &json!({}))
             .await;
         assert_eq!(
             (theirs.kind(), theirs.message()),
@@ -444,10 +456,10 @@ async fn only_its_caller_has_a_word_and_the_body_is_read() {
         format!("/v1/scans/{unknown}"),
         "/v1/scans/x".to_owned(),
     ] {
-        let answer = office
+        let answer = service
             .app
             .send(
-                office
+                service
                     .app
                     .request("DELETE", &path)
                     .header("x-api-key", other),
@@ -455,15 +467,15 @@ async fn only_its_caller_has_a_word_and_the_body_is_read() {
             .await;
         assert_eq!(answer.kind(), "404 not_found");
     }
-    assert_eq!(office.scan(&id).await["status"], json!("queued"));
+    assert_eq!(service.scan(&id).await["status"], json!("queued"));
     let path = format!("/v1/scans/{id}/resume");
     for (body, field) in [
-        (json!({"max_requests": 0}), "`max_requests` holds 0"),
-        (json!({"max_requests": "9"}), "`max_requests` holds \"9\""),
-        (json!({"max_request": 9}), "`max_request` holds 9"),
+        (json!({"max_requests": 0}), "`max_requests`: found 0"),
+        (json!({"max_requests": "9"}), "`max_requests`: found \"9\""),
+        (json!({"max_request": 9}), "unknown field `max_request`"),
         (Value::Null, "the body"),
     ] {
-        let answer = office.app.post(&path, &body).await;
+        let answer = service.app.post(&path, &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         assert!(
             answer.message().starts_with(field) || body.is_null(),
@@ -471,28 +483,32 @@ async fn only_its_caller_has_a_word_and_the_body_is_read() {
             answer.message()
         );
     }
-    let bare = office
+    let bare = service
         .app
-        .send(office.app.request("POST", &path).header("x-api-key", KEY))
+        .send(service.app.request("POST", &path).header("x-api-key", KEY))
         .await;
-    assert_eq!(bare.status, 200, "no body is needed: {}", bare.text());
+    assert_eq!(bare.status, 200, "no body is required: {}", bare.text());
 }
 
 #[tokio::test]
 async fn lists_are_filtered_by_status_endpoint_and_tag() {
-    let office = Office::open().await;
-    office
-        .done(&order(1, &json!({"tags": ["a", "b"]})), |_| Comes::Ok(1))
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares_with(1, &json!({"tags": ["a", "b"]})), |_| {
+            SearchOutcome::Ok(1)
+        })
         .await;
-    let paused = office.order(&order(1, &json!({"tags": ["b"]}))).await;
-    office
+    let paused = service
+        .submit(&fares_with(1, &json!({"tags": ["b"]})))
+        .await;
+    service
         .app
         .post(&format!("/v1/scans/{paused}/pause"), &json!({}))
         .await;
     let stay =
         json!({"hotel_name": "Grand", "checkin_date": "2030-01-14", "checkout_date": "2030-01-15"});
-    office
-        .order(&json!({"endpoint": "hotels/by-name", "request": stay, "tags": ["a"]}))
+    service
+        .submit(&json!({"endpoint": "hotels/by-name", "request": stay, "tags": ["a"]}))
         .await;
     for (query, found) in [
         ("status=paused", 1),
@@ -508,7 +524,7 @@ async fn lists_are_filtered_by_status_endpoint_and_tag() {
         ("tag=c", 0),
     ] {
         assert_eq!(
-            office.get(&format!("/v1/scans?{query}")).await["data"]
+            service.get(&format!("/v1/scans?{query}")).await["data"]
                 .as_array()
                 .unwrap()
                 .len(),
@@ -517,7 +533,7 @@ async fn lists_are_filtered_by_status_endpoint_and_tag() {
         );
     }
     assert_eq!(
-        office.app.get("/v1/scans?monitor_id=mon_1").await.kind(),
+        service.app.get("/v1/scans?monitor_id=mon_1").await.kind(),
         "400 invalid_request",
         "there are no monitors yet"
     );

@@ -1,53 +1,54 @@
-//! Scans keep to the plan of their caller: its quota, its reserve, its rate.
+//! Scans respect their caller's plan: its quota, reserve and rate.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::house::{House, adds_up, fares, from};
-use crate::support::app::Answer;
+use super::test_service::{TestService, assert_counts_add_up, departing_from, fares};
+use crate::support::app::HttpResponse;
 use crate::support::reply::Reply;
-use crate::support::upstream::{Call, Upstream, fare};
+use crate::support::upstream::{Call, ScriptedServer, fare};
 
-/// A plan as the marketplace counts it: so many requests, and anew for good some time after they were used up.
-struct Plan {
+/// A quota as the marketplace counts it. It resets once, some time after it is nearly
+/// exhausted.
+struct ScriptedQuota {
     limit: u64,
     left: u64,
-    /// The least that was left before it began anew.
+    /// The lowest remaining quota before the reset.
     lowest: u64,
     refused: u64,
-    anew_at: Option<Instant>,
-    /// How long it stays used up; the header rounds up to whole seconds.
+    resets_at: Option<Instant>,
+    /// How long it stays exhausted; the header rounds up to whole seconds.
     period: Duration,
 }
 
-impl Plan {
-    /// Has the marketplace keep to it; what a search takes is `latency`.
+impl ScriptedQuota {
+    /// Makes the marketplace apply it; a search takes `latency`.
     fn of(
-        upstream: &Upstream,
+        upstream: &ScriptedServer,
         limit: u64,
         period: Duration,
         latency: Duration,
     ) -> Arc<Mutex<Self>> {
-        let plan = Arc::new(Mutex::new(Self {
+        let quota = Arc::new(Mutex::new(Self {
             limit,
             left: limit,
             lowest: limit,
             refused: 0,
-            anew_at: None,
+            resets_at: None,
             period,
         }));
-        let counted = Arc::clone(&plan);
+        let scripted = Arc::clone(&quota);
         upstream
             .on_any()
-            .answer(move |call| counted.lock().unwrap().take(call).delay(latency));
-        plan
+            .answer(move |call| scripted.lock().unwrap().take(call).delay(latency));
+        quota
     }
 
     fn take(&mut self, call: &Call) -> Reply {
-        if self.anew_at.is_some_and(|at| Instant::now() >= at) {
-            (self.limit, self.left, self.anew_at) = (100_000, 100_000, None);
+        if self.resets_at.is_some_and(|at| Instant::now() >= at) {
+            (self.limit, self.left, self.resets_at) = (100_000, 100_000, None);
         }
         let reply = if self.left == 0 {
             self.refused += 1;
@@ -58,12 +59,12 @@ impl Plan {
             self.lowest = self.lowest.min(self.left);
             Reply::json(json!([fare(164, &call.body)])).header("x-search-status", "ok")
         };
-        // The period ends some time after its end comes near: as a month does, seen from its last seconds.
+        // Once nearly exhausted, the quota resets after `period`, as at the end of a month.
         if self.limit < 100_000 && self.left <= 12 {
-            self.anew_at
+            self.resets_at
                 .get_or_insert_with(|| Instant::now() + self.period);
         }
-        let reset = self.anew_at.map_or(86_400, |at| {
+        let reset = self.resets_at.map_or(86_400, |at| {
             at.saturating_duration_since(Instant::now()).as_secs() + 1
         });
         reply
@@ -73,8 +74,8 @@ impl Plan {
     }
 }
 
-impl House {
-    pub async fn bound(&self, api: &str, bounds: &Value) -> Answer {
+impl TestService {
+    pub async fn bound(&self, api: &str, bounds: &Value) -> HttpResponse {
         let put = self
             .app
             .request("PUT", &format!("/v1/quota/{api}"))
@@ -84,45 +85,45 @@ impl House {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_quota_go_at_most_the_calls_in_flight_and_the_scan_goes_on_after_the_reset() {
+async fn a_scan_stops_at_the_quota_and_resumes_after_its_reset() {
     for limit in [3, 25] {
-        let house = House::open().await;
+        let service = TestService::start().await;
         assert_eq!(
-            house
+            service
                 .bound("flights", &json!({"max_in_flight": 8}))
                 .await
                 .status,
             200
         );
-        let plan = Plan::of(
-            &house.app.upstream,
+        let plan = ScriptedQuota::of(
+            &service.app.upstream,
             limit,
             Duration::from_millis(1_200),
             Duration::from_millis(30),
         );
-        let worker = house.worker(16);
-        let id = house.order(&fares(80)).await;
-        // Nobody says a word: that it stops, and says so, is shown below with a plan that does not begin anew.
-        let ended = house.ended(&id).await;
+        let worker = service.start_worker(16);
+        let id = service.submit(&fares(80)).await;
+        // No command is sent. The test below covers the pause, with a quota that does not reset.
+        let ended = service.wait_until_ended(&id).await;
         worker.stop().await;
-        adds_up(&ended);
+        assert_counts_add_up(&ended);
         let refused = plan.lock().unwrap().refused;
         println!(
             "a quota of {limit}: {refused} calls beyond it; {}",
-            house.books().await
+            service.check_ledger().await
         );
         assert!(refused <= 8, "{refused} beyond a quota of {limit}");
         assert_eq!(ended["items"]["ok"], json!(80 - refused));
         assert_eq!(ended["items"]["degraded"], json!(refused));
-        assert_eq!(house.calls("TLV"), 80, "nothing is asked twice");
+        assert_eq!(service.call_count("TLV"), 80, "no search is sent twice");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scans_leave_the_reserve_to_the_caller_and_go_on_after_the_reset() {
-    let house = House::open().await;
+async fn scans_keep_the_reserve_and_resume_after_the_reset() {
+    let service = TestService::start().await;
     assert_eq!(
-        house
+        service
             .bound(
                 "flights",
                 &json!({"max_in_flight": 8, "keep_in_reserve": 10})
@@ -131,15 +132,15 @@ async fn scans_leave_the_reserve_to_the_caller_and_go_on_after_the_reset() {
             .status,
         200
     );
-    let plan = Plan::of(
-        &house.app.upstream,
+    let plan = ScriptedQuota::of(
+        &service.app.upstream,
         30,
         Duration::from_secs(2),
         Duration::from_millis(20),
     );
-    let worker = house.worker(16);
-    let id = house.order(&fares(60)).await;
-    let ended = house.ended(&id).await;
+    let worker = service.start_worker(16);
+    let id = service.submit(&fares(60)).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
         (&ended["status"], &ended["items"]["ok"]),
@@ -155,36 +156,36 @@ async fn scans_leave_the_reserve_to_the_caller_and_go_on_after_the_reset() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_smaller_reserve_lets_scans_go_on_at_once() {
-    let house = House::open().await;
-    house
+async fn a_smaller_reserve_resumes_scans_at_once() {
+    let service = TestService::start().await;
+    service
         .bound(
             "flights",
             &json!({"max_in_flight": 4, "keep_in_reserve": 25}),
         )
         .await;
-    Plan::of(
-        &house.app.upstream,
+    ScriptedQuota::of(
+        &service.app.upstream,
         40,
         Duration::from_secs(3_600),
         Duration::from_millis(5),
     );
-    let worker = house.worker(8);
-    let id = house.order(&fares(30)).await;
-    let paused = house
-        .scan_when(&id, "the reserve is reached", |scan| {
+    let worker = service.start_worker(8);
+    let id = service.submit(&fares(30)).await;
+    let paused = service
+        .wait_for_scan(&id, "the reserve is reached", |scan| {
             scan["status_reason"] == "reserve_reached"
         })
         .await;
     assert_eq!(paused["status"], json!("paused"));
-    assert_eq!(house.calls("TLV"), 15);
-    let resumed = house.say(&id, "resume", &json!({})).await;
+    assert_eq!(service.call_count("TLV"), 15);
+    let resumed = service.command(&id, "resume", &json!({})).await;
     assert_eq!(
         resumed["status_reason"],
         json!("reserve_reached"),
         "a resume does not spend the reserve"
     );
-    let lane = house
+    let lane = service
         .bound("flights", &json!({"keep_in_reserve": 5}))
         .await
         .json();
@@ -192,67 +193,67 @@ async fn a_smaller_reserve_lets_scans_go_on_at_once() {
         (&lane["paused"], &lane["bounds"]["keep_in_reserve"]),
         (&json!(null), &json!(5))
     );
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
-        (&ended["status"], house.calls("TLV")),
+        (&ended["status"], service.call_count("TLV")),
         (&json!("completed"), 30)
     );
 }
 
-/// The pause is the caller's protection, so beyond it means: at the plan's price, by the caller's word.
+/// The pause protects the caller; a resume accepts the plan's overage price.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resume_goes_beyond_a_quota_that_is_used_up() {
-    let house = House::open().await;
-    house.bound("flights", &json!({"max_in_flight": 4})).await;
-    // A plan that does not stop hard says 0 and goes on.
+async fn a_resume_allows_calls_beyond_an_exhausted_quota() {
+    let service = TestService::start().await;
+    service.bound("flights", &json!({"max_in_flight": 4})).await;
+    // A plan without a hard limit reports 0 remaining and continues.
     let mut left = 10_u64;
-    house.app.upstream.on_any().answer(move |call| {
+    service.app.upstream.on_any().answer(move |call| {
         left = left.saturating_sub(1);
         Reply::json(json!([fare(9, &call.body)]))
             .header("x-ratelimit-requests-limit", "10")
             .header("x-ratelimit-requests-remaining", &left.to_string())
             .header("x-ratelimit-requests-reset", "86400")
     });
-    let worker = house.worker(8);
-    let id = house.order(&fares(30)).await;
-    house
-        .scan_when(&id, "the quota is used up", |scan| {
+    let worker = service.start_worker(8);
+    let id = service.submit(&fares(30)).await;
+    service
+        .wait_for_scan(&id, "the quota is used up", |scan| {
             scan["status_reason"] == "quota_exhausted"
         })
         .await;
-    house.still(&id).await;
+    service.wait_until_idle(&id).await;
     assert!(
-        (10..=13).contains(&house.calls("TLV")),
+        (10..=13).contains(&service.call_count("TLV")),
         "{}",
-        house.calls("TLV")
+        service.call_count("TLV")
     );
-    house.say(&id, "resume", &json!({})).await;
-    let ended = house.ended(&id).await;
+    service.command(&id, "resume", &json!({})).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
-        (&ended["status"], house.calls("TLV")),
+        (&ended["status"], service.call_count("TLV")),
         (&json!("completed"), 30)
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_429_the_lane_pauses_and_comes_back_slower() {
-    let house = House::open().await;
-    house
+async fn a_429_pauses_the_lane_and_lowers_its_pace() {
+    let service = TestService::start().await;
+    service
         .bound(
             "flights",
             &json!({"requests_per_minute": 6_000, "max_in_flight": 6}),
         )
         .await;
-    let before = house.get("/v1/quota").await["flights"].clone();
+    let before = service.get("/v1/quota").await["flights"].clone();
     assert_eq!(
         (&before["searches_per_minute"], &before["pace_source"]),
         (&json!(6_000.0), &json!("caller"))
     );
     let refused_at = Arc::new(Mutex::new(None));
     let (mut count, noted) = (0, Arc::clone(&refused_at));
-    house.app.upstream.on_any().answer(move |call| {
+    service.app.upstream.on_any().answer(move |call| {
         count += 1;
         if count == 20 {
             *noted.lock().unwrap() = Some(Instant::now());
@@ -260,14 +261,14 @@ async fn after_a_429_the_lane_pauses_and_comes_back_slower() {
         }
         Reply::json(json!([fare(9, &call.body)])).delay(Duration::from_millis(10))
     });
-    let worker = house.worker(16);
-    let id = house.order(&from("TLV", fares(300))).await;
-    let paused = house
-        .scan_when(&id, "it is limited", |scan| {
+    let worker = service.start_worker(16);
+    let id = service.submit(&departing_from("TLV", fares(300))).await;
+    let paused = service
+        .wait_for_scan(&id, "it is limited", |scan| {
             scan["status_reason"] == "rate_limited"
         })
         .await;
-    let lane = house.get("/v1/quota").await["flights"].clone();
+    let lane = service.get("/v1/quota").await["flights"].clone();
     assert_eq!(
         (&paused["status"], &lane["pace_source"]),
         (&json!("paused"), &json!("after_429"))
@@ -277,16 +278,16 @@ async fn after_a_429_the_lane_pauses_and_comes_back_slower() {
         (3_000.0..3_500.0).contains(&slower),
         "half of 6,000: {slower}"
     );
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
         (&ended["items"]["ok"], &ended["items"]["degraded"]),
         (&json!(299), &json!(1)),
-        "a 429 is not asked again"
+        "a 429 is not retried"
     );
 
     let refused_at = refused_at.lock().unwrap().unwrap();
-    let after: Vec<_> = house
+    let after: Vec<_> = service
         .app
         .upstream
         .calls()
@@ -299,15 +300,15 @@ async fn after_a_429_the_lane_pauses_and_comes_back_slower() {
         .max()
         .copied()
         .unwrap_or_default();
-    let books = house.books().await;
+    let ledger = service.check_ledger().await;
     println!(
-        "the last call before the pause came {last_before:?} after the 429, the pause is 5 s; {books}"
+        "the last call before the pause came {last_before:?} after the 429, the pause is 5 s; {ledger}"
     );
     let in_pause = after
         .iter()
         .filter(|time| (Duration::from_secs(1)..Duration::from_millis(4_900)).contains(*time))
         .count();
-    // On a machine that stands still for a second the pause begins later; what was under way then is all that may come.
+    // On a slow machine the pause begins later; only calls already in flight may come.
     assert!(in_pause <= 6, "{in_pause} calls in the pause");
     let back = after
         .iter()

@@ -1,21 +1,21 @@
-//! `POST /v1/scans/preview`: what an order would be, without ordering it.
+//! `POST /v1/scans/preview`: the items and cost of a scan, without submitting it.
 
 use farescan::ids::ScanId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::house::{Dice, order};
-use crate::scans::office::{Comes, Office, day, fares};
+use super::test_service::{Rng, fares_with};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService, day, fares};
 use crate::support::app::TestApp;
 
-async fn preview(office: &Office, body: &Value) -> Value {
-    let answer = office.app.post("/v1/scans/preview", body).await;
+async fn preview(service: &SteppedService, body: &Value) -> Value {
+    let answer = service.app.post("/v1/scans/preview", body).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }
 
-/// The kinds of its warnings.
-fn kinds(preview: &Value) -> Vec<&str> {
+/// The kinds of a preview's warnings.
+fn warning_kinds(preview: &Value) -> Vec<&str> {
     preview["warnings"]
         .as_array()
         .unwrap()
@@ -24,33 +24,33 @@ fn kinds(preview: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn soon(days: i64) -> String {
+fn days_from_today(days: i64) -> String {
     let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     today
         .saturating_add(jiff::Span::new().days(days))
         .to_string()
 }
 
-/// Dates of the next weeks, which are on sale whenever this runs.
+/// Dates of the next weeks, which are always on sale.
 fn next_days(count: i64) -> Value {
     json!({
         "endpoint": "flights/oneway",
         "request": {"from_airport": "TLV", "to_airport": "LHR"},
-        "sweep": {"departure_date": {"from": soon(10), "to": soon(9 + count)}}
+        "sweep": {"departure_date": {"from": days_from_today(10), "to": days_from_today(9 + count)}}
     })
 }
 
 #[tokio::test]
-async fn a_preview_says_what_an_order_would_be_and_does_none_of_it() {
-    let office = Office::open().await;
-    let before = office.rows().await;
+async fn a_preview_describes_a_scan_without_storing_it() {
+    let service = SteppedService::start().await;
+    let before = service.row_counts().await;
     let mut body = next_days(31);
     body["retry"] = json!({"max_attempts": 2});
-    let seen = preview(&office, &body).await;
+    let seen = preview(&service, &body).await;
     assert_eq!(
-        (office.rows().await, office.app.upstream.count()),
+        (service.row_counts().await, service.app.upstream.count()),
         (before, 0),
-        "nothing stored, nobody asked"
+        "nothing is stored and no call is made"
     );
     for (field, value) in [
         ("endpoint", json!("flights/oneway")),
@@ -58,11 +58,11 @@ async fn a_preview_says_what_an_order_would_be_and_does_none_of_it() {
         ("requests", json!({"least": 31, "most": 124})),
         (
             "first",
-            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": soon(10)}),
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": days_from_today(10)}),
         ),
         (
             "last",
-            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": soon(40)}),
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": days_from_today(40)}),
         ),
         ("searches_per_minute", json!(60_000.0)),
         ("seconds", json!(1)),
@@ -72,9 +72,9 @@ async fn a_preview_says_what_an_order_would_be_and_does_none_of_it() {
         assert_eq!(seen[field], value, "{field}");
     }
     body["max_requests"] = json!(40);
-    let capped = preview(&office, &body).await;
+    let capped = preview(&service, &body).await;
     assert_eq!(
-        (&capped["requests"], kinds(&capped)),
+        (&capped["requests"], warning_kinds(&capped)),
         (
             &json!({"least": 31, "most": 40}),
             vec!["budget_may_be_spent"]
@@ -88,10 +88,10 @@ async fn a_preview_says_what_an_order_would_be_and_does_none_of_it() {
     );
 }
 
-/// Specification 8, for 2,600 searches of one or two requests.
+/// gateway.md, rule 42, for 2,600 searches of one or two requests.
 #[tokio::test]
-async fn the_cost_on_each_plan() {
-    let office = Office::open().await;
+async fn a_preview_shows_the_cost_on_each_plan() {
+    let service = SteppedService::start().await;
     let sweep = |field: &str| json!({field: {"from": day(1), "to": day(260)}, "samples": 10});
     let flights = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}, "sweep": sweep("departure_date")});
     let mut stays = sweep("checkin_date");
@@ -99,7 +99,7 @@ async fn the_cost_on_each_plan() {
     let hotels =
         json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Grand"}, "sweep": stays});
     let rows = async |body: &Value| {
-        let plans = preview(&office, body).await["plans"]
+        let plans = preview(&service, body).await["plans"]
             .as_array()
             .unwrap()
             .clone();
@@ -146,16 +146,18 @@ async fn the_cost_on_each_plan() {
 }
 
 #[tokio::test]
-async fn the_lane_of_the_caller_gives_pace_quota_and_pauses() {
-    let office = Office::open().await;
-    office.done(&fares(1), |_| Comes::Ok(1)).await;
+async fn a_preview_uses_the_callers_pace_quota_and_pauses() {
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(1))
+        .await;
     let set = "update lanes set emission = interval '400 ms', plan_limit = 2500, plan_remaining = 20,
                                 plan_reset_at = now() + interval '10 days', paused_until = 'infinity', pause_reason = 'key_rejected'";
-    sqlx::query(set).execute(office.db.pool()).await.unwrap();
-    let before = office.dump().await;
-    let seen = preview(&office, &next_days(31)).await;
+    sqlx::query(set).execute(service.db.pool()).await.unwrap();
+    let before = service.dump_database().await;
+    let seen = preview(&service, &next_days(31)).await;
     assert_eq!(
-        office.dump().await,
+        service.dump_database().await,
         before,
         "nothing is stored of a caller who is known either"
     );
@@ -186,14 +188,14 @@ async fn the_lane_of_the_caller_gives_pace_quota_and_pauses() {
         current[0]["overage_usd"],
         json!({"least": 0.033, "most": 0.126})
     );
-    assert_eq!(kinds(&seen), ["over_quota", "lane_paused"]);
+    assert_eq!(warning_kinds(&seen), ["over_quota", "lane_paused"]);
     assert!(
         seen["warnings"][1]["message"]
             .as_str()
             .unwrap()
             .contains("key_rejected")
     );
-    let theirs = office
+    let theirs = service
         .post_as(
             "another-key-0123456789",
             "/v1/scans/preview",
@@ -207,22 +209,23 @@ async fn the_lane_of_the_caller_gives_pace_quota_and_pauses() {
         "another caller's lane is his"
     );
 
-    // A month that is over says nothing of the next one.
+    // The remaining requests of a past month say nothing about the next one.
     sqlx::query("update lanes set plan_reset_at = now() - interval '1 s'")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     assert_eq!(
-        preview(&office, &next_days(31)).await["plan_requests_remaining"],
+        preview(&service, &next_days(31)).await["plan_requests_remaining"],
         json!(null)
     );
 }
 
 #[tokio::test]
-async fn each_warning_where_it_is_due_and_only_there() {
-    let office = Office::open().await;
+async fn each_warning_appears_only_when_it_applies() {
+    let service = SteppedService::start().await;
     let stay = |more: Value| {
-        let mut stay = json!({"checkin_date": soon(10), "checkout_date": soon(11)});
+        let mut stay =
+            json!({"checkin_date": days_from_today(10), "checkout_date": days_from_today(11)});
         stay.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
@@ -288,7 +291,7 @@ async fn each_warning_where_it_is_due_and_only_there() {
         (
             json!({
                 "endpoint": "hotels/by-name",
-                "request": {"hotel_name": "Grand", "checkin_date": soon(499), "checkout_date": soon(510), "currency": "EUR"},
+                "request": {"hotel_name": "Grand", "checkin_date": days_from_today(499), "checkout_date": days_from_today(510), "currency": "EUR"},
             }),
             vec!["dates_not_on_sale"],
         ),
@@ -297,12 +300,16 @@ async fn each_warning_where_it_is_due_and_only_there() {
             vec!["currencies_not_comparable"],
         ),
     ] {
-        assert_eq!(kinds(&preview(&office, &body).await), expected, "{body}");
+        assert_eq!(
+            warning_kinds(&preview(&service, &body).await),
+            expected,
+            "{body}"
+        );
     }
-    let far = preview(&office, &next_days(340)).await;
-    // A scan's today ends last of all, at UTC-12: the same day, or the one before.
+    let far = preview(&service, &next_days(340)).await;
+    // A scan's today ends at UTC-12: it is the same date or the one before.
     let today = farescan::scans::plan::earliest_today(Timestamp::now()).to_string();
-    let beyond = if today == soon(0) { 19 } else { 20 };
+    let beyond = if today == days_from_today(0) { 19 } else { 20 };
     let message = far["warnings"][0]["message"].as_str().unwrap();
     assert!(
         message.starts_with(&format!("{beyond} of the searches")),
@@ -311,47 +318,48 @@ async fn each_warning_where_it_is_due_and_only_there() {
 }
 
 #[tokio::test]
-async fn a_long_scan_and_a_full_house_are_told() {
-    let office = Office::open().await;
-    crate::support::db::strangers(office.db.pool()).await;
-    office.order(&fares(1)).await;
+async fn a_preview_warns_of_long_scans_and_exceeded_limits() {
+    let service = SteppedService::start().await;
+    crate::support::db::require_key_acceptance(service.db.pool()).await;
+    service.submit(&fares(1)).await;
     sqlx::query("update lanes set emission = interval '1 minute'")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     let mut body = next_days(300);
     body["sweep"]["samples"] = json!(5);
-    let seen = preview(&office, &body).await;
+    let seen = preview(&service, &body).await;
     assert_eq!(
-        (&seen["seconds"], kinds(&seen)),
+        (&seen["seconds"], warning_kinds(&seen)),
         (
             &json!(90_000),
             vec!["longer_than_a_day", "too_much_underway"]
         )
     );
-    let refused = office.app.post("/v1/scans", &body).await;
+    let refused = service.app.post("/v1/scans", &body).await;
     assert_eq!(
         (refused.status, seen["warnings"][1]["message"].as_str()),
         (429, Some(refused.message().as_str()))
     );
 }
 
-/// The same bodies to both, over all endpoints: what is refused is refused in the same words, and what is taken becomes the items that
-/// were shown.
+/// The same bodies to both, over all endpoints: both refuse with the same message, or the submit
+/// stores the items that the preview shows.
 #[tokio::test]
 async fn preview_and_submit_agree() {
-    let office = Office::open().await;
-    let mut dice = Dice(3);
+    let service = SteppedService::start().await;
+    let mut rng = Rng(3);
     let (mut taken, mut refused) = (0, 0);
     for case in 0..40 {
-        let body = any_order(&mut dice);
-        // A caller of its own for each: one scan at a time until the marketplace has accepted a key.
+        let body = any_scan_request(&mut rng);
+        // A new caller for each: a caller may have one scan until the marketplace has accepted its
+        // key.
         let key = format!("key-of-caller-{case:04}");
-        let shown = office.post_as(&key, "/v1/scans/preview", &body).await;
-        let answer = office.post_as(&key, "/v1/scans", &body).await;
+        let previewed = service.post_as(&key, "/v1/scans/preview", &body).await;
+        let answer = service.post_as(&key, "/v1/scans", &body).await;
         if answer.status == 400 {
             assert_eq!(
-                (shown.status, shown.message()),
+                (previewed.status, previewed.message()),
                 (400, answer.message()),
                 "{body}"
             );
@@ -359,23 +367,23 @@ async fn preview_and_submit_agree() {
             continue;
         }
         assert_eq!(
-            (shown.status, answer.status),
+            (previewed.status, answer.status),
             (200, 202),
             "{body} {}",
             answer.text()
         );
-        let (shown, scan) = (shown.json(), answer.json());
+        let (previewed, scan) = (previewed.json(), answer.json());
         assert_eq!(
-            (&shown["items"], &shown["endpoint"]),
+            (&previewed["items"], &previewed["endpoint"]),
             (&scan["items"]["total"], &scan["endpoint"])
         );
         let id: ScanId = scan["id"].as_str().unwrap().parse().unwrap();
-        let page = office
+        let page = service
             .get_as(&key, &format!("/v1/scans/{id}/items?limit=500"))
             .await
             .json();
         let items = page["data"].as_array().unwrap();
-        assert_eq!(json!(items.len()), shown["items"], "{body}");
+        assert_eq!(json!(items.len()), previewed["items"], "{body}");
         assert!(
             items
                 .iter()
@@ -386,88 +394,88 @@ async fn preview_and_submit_agree() {
         assert_eq!(
             (body_of(items.first()), body_of(items.last())),
             (
-                Some(shown["first"].to_string()),
-                Some(shown["last"].to_string())
+                Some(previewed["first"].to_string()),
+                Some(previewed["last"].to_string())
             )
         );
         taken += 1;
     }
     assert!(
         taken > 15 && refused > 5,
-        "{taken} taken, {refused} refused: too tame"
+        "{taken} taken, {refused} refused: too few"
     );
 }
 
-/// An order that may be good or bad.
-fn any_order(dice: &mut Dice) -> Value {
-    let dates = |dice: &mut Dice| {
-        let from = 1 + usize::try_from(dice.below(20)).unwrap();
-        let to = from + usize::try_from(dice.below(4)).unwrap();
-        match dice.below(4) {
+/// A valid or invalid scan request.
+fn any_scan_request(rng: &mut Rng) -> Value {
+    let dates = |rng: &mut Rng| {
+        let from = 1 + usize::try_from(rng.below(20)).unwrap();
+        let to = from + usize::try_from(rng.below(4)).unwrap();
+        match rng.below(4) {
             0 => json!([day(from), day(to + 5)]),
             1 => json!({"from": day(from), "to": day(to), "step_days": 2}),
             2 => json!({"from": day(to + 1), "to": day(from)}),
             _ => json!({"from": day(from), "to": day(to)}),
         }
     };
-    let nights = if dice.below(8) == 0 {
+    let nights = if rng.below(8) == 0 {
         json!([0])
     } else {
         json!([1, 3])
     };
-    let samples = json!(1 + dice.below(2));
-    let markets = if dice.below(6) == 0 {
+    let samples = json!(1 + rng.below(2));
+    let markets = if rng.below(6) == 0 {
         json!(["usa"])
     } else {
         json!(["us", "de", "jp"])
     };
-    match dice.below(5) {
+    match rng.below(5) {
         0 => json!({
             "endpoint": "flights/oneway", "request": {"from_airport": "TLV"},
-            "sweep": {"departure_date": dates(dice), "to_airport": ["LHR", "CDG"], "samples": samples}
+            "sweep": {"departure_date": dates(rng), "to_airport": ["LHR", "CDG"], "samples": samples}
         }),
         1 => json!({
             "endpoint": "flights/roundtrip", "request": {"from_airport": "TLV", "to_airport": "LHR"},
-            "sweep": {"departure_date": dates(dice), "nights": nights, "max_stops": [0, 1]}
+            "sweep": {"departure_date": dates(rng), "nights": nights, "max_stops": [0, 1]}
         }),
         2 => json!({
             "endpoint": "hotels/search", "request": {"destination": "Lisbon"},
-            "sweep": {"checkin_date": dates(dice), "nights": nights, "proxy_country": markets}, "max_requests": 1 + dice.below(40)
+            "sweep": {"checkin_date": dates(rng), "nights": nights, "proxy_country": markets}, "max_requests": 1 + rng.below(40)
         }),
         3 => json!({
             "endpoint": "hotels/by-name", "request": {"hotel_name": "Grand"},
-            "sweep": {"nights": nights, "checkin_date": dates(dice), "proxy_country": markets, "samples": samples}
+            "sweep": {"nights": nights, "checkin_date": dates(rng), "proxy_country": markets, "samples": samples}
         }),
         _ => json!({
             "endpoint": "hotels/rooms", "request": {"hotel_booking_id": "fr/grand", "checkin_date": day(1)},
-            "sweep": {"checkout_date": dates(dice), "adults": [1, 2], "currency": ["USD", "EUR"]}
+            "sweep": {"checkout_date": dates(rng), "adults": [1, 2], "currency": ["USD", "EUR"]}
         }),
     }
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_is_told_as_a_submit_tells_it() {
-    let office = Office::open().await;
+async fn a_preview_reports_the_same_faults_as_a_submit() {
+    let service = SteppedService::start().await;
     for body in [
         json!({}),
         json!({"endpoint": "flights/oneway", "request": {}}),
-        order(3, &json!({"max_requests": 2})),
+        fares_with(3, &json!({"max_requests": 2})),
     ] {
-        let (shown, answer) = (
-            office.app.post("/v1/scans/preview", &body).await,
-            office.app.post("/v1/scans", &body).await,
+        let (previewed, answer) = (
+            service.app.post("/v1/scans/preview", &body).await,
+            service.app.post("/v1/scans", &body).await,
         );
         assert_eq!(
-            (shown.kind(), shown.message()),
+            (previewed.kind(), previewed.message()),
             (answer.kind(), answer.message()),
             "{body}"
         );
-        assert_eq!(shown.kind(), "400 invalid_request");
+        assert_eq!(previewed.kind(), "400 invalid_request");
     }
 }
 
 #[tokio::test]
-async fn without_a_key_to_tell_callers_apart_there_is_no_preview() {
+async fn a_preview_needs_key_custody_and_an_api_key() {
     let app = TestApp::start().await;
     assert_eq!(
         app.post("/v1/scans/preview", &next_days(31)).await.kind(),

@@ -1,20 +1,27 @@
-//! Twenty callers' words at once over scans that a worker works on: nothing is asked twice, nothing is lost, nothing deadlocks.
+//! Twenty concurrent callers command scans that a worker processes: no search is repeated or lost,
+//! and nothing deadlocks.
 
 use serde_json::{Value, json};
 
-use super::house::{Dice, House, adds_up, airport, fares, from};
+use super::test_service::{
+    Rng, TestService, airport_code, assert_counts_add_up, departing_from, fares,
+};
 use crate::support::app::KEY;
 
-/// Says words at random, each to one of the scans; only the words' own refusals may come back.
-async fn talk(house: &House, ids: &[String], words: &[&str], seed: u64) {
-    let mut dice = Dice(seed);
+/// Sends random commands, each to one of the scans; only the expected refusals may be returned.
+async fn send_random_commands(service: &TestService, ids: &[String], commands: &[&str], seed: u64) {
+    let mut rng = Rng(seed);
     for _ in 0..8 {
-        let id = &ids[usize::try_from(dice.below(ids.len() as u64)).unwrap()];
-        let word = words[usize::try_from(dice.below(words.len() as u64)).unwrap()];
-        let answer = match word {
-            "delete" => house.delete(&format!("/v1/scans/{id}?history=true")).await,
+        let id = &ids[usize::try_from(rng.below(ids.len() as u64)).unwrap()];
+        let command = commands[usize::try_from(rng.below(commands.len() as u64)).unwrap()];
+        let answer = match command {
+            "delete" => {
+                service
+                    .delete(&format!("/v1/scans/{id}?history=true"))
+                    .await
+            }
             "retry" => {
-                house
+                service
                     .app
                     .post(
                         &format!("/v1/scans/{id}/retry"),
@@ -22,10 +29,10 @@ async fn talk(house: &House, ids: &[String], words: &[&str], seed: u64) {
                     )
                     .await
             }
-            word => {
-                house
+            command => {
+                service
                     .app
-                    .post(&format!("/v1/scans/{id}/{word}"), &json!({}))
+                    .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
                     .await
             }
         };
@@ -33,35 +40,42 @@ async fn talk(house: &House, ids: &[String], words: &[&str], seed: u64) {
         let expected = ["200", "202", "204", "404 not_found", "409 invalid_state"];
         assert!(
             expected.contains(&kind.as_str()),
-            "{word}: {}",
+            "{command}: {}",
             answer.text()
         );
     }
 }
 
-/// Twenty at once.
-async fn crowd(house: &House, ids: &[String], words: &[&str], seed: u64) {
-    futures::future::join_all((0..20).map(|caller| talk(house, ids, words, seed * 100 + caller)))
-        .await;
+/// Twenty concurrent callers.
+async fn run_concurrent_callers(
+    service: &TestService,
+    ids: &[String],
+    commands: &[&str],
+    seed: u64,
+) {
+    futures::future::join_all(
+        (0..20).map(|caller| send_random_commands(service, ids, commands, seed * 100 + caller)),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pauses_resumes_and_retries_at_once_lose_nothing_and_repeat_nothing() {
-    let house = House::open().await;
-    let worker = house.worker(12);
-    house.warm().await;
-    let id = house.order(&fares(120)).await;
-    crowd(
-        &house,
+async fn concurrent_commands_lose_and_repeat_no_item() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(12);
+    service.accept_key().await;
+    let id = service.submit(&fares(120)).await;
+    run_concurrent_callers(
+        &service,
         std::slice::from_ref(&id),
         &["pause", "resume", "retry", "pause", "resume"],
         1,
     )
     .await;
-    house.say(&id, "resume", &json!({})).await;
-    let ended = house.ended(&id).await;
+    service.command(&id, "resume", &json!({})).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
-    adds_up(&ended);
+    assert_counts_add_up(&ended);
     assert_eq!(
         (
             &ended["status"],
@@ -70,13 +84,13 @@ async fn pauses_resumes_and_retries_at_once_lose_nothing_and_repeat_nothing() {
         ),
         (&json!("completed"), &json!(120), &json!(120))
     );
-    let asked = house.asked("TLV");
+    let calls = service.calls_by_date("TLV");
     assert!(
-        asked.len() == 120 && asked.values().all(|times| *times == 1),
-        "{asked:?}"
+        calls.len() == 120 && calls.values().all(|times| *times == 1),
+        "{calls:?}"
     );
     assert_eq!(
-        house
+        service
             .count("select count(*) from attempts where ended_at is null")
             .await,
         0
@@ -84,77 +98,87 @@ async fn pauses_resumes_and_retries_at_once_lose_nothing_and_repeat_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cancels_and_deletions_among_them_leave_scans_whole_or_gone() {
-    let house = House::open().await;
-    let workers = [house.worker(8), house.worker(8)];
-    house.warm().await;
+async fn concurrent_cancels_and_deletions_are_atomic() {
+    let service = TestService::start().await;
+    let workers = [service.start_worker(8), service.start_worker(8)];
+    service.accept_key().await;
     let mut ids = Vec::new();
     for number in 0..8 {
-        ids.push(house.order(&from(&airport(number), fares(60))).await);
+        ids.push(
+            service
+                .submit(&departing_from(&airport_code(number), fares(60)))
+                .await,
+        );
     }
-    let words = [
+    let commands = [
         "pause", "resume", "resume", "retry", "cancel", "delete", "delete",
     ];
-    crowd(&house, &ids, &words, 2).await;
-    crowd(&house, &ids, &words, 3).await;
-    // One is deleted whatever the crowd came to, so that what a deletion leaves behind is always looked at.
+    run_concurrent_callers(&service, &ids, &commands, 2).await;
+    run_concurrent_callers(&service, &ids, &commands, 3).await;
+    // One scan is always deleted, so that every run checks what a deletion leaves.
     let first = format!("/v1/scans/{}", ids[0]);
-    if house.app.get(&first).await.status != 404 {
-        house.app.post(&format!("{first}/cancel"), &json!({})).await;
-        house.ended(&ids[0]).await;
+    if service.app.get(&first).await.status != 404 {
+        service
+            .app
+            .post(&format!("{first}/cancel"), &json!({}))
+            .await;
+        service.wait_until_ended(&ids[0]).await;
         assert_eq!(
-            house.delete(&format!("{first}?history=true")).await.status,
+            service
+                .delete(&format!("{first}?history=true"))
+                .await
+                .status,
             204
         );
     }
     let mut gone = 0;
     for (number, id) in ids.iter().enumerate() {
-        let asked = house.asked(&airport(number));
-        assert!(asked.values().all(|times| *times == 1), "{asked:?}");
-        let answer = house.app.get(&format!("/v1/scans/{id}")).await;
+        let calls = service.calls_by_date(&airport_code(number));
+        assert!(calls.values().all(|times| *times == 1), "{calls:?}");
+        let answer = service.app.get(&format!("/v1/scans/{id}")).await;
         if answer.status == 404 {
             gone += 1;
             continue;
         }
         if answer.json()["status"] == "paused" {
-            house.say(id, "resume", &json!({})).await;
+            service.command(id, "resume", &json!({})).await;
         }
-        let ended = house.ended(id).await;
-        adds_up(&ended);
-        let asked = house.asked(&airport(number));
-        assert!(asked.values().all(|times| *times == 1), "{asked:?}");
-        assert_eq!(ended["requests"]["spent"], json!(asked.len()));
+        let ended = service.wait_until_ended(id).await;
+        assert_counts_add_up(&ended);
+        let calls = service.calls_by_date(&airport_code(number));
+        assert!(calls.values().all(|times| *times == 1), "{calls:?}");
+        assert_eq!(ended["requests"]["spent"], json!(calls.len()));
         assert_eq!(
             ended["items"]["ok"],
-            json!(asked.len()),
-            "every call that was paid for is kept"
+            json!(calls.len()),
+            "every billed call is stored"
         );
     }
     for worker in workers {
         worker.stop().await;
     }
     assert!(gone > 0);
-    let orphans = "select (select count(*) from scan_items i where not exists (select from scans s where s.scan_id = i.scan_id))
+    let orphaned_claims = "select (select count(*) from scan_items i where not exists (select from scans s where s.scan_id = i.scan_id))
                         + (select count(*) from answers a where not exists (select from scan_items i where i.item_id = a.item_id))
                         + (select count(*) from key_grants g where not exists (select from scans s where s.grant_id = g.grant_id))
                         + (select count(*) from observations o where not exists (select from scan_items i where i.item_id = o.item_id))
                         + (select count(*) from latest_prices l where l.price is not null
                            and not exists (select from scan_items i where i.item_id = l.item_id))
                         + (select count(*) from latest_prices l where not exists (select from scan_items i where i.item_id = l.look_item_id))";
-    assert_eq!(house.count(orphans).await, 0);
+    assert_eq!(service.count(orphaned_claims).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_resume_sent_twenty_times_with_one_key_is_done_once() {
-    let house = House::open().await;
-    let id = house.order(&fares(5)).await;
-    house.say(&id, "pause", &json!({})).await;
+async fn twenty_concurrent_equal_resumes_are_done_once() {
+    let service = TestService::start().await;
+    let id = service.submit(&fares(5)).await;
+    service.command(&id, "pause", &json!({})).await;
     let send = || async {
-        let request = house
+        let request = service
             .app
             .request("POST", &format!("/v1/scans/{id}/resume"))
             .header("x-api-key", KEY);
-        house
+        service
             .app
             .send(
                 request

@@ -1,20 +1,20 @@
-//! Asking again: by itself as ordered, and by the caller's word, on scans that run and that have ended.
+//! Retries: automatic ones, and those by the caller, on running and ended scans.
 
 use std::collections::BTreeMap;
 
 use farescan::contract::Endpoint;
 use serde_json::json;
 
-use super::house::{House, adds_up, fares, order};
-use crate::scans::office::day;
+use super::test_service::{TestService, assert_counts_add_up, fares, fares_with};
+use crate::scans::stepped_service::day;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_may_be_mended_is_asked_again_by_itself_and_only_so_often() {
-    let house = House::open().await;
-    let worker = house.worker(1);
-    // By date: what each attempt comes to; the last stays.
+async fn only_retryable_results_are_retried_up_to_max_attempts() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(1);
+    // By date: the outcome of each attempt; the last one repeats.
     let ok = || Reply::json(json!([fare(164, &json!({}))]));
     let mut script: BTreeMap<String, Vec<Reply>> = [
         (day(1), vec![ok()]),
@@ -37,7 +37,7 @@ async fn only_what_may_be_mended_is_asked_again_by_itself_and_only_so_often() {
         ),
     ]
     .into();
-    house
+    service
         .app
         .upstream
         .on(Endpoint::FlightsOneway)
@@ -51,16 +51,16 @@ async fn only_what_may_be_mended_is_asked_again_by_itself_and_only_so_often() {
                 replies[0].clone()
             }
         });
-    let id = house
-        .order(&order(
+    let id = service
+        .submit(&fares_with(
             7,
             &json!({"retry": {"max_attempts": 3, "delay_seconds": 0}}),
         ))
         .await;
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
-    adds_up(&ended);
-    let seen: Vec<_> = house
+    assert_counts_add_up(&ended);
+    let seen: Vec<_> = service
         .items(&id)
         .await
         .iter()
@@ -83,37 +83,41 @@ async fn only_what_may_be_mended_is_asked_again_by_itself_and_only_so_often() {
         json!(["done", "ok", 2, 4]),
     ];
     assert_eq!(seen, expected);
-    let asked: Vec<_> = house.asked("TLV").into_values().collect();
-    assert_eq!(asked, [1, 2, 3, 1, 1, 1, 4], "the marketplace's ledger");
+    let call_counts: Vec<_> = service.calls_by_date("TLV").into_values().collect();
+    assert_eq!(
+        call_counts,
+        [1, 2, 3, 1, 1, 1, 4],
+        "the marketplace's ledger"
+    );
     assert_eq!(ended["requests"]["spent"], json!(13));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_requests_are_never_asked_again_by_themselves() {
-    let house = House::open().await;
-    let worker = house.worker(1);
-    house.app.upstream.on_any().replies([
+async fn a_429_is_never_retried_automatically() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(1);
+    service.app.upstream.on_any().replies([
         Reply::status(429).header("retry-after", "1"),
         Reply::status(429)
             .header("x-ratelimit-requests-limit", "10")
             .header("x-ratelimit-requests-remaining", "0"),
         Reply::json(json!([fare(164, &json!({}))])),
     ]);
-    let id = house
-        .order(&order(
+    let id = service
+        .submit(&fares_with(
             3,
             &json!({"retry": {"max_attempts": 10, "delay_seconds": 0}}),
         ))
         .await;
-    house
-        .scan_when(&id, "its quota is used up", |scan| {
+    service
+        .wait_for_scan(&id, "its quota is used up", |scan| {
             scan["status_reason"] == "quota_exhausted"
         })
         .await;
-    house.say(&id, "resume", &json!({})).await;
-    let ended = house.ended(&id).await;
+    service.command(&id, "resume", &json!({})).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
-    let reasons: Vec<_> = house
+    let reasons: Vec<_> = service
         .items(&id)
         .await
         .iter()
@@ -124,18 +128,18 @@ async fn too_many_requests_are_never_asked_again_by_themselves() {
         [json!("rate_limited"), json!("quota_exhausted"), json!(null)]
     );
     assert_eq!(
-        (&ended["items"]["degraded"], house.app.upstream.count()),
+        (&ended["items"]["degraded"], service.app.upstream.count()),
         (&json!(2), 3)
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_of_a_running_scan_asks_exactly_what_it_names() {
-    let house = House::open().await;
-    let worker = house.worker(8);
+async fn a_retry_of_a_running_scan_searches_only_selected_items() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
     let gate = Gate::closed();
-    let held = Reply::json(json!([fare(90, &json!({}))])).held_by(&gate);
-    let upstream = &house.app.upstream;
+    let held = Reply::json(json!([fare(90, &json!({}))])).gated_by(&gate);
+    let upstream = &service.app.upstream;
     upstream.on_any().answer(
         move |call| match call.body["departure_date"].as_str().unwrap() {
             date if date == day(1) => Reply::search_incomplete("blocked_page"),
@@ -143,9 +147,9 @@ async fn a_retry_of_a_running_scan_asks_exactly_what_it_names() {
             _ => held.clone(),
         },
     );
-    let id = house.order(&fares(6)).await;
-    house
-        .scan_when(&id, "two are degraded", |scan| {
+    let id = service.submit(&fares(6)).await;
+    service
+        .wait_for_scan(&id, "two are degraded", |scan| {
             scan["items"]["degraded"] == 2 && scan["items"]["running"] == 4
         })
         .await;
@@ -153,8 +157,8 @@ async fn a_retry_of_a_running_scan_asks_exactly_what_it_names() {
         .on_any()
         .when(|call| call.body["departure_date"] == day(1))
         .reply(Reply::json(json!([fare(80, &json!({}))])));
-    let answer = house
-        .say(
+    let answer = service
+        .command(
             &id,
             "retry",
             &json!({"search_status": ["degraded"], "reasons": ["blocked_page"]}),
@@ -167,11 +171,11 @@ async fn a_retry_of_a_running_scan_asks_exactly_what_it_names() {
         ),
         (&json!(1), &json!(4))
     );
-    house
-        .scan_when(&id, "it was asked again", |scan| scan["items"]["ok"] == 1)
+    service
+        .wait_for_scan(&id, "it was retried", |scan| scan["items"]["ok"] == 1)
         .await;
     gate.open();
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     assert_eq!(
         (
             &ended["items"]["ok"],
@@ -181,51 +185,54 @@ async fn a_retry_of_a_running_scan_asks_exactly_what_it_names() {
         (&json!(5), &json!(1), &json!(80))
     );
 
-    // The same on the scan that has ended.
+    // The same on the ended scan.
     upstream
         .on_any()
         .reply(Reply::json(json!([fare(70, &json!({}))])));
-    house
-        .say(
+    service
+        .command(
             &id,
             "retry",
             &json!({"search_status": ["degraded", "failed"]}),
         )
         .await;
-    let ended = house.ended(&id).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
-    adds_up(&ended);
+    assert_counts_add_up(&ended);
     assert_eq!(
         (&ended["status"], &ended["best"]["price"]),
         (&json!("completed"), &json!(70))
     );
     assert_eq!(
-        house.asked("TLV").into_values().collect::<Vec<_>>(),
+        service
+            .calls_by_date("TLV")
+            .into_values()
+            .collect::<Vec<_>>(),
         [2, 2, 1, 1, 1, 1]
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_of_a_paused_scan_waits_with_it() {
-    let house = House::open().await;
-    let worker = house.worker(1);
+async fn retried_items_of_a_paused_scan_wait_for_its_resume() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(1);
     let gate = Gate::closed();
-    let held = Reply::json(json!([fare(90, &json!({}))])).held_by(&gate);
-    house
+    let held = Reply::json(json!([fare(90, &json!({}))])).gated_by(&gate);
+    service
         .app
         .upstream
         .on_any()
         .replies([Reply::search_incomplete("blocked_page"), held]);
-    let id = house.order(&fares(4)).await;
-    house.app.upstream.wait_for_in_flight(1).await;
-    house
-        .scan_when(&id, "one is degraded", |scan| {
+    let id = service.submit(&fares(4)).await;
+    service.app.upstream.wait_for_in_flight(1).await;
+    service
+        .wait_for_scan(&id, "one is degraded", |scan| {
             scan["items"]["degraded"] == 1 && scan["items"]["running"] == 1
         })
         .await;
-    house.say(&id, "pause", &json!({})).await;
-    let answer = house
-        .say(
+    service.command(&id, "pause", &json!({})).await;
+    let answer = service
+        .command(
             &id,
             "retry",
             &json!({"search_status": ["degraded"], "max_requests": 20}),
@@ -236,17 +243,17 @@ async fn a_retry_of_a_paused_scan_waits_with_it() {
         (&json!(1), &json!("by_caller"))
     );
     gate.open();
-    let still = house.still(&id).await;
+    let still = service.wait_until_idle(&id).await;
     assert_eq!(
         (
             &still["items"]["ok"],
             &still["items"]["pending"],
-            house.app.upstream.count()
+            service.app.upstream.count()
         ),
         (&json!(1), &json!(3), 2)
     );
-    house.say(&id, "resume", &json!({})).await;
-    let ended = house.ended(&id).await;
+    service.command(&id, "resume", &json!({})).await;
+    let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
     assert_eq!(
         (

@@ -1,4 +1,4 @@
-//! The embedded Postgres, seen from outside: real processes, real kills.
+//! The embedded Postgres, tested with real processes and kills.
 
 mod owner;
 mod upgrade;
@@ -8,13 +8,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use farescan::config::DatabaseConfig;
-use farescan::db::embedded::{Durability, EmbeddedError, Origin, Server, ServerOptions};
+use farescan::db::embedded::{Durability, EmbeddedError, EmbeddedServer, Origin, ServerOptions};
 use farescan::db::{self, Database};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sqlx::Connection;
 
-use crate::support::db::{PrivatePg, TestDb, connect, execute, reachable_folder};
-use owner::Owner;
+use crate::support::db::{PrivatePg, TestDb, connect, execute, world_readable_folder};
+use owner::OwnerProcess;
 
 const NOBODY: u32 = 65534;
 
@@ -26,12 +26,12 @@ fn options(home: &Path) -> ServerOptions {
     }
 }
 
-fn start(home: &Path) -> Server {
-    Server::start(&options(home)).unwrap()
+fn start(home: &Path) -> EmbeddedServer {
+    EmbeddedServer::start(&options(home)).unwrap()
 }
 
-fn refused(options: &ServerOptions) -> EmbeddedError {
-    Server::start(options).expect_err("it cannot start")
+fn start_error(options: &ServerOptions) -> EmbeddedError {
+    EmbeddedServer::start(options).expect_err("it cannot start")
 }
 
 fn signal(pid: i32, signal: Signal) {
@@ -42,7 +42,7 @@ fn pid_file(home: &Path) -> PathBuf {
     home.join("postgres/data/postmaster.pid")
 }
 
-async fn show(server: &Server, setting: &str) -> String {
+async fn show(server: &EmbeddedServer, setting: &str) -> String {
     let mut connection = connect(&server.connect_options().database("postgres")).await;
     let value = sqlx::query_scalar("select current_setting($1)")
         .bind(setting)
@@ -53,15 +53,15 @@ async fn show(server: &Server, setting: &str) -> String {
     value
 }
 
-async fn run(server: &Server, sql: &str) {
+async fn execute_on(server: &EmbeddedServer, sql: &str) {
     let mut connection = connect(&server.connect_options().database("postgres")).await;
     execute(&mut connection, sql).await.unwrap();
     connection.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn an_empty_folder_becomes_a_private_durable_server() {
-    let place = reachable_folder();
+async fn an_empty_folder_gets_a_private_durable_server() {
+    let place = world_readable_folder();
     let server = start(place.path());
     assert_eq!(server.origin(), Origin::Created);
     assert_eq!(show(&server, "listen_addresses").await, "", "no port");
@@ -84,17 +84,17 @@ async fn an_empty_folder_becomes_a_private_durable_server() {
 }
 
 #[tokio::test]
-async fn the_last_user_stops_it_and_the_data_stay() {
-    let place = reachable_folder();
+async fn the_last_process_stops_the_server_and_data_remains() {
+    let place = world_readable_folder();
     let first = start(place.path());
-    run(&first, "create table kept (id int)").await;
+    execute_on(&first, "create table kept (id int)").await;
     let second = start(place.path());
     assert_eq!(
         (second.origin(), second.pid()),
         (Origin::Adopted, first.pid())
     );
     drop(first);
-    run(&second, "insert into kept values (1)").await;
+    execute_on(&second, "insert into kept values (1)").await;
     drop(second);
     assert!(
         !pid_file(place.path()).exists(),
@@ -102,13 +102,13 @@ async fn the_last_user_stops_it_and_the_data_stay() {
     );
     let third = start(place.path());
     assert_eq!(third.origin(), Origin::Started);
-    run(&third, "insert into kept values (2)").await;
+    execute_on(&third, "insert into kept values (2)").await;
 }
 
 #[tokio::test]
-async fn a_server_left_by_a_killed_process_is_adopted_and_then_stopped() {
-    let place = reachable_folder();
-    let mut owner = Owner::spawn(place.path());
+async fn a_killed_processs_server_is_adopted_and_later_stopped() {
+    let place = world_readable_folder();
+    let mut owner = OwnerProcess::spawn(place.path());
     let left = owner.report();
     assert_eq!(left.origin, "Created");
     owner.kill();
@@ -117,19 +117,19 @@ async fn a_server_left_by_a_killed_process_is_adopted_and_then_stopped() {
         (server.origin(), server.pid()),
         (Origin::Adopted, left.postmaster)
     );
-    run(&server, "select 1").await;
+    execute_on(&server, "select 1").await;
     drop(server);
     assert!(!pid_file(place.path()).exists());
 }
 
 #[tokio::test]
-async fn after_kill_9_of_both_committed_data_are_back() {
-    let place = reachable_folder();
-    let mut owner = Owner::spawn(place.path());
+async fn committed_data_survives_kill_9_of_server_and_process() {
+    let place = world_readable_folder();
+    let mut owner = OwnerProcess::spawn(place.path());
     let killed = owner.report().postmaster;
     let beside = start(place.path());
-    run(&beside, "create table kept as select 7 as id").await;
-    // A session that is at work, so that the server leaves a busy child behind.
+    execute_on(&beside, "create table kept as select 7 as id").await;
+    // A session in the middle of a statement, so that the killed server leaves a busy child.
     let mut busy = connect(&beside.connect_options().database("postgres")).await;
     let work = tokio::spawn(async move { execute(&mut busy, "select pg_sleep(60)").await });
     owner.kill();
@@ -137,21 +137,21 @@ async fn after_kill_9_of_both_committed_data_are_back() {
     let server = start(place.path());
     assert_eq!(server.origin(), Origin::Started);
     assert_ne!(server.pid(), killed);
-    run(
+    execute_on(
         &server,
         "do $$ begin assert (select id = 7 from kept); end $$",
     )
     .await;
     assert!(work.await.unwrap().is_err(), "the old session is cut");
     drop(beside);
-    run(&server, "select 1").await;
+    execute_on(&server, "select 1").await;
 }
 
 #[tokio::test]
-async fn five_processes_race_for_an_empty_folder_and_one_makes_it() {
-    let place = reachable_folder();
-    let mut owners: Vec<Owner> = (0..5).map(|_| Owner::spawn(place.path())).collect();
-    let reports: Vec<_> = owners.iter_mut().map(Owner::report).collect();
+async fn of_five_concurrent_starts_one_creates_the_cluster() {
+    let place = world_readable_folder();
+    let mut owners: Vec<OwnerProcess> = (0..5).map(|_| OwnerProcess::spawn(place.path())).collect();
+    let reports: Vec<_> = owners.iter_mut().map(OwnerProcess::report).collect();
     let count = |origin: &str| {
         reports
             .iter()
@@ -174,7 +174,7 @@ async fn five_processes_race_for_an_empty_folder_and_one_makes_it() {
 
 #[tokio::test]
 async fn the_server_never_runs_as_root() {
-    let place = reachable_folder();
+    let place = world_readable_folder();
     let server = start(place.path());
     let user = fs::metadata(place.path().join("postgres/data"))
         .unwrap()
@@ -193,10 +193,10 @@ async fn the_server_never_runs_as_root() {
     }
 }
 
-/// Whoever else runs as the server's user, as `nobody` may, does not get in.
+/// Other programs of the server's user, such as `nobody`, cannot connect.
 #[tokio::test]
-async fn only_the_operators_user_gets_in_and_only_by_the_socket() {
-    let place = reachable_folder();
+async fn only_the_operators_user_may_connect_and_by_socket_only() {
+    let place = world_readable_folder();
     let server = start(place.path());
     let mut connection = connect(&server.connect_options().database("postgres")).await;
     let rules = "select type || ' ' || auth_method from pg_hba_file_rules order by line_number";
@@ -217,26 +217,26 @@ async fn only_the_operators_user_gets_in_and_only_by_the_socket() {
         .uid();
     let program = place.path().join("owner");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let said = owner::connect_as(owner, &program, server.socket_dir());
-    println!("{said}");
+    let output = owner::connect_as(owner, &program, server.socket_dir());
+    println!("{output}");
     assert!(
-        said.contains("Peer authentication failed for user \"farescan\""),
-        "{said}"
+        output.contains("Peer authentication failed for user \"farescan\""),
+        "{output}"
     );
 }
 
 #[tokio::test]
-async fn a_plain_user_runs_a_server_of_their_own() {
+async fn an_ordinary_user_can_run_a_server() {
     if !geteuid().is_root() {
         return; // every other test here is this one then
     }
-    let place = reachable_folder();
+    let place = world_readable_folder();
     let program = place.path().join("owner");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let home = place.path().join("home");
     fs::create_dir(&home).unwrap();
     chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
-    let mut owner = Owner::spawn_as(NOBODY, &program, &home.join("deep/data"));
+    let mut owner = OwnerProcess::spawn_as(NOBODY, &program, &home.join("deep/data"));
     let report = owner.report();
     assert_eq!(report.origin, "Created");
     assert_eq!(
@@ -254,8 +254,8 @@ async fn a_plain_user_runs_a_server_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_path_too_long_for_a_socket_gets_a_short_one() {
-    let place = reachable_folder();
+async fn a_path_too_long_for_a_socket_gets_a_short_folder() {
+    let place = world_readable_folder();
     let home = place.path().join("long, long".repeat(12));
     let server = start(&home);
     assert!(
@@ -267,18 +267,18 @@ async fn a_path_too_long_for_a_socket_gets_a_short_one() {
         fs::metadata(server.socket_dir()).unwrap().mode() & 0o777,
         0o700
     );
-    run(&server, "select 1").await;
+    execute_on(&server, "select 1").await;
     let socket_dir = server.socket_dir().to_owned();
     drop(server);
     assert!(!socket_dir.exists(), "nothing stays in /tmp");
 }
 
 #[tokio::test]
-async fn a_pid_file_that_names_another_program_does_not_block() {
-    let place = reachable_folder();
+async fn a_pid_file_of_another_program_does_not_block_a_start() {
+    let place = world_readable_folder();
     drop(start(place.path()));
     let data = place.path().join("postgres/data");
-    // As after a restarted container, where the old process id is another program's: here our own.
+    // As in a restarted container, where another program has the old pid: here this process.
     fs::write(
         pid_file(place.path()),
         format!("{}\n{}\n1\n5432\n", std::process::id(), data.display()),
@@ -288,19 +288,19 @@ async fn a_pid_file_that_names_another_program_does_not_block() {
 }
 
 #[tokio::test]
-async fn data_of_another_version_are_left_alone() {
-    let place = reachable_folder();
+async fn data_of_another_major_version_is_not_touched() {
+    let place = world_readable_folder();
     drop(start(place.path()));
     let version = place.path().join("postgres/data/PG_VERSION");
     fs::write(&version, "9\n").unwrap();
-    let error = refused(&options(place.path()));
+    let error = start_error(&options(place.path()));
     assert!(
         matches!(error, EmbeddedError::WrongVersion { made_by: 9, .. }),
         "{error:?}"
     );
     let text = error.to_string();
     assert!(
-        text.contains("postgres/data belongs to PostgreSQL 9, but only "),
+        text.contains("postgres/data belongs to PostgreSQL 9, but found only "),
         "{text}"
     );
     assert!(text.contains("FARESCAN_PG_BIN"), "{text}");
@@ -308,21 +308,21 @@ async fn data_of_another_version_are_left_alone() {
 }
 
 #[test]
-fn without_programs_the_message_says_how_to_install_them() {
-    let place = reachable_folder();
+fn without_programs_the_error_says_how_to_install_them() {
+    let place = world_readable_folder();
     let empty = place.path().join("bin");
     fs::create_dir(&empty).unwrap();
-    let error = refused(&ServerOptions {
+    let error = start_error(&ServerOptions {
         pg_bin: Some(empty.clone()),
         ..options(&place.path().join("home"))
     });
     let EmbeddedError::NoBinaries {
-        looked, install, ..
+        searched, install, ..
     } = &error
     else {
         panic!("{error:?}")
     };
-    assert_eq!(looked, empty.to_str().unwrap());
+    assert_eq!(searched, empty.to_str().unwrap());
     assert!(
         install.contains("install") || install.contains("add") || install.contains("pacman"),
         "{install}"
@@ -335,12 +335,12 @@ fn without_programs_the_message_says_how_to_install_them() {
 
 #[test]
 fn a_server_that_cannot_start_shows_its_log_and_leaves_no_lock() {
-    let place = reachable_folder();
+    let place = world_readable_folder();
     drop(start(place.path()));
     let control = place.path().join("postgres/data/global/pg_control");
     let whole = fs::read(&control).unwrap();
     fs::write(&control, vec![0; whole.len()]).unwrap();
-    let text = refused(&options(place.path())).to_string();
+    let text = start_error(&options(place.path())).to_string();
     assert!(
         text.contains("postgres.log ends with:") && text.contains("FATAL"),
         "{text}"
@@ -354,33 +354,33 @@ fn a_server_that_cannot_start_shows_its_log_and_leaves_no_lock() {
 }
 
 #[test]
-fn a_folder_out_of_the_servers_reach_is_named() {
+fn an_inaccessible_folder_is_named() {
     if !geteuid().is_root() {
         return; // the server runs as ourselves, who can reach what we made
     }
-    let closed = reachable_folder();
+    let closed = world_readable_folder();
     fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let error = refused(&options(&closed.path().join("data")));
+    let error = start_error(&options(&closed.path().join("data")));
     assert!(
-        matches!(&error, EmbeddedError::OutOfReach { folder, .. } if folder == closed.path()),
+        matches!(&error, EmbeddedError::FolderNotAccessible { folder, .. } if folder == closed.path()),
         "{error}"
     );
 }
 
 #[tokio::test]
-async fn a_folder_of_somebody_else_is_refused() {
-    let place = reachable_folder();
+async fn another_users_folder_is_refused() {
+    let place = world_readable_folder();
     fs::create_dir(place.path().join("postgres")).unwrap();
-    let error = refused(&options(place.path()));
+    let error = start_error(&options(place.path()));
     assert!(
-        matches!(error, EmbeddedError::NotOurs(_)),
+        matches!(error, EmbeddedError::ForeignFolder(_)),
         "open to all: {error}"
     );
 }
 
 #[tokio::test]
-async fn processes_that_open_and_migrate_at_once_find_one_database() {
-    let place = reachable_folder();
+async fn concurrent_open_and_migrate_give_one_database() {
+    let place = world_readable_folder();
     let config = DatabaseConfig {
         data_dir: Some(place.path().to_owned()),
         ..DatabaseConfig::default()
@@ -404,7 +404,7 @@ async fn processes_that_open_and_migrate_at_once_find_one_database() {
 }
 
 #[tokio::test]
-async fn a_session_carries_its_limits() {
+async fn sessions_have_their_limits_set() {
     let db = TestDb::new().await;
     for (setting, expected) in [
         ("statement_timeout", "30s"),
@@ -423,7 +423,7 @@ async fn a_session_carries_its_limits() {
 }
 
 #[tokio::test]
-async fn every_test_has_a_migrated_database_of_its_own_that_goes_with_it() {
+async fn each_test_database_is_migrated_and_dropped_afterwards() {
     let (one, two) = tokio::join!(TestDb::new(), TestDb::new());
     assert_ne!(one.url(), two.url());
     sqlx::query("create table mine (id int)")

@@ -1,17 +1,18 @@
-//! A process that uses an embedded server, to be killed: this test binary, started again on `owner_process`.
+//! A process that uses an embedded server and can be killed: this test binary, started on
+//! `owner_process`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use farescan::db::embedded::{Durability, Server, ServerOptions};
+use farescan::db::embedded::{Durability, EmbeddedServer, ServerOptions};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 const FOLDER: &str = "FARESCAN_TEST_OWNER_FOLDER";
 
-/// Marks our lines among those of the test runner.
+/// Marks this test's lines in the test runner's output.
 const MARK: &str = "owner: ";
 
 #[test]
@@ -25,34 +26,34 @@ fn owner_process() {
         pg_bin: None,
         durability: Durability::Full,
     };
-    let server = Server::start(&options).unwrap();
-    // A line of its own: the test runner leaves its line about this test unfinished.
+    let server = EmbeddedServer::start(&options).unwrap();
+    // The test runner's line about this test has no newline yet.
     println!("\n{MARK}{:?} {}", server.origin(), server.pid());
     std::io::stdout().flush().unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     drop(server);
 }
 
-/// A started owner. Dropping it kills the process.
-pub struct Owner {
+/// A process that uses the server. Killed on drop.
+pub struct OwnerProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: BufReader<std::process::ChildStdout>,
 }
 
-/// What an owner says when its server runs.
+/// Output of an owner whose server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub origin: String,
     pub postmaster: i32,
 }
 
-impl Owner {
+impl OwnerProcess {
     pub fn spawn(home: &Path) -> Self {
         Self::spawn_by(Command::new(std::env::current_exe().unwrap()), home)
     }
 
-    /// As another user. `program`: this test binary at a place that the user can reach.
+    /// Runs as another user. `program`: a copy of this test binary that the user can access.
     pub fn spawn_as(user: u32, program: &Path, home: &Path) -> Self {
         let mut command = Command::new(program);
         command.uid(user).gid(user).current_dir("/");
@@ -81,7 +82,7 @@ impl Owner {
         }
     }
 
-    /// Waits until its server runs.
+    /// Waits until the server runs.
     pub fn report(&mut self) -> Report {
         let mut line = String::new();
         while self.lines.read_line(&mut line).unwrap() > 0 {
@@ -103,28 +104,28 @@ impl Owner {
         );
     }
 
-    /// kill -9.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Lets it end in good order.
+    /// Lets the process end regularly.
     pub fn close(&mut self) {
         drop(self.stdin.take());
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-impl Drop for Owner {
+impl Drop for OwnerProcess {
     fn drop(&mut self) {
-        // Fails when it has ended already, which is fine.
+        // Fails if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The folder of the socket that [`connecting_process`] tries.
+/// Socket folder for [`connecting_process`].
 const SOCKET: &str = "FARESCAN_TEST_SOCKET";
 
 #[tokio::test]
@@ -137,15 +138,16 @@ async fn connecting_process() {
         .socket(folder)
         .username("farescan")
         .database("postgres");
-    let said = options
+    let output = options
         .ssl_mode(PgSslMode::Disable)
         .connect()
         .await
         .map_or_else(|error| error.to_string(), |_| "it is in".to_owned());
-    println!("\n{MARK}{said}");
+    println!("\n{MARK}{output}");
 }
 
-/// What a server says to another user of this system. `program`: this test binary at a place that the user can reach.
+/// The server's answer to another user. `program`: a copy of this test binary that the user can
+/// access.
 pub fn connect_as(user: u32, program: &Path, socket_dir: &Path) -> String {
     let mut command = Command::new(program);
     command

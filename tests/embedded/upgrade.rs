@@ -1,4 +1,5 @@
-//! A package upgrade replaces the programs of an embedded server while it runs: here a copy of the installed package, taken away.
+//! A package upgrade replaces a running server's programs: here with copies of the installed
+//! package.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -9,19 +10,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::owner::Owner;
+use super::owner::OwnerProcess;
 use super::pid_file;
-use crate::support::db::reachable_folder;
+use crate::support::db::world_readable_folder;
 
-/// Where the services of a test have their Postgres, and its packages.
-struct Place {
+/// A folder with the services' embedded Postgres and the copied packages.
+struct UpgradeFixture {
     folder: TempDir,
-    /// The installed one, which is copied.
+    /// The installed package.
     installed: PathBuf,
     major: String,
 }
 
-/// A service on the embedded server, with a sandbox.
+/// A service with embedded server and sandbox.
 struct Service {
     child: Child,
     log: PathBuf,
@@ -41,8 +42,8 @@ impl Drop for Service {
     }
 }
 
-impl Place {
-    /// `None`: not a Debian package, whose layout is what is copied.
+impl UpgradeFixture {
+    /// `None` unless Postgres was installed by a Debian package, whose layout is copied.
     fn new() -> Option<Self> {
         let mut installed: Vec<_> = fs::read_dir("/usr/lib/postgresql")
             .ok()?
@@ -52,30 +53,31 @@ impl Place {
         installed.sort();
         let installed = installed.pop()?;
         let major = installed.file_name()?.to_str()?.to_owned();
-        let place = Self {
-            folder: reachable_folder(),
+        let fixture = Self {
+            folder: world_readable_folder(),
             installed,
             major,
         };
-        place.install("before");
-        Some(place)
+        fixture.install("before");
+        Some(fixture)
     }
 
     fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The folder of the embedded server.
+    /// Folder of the embedded server.
     fn home(&self) -> PathBuf {
         self.path().join("data/sandbox")
     }
 
-    /// What stands for the package's folder: upgraded, it leads elsewhere.
+    /// A link in place of the package's folder; an upgrade changes its target.
     fn programs(&self) -> PathBuf {
         self.path().join("programs")
     }
 
-    /// A copy that finds its libraries and its share from where its program lies; the programs are from now on its.
+    /// Copies the package so that programs find libraries and data relative to their own path, and
+    /// links it.
     fn install(&self, name: &str) {
         let package = self.path().join(name);
         let (programs, libraries) = (
@@ -103,7 +105,7 @@ impl Place {
         fs::rename(draft, self.programs()).unwrap();
     }
 
-    /// A new package comes, the old one goes.
+    /// Installs a new package and removes the old one.
     fn upgrade(&self) {
         self.install("after");
         fs::remove_dir_all(self.path().join("before")).unwrap();
@@ -132,7 +134,7 @@ impl Place {
         Service { child, log }
     }
 
-    /// The server's process.
+    /// Process id of the server.
     fn postmaster(&self) -> i32 {
         let text = fs::read_to_string(pid_file(&self.home())).unwrap();
         text.lines().next().unwrap().trim().parse().unwrap()
@@ -140,8 +142,8 @@ impl Place {
 }
 
 impl Service {
-    /// Waits for a line of the log with this message.
-    async fn says(&self, message: &str) -> Value {
+    /// Waits for a log line with this message.
+    async fn wait_for_log(&self, message: &str) -> Value {
         for _ in 0..9_000 {
             let log = fs::read_to_string(&self.log).unwrap();
             let lines = log
@@ -160,7 +162,7 @@ impl Service {
     }
 
     async fn ready(&self) -> (u16, String) {
-        let admin = self.says("listening").await["admin"]
+        let admin = self.wait_for_log("listening").await["admin"]
             .as_str()
             .unwrap()
             .to_owned();
@@ -172,7 +174,7 @@ impl Service {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// Waits until it is ready again.
+    /// Waits until the service is ready.
     async fn is_ready(&self) {
         for _ in 0..900 {
             if self.ready().await.0 == 200 {
@@ -183,11 +185,13 @@ impl Service {
         panic!("never ready again: {:?}", self.ready().await);
     }
 
-    /// Orders a scan of one date; its status, and the scan once it has ended or the refusal.
+    /// Submits a scan of one date; returns status and ended scan, or the refusal.
     async fn scan(&self) -> (u16, Value) {
         let url = format!(
             "http://{}",
-            self.says("listening").await["address"].as_str().unwrap()
+            self.wait_for_log("listening").await["address"]
+                .as_str()
+                .unwrap()
         );
         let date = jiff::Timestamp::now()
             .to_zoned(jiff::tz::TimeZone::UTC)
@@ -218,17 +222,19 @@ fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-const DAMAGED: &str = "new database sessions cannot work";
+const SESSIONS_FAIL: &str = "new database sessions fail";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_package_upgrade_is_noticed_and_mended_by_one_restart() {
-    let Some(place) = Place::new() else { return };
-    let service = place.start("service");
+async fn a_package_upgrade_is_detected_and_causes_one_restart() {
+    let Some(fixture) = UpgradeFixture::new() else {
+        return;
+    };
+    let service = fixture.start("service");
     service.is_ready().await;
     assert_eq!(service.scan().await.1["status"], "completed");
-    let before = place.postmaster();
-    place.upgrade();
-    service.says(DAMAGED).await;
+    let before = fixture.postmaster();
+    fixture.upgrade();
+    service.wait_for_log(SESSIONS_FAIL).await;
     let (status, why) = service.ready().await;
     println!("/readyz: {status} {why}");
     assert!(
@@ -237,9 +243,9 @@ async fn a_package_upgrade_is_noticed_and_mended_by_one_restart() {
             && why.contains("replaced or removed while it ran"),
         "{status} {why}"
     );
-    service.says("the embedded Postgres was restarted").await;
+    service.wait_for_log("embedded Postgres restarted").await;
     service.is_ready().await;
-    assert_ne!(place.postmaster(), before);
+    assert_ne!(fixture.postmaster(), before);
     let (status, scan) = service.scan().await;
     println!("a scan after the restart: {status} {}", scan["status"]);
     assert_eq!(
@@ -250,66 +256,83 @@ async fn a_package_upgrade_is_noticed_and_mended_by_one_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_another_process_uses_is_not_restarted() {
-    let Some(place) = Place::new() else { return };
-    let service = place.start("service");
+async fn a_server_in_use_by_another_process_is_not_restarted() {
+    let Some(fixture) = UpgradeFixture::new() else {
+        return;
+    };
+    let service = fixture.start("service");
     service.is_ready().await;
-    let mut other = Owner::spawn(&place.home());
+    let mut other = OwnerProcess::spawn(&fixture.home());
     let before = other.report().postmaster;
-    place.upgrade();
+    fixture.upgrade();
     service
-        .says("as soon as every process that uses it agrees")
+        .wait_for_log("restart of the embedded Postgres waits for other processes")
         .await;
     let (status, why) = service.ready().await;
-    assert!(status == 503 && why.contains(DAMAGED), "{status} {why}");
-    assert_eq!(place.postmaster(), before);
+    assert!(
+        status == 503 && why.contains(SESSIONS_FAIL),
+        "{status} {why}"
+    );
+    assert_eq!(fixture.postmaster(), before);
     other.close();
     service.is_ready().await;
-    assert_ne!(place.postmaster(), before);
+    assert_ne!(fixture.postmaster(), before);
     assert_eq!(service.scan().await.0, 202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_that_agree_restart_their_server_once() {
-    let Some(place) = Place::new() else { return };
-    let services = [place.start("one"), place.start("two"), place.start("three")];
+async fn processes_that_agree_restart_the_server_once() {
+    let Some(fixture) = UpgradeFixture::new() else {
+        return;
+    };
+    let services = [
+        fixture.start("one"),
+        fixture.start("two"),
+        fixture.start("three"),
+    ];
     for service in &services {
         service.is_ready().await;
     }
-    place.upgrade();
+    fixture.upgrade();
     for service in &services {
-        service.says("new database sessions work again").await;
+        service
+            .wait_for_log("new database sessions work again")
+            .await;
         service.is_ready().await;
     }
     let restarts = services.iter().map(|service| {
         fs::read_to_string(&service.log)
             .unwrap()
-            .matches("Postgres was restarted")
+            .matches("embedded Postgres restarted")
             .count()
     });
     assert_eq!(restarts.sum::<usize>(), 1);
 }
 
-/// The new version can still be loaded by the old server, but not for ever.
+/// The old server can still load the new version's libraries.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_older_than_its_files_is_restarted() {
-    let Some(place) = Place::new() else { return };
-    let service = place.start("service");
+    let Some(fixture) = UpgradeFixture::new() else {
+        return;
+    };
+    let service = fixture.start("service");
     service.is_ready().await;
-    let before = place.postmaster();
-    let program = place.programs().join("postgres");
-    let real = place.programs().join("postgres.real");
+    let before = fixture.postmaster();
+    let program = fixture.programs().join("postgres");
+    let real = fixture.programs().join("postgres.real");
     fs::rename(&program, &real).unwrap();
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo 'postgres (PostgreSQL) MAJOR.99' && exit\nexec \"$0.real\" \"$@\"\n";
-    fs::write(&program, script.replace("MAJOR", &place.major)).unwrap();
+    fs::write(&program, script.replace("MAJOR", &fixture.major)).unwrap();
     fs::set_permissions(
         &program,
         std::os::unix::fs::PermissionsExt::from_mode(0o755),
     )
     .unwrap();
-    let told = service.says("is older than its files").await;
-    assert_eq!(told["installed"], format!("{}.99", place.major));
-    service.says("the embedded Postgres was restarted").await;
+    let line = service
+        .wait_for_log("database server and its files differ in version")
+        .await;
+    assert_eq!(line["installed"], format!("{}.99", fixture.major));
+    service.wait_for_log("embedded Postgres restarted").await;
     service.is_ready().await;
-    assert_ne!(place.postmaster(), before);
+    assert_ne!(fixture.postmaster(), before);
 }

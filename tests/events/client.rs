@@ -1,4 +1,4 @@
-//! A client of server-sent events. The parser is not ours, so that a mistake in the form shows.
+//! A client of server-sent events. It uses an independent parser, so that format errors show.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -10,18 +10,18 @@ use futures::{Stream, StreamExt as _, stream};
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
-use crate::support::PATIENCE;
+use crate::support::WAIT_LIMIT;
 use crate::support::app::{KEY, TestApp, TestAppBuilder};
 
-/// A service that looks again soon, so that tests need not wait for it.
-pub fn quick() -> TestAppBuilder {
+/// A service with a short read interval, so that tests do not wait for it.
+pub fn fast_polling_app() -> TestAppBuilder {
     TestApp::builder().watch(WatchSettings {
-        gap: Duration::from_millis(20),
+        min_read_interval: Duration::from_millis(20),
         ..WatchSettings::default()
     })
 }
 
-/// One event as it came.
+/// One received event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     pub id: Option<u64>,
@@ -48,7 +48,7 @@ impl Event {
 /// An open stream.
 pub struct Events(Pin<Box<dyn Stream<Item = Event> + Send>>);
 
-/// Asks for the events of a scan, after one of them.
+/// Requests the events of a scan, after one of them.
 pub async fn ask(app: &TestApp, key: &str, id: &str, after: Option<u64>) -> reqwest::Response {
     let request = app
         .request("GET", &format!("/v1/scans/{id}/events"))
@@ -86,24 +86,24 @@ impl Events {
 
     /// The next event; `None`: the stream has ended.
     pub async fn next(&mut self) -> Option<Event> {
-        tokio::time::timeout(PATIENCE, self.0.next())
+        tokio::time::timeout(WAIT_LIMIT, self.0.next())
             .await
-            .expect("waited in vain for an event")
+            .expect("timed out waiting for an event")
     }
 
-    /// Events up to the first that is so.
-    pub async fn until(&mut self, what: &str, so: impl Fn(&Event) -> bool) -> Vec<Event> {
+    /// The events up to the first that satisfies the condition.
+    pub async fn until(&mut self, what: &str, condition: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         while let Some(event) = self.next().await {
             seen.push(event);
-            if seen.last().is_some_and(&so) {
+            if seen.last().is_some_and(&condition) {
                 return seen;
             }
         }
         panic!("the stream ended before {what}: {seen:#?}");
     }
 
-    /// Up to the scan in this status.
+    /// The events up to the scan in this status.
     pub async fn until_scan(&mut self, status: &str) -> Vec<Event> {
         self.until(status, |event| {
             event.kind == "scan" && event.data["status"] == status
@@ -111,7 +111,7 @@ impl Events {
         .await
     }
 
-    /// Events to the end of the stream.
+    /// The events up to the end of the stream.
     pub async fn rest(mut self) -> Vec<Event> {
         let mut seen = Vec::new();
         while let Some(event) = self.next().await {
@@ -121,7 +121,7 @@ impl Events {
     }
 }
 
-/// The events of one piece of a stream.
+/// The events of one part of a stream.
 pub async fn parsed(text: Bytes) -> Vec<Event> {
     let piece = stream::iter([Ok::<_, std::io::Error>(text)]);
     SseStream::from_bytes_stream(piece)
@@ -130,8 +130,8 @@ pub async fn parsed(text: Bytes) -> Vec<Event> {
         .await
 }
 
-/// What a client knows that keeps the last it heard of each item.
-pub fn mirror(events: &[Event]) -> BTreeMap<String, Value> {
+/// The last event of each item, by id.
+pub fn item_states(events: &[Event]) -> BTreeMap<String, Value> {
     events
         .iter()
         .filter(|event| event.kind == "item")

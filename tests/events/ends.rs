@@ -1,4 +1,5 @@
-//! What ends a stream or keeps it going: silence, a lost connection, a deleted scan, an outage, the service's own end.
+//! Streams during silence, a lost connection, a deleted scan, a database outage, and the service's
+//! shutdown.
 
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use farescan::service::{Service, Settings};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Events, ask, quick};
-use crate::scans::office::{Office, fares};
+use super::client::{Events, ask, fast_polling_app};
+use crate::scans::stepped_service::{SteppedService, fares};
 use crate::support::app::{KEY, TestApp};
 use crate::support::db::{PrivatePg, TestDb};
-use crate::support::upstream::Upstream;
+use crate::support::upstream::ScriptedServer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silence_is_filled_with_comments() {
+async fn a_silent_stream_gets_comments() {
     let settings = WatchSettings {
-        comments: Duration::from_millis(50),
+        keep_alive_interval: Duration::from_millis(50),
         ..WatchSettings::default()
     };
-    let office = Office::with(TestApp::builder().watch(settings)).await;
-    let id = office.order(&fares(1)).await;
-    let mut response = ask(&office.app, KEY, &id, None).await;
+    let service = SteppedService::start_with(TestApp::builder().watch(settings)).await;
+    let id = service.submit(&fares(1)).await;
+    let mut response = ask(&service.app, KEY, &id, None).await;
     let mut text = String::new();
     while text.matches("\n\n:\n").count() == 0 || text.matches(":\n\n").count() < 3 {
         text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
@@ -36,56 +37,57 @@ async fn silence_is_filled_with_comments() {
         "{text}"
     );
     assert_eq!(
-        WatchSettings::default().comments,
+        WatchSettings::default().keep_alive_interval,
         Duration::from_secs(15),
-        "jobs-api, Scans"
+        "scans.md, rule 65"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_scan_ends_its_streams() {
-    let office = Office::with(quick()).await;
-    let id = office.order(&fares(1)).await;
-    let mut events = Events::open(&office.app, &id, None).await;
+    let service = SteppedService::start_with(fast_polling_app()).await;
+    let id = service.submit(&fares(1)).await;
+    let mut events = Events::open(&service.app, &id, None).await;
     events.until_scan("queued").await;
-    // Its caller could delete it only after its end, which ends the streams first; an operator is not held to that.
+    // A caller can delete a scan only after its end, which ends the streams first. So the test
+    // deletes it in the database.
     sqlx::query("delete from scans")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     assert_eq!(events.next().await, None);
-    assert_eq!(ask(&office.app, KEY, &id, Some(0)).await.status(), 404);
+    assert_eq!(ask(&service.app, KEY, &id, Some(0)).await.status(), 404);
 }
 
-/// The connection that listens is cut: what is said meanwhile is seen all the same, well before the next look in any case.
+/// The LISTEN connection is cut: changes made meanwhile are sent well before the next poll.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_listener_loses_no_event() {
+async fn a_lost_listen_connection_loses_no_event() {
     let settings = WatchSettings {
-        gap: Duration::from_millis(20),
-        seldom: Duration::from_secs(600),
+        min_read_interval: Duration::from_millis(20),
+        poll_interval: Duration::from_secs(600),
         ..WatchSettings::default()
     };
-    let office = Office::with(TestApp::builder().watch(settings)).await;
-    let id = office.order(&fares(1)).await;
-    let mut events = Events::open(&office.app, &id, None).await;
+    let service = SteppedService::start_with(TestApp::builder().watch(settings)).await;
+    let id = service.submit(&fares(1)).await;
+    let mut events = Events::open(&service.app, &id, None).await;
     events.until_scan("queued").await;
     let listening = "select pid from pg_stat_activity where datname = current_database() and query ilike 'listen%farescan_scan%'";
     loop {
         let pids: Vec<i32> = sqlx::query_scalar(listening)
-            .fetch_all(office.db.pool())
+            .fetch_all(service.db.pool())
             .await
             .unwrap();
         if let Some(pid) = pids.first() {
             sqlx::query("select pg_terminate_backend($1)")
                 .bind(pid)
-                .execute(office.db.pool())
+                .execute(service.db.pool())
                 .await
                 .unwrap();
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    office
+    service
         .app
         .post(&format!("/v1/scans/{id}/pause"), &json!({}))
         .await;
@@ -93,7 +95,7 @@ async fn a_lost_listener_loses_no_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_of_the_database_ends_no_stream_and_begins_none() {
+async fn a_database_outage_keeps_streams_and_refuses_new_ones() {
     let mut server = PrivatePg::start().await;
     let config = farescan::config::DatabaseConfig {
         url: Some(server.url().into()),
@@ -101,9 +103,9 @@ async fn an_outage_of_the_database_ends_no_stream_and_begins_none() {
     };
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
-    crate::support::db::accept_at_once(database.pool()).await;
-    let app = quick()
-        .orders(database.pool().clone(), database.connect_options().clone())
+    crate::support::db::accept_new_tenants(database.pool()).await;
+    let app = fast_polling_app()
+        .scan_api(database.pool().clone(), database.connect_options().clone())
         .start()
         .await;
     let id = app.post("/v1/scans", &fares(1)).await.json()["id"]
@@ -133,10 +135,11 @@ async fn an_outage_of_the_database_ends_no_stream_and_begins_none() {
     events.until_scan("paused").await;
 }
 
-/// A rolling restart does not wait for its watchers: they come back to another process with their last id.
+/// A rolling restart does not wait for streams: clients reconnect to another process with their
+/// last id.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_stops_ends_its_streams() {
-    let (db, upstream) = (TestDb::new().await, Upstream::start().await);
+async fn a_service_shutdown_ends_its_streams() {
+    let (db, upstream) = (TestDb::new().await, ScriptedServer::start().await);
     let any = "127.0.0.1:0".parse().unwrap();
     let settings = Settings {
         http: Some(HttpConfig { listen: any }),
@@ -156,9 +159,9 @@ async fn a_service_that_stops_ends_its_streams() {
         clock: Clock::default(),
     };
     let stop = CancellationToken::new();
-    let service = Service::start(settings, stop.clone()).await.unwrap();
-    let base = format!("http://{}/v1/scans", service.address().unwrap());
-    let running = tokio::spawn(service.run());
+    let process = Service::start(settings, stop.clone()).await.unwrap();
+    let base = format!("http://{}/v1/scans", process.address().unwrap());
+    let running = tokio::spawn(process.run());
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let ordered = http
         .post(&base)
@@ -185,21 +188,21 @@ async fn a_service_that_stops_ends_its_streams() {
         streams.push(events);
     }
     let waits = open("?wait=60");
-    let told = async {
-        // One that waits: read by now, and answered with what is, or refused. Both are answers.
+    let change = async {
+        // The waiting request may get the current scan or a refusal.
         tokio::time::sleep(Duration::from_millis(100)).await;
         stop.cancel();
         for events in &mut streams {
             assert_eq!(events.next().await, None);
         }
     };
-    let (waited, ()) = tokio::join!(waits, told);
+    let (waited, ()) = tokio::join!(waits, change);
     assert!(
         matches!(waited.status().as_u16(), 200 | 503),
         "{}",
         waited.status()
     );
-    tokio::time::timeout(crate::support::PATIENCE, running)
+    tokio::time::timeout(crate::support::WAIT_LIMIT, running)
         .await
         .expect("the service ends")
         .unwrap()

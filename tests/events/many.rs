@@ -1,4 +1,4 @@
-//! Many clients at once: what they cost, how many there may be, and that a slow one is nobody else's matter.
+//! Many clients at once: their cost, their limits, and that a slow one does not affect the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use farescan::config::{DatabaseConfig, WorkerConfig};
 use farescan::db::{self, Database};
 use farescan::ids::TenantId;
-use farescan::scans::watch::{Follower, Watch, WatchSettings};
+use farescan::scans::watch::{Follower, ScanWatch, WatchSettings};
 use farescan::upstream::Client;
 use farescan::worker::WorkerDeps;
 use futures::future::{join, join_all};
@@ -17,19 +17,19 @@ use sqlx::postgres::PgPoolOptions;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Event, Events, ask, by_id, mirror, parsed};
-use crate::scans::office::{Comes, Office, fares};
+use super::client::{Event, Events, ask, by_id, item_states, parsed};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::PrivatePg;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::worker::stage::Running;
+use crate::worker::fixture::RunningWorker;
 
-/// How many streams, and how many waits beside them.
+/// The number of streams and of concurrent waits.
 const CLIENTS: usize = 500;
 const ITEMS: usize = 100;
 
-/// A thousand connections have two thousand ends in this process.
+/// A thousand connections need two thousand sockets in this process.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(
@@ -42,15 +42,15 @@ fn allow_many_files() {
     .unwrap();
 }
 
-/// Statements that the server ran for sessions that have it log them, as its own log says.
+/// The statements in the server's log, of the sessions that log them.
 fn statements(server: &PrivatePg) -> Vec<String> {
     let log = server.log();
     let ran = |line: &&str| line.contains("LOG:  execute ") || line.contains("LOG:  statement: ");
     log.lines().filter(ran).map(str::to_owned).collect()
 }
 
-/// The service's sessions have every statement logged by the server, the worker's have none: so what is counted is what the clients cost,
-/// whoever asks for it.
+/// The server logs every statement of the service's sessions and none of the worker's, so the log
+/// counts the cost of the clients only.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_clients_cost_one_query_a_second() {
     allow_many_files();
@@ -61,7 +61,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
     };
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
-    crate::support::db::accept_at_once(database.pool()).await;
+    crate::support::db::accept_new_tenants(database.pool()).await;
     let logged = database
         .connect_options()
         .clone()
@@ -70,14 +70,14 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         .max_connections(10)
         .acquire_timeout(Duration::from_secs(60))
         .connect_lazy_with(logged.clone());
-    // Comments come by time alone, and here every byte of all streams is compared.
+    // No comments, because the test compares all bytes of all streams.
     let settings = WatchSettings {
-        comments: Duration::from_secs(3_600),
+        keep_alive_interval: Duration::from_secs(3_600),
         ..WatchSettings::default()
     };
     let app = TestApp::builder()
         .watch(settings)
-        .orders(pool, logged)
+        .scan_api(pool, logged)
         .start()
         .await;
     app.upstream.on_any().answer(|call| {
@@ -113,7 +113,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
             if scan["finished_at"].is_string() {
                 return scan;
             }
-            // Only on a machine that takes a minute for it all.
+            // Only on a machine that needs a minute for all of it.
             asked_again.fetch_add(1, Ordering::Relaxed);
         }
     }));
@@ -122,12 +122,12 @@ async fn a_thousand_clients_cost_one_query_a_second() {
             .wait_for(|count| *count == CLIENTS)
             .await
             .unwrap();
-        // Each request finds out who calls; after that it costs nothing by itself.
+        // Each request finds its tenant; after that it needs no query of its own.
         while look_ups(&server) < of_the_order + 2 * CLIENTS {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let (before, began) = (statements(&server).len(), Instant::now());
-        let worker = Running::start(WorkerDeps {
+        let worker = RunningWorker::start(WorkerDeps {
             pool: database.pool().clone(),
             ring: Arc::new(ring()),
             upstream: Client::new(&app.upstream.config()).unwrap(),
@@ -182,7 +182,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         (Some("queued"), &scan)
     );
     assert_eq!(
-        (items.len(), mirror(&first)),
+        (items.len(), item_states(&first)),
         (ITEMS, items),
         "every item as it ended"
     );
@@ -194,22 +194,22 @@ async fn a_thousand_clients_cost_one_query_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_and_a_process_have_so_many_and_no_more() {
+async fn clients_are_limited_per_caller_and_per_process() {
     let settings = WatchSettings {
-        clients: 3,
-        clients_of_one: 2,
+        max_clients: 3,
+        max_clients_per_tenant: 2,
         ..WatchSettings::default()
     };
-    let office = Office::with(TestApp::builder().watch(settings)).await;
-    let id = office.order(&fares(1)).await;
+    let service = SteppedService::start_with(TestApp::builder().watch(settings)).await;
+    let id = service.submit(&fares(1)).await;
     let other = "another-key-0123456789";
-    let theirs = office.post_as(other, "/v1/scans", &fares(1)).await.json()["id"]
+    let theirs = service.post_as(other, "/v1/scans", &fares(1)).await.json()["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let first = Events::open(&office.app, &id, None).await;
-    let _second = Events::open(&office.app, &id, None).await;
-    let refused = office.app.get(&format!("/v1/scans/{id}/events")).await;
+    let first = Events::open(&service.app, &id, None).await;
+    let _second = Events::open(&service.app, &id, None).await;
+    let refused = service.app.get(&format!("/v1/scans/{id}/events")).await;
     assert_eq!(
         (refused.kind().as_str(), refused.header("retry-after")),
         ("429 too_many_requests", "5")
@@ -222,7 +222,7 @@ async fn a_caller_and_a_process_have_so_many_and_no_more() {
         refused.message()
     );
     assert_eq!(
-        office
+        service
             .app
             .get(&format!("/v1/scans/{id}?wait=1"))
             .await
@@ -230,27 +230,27 @@ async fn a_caller_and_a_process_have_so_many_and_no_more() {
         "429 too_many_requests"
     );
     assert_eq!(
-        office.app.get(&format!("/v1/scans/{id}")).await.status,
+        service.app.get(&format!("/v1/scans/{id}")).await.status,
         200,
         "who does not wait is not refused"
     );
 
-    let _third = Events::of(ask(&office.app, other, &theirs, None).await);
-    let full = office
+    let _third = Events::of(ask(&service.app, other, &theirs, None).await);
+    let full = service
         .get_as(other, &format!("/v1/scans/{theirs}/events"))
         .await;
     assert_eq!(
         (full.kind().as_str(), full.header("retry-after")),
         ("503 unavailable", "5")
     );
-    // A client that goes leaves its place.
+    // A client that disconnects frees its place.
     drop(first);
-    while ask(&office.app, KEY, &id, None).await.status() != 200 {
+    while ask(&service.app, KEY, &id, None).await.status() != 200 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-async fn taken(follower: &mut Follower, events: &mut Vec<Event>) -> bool {
+async fn take_events(follower: &mut Follower, events: &mut Vec<Event>) -> bool {
     let Some(text) = follower.next().await else {
         return false;
     };
@@ -258,65 +258,65 @@ async fn taken(follower: &mut Follower, events: &mut Vec<Event>) -> bool {
     true
 }
 
-/// It takes nothing while others see all; then it takes what is kept nowhere but in the database.
+/// It reads nothing until the feed has evicted its events; then it reads them from the database.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_falls_behind_reads_for_itself() {
-    let office = Office::open().await;
-    let id = office.order(&fares(12)).await;
+async fn a_slow_client_reads_from_the_database() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(12)).await;
     let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(office.db.pool())
+        .fetch_one(service.db.pool())
         .await
         .unwrap();
     let (tenant, scan) = (TenantId::from(tenant), id.parse().unwrap());
     let settings = WatchSettings {
-        gap: Duration::from_millis(5),
-        kept: Duration::ZERO,
+        min_read_interval: Duration::from_millis(5),
+        event_retention: Duration::ZERO,
         ..WatchSettings::default()
     };
     let stop = CancellationToken::new();
-    let watch = Watch::start(
-        office.db.pool().clone(),
-        office.db.connect_options(),
+    let watch = ScanWatch::start(
+        service.db.pool().clone(),
+        service.db.connect_options(),
         settings,
         &stop,
     );
     let mut slow = watch.follow(tenant, scan, None).await.unwrap().unwrap();
     let mut swift = watch.follow(tenant, scan, None).await.unwrap().unwrap();
     let (mut late, mut soon) = (Vec::new(), Vec::new());
-    // Both begin with the scan as it is before anything happens.
-    assert!(taken(&mut slow, &mut late).await && taken(&mut swift, &mut soon).await);
+    // Both begin with the initial scan.
+    assert!(take_events(&mut slow, &mut late).await && take_events(&mut swift, &mut soon).await);
     let in_state = |soon: &[Event], state: &str| {
-        mirror(soon)
+        item_states(soon)
             .values()
             .filter(|item| item["state"] == state)
             .count()
     };
-    let claims = office.claim().await;
+    let claims = service.claim().await;
     for claimed in &claims {
-        office.begin(claimed).await;
+        service.begin(claimed).await;
     }
     while in_state(&soon, "running") < 12 {
-        assert!(taken(&mut swift, &mut soon).await);
+        assert!(take_events(&mut swift, &mut soon).await);
     }
     for (round, some) in claims.chunks(4).enumerate() {
         for claimed in some {
-            office.end(claimed, Comes::Ok(100)).await;
+            service.finish(claimed, SearchOutcome::Ok(100)).await;
         }
         while in_state(&soon, "done") < 4 * (round + 1) {
-            assert!(taken(&mut swift, &mut soon).await);
+            assert!(take_events(&mut swift, &mut soon).await);
         }
     }
-    while taken(&mut slow, &mut late).await {}
-    let items: Vec<Value> = office.get(&format!("/v1/scans/{id}/items")).await["data"]
+    while take_events(&mut slow, &mut late).await {}
+    let items: Vec<Value> = service.get(&format!("/v1/scans/{id}/items")).await["data"]
         .as_array()
         .unwrap()
         .clone();
-    assert_eq!(mirror(&late), by_id(&items));
-    assert_eq!(mirror(&soon), by_id(&items));
-    assert_eq!(late.last().unwrap().data, office.scan(&id).await);
+    assert_eq!(item_states(&late), by_id(&items));
+    assert_eq!(item_states(&soon), by_id(&items));
+    assert_eq!(late.last().unwrap().data, service.scan(&id).await);
     assert!(
         late.len() < soon.len(),
-        "what changed twice meanwhile is told once: {} and {}",
+        "an item that changed twice is sent once: {} and {}",
         late.len(),
         soon.len()
     );

@@ -1,4 +1,4 @@
-//! The events of scans, over real HTTP: seen live, resumed anywhere, by many at once.
+//! The events of scans over real HTTP: live, resumed from any id, and for many clients.
 
 pub mod client;
 mod ends;

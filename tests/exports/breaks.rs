@@ -1,4 +1,5 @@
-//! Exports in the middle of which something happens: prices come, the scan goes, the database goes, the client reads no further.
+//! Changes during an export: new prices, a deleted scan, a lost database, a client that stops
+//! reading.
 
 use farescan::config::DatabaseConfig;
 use farescan::contract::scans::{ItemState, ItemsQuery};
@@ -19,12 +20,12 @@ use super::seed;
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::{PrivatePg, TestDb};
 
-/// 15 MB with their answers, more than the buffers between a service and its client can hold.
+/// 15 MB with answers, more than the buffers between a service and its client hold.
 const MANY: i32 = 2_500;
 
 async fn tenant(pool: &PgPool) -> TenantId {
     let mut conn = pool.acquire().await.unwrap();
-    store::find_or_make(&mut conn, &ring(), &CallerKey::new(KEY), Timestamp::now())
+    store::find_or_create(&mut conn, &ring(), &CallerKey::new(KEY), Timestamp::now())
         .await
         .unwrap()
 }
@@ -33,8 +34,8 @@ fn query(pairs: &[(&str, &str)]) -> ItemsQuery {
     ItemsQuery::from_query(pairs.iter().copied()).unwrap()
 }
 
-/// The head of an export has been read, its body has not.
-async fn begun(app: &TestApp, scan: ScanId, form: &str) -> reqwest::Response {
+/// Starts an export and reads its headers, but not its body.
+async fn start_export(app: &TestApp, scan: ScanId, form: &str) -> reqwest::Response {
     let request = app.request("GET", &format!("/v1/scans/{scan}/items?expand=answer"));
     let response = request
         .header("x-api-key", KEY)
@@ -47,7 +48,7 @@ async fn begun(app: &TestApp, scan: ScanId, form: &str) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn an_item_whose_price_comes_meanwhile_is_told_once() {
+async fn an_item_with_a_new_price_is_exported_once() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 800).await;
@@ -58,7 +59,8 @@ async fn an_item_whose_price_comes_meanwhile_is_told_once() {
     let mut items = Box::pin(items);
     let first: Vec<_> = items.by_ref().take(250).try_collect().await.unwrap();
     assert!(first.iter().all(|item| item.best_price.is_some()));
-    // The cheapest were asked again and have none now; those that had none are the cheapest.
+    // The cheapest items were retried and have no price now; those without a price are now the
+    // cheapest.
     let change = "update scan_items set best_price = case when best_price is null then 1 when best_price < 300 then null else best_price end";
     sqlx::query(change).execute(db.pool()).await.unwrap();
     let rest: Vec<_> = items.try_collect().await.unwrap();
@@ -72,7 +74,7 @@ async fn an_item_whose_price_comes_meanwhile_is_told_once() {
 }
 
 #[tokio::test]
-async fn an_item_that_no_longer_fits_is_left_out() {
+async fn an_item_that_no_longer_matches_is_left_out() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 600).await;
@@ -95,9 +97,9 @@ async fn an_item_that_no_longer_fits_is_left_out() {
     assert_eq!(rest.len(), 600 - 1 - 331);
 }
 
-/// Each is packed to more than half of what a page takes.
+/// Each compressed answer takes more than half of a page's limit.
 #[tokio::test]
-async fn large_answers_come_a_few_at_a_time() {
+async fn large_answers_are_read_a_few_at_a_time() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 7).await;
@@ -116,16 +118,16 @@ async fn large_answers_come_a_few_at_a_time() {
         .await
         .unwrap()
         .unwrap();
-    let told: Vec<Value> = items
+    let found: Vec<Value> = items
         .map_ok(|item| item.answer.unwrap().read().unwrap())
         .try_collect()
         .await
         .unwrap();
-    assert!(told == answers, "each with its own answer, in their order");
+    assert!(found == answers, "each with its own answer, in order");
 }
 
 #[tokio::test]
-async fn a_scan_that_is_deleted_meanwhile_breaks_its_export_off() {
+async fn deleting_a_scan_aborts_its_export() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, 600).await;
@@ -145,7 +147,7 @@ async fn a_scan_that_is_deleted_meanwhile_breaks_its_export_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_goes_away_breaks_the_body_off() {
+async fn losing_the_database_aborts_the_export() {
     let mut server = PrivatePg::start().await;
     let config = DatabaseConfig {
         url: Some(server.url().into()),
@@ -154,13 +156,13 @@ async fn a_database_that_goes_away_breaks_the_body_off() {
     let database = Database::open(&config).await.unwrap();
     db::migrate(database.pool()).await.unwrap();
     let app = TestApp::builder()
-        .orders(database.pool().clone(), database.connect_options().clone())
+        .scan_api(database.pool().clone(), database.connect_options().clone())
         .start()
         .await;
     let scan = seed::scan(database.pool(), tenant(database.pool()).await, MANY).await;
     seed::answer(database.pool(), scan, &seed::answers()).await;
     for form in ["application/x-ndjson", "text/csv"] {
-        let mut response = begun(&app, scan, form).await;
+        let mut response = start_export(&app, scan, form).await;
         assert!(response.chunk().await.unwrap().is_some());
         server.stop_immediate().await;
         let mut bytes = 0;
@@ -184,9 +186,9 @@ async fn a_database_that_goes_away_breaks_the_body_off() {
     }
 }
 
-/// One connection for everybody: whoever held it would keep the others out.
+/// The pool has one connection: an export that holds it would block all others.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_do_not_read_hold_no_connection() {
+async fn slow_clients_hold_no_database_connection() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool()).await;
     let scan = seed::scan(db.pool(), tenant, MANY).await;
@@ -197,22 +199,22 @@ async fn clients_that_do_not_read_hold_no_connection() {
         .await
         .unwrap();
     let app = TestApp::builder()
-        .orders(pool, db.connect_options())
+        .scan_api(pool, db.connect_options())
         .start()
         .await;
     let mut stalled = Vec::new();
     for _ in 0..2 {
-        stalled.push(begun(&app, scan, "application/x-ndjson").await);
+        stalled.push(start_export(&app, scan, "application/x-ndjson").await);
     }
     for _ in 0..8 {
         assert_eq!(app.get(&format!("/v1/scans/{scan}")).await.status, 200);
     }
-    // Side by side: who waits for too long is let go.
+    // Concurrently: the service drops clients that stall for too long.
     for body in join_all(stalled.into_iter().map(reqwest::Response::text)).await {
         assert_eq!(
             body.unwrap().lines().count(),
             usize::try_from(MANY).unwrap(),
-            "it goes on when it is read on"
+            "it continues when the client reads again"
         );
     }
 }

@@ -1,14 +1,14 @@
-//! Items as pages, CSV and NDJSON: the same rows, whichever form is asked for.
+//! Items as pages, CSV and NDJSON: the same rows in every format.
 
 use serde_json::{Value, json};
 
-use crate::scans::office::{Comes, Office, fares};
-use crate::support::app::{Answer, KEY};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
+use crate::support::app::{HttpResponse, KEY};
 
 const CSV: &str = "text/csv";
 const NDJSON: &str = "application/x-ndjson";
 
-/// What was searched and found stands first, the fields that a search may leave out last.
+/// The columns: first the search and its result, last the optional fields.
 const HEADER: &str = "position,search.from_airport,search.to_airport,search.departure_date,best_price,currency,search_status,reason,state,\
                       results,observed_at,id,scan_id,attempts,requests_spent,latency_ms,error";
 const OPTIONAL: &str = "search.max_stops,search.airline_codes,search.exclude_airline_codes,search.departure_time_min,\
@@ -16,11 +16,11 @@ const OPTIONAL: &str = "search.max_stops,search.airline_codes,search.exclude_air
                         search.currency,search.max_price,search.seat_type,search.passengers,search.limit,search.use_fallback,\
                         search.strict,search.use_ext_proxy";
 
-async fn as_form(office: &Office, key: &str, form: &str, path: &str) -> Answer {
-    office
+async fn as_form(service: &SteppedService, key: &str, form: &str, path: &str) -> HttpResponse {
+    service
         .app
         .send(
-            office
+            service
                 .app
                 .request("GET", path)
                 .header("x-api-key", key)
@@ -29,17 +29,17 @@ async fn as_form(office: &Office, key: &str, form: &str, path: &str) -> Answer {
         .await
 }
 
-async fn text(office: &Office, form: &str, path: &str) -> String {
-    let answer = as_form(office, KEY, form, path).await;
+async fn text(service: &SteppedService, form: &str, path: &str) -> String {
+    let answer = as_form(service, KEY, form, path).await;
     assert_eq!(answer.status, 200, "{path}: {}", answer.text());
     answer.text()
 }
 
 /// Every row of a list, page by page.
-async fn paged(office: &Office, path: &str) -> Vec<Value> {
+async fn paged(service: &SteppedService, path: &str) -> Vec<Value> {
     let (mut next, mut rows) = (path.to_owned(), Vec::new());
     loop {
-        let page = office.get(&next).await;
+        let page = service.get(&next).await;
         rows.extend(page["data"].as_array().unwrap().iter().cloned());
         let Some(cursor) = page["next_cursor"].as_str() else {
             return rows;
@@ -48,7 +48,7 @@ async fn paged(office: &Office, path: &str) -> Vec<Value> {
     }
 }
 
-/// What a cell should hold.
+/// The expected text of a cell.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -57,28 +57,28 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Six searches, one of them still pending and one under way.
-async fn running() -> (Office, String) {
-    let office = Office::open().await;
-    let id = office.order(&fares(7)).await;
-    let comes = [
-        Comes::Ok(300),
-        Comes::Empty,
-        Comes::Ok(100),
-        Comes::Degraded("blocked_page"),
-        Comes::Refused,
-        Comes::NotYet,
+/// Items of which one is pending and one in flight.
+async fn running() -> (SteppedService, String) {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(7)).await;
+    let outcomes = [
+        SearchOutcome::Ok(300),
+        SearchOutcome::Empty,
+        SearchOutcome::Ok(100),
+        SearchOutcome::Degraded("blocked_page"),
+        SearchOutcome::Failed,
+        SearchOutcome::InFlight,
     ];
-    for (claimed, comes) in office.claim().await.iter().zip(comes) {
-        office.begin(claimed).await;
-        office.end(claimed, comes).await;
+    for (claimed, outcome) in service.claim().await.iter().zip(outcomes) {
+        service.begin(claimed).await;
+        service.finish(claimed, outcome).await;
     }
-    (office, id)
+    (service, id)
 }
 
 #[tokio::test]
-async fn a_file_has_the_rows_of_all_pages_in_their_order() {
-    let (office, id) = running().await;
+async fn a_file_has_the_rows_of_all_pages_in_order() {
+    let (service, id) = running().await;
     let path = format!("/v1/scans/{id}/items");
     for (filter, count) in [
         ("", 7),
@@ -90,16 +90,16 @@ async fn a_file_has_the_rows_of_all_pages_in_their_order() {
         ("reason=blocked_page&expand=answer", 1),
         ("state=cancelled", 0),
     ] {
-        let rows = paged(&office, &format!("{path}?limit=2&{filter}")).await;
+        let rows = paged(&service, &format!("{path}?limit=2&{filter}")).await;
         assert_eq!(rows.len(), count, "{filter}");
         let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
         assert_eq!(
-            text(&office, NDJSON, &format!("{path}?{filter}")).await,
+            text(&service, NDJSON, &format!("{path}?{filter}")).await,
             lines,
             "{filter}"
         );
 
-        let csv = text(&office, CSV, &format!("{path}?{filter}")).await;
+        let csv = text(&service, CSV, &format!("{path}?{filter}")).await;
         let mut reader = csv::Reader::from_reader(csv.as_bytes());
         let names: Vec<_> = reader
             .headers()
@@ -130,8 +130,8 @@ async fn a_file_has_the_rows_of_all_pages_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_file_says_what_it_is() {
-    let (office, id) = running().await;
+async fn a_file_has_its_type_and_name() {
+    let (service, id) = running().await;
     let path = format!("/v1/scans/{id}/items");
     for (accept, content_type, disposition) in [
         (
@@ -147,8 +147,8 @@ async fn a_file_says_what_it_is() {
         ("application/json", "application/json", String::new()),
         ("text/html, */*;q=0.8", "application/json", String::new()),
     ] {
-        let answer = as_form(&office, KEY, accept, &path).await;
-        let told = [
+        let answer = as_form(&service, KEY, accept, &path).await;
+        let found = [
             "content-type",
             "content-disposition",
             "vary",
@@ -156,7 +156,7 @@ async fn a_file_says_what_it_is() {
         ]
         .map(|name| answer.header(name));
         assert_eq!(
-            told,
+            found,
             [content_type, disposition.as_str(), "accept", "no-store"],
             "{accept}"
         );
@@ -166,40 +166,40 @@ async fn a_file_says_what_it_is() {
 
 #[tokio::test]
 async fn the_columns_of_an_endpoint_are_always_the_same() {
-    let office = Office::open().await;
-    let empty = office.order(&fares(1)).await;
+    let service = SteppedService::start().await;
+    let empty = service.submit(&fares(1)).await;
     let path = format!("/v1/scans/{empty}/items");
     assert_eq!(
-        text(&office, CSV, &format!("{path}?state=failed")).await,
+        text(&service, CSV, &format!("{path}?state=failed")).await,
         format!("{HEADER},{OPTIONAL}\r\n"),
         "without a row too"
     );
     assert!(
-        text(&office, CSV, &path)
+        text(&service, CSV, &path)
             .await
             .starts_with(&format!("{HEADER},{OPTIONAL}\r\n0,"))
     );
     assert_eq!(
-        text(&office, CSV, &format!("{path}?state=failed&expand=answer")).await,
+        text(&service, CSV, &format!("{path}?state=failed&expand=answer")).await,
         format!("{HEADER},answer,{OPTIONAL}\r\n")
     );
     assert_eq!(
-        text(&office, NDJSON, &format!("{path}?state=failed")).await,
+        text(&service, NDJSON, &format!("{path}?state=failed")).await,
         ""
     );
 }
 
 #[tokio::test]
-async fn what_others_write_is_no_formula() {
-    let (office, id) = running().await;
+async fn csv_cells_are_never_formulas() {
+    let (service, id) = running().await;
     let evil = "=HYPERLINK(\"http://evil.example\",\"x\")";
     let set = "update scan_items set error = $1, body = body || jsonb_build_object('currency', '@x') where position = 0";
     sqlx::query(set)
         .bind(evil)
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
-    let csv = text(&office, CSV, &format!("/v1/scans/{id}/items")).await;
+    let csv = text(&service, CSV, &format!("/v1/scans/{id}/items")).await;
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let names = reader.headers().unwrap().clone();
     let row = reader.records().next().unwrap().unwrap();
@@ -212,14 +212,14 @@ async fn what_others_write_is_no_formula() {
 
 #[tokio::test]
 async fn another_callers_scan_is_unknown_in_every_form() {
-    let (office, id) = running().await;
+    let (service, id) = running().await;
     for form in ["application/json", CSV, NDJSON] {
         for (key, id) in [
             ("another-key-0123456789", id.as_str()),
             (KEY, "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
             (KEY, "none"),
         ] {
-            let answer = as_form(&office, key, form, &format!("/v1/scans/{id}/items")).await;
+            let answer = as_form(&service, key, form, &format!("/v1/scans/{id}/items")).await;
             assert_eq!(
                 (answer.kind().as_str(), answer.header("content-disposition")),
                 ("404 not_found", ""),
@@ -230,37 +230,37 @@ async fn another_callers_scan_is_unknown_in_every_form() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_given_is_named() {
-    let (office, id) = running().await;
+async fn an_unsupported_format_is_named() {
+    let (service, id) = running().await;
     let path = format!("/v1/scans/{id}/items");
     for accept in ["text/html", "application/json;q=0", "image/*, text/plain"] {
-        let answer = as_form(&office, KEY, accept, &path).await;
+        let answer = as_form(&service, KEY, accept, &path).await;
         assert_eq!(
             (answer.kind().as_str(), answer.header("vary")),
             ("406 invalid_request", "accept"),
             "{accept}"
         );
         let held =
-            format!("`Accept` holds {accept}; allowed: application/json (pages), or text/csv, ");
+            format!("`Accept`: found {accept}; expected application/json (pages), or text/csv, ");
         assert!(answer.message().starts_with(&held), "{}", answer.message());
     }
     for form in [CSV, NDJSON] {
-        for (query, field) in [
-            ("limit=5", "limit"),
-            ("cursor=6974", "cursor"),
-            ("sort=price&limit=5", "limit"),
-            ("colour=red", "colour"),
+        for (query, expected) in [
+            ("limit=5", "`limit`: found"),
+            ("cursor=6974", "`cursor`: found"),
+            ("sort=price&limit=5", "`limit`: found"),
+            ("colour=red", "unknown field `colour`"),
         ] {
-            let answer = as_form(&office, KEY, form, &format!("{path}?{query}")).await;
+            let answer = as_form(&service, KEY, form, &format!("{path}?{query}")).await;
             assert_eq!(answer.kind(), "400 invalid_request", "{form} {query}");
             assert!(
-                answer.message().starts_with(&format!("`{field}` holds")),
+                answer.message().starts_with(expected),
                 "{query}: {}",
                 answer.message()
             );
         }
         assert_eq!(
-            as_form(&office, KEY, form, &format!("{path}?limit="))
+            as_form(&service, KEY, form, &format!("{path}?limit="))
                 .await
                 .status,
             200,
@@ -270,9 +270,9 @@ async fn what_cannot_be_given_is_named() {
 }
 
 #[tokio::test]
-async fn the_description_names_the_forms() {
-    let office = Office::open().await;
-    let description = office.get("/openapi.json").await;
+async fn openapi_names_the_export_formats() {
+    let service = SteppedService::start().await;
+    let description = service.get("/openapi.json").await;
     for (path, row) in [
         ("/v1/scans/{id}/items", "Item"),
         ("/v1/history/flights", "FlightObservation"),
@@ -302,8 +302,8 @@ async fn the_description_names_the_forms() {
 }
 
 #[tokio::test]
-async fn format_goes_before_accept() {
-    let (office, id) = running().await;
+async fn the_format_parameter_overrides_accept() {
+    let (service, id) = running().await;
     let path = format!("/v1/scans/{id}/items");
     for (format, accept) in [
         ("csv", CSV),
@@ -311,8 +311,8 @@ async fn format_goes_before_accept() {
         ("parquet", "application/vnd.apache.parquet"),
     ] {
         for sent in ["text/html,*/*;q=0.8", "application/json", "image/png"] {
-            let answer = as_form(&office, KEY, sent, &format!("{path}?format={format}")).await;
-            let same = as_form(&office, KEY, accept, &path).await;
+            let answer = as_form(&service, KEY, sent, &format!("{path}?format={format}")).await;
+            let same = as_form(&service, KEY, accept, &path).await;
             assert_eq!(
                 (answer.status, answer.header("content-type")),
                 (200, same.header("content-type")),
@@ -324,7 +324,7 @@ async fn format_goes_before_accept() {
             );
         }
         let paged = as_form(
-            &office,
+            &service,
             KEY,
             "*/*",
             &format!("{path}?format={format}&limit=5"),
@@ -333,11 +333,11 @@ async fn format_goes_before_accept() {
         assert_eq!(
             paged.message(),
             format!(
-                "`limit` holds \"5\"; allowed: nothing, since {accept} has all rows; pages are application/json"
+                "`limit`: found \"5\"; expected no value, since {accept} has all rows; only application/json has pages"
             )
         );
     }
-    let json = as_form(&office, KEY, CSV, &format!("{path}?format=json&limit=1")).await;
+    let json = as_form(&service, KEY, CSV, &format!("{path}?format=json&limit=1")).await;
     assert_eq!(
         (json.status, json.header("content-type")),
         (200, "application/json")
@@ -347,10 +347,10 @@ async fn format_goes_before_accept() {
         "{}",
         json.header("link")
     );
-    let wrong = as_form(&office, KEY, CSV, &format!("{path}?format=xlsx")).await;
+    let wrong = as_form(&service, KEY, CSV, &format!("{path}?format=xlsx")).await;
     assert_eq!(
         wrong.message(),
-        "`format` holds \"xlsx\"; allowed: one of `json`, `csv`, `ndjson`, `parquet`"
+        "`format`: found \"xlsx\"; expected one of `json`, `csv`, `ndjson`, `parquet`"
     );
     for path in [
         "/v1/history/flights",
@@ -360,7 +360,7 @@ async fn format_goes_before_accept() {
         let path = format!(
             "{path}?from_airport=TLV&to_airport=LHR&departure_from=2027-01-01&departure_to=2027-01-31&format=csv"
         );
-        let answer = as_form(&office, KEY, "*/*", &path).await;
+        let answer = as_form(&service, KEY, "*/*", &path).await;
         assert_eq!(
             answer.header("content-type"),
             "text/csv; charset=utf-8; header=present",
@@ -372,7 +372,7 @@ async fn format_goes_before_accept() {
 
 #[tokio::test]
 async fn a_grid_is_json_or_406() {
-    let (office, id) = running().await;
+    let (service, id) = running().await;
     let history = "/v1/history/flights/grid?from_airport=TLV&to_airport=LHR&departure_from=2027-01-01&departure_to=2027-01-31&rows=departure_date";
     for path in [
         format!("/v1/scans/{id}/grid?rows=departure_date"),
@@ -381,16 +381,16 @@ async fn a_grid_is_json_or_406() {
     ] {
         for accept in ["application/json", "*/*", "text/csv, */*;q=0.1"] {
             assert_eq!(
-                as_form(&office, KEY, accept, &path).await.status,
+                as_form(&service, KEY, accept, &path).await.status,
                 200,
                 "{path} {accept}"
             );
         }
-        let refused = as_form(&office, KEY, CSV, &path).await;
+        let refused = as_form(&service, KEY, CSV, &path).await;
         assert_eq!(refused.kind(), "406 invalid_request", "{path}");
         assert_eq!(
             refused.message(),
-            "`Accept` holds text/csv; allowed: application/json"
+            "`Accept`: found text/csv; expected application/json"
         );
     }
 }

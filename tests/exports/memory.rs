@@ -1,4 +1,4 @@
-//! What 10,000 items cost a service in memory, measured at the process itself.
+//! The memory that a service needs to export 10,000 items, measured at the process.
 
 #![cfg(target_os = "linux")]
 
@@ -13,15 +13,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
 use super::seed;
-use crate::faults::process::Serve;
+use crate::faults::process::FarescanProcess;
 use crate::support::app::KEY;
-use crate::worker::stage::Stage;
+use crate::worker::fixture::WorkerFixture;
 
 const ITEMS: i32 = 10_000;
-/// The most that an export may add to what the service holds.
+/// The most memory that an export may add.
 const MOST_KB: u64 = 40_000;
 
-/// Kilobytes of a process: `VmRSS`, or the highest there was of it, `VmHWM`.
+/// The memory of a process in kB: `VmRSS`, or its peak, `VmHWM`.
 pub fn memory_kb(pid: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -31,13 +31,14 @@ pub fn memory_kb(pid: u32, what: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// From now on, the highest is what there is now.
-pub fn forget_highest(pid: u32) {
+/// Resets the peak to the current value.
+pub fn reset_peak_memory(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 
-/// Reads an answer to its end, pausing after each so many bytes; its lines and bytes. HTTP/1.0, so the body is all that follows the head,
-/// and a small window, so that the service meets the client's pace.
+/// Reads a response to its end, with pauses; returns its lines and bytes. Uses HTTP/1.0, so that
+/// the body is all that follows the headers, and a small window, so that the service must wait for
+/// the client.
 async fn read(
     address: SocketAddr,
     path: &str,
@@ -74,31 +75,32 @@ async fn read(
         head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"),
         "{head}"
     );
-    // Of a file that is no text there are none.
+    // A binary file has no lines.
     (lines.saturating_sub(head.lines().count() + 1), bytes)
 }
 
-async fn seeded(stage: &Stage) -> ScanId {
-    let mut conn = stage.pool().acquire().await.unwrap();
-    let tenant = store::find_or_make(
+async fn seeded(fixture: &WorkerFixture) -> ScanId {
+    let mut conn = fixture.pool().acquire().await.unwrap();
+    let tenant = store::find_or_create(
         &mut conn,
-        &stage.ring,
+        &fixture.ring,
         &CallerKey::new(KEY),
         Timestamp::now(),
     )
     .await
     .unwrap();
-    let scan = seed::scan(stage.pool(), tenant, ITEMS).await;
-    seed::answer(stage.pool(), scan, &seed::answers()).await;
+    let scan = seed::scan(fixture.pool(), tenant, ITEMS).await;
+    seed::answer(fixture.pool(), scan, &seed::answers()).await;
     scan
 }
 
-/// Exports a scan from a process of its own, so that none finds room that another export left, and compares what the process holds.
-async fn stays_small(accept: &str, query: &str, pause: Option<Duration>) {
-    let stage = Stage::new().await;
-    let scan = seeded(&stage).await;
+/// Exports a scan from a new process, so that it cannot reuse memory of another export, and checks
+/// the growth of the process.
+async fn assert_export_memory(accept: &str, query: &str, pause: Option<Duration>) {
+    let fixture = WorkerFixture::new().await;
+    let scan = seeded(&fixture).await;
     let path = format!("/v1/scans/{scan}/items");
-    let (service, address) = Serve::listening(&stage).await;
+    let (service, address) = FarescanProcess::start_listening(&fixture).await;
     read(
         address,
         &format!("{path}?limit=1&expand=answer"),
@@ -106,7 +108,7 @@ async fn stays_small(accept: &str, query: &str, pause: Option<Duration>) {
         None,
     )
     .await;
-    forget_highest(service.pid());
+    reset_peak_memory(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let begun = std::time::Instant::now();
     let (lines, bytes) = read(address, &format!("{path}{query}"), accept, pause).await;
@@ -129,22 +131,22 @@ async fn stays_small(accept: &str, query: &str, pause: Option<Duration>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_items_as_csv_take_less_than_40_mb() {
-    stays_small("text/csv", "?sort=price", None).await;
+    assert_export_memory("text/csv", "?sort=price", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_items_as_ndjson_take_less_than_40_mb() {
-    stays_small("application/x-ndjson", "", None).await;
+    assert_export_memory("application/x-ndjson", "", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_answers_as_csv_take_less_than_40_mb() {
-    stays_small("text/csv", "?expand=answer", None).await;
+    assert_export_memory("text/csv", "?expand=answer", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_answers_read_slowly_take_less_than_40_mb() {
-    stays_small(
+    assert_export_memory(
         "application/x-ndjson",
         "?expand=answer",
         Some(Duration::from_millis(2)),
@@ -154,22 +156,22 @@ async fn ten_thousand_answers_read_slowly_take_less_than_40_mb() {
 
 /// Observations of one route; `script/bench history` does the same with a million.
 const OBSERVATIONS: i32 = 200_000;
-/// The most that an export of the history may add.
+/// The most memory that an export of the history may add.
 const HISTORY_KB: u64 = 100_000;
 
-async fn history_stays_small(accept: &str) {
-    let stage = Stage::new().await;
-    let mut conn = stage.pool().acquire().await.unwrap();
-    let tenant = store::find_or_make(
+async fn assert_history_export_memory(accept: &str) {
+    let fixture = WorkerFixture::new().await;
+    let mut conn = fixture.pool().acquire().await.unwrap();
+    let tenant = store::find_or_create(
         &mut conn,
-        &stage.ring,
+        &fixture.ring,
         &CallerKey::new(KEY),
         Timestamp::now(),
     )
     .await
     .unwrap();
-    crate::history::seed::routes(stage.pool(), tenant, 1, OBSERVATIONS / 400, 400).await;
-    let (service, address) = Serve::listening(&stage).await;
+    crate::history::seed::routes(fixture.pool(), tenant, 1, OBSERVATIONS / 400, 400).await;
+    let (service, address) = FarescanProcess::start_listening(&fixture).await;
     let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";
     read(
         address,
@@ -178,7 +180,7 @@ async fn history_stays_small(accept: &str) {
         None,
     )
     .await;
-    forget_highest(service.pid());
+    reset_peak_memory(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let begun = std::time::Instant::now();
     let (lines, bytes) = read(address, path, accept, None).await;
@@ -200,15 +202,15 @@ async fn history_stays_small(accept: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_as_csv_takes_less_than_100_mb() {
-    history_stays_small("text/csv").await;
+    assert_history_export_memory("text/csv").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_as_ndjson_takes_less_than_100_mb() {
-    history_stays_small("application/x-ndjson").await;
+    assert_history_export_memory("application/x-ndjson").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_as_parquet_takes_less_than_100_mb() {
-    history_stays_small("application/vnd.apache.parquet").await;
+    assert_history_export_memory("application/vnd.apache.parquet").await;
 }

@@ -1,4 +1,5 @@
-//! Lists as files: CSV, NDJSON and Parquet of items and of the history, whole or broken off, never in between; and what they cost in memory.
+//! Exports of items and of the history as CSV, NDJSON and Parquet: complete or aborted, and their
+//! memory.
 
 mod breaks;
 mod forms;

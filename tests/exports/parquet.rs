@@ -6,14 +6,14 @@ use parquet::record::Field;
 use parquet::record::reader::RowIter;
 use serde_json::{Map, Value, json};
 
-use crate::history::archive::Archive;
+use crate::history::fixture::HistoryFixture;
 use crate::support::app::KEY;
 
 const PARQUET: &str = "application/vnd.apache.parquet";
 const FARES: &str = "/v1/history/flights?from_airport=TLV&to_airport=LHR";
 
-/// A value as JSON has it.
-fn told(field: &Field) -> Value {
+/// A value as JSON.
+fn json_value(field: &Field) -> Value {
     let date = |days: i32| {
         jiff::civil::date(1970, 1, 1)
             .saturating_add(jiff::Span::new().days(days))
@@ -40,16 +40,16 @@ fn rows(file: Bytes) -> Vec<Value> {
     let rows = RowIter::from_file_into(Box::new(reader)).map(Result::unwrap);
     rows.map(|row| {
         row.get_column_iter()
-            .map(|(name, field)| (name.clone(), told(field)))
+            .map(|(name, field)| (name.clone(), json_value(field)))
             .collect::<Map<_, _>>()
             .into()
     })
     .collect()
 }
 
-/// A row of NDJSON as its columns: objects are JSON text, numbers one and the same whether whole or not.
-fn flat(row: &Value) -> Value {
-    let flat = |value: &Value| match value {
+/// A row of NDJSON as its columns: objects are JSON text, and all numbers are floats.
+fn flat_row(row: &Value) -> Value {
+    let column = |value: &Value| match value {
         Value::Object(_) | Value::Array(_) => value.to_string().into(),
         Value::Number(number) => json!(number.as_f64()),
         other => other.clone(),
@@ -57,16 +57,21 @@ fn flat(row: &Value) -> Value {
     row.as_object()
         .unwrap()
         .iter()
-        .map(|(name, value)| (name.clone(), flat(value)))
+        .map(|(name, value)| (name.clone(), column(value)))
         .collect::<Map<_, _>>()
         .into()
 }
 
-async fn file(archive: &Archive, key: &str, path: &str, form: &str) -> crate::support::app::Answer {
-    archive
+async fn file(
+    fixture: &HistoryFixture,
+    key: &str,
+    path: &str,
+    form: &str,
+) -> crate::support::app::HttpResponse {
+    fixture
         .app
         .send(
-            archive
+            fixture
                 .app
                 .request("GET", path)
                 .header("x-api-key", key)
@@ -77,15 +82,15 @@ async fn file(archive: &Archive, key: &str, path: &str, form: &str) -> crate::su
 
 /// Every list, with every kind of value and gap in it.
 #[tokio::test]
-async fn a_file_has_the_rows_and_the_types_of_its_list() {
-    let archive = Archive::open().await;
+async fn a_parquet_file_has_the_rows_and_types_of_its_list() {
+    let fixture = HistoryFixture::open().await;
     let day = |number: i64| {
         jiff::civil::date(2030, 1, 1)
             .saturating_add(jiff::Span::new().days(number))
             .to_string()
     };
     let fares = (0..700).map(|number| {
-        archive.fare(
+        fixture.fare(
             &day(number / 4),
             -number,
             (number % 7 != 0).then_some(number + 1),
@@ -96,10 +101,10 @@ async fn a_file_has_the_rows_and_the_types_of_its_list() {
         if number % 2 == 0 {
             body["proxy_country"] = "de".into();
         }
-        archive.seen("hotels/by-name", body, -number, Some(number + 1))
+        fixture.observation("hotels/by-name", body, -number, Some(number + 1))
     });
     let seen: Vec<_> = fares.chain(rates).collect();
-    archive.keep(&seen).await;
+    fixture.insert(&seen).await;
     let hotel = "hotel_name=%3D%C5%BB%C3%B3%C5%82w+%22Grand%22";
     for (path, name, count) in [
         (FARES.to_owned(), "flights", 700),
@@ -114,22 +119,22 @@ async fn a_file_has_the_rows_and_the_types_of_its_list() {
         ("/v1/history/flights/series?from_airport=TLV&to_airport=LHR".to_owned(), "flights-series", 0),
         (format!("/v1/history/hotels/series?{hotel}&bucket=week"), "hotels-series", 0),
     ] {
-        let answer = file(&archive, KEY, &path, PARQUET).await;
+        let answer = file(&fixture, KEY, &path, PARQUET).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, PARQUET), "{path}");
         assert_eq!(answer.header("content-disposition"), format!("attachment; filename=\"{name}.parquet\""));
-        let ageless = |row: Value| {
+        let without_age = |row: Value| {
             let mut row = row;
             row.as_object_mut().unwrap().shift_remove("age_seconds");
             row
         };
-        let told: Vec<_> = rows(answer.bytes.into()).into_iter().map(|row| ageless(flat(&row))).collect();
-        let lines = file(&archive, KEY, &path, "application/x-ndjson").await.text();
-        let lines: Vec<_> = lines.lines().map(|line| ageless(flat(&serde_json::from_str(line).unwrap()))).collect();
-        assert_eq!(told, lines, "{path}");
-        assert!(count == 0 || told.len() == count, "{path}: {} rows", told.len());
+        let rows_read: Vec<_> = rows(answer.bytes.into()).into_iter().map(|row| without_age(flat_row(&row))).collect();
+        let lines = file(&fixture, KEY, &path, "application/x-ndjson").await.text();
+        let lines: Vec<_> = lines.lines().map(|line| without_age(flat_row(&serde_json::from_str(line).unwrap()))).collect();
+        assert_eq!(rows_read, lines, "{path}");
+        assert!(count == 0 || rows_read.len() == count, "{path}: {} rows", rows_read.len());
     }
     let reader =
-        SerializedFileReader::new(Bytes::from(file(&archive, KEY, FARES, PARQUET).await.bytes))
+        SerializedFileReader::new(Bytes::from(file(&fixture, KEY, FARES, PARQUET).await.bytes))
             .unwrap();
     let columns = reader
         .metadata()
@@ -150,16 +155,16 @@ async fn a_file_has_the_rows_and_the_types_of_its_list() {
     insta::assert_snapshot!(types.join("\n"));
 }
 
-/// More than one row group, and a file of a caller who has nothing.
+/// More than one row group, and a file without rows.
 #[tokio::test]
-async fn groups_are_closed_as_they_fill_and_a_file_without_rows_is_one() {
-    let archive = Archive::open().await;
-    archive
-        .keep(&[archive.fare("2030-01-01", 0, Some(1))])
+async fn row_groups_are_bounded_and_an_empty_file_is_valid() {
+    let fixture = HistoryFixture::open().await;
+    fixture
+        .insert(&[fixture.fare("2030-01-01", 0, Some(1))])
         .await;
-    crate::history::seed::routes(archive.db.pool(), archive.tenant, 1, 125, 200).await;
+    crate::history::seed::routes(fixture.db.pool(), fixture.tenant, 1, 125, 200).await;
     let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";
-    let answer = file(&archive, KEY, path, PARQUET).await;
+    let answer = file(&fixture, KEY, path, PARQUET).await;
     let reader = SerializedFileReader::new(Bytes::from(answer.bytes)).unwrap();
     let groups: Vec<_> = reader
         .metadata()
@@ -168,14 +173,14 @@ async fn groups_are_closed_as_they_fill_and_a_file_without_rows_is_one() {
         .map(|group| group.num_rows())
         .collect();
     assert_eq!(groups, [10_000, 10_000, 5_000]);
-    let nothing = file(&archive, "another-key-0123456789", path, PARQUET).await;
+    let nothing = file(&fixture, "another-key-0123456789", path, PARQUET).await;
     let reader = SerializedFileReader::new(Bytes::from(nothing.bytes)).unwrap();
     let metadata = reader.metadata().file_metadata();
     assert_eq!(
         (metadata.num_rows(), metadata.schema_descr().num_columns()),
         (0, 17)
     );
-    let paged = file(&archive, KEY, &format!("{path}&limit=5"), PARQUET).await;
+    let paged = file(&fixture, KEY, &format!("{path}&limit=5"), PARQUET).await;
     assert_eq!(paged.kind(), "400 invalid_request");
     assert!(
         paged.message().starts_with("`limit`"),

@@ -1,4 +1,4 @@
-//! Ended scans, put straight into the tables.
+//! Ended scans, inserted directly into the tables.
 
 use farescan::ids::{ScanId, TenantId};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use crate::support::upstream::fare;
 
-/// A fare scan of this many items that has ended: most have a price, some are empty, some degraded.
+/// A fare scan with `items` items that has ended: most have a price, some are empty or degraded.
 pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
     let scan = ScanId::new();
     let row = "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, priority, max_attempts, retry_delay, status, total, ok,
@@ -40,7 +40,7 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
     scan
 }
 
-/// Stores one of these answers for each item of a scan, in turn.
+/// Stores the answers for the items of a scan, round robin.
 pub async fn answer(pool: &PgPool, scan: ScanId, answers: &[Value]) {
     let packed: Vec<_> = answers
         .iter()
@@ -56,7 +56,7 @@ pub async fn answer(pool: &PgPool, scan: ScanId, answers: &[Value]) {
         .unwrap();
 }
 
-/// Answers of about 6 KB, as the marketplace gives them.
+/// Answers of about 6 KB, as the marketplace returns them.
 pub fn answers() -> Vec<Value> {
     let search =
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});

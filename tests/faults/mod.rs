@@ -1,30 +1,33 @@
-//! Real processes and real faults: a test for each row of the engine's table of faults, but for those of pacing and monitors, which stand
-//! beside their parts. `farescan` is killed, stopped and told to end in the middle of calls; Postgres is crashed, taken away and filled;
-//! the marketplace misbehaves. Afterwards the marketplace's ledger is compared with what is on record ([`books`]).
+//! Real processes and real faults: a test for each row of `docs/faults.md`, except those of pacing
+//! and monitors, which are in `control` and
+//! `monitors`. The tests kill, stop and terminate `farescan` during calls, crash, stop and fill
+//! Postgres, and make the marketplace misbehave. Afterwards they compare the marketplace's ledger
+//! with the database ([`ledger`]).
 //!
-//! Leases and time limits are shortened, so that all of it takes a minute; `FARESCAN_SOAK=1` has the real ones, and the long run ([`soak`]).
+//! Leases and time limits are short, so that all tests take a minute. `FARESCAN_SOAK=1` uses the
+//! real ones and adds the long run ([`soak`]).
 
-mod away;
-pub mod books;
+mod chaos;
+mod commands;
+mod database_outage;
 mod disk;
+mod failover;
 mod kill;
-mod life;
+pub mod ledger;
 mod marketplace;
-mod orders;
 mod pace;
 mod postgres;
 pub mod process;
-mod promoted;
+mod shutdown;
 mod soak;
-pub mod spooled;
-mod stop;
+pub mod spool_files;
 
-/// Whether the long form is wanted.
+/// Whether to run the long form of the tests.
 pub fn is_soak() -> bool {
     std::env::var_os("FARESCAN_SOAK").is_some()
 }
 
-/// Random moments from a seed that is printed; `FARESCAN_SEED` repeats them.
+/// The seed of random choices. It is printed, and `FARESCAN_SEED` repeats it.
 pub fn seed() -> u64 {
     let seed = std::env::var("FARESCAN_SEED")
         .ok()

@@ -1,4 +1,4 @@
-//! `farescan` as processes of their own, on a test's database and marketplace.
+//! `farescan` processes on a test's database and marketplace.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -10,37 +10,41 @@ use reqwest::header::HeaderMap;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::PATIENCE;
-use crate::worker::stage::{KEY, Stage, ring_text};
+use crate::support::WAIT_LIMIT;
+use crate::worker::fixture::{KEY, WorkerFixture, ring_text};
 
-/// The lease of the processes under test, in seconds: what is lost is seen after about two of it. A claim must be begun within half of it,
-/// on a machine that has other things to do as well.
+/// The lease of the processes under test, in seconds. Lost calls are found after about two leases.
+/// A claim must begin within half a lease, also on a busy machine.
 pub const LEASE_SECONDS: u64 = 5;
 
-/// A running process. Dropped, it is killed; if its test fails, its log is shown.
-pub struct Serve {
+/// A running process. It is killed when dropped; if its test fails, the end of its log is printed.
+pub struct FarescanProcess {
     child: Child,
     log: PathBuf,
 }
 
-/// An answer of its API.
+/// A response of its API.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ProcessResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl Serve {
+impl FarescanProcess {
     /// A service that makes at most `concurrency` calls at a time.
-    pub fn start(stage: &Stage, concurrency: u16) -> Self {
-        Self::with(stage, concurrency, &[])
+    pub fn start(fixture: &WorkerFixture, concurrency: u16) -> Self {
+        Self::start_with(fixture, concurrency, &[])
     }
 
     /// The same with more settings.
-    pub fn with(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
+    pub fn start_with(
+        fixture: &WorkerFixture,
+        concurrency: u16,
+        settings: &[(&str, &str)],
+    ) -> Self {
         Self::spawn(
-            stage,
+            fixture,
             &[
                 "serve",
                 "--listen",
@@ -53,10 +57,10 @@ impl Serve {
         )
     }
 
-    /// A service that is asked over HTTP; with the address of its API.
-    pub async fn listening(stage: &Stage) -> (Self, SocketAddr) {
-        let service = Self::start(stage, 1);
-        let address = service.says("listening").await["address"]
+    /// A service that makes one call at a time, and the address of its API.
+    pub async fn start_listening(fixture: &WorkerFixture) -> (Self, SocketAddr) {
+        let service = Self::start(fixture, 1);
+        let address = service.wait_for_log("listening").await["address"]
             .as_str()
             .unwrap()
             .parse()
@@ -64,13 +68,13 @@ impl Serve {
         (service, address)
     }
 
-    /// A service that leaves the searches to workers.
-    pub fn gateway(stage: &Stage) -> Self {
-        Self::gateway_with(stage, &[])
+    /// A service without a worker.
+    pub fn start_gateway(fixture: &WorkerFixture) -> Self {
+        Self::start_gateway_with(fixture, &[])
     }
 
     /// The same with more settings.
-    pub fn gateway_with(stage: &Stage, settings: &[(&str, &str)]) -> Self {
+    pub fn start_gateway_with(fixture: &WorkerFixture, settings: &[(&str, &str)]) -> Self {
         let command = [
             "serve",
             "--no-worker",
@@ -79,13 +83,13 @@ impl Serve {
             "--admin-listen",
             "127.0.0.1:0",
         ];
-        Self::spawn(stage, &command, 1, settings)
+        Self::spawn(fixture, &command, 1, settings)
     }
 
-    /// A service that starts a sandbox of its own and asks that.
-    pub fn sandbox(stage: &Stage) -> Self {
+    /// A service with its own sandbox as the marketplace.
+    pub fn start_sandbox(fixture: &WorkerFixture) -> Self {
         Self::spawn(
-            stage,
+            fixture,
             &[
                 "serve",
                 "--sandbox",
@@ -100,31 +104,40 @@ impl Serve {
     }
 
     /// A worker without an API.
-    pub fn worker(stage: &Stage, concurrency: u16, settings: &[(&str, &str)]) -> Self {
+    pub fn start_worker(
+        fixture: &WorkerFixture,
+        concurrency: u16,
+        settings: &[(&str, &str)],
+    ) -> Self {
         Self::spawn(
-            stage,
+            fixture,
             &["worker", "--admin-listen", "127.0.0.1:0"],
             concurrency,
             settings,
         )
     }
 
-    fn spawn(stage: &Stage, command: &[&str], concurrency: u16, settings: &[(&str, &str)]) -> Self {
-        let log = stage
+    fn spawn(
+        fixture: &WorkerFixture,
+        command: &[&str],
+        concurrency: u16,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let log = fixture
             .spool
             .path()
             .join(format!("{}.log", uuid::Uuid::now_v7().simple()));
         let child = Command::new(env!("CARGO_BIN_EXE_farescan"))
             .args(command)
-            .env("DATABASE_URL", stage.db.url())
-            .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-            .env("FARESCAN_HOTELS_URL", stage.upstream.url())
+            .env("DATABASE_URL", fixture.db.url())
+            .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
+            .env("FARESCAN_HOTELS_URL", fixture.upstream.url())
             .env("FARESCAN_MASTER_KEY", ring_text())
             .env("FARESCAN_LEASE_SECONDS", LEASE_SECONDS.to_string())
             .env("FARESCAN_WORKER_CONCURRENCY", concurrency.to_string())
             .env("FARESCAN_FLIGHTS_PER_MINUTE", "60000")
             .env("FARESCAN_MAX_IN_FLIGHT", "100")
-            .env("FARESCAN_SPOOL_DIR", stage.spool.path())
+            .env("FARESCAN_SPOOL_DIR", fixture.spool.path())
             .env("FARESCAN_LOG_FORMAT", "json")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
@@ -145,14 +158,14 @@ impl Serve {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Its process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, once it has.
-    pub async fn ended(mut self) -> ExitStatus {
-        let end = tokio::time::Instant::now() + PATIENCE;
+    /// Waits until the process exits.
+    pub async fn wait_for_exit(mut self) -> ExitStatus {
+        let end = tokio::time::Instant::now() + WAIT_LIMIT;
         while tokio::time::Instant::now() < end {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -162,8 +175,8 @@ impl Serve {
         panic!("the service does not end");
     }
 
-    /// Whether it takes requests, or has ended instead.
-    pub async fn starts(&self) -> bool {
+    /// Waits until the process listens or fails; returns whether it listens.
+    pub async fn wait_for_start(&self) -> bool {
         for _ in 0..6_000 {
             let log = std::fs::read_to_string(&self.log).unwrap();
             match (
@@ -179,17 +192,17 @@ impl Serve {
         panic!("the service neither starts nor ends");
     }
 
-    /// How it ended by itself, once it has, and what it said last.
-    pub async fn words(self) -> (ExitStatus, String) {
+    /// Waits until the process exits; returns its status and the last line of its log.
+    pub async fn wait_for_failure(self) -> (ExitStatus, String) {
         let log = self.log.clone();
-        let status = self.ended().await;
+        let status = self.wait_for_exit().await;
         let log = std::fs::read_to_string(log).unwrap();
         (status, log.lines().last().unwrap_or_default().to_owned())
     }
 
-    /// Waits for a line of the log with this message; gives the line.
-    pub async fn says(&self, message: &str) -> Value {
-        let end = tokio::time::Instant::now() + PATIENCE;
+    /// Waits for a log line with this message and returns it.
+    pub async fn wait_for_log(&self, message: &str) -> Value {
+        let end = tokio::time::Instant::now() + WAIT_LIMIT;
         while tokio::time::Instant::now() < end {
             let log = std::fs::read_to_string(&self.log).unwrap();
             let lines = log
@@ -198,29 +211,31 @@ impl Serve {
             if let Some(line) = lines.into_iter().find(|line| {
                 line["message"]
                     .as_str()
-                    .is_some_and(|it| it.contains(message))
+                    .is_some_and(|text| text.contains(message))
             }) {
                 return line;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("the service does not say {message:?}");
+        panic!("the service does not log {message:?}");
     }
 
-    /// Where its API listens, once it does.
+    /// The URL of its API, once it listens.
     pub async fn url(&self) -> String {
         format!(
             "http://{}",
-            self.says("listening").await["address"].as_str().unwrap()
+            self.wait_for_log("listening").await["address"]
+                .as_str()
+                .unwrap()
         )
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> ProcessResponse {
         let answer = post(&self.url().await, path, body, &[]).await;
         answer.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// The most memory that it has ever held, in bytes.
+    /// The peak resident memory, in bytes.
     pub fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status
@@ -231,13 +246,13 @@ impl Serve {
     }
 }
 
-/// One request with the stage's key; an error when the service is gone.
+/// One request with the fixture's key; an error when the service is down.
 pub async fn post(
     url: &str,
     path: &str,
     body: &Value,
     headers: &[(&str, &str)],
-) -> reqwest::Result<Answer> {
+) -> reqwest::Result<ProcessResponse> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let mut request = client
         .post(format!("{url}{path}"))
@@ -248,23 +263,23 @@ pub async fn post(
     }
     let response = request.send().await?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Ok(Answer {
+    Ok(ProcessResponse {
         status,
         headers,
         body: response.json().await?,
     })
 }
 
-impl Drop for Serve {
+impl Drop for FarescanProcess {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
         if std::thread::panicking() {
             let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             eprintln!(
-                "the last words of the process:\n{}",
+                "the end of the process's log:\n{}",
                 lines[lines.len().saturating_sub(40)..].join("\n")
             );
         }

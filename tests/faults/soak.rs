@@ -1,5 +1,6 @@
-//! The long run: services and workers under load while everything that can happen to them happens, at random, for as long as
-//! `FARESCAN_SOAK_MINUTES` says (30). Only with `FARESCAN_SOAK=1`; `FARESCAN_SEED` repeats what it does.
+//! The long run: services and workers under load while random faults happen, for
+//! `FARESCAN_SOAK_MINUTES` (30). Only with `FARESCAN_SOAK=1`;
+//! `FARESCAN_SEED` repeats the random choices.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,25 +12,25 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::books::Books;
-use super::process::{LEASE_SECONDS, Serve};
-use super::spooled;
+use super::ledger::LedgerCheck;
+use super::process::{FarescanProcess, LEASE_SECONDS};
+use super::spool_files;
 use crate::support::db::PrivatePg;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::worker::stage::{Stage, fares};
+use crate::worker::fixture::{WorkerFixture, fares};
 
 /// Processes that run at a time.
-const FLEET: usize = 3;
+const PROCESSES: usize = 3;
 /// Scans underway at a time.
 const SCANS: usize = 4;
 const CONCURRENCY: u16 = 8;
 
 struct Soak {
     server: PrivatePg,
-    stage: Stage,
-    dice: StdRng,
-    fleet: Vec<Serve>,
+    fixture: WorkerFixture,
+    rng: StdRng,
+    processes: Vec<FarescanProcess>,
     scans: Vec<ScanId>,
     submitted: usize,
     done: BTreeMap<&'static str, usize>,
@@ -38,9 +39,9 @@ struct Soak {
 impl Soak {
     async fn begin(seed: u64) -> Self {
         let server = PrivatePg::start().await;
-        let stage = Stage::on(&server.url()).await;
+        let fixture = WorkerFixture::on(&server.url()).await;
         let mut delays = StdRng::seed_from_u64(seed.wrapping_add(1));
-        stage.upstream.on_any().answer(move |call| {
+        fixture.upstream.on_any().answer(move |call| {
             let reply = match delays.random_range(0..100) {
                 0..3 => Reply::status(502),
                 3..5 => Reply::reset(),
@@ -51,123 +52,123 @@ impl Soak {
         });
         let mut soak = Self {
             server,
-            stage,
-            dice: StdRng::seed_from_u64(seed),
-            fleet: Vec::new(),
+            fixture,
+            rng: StdRng::seed_from_u64(seed),
+            processes: Vec::new(),
             scans: Vec::new(),
             submitted: 0,
             done: BTreeMap::new(),
         };
-        soak.man();
+        soak.start_missing();
         soak
     }
 
-    /// Starts what is missing of the fleet.
-    fn man(&mut self) {
-        while self.fleet.len() < FLEET {
-            let service = self.dice.random_bool(0.5);
-            self.fleet.push(if service {
-                Serve::start(&self.stage, CONCURRENCY)
+    /// Starts processes until there are [`PROCESSES`].
+    fn start_missing(&mut self) {
+        while self.processes.len() < PROCESSES {
+            let service = self.rng.random_bool(0.5);
+            self.processes.push(if service {
+                FarescanProcess::start(&self.fixture, CONCURRENCY)
             } else {
-                Serve::worker(&self.stage, CONCURRENCY, &[])
+                FarescanProcess::start_worker(&self.fixture, CONCURRENCY, &[])
             });
         }
     }
 
-    /// Keeps the fleet busy.
-    async fn load(&mut self) {
+    /// Submits scans until [`SCANS`] are underway.
+    async fn submit_scans(&mut self) {
         let mut live = Vec::new();
         for scan in std::mem::take(&mut self.scans) {
-            if self.stage.scan(scan).await.finished_at.is_none() {
+            if self.fixture.scan(scan).await.finished_at.is_none() {
                 live.push(scan);
             }
         }
-        // The first scan alone, until the marketplace has accepted the key.
+        // Only one scan until the marketplace has accepted the key.
         let most = if self.submitted == 0 { 1 } else { SCANS };
         while live.len() < most && (self.submitted != 1 || live.is_empty()) {
-            let attempts = self.dice.random_range(1..3);
-            let order = json!({"retry": {"max_attempts": attempts, "delay_seconds": 1}});
-            let mut sweep = fares(self.dice.random_range(40..200))["sweep"].clone();
+            let attempts = self.rng.random_range(1..3);
+            let retry = json!({"retry": {"max_attempts": attempts, "delay_seconds": 1}});
+            let mut sweep = fares(self.rng.random_range(40..200))["sweep"].clone();
             sweep["to_airport"] = json!(["LHR", "CDG"]);
-            let mut body = order;
+            let mut body = retry;
             body["sweep"] = sweep;
             body["request"] = json!({"from_airport": "TLV", "currency": "USD"});
-            live.push(self.stage.submit(40, &body).await);
+            live.push(self.fixture.submit(40, &body).await);
             self.submitted += 1;
         }
         self.scans = live;
     }
 
-    fn note(&mut self, what: &'static str) {
+    fn count(&mut self, what: &'static str) {
         *self.done.entry(what).or_default() += 1;
     }
 
-    async fn strike(&mut self) {
-        let victim = self.dice.random_range(0..self.fleet.len());
-        match self.dice.random_range(0..100) {
+    async fn inject_fault(&mut self) {
+        let victim = self.rng.random_range(0..self.processes.len());
+        match self.rng.random_range(0..100) {
             0..30 => {
-                self.note("kill -9");
-                self.fleet.swap_remove(victim).kill();
+                self.count("kill -9");
+                self.processes.swap_remove(victim).kill();
             }
             30..45 => {
-                self.note("stop and go on");
-                self.fleet[victim].signal(Signal::STOP);
+                self.count("SIGSTOP and SIGCONT");
+                self.processes[victim].signal(Signal::STOP);
                 sleep(Duration::from_millis(
-                    self.dice.random_range(100..1_500 * LEASE_SECONDS),
+                    self.rng.random_range(100..1_500 * LEASE_SECONDS),
                 ))
                 .await;
-                self.fleet[victim].signal(Signal::CONT);
+                self.processes[victim].signal(Signal::CONT);
             }
             45..60 => {
-                self.note("told to end");
-                let told = self.fleet.swap_remove(victim);
-                told.signal(Signal::TERM);
-                let status = told.ended().await;
+                self.count("SIGTERM");
+                let ending = self.processes.swap_remove(victim);
+                ending.signal(Signal::TERM);
+                let status = ending.wait_for_exit().await;
                 assert!(status.success(), "{status}");
             }
             60..85 => {
-                self.note("connections cut");
+                self.count("connections cut");
                 let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
                            where datname = current_database() and pid <> pg_backend_pid() and random() < 0.5";
-                sqlx::query(cut).execute(self.stage.pool()).await.unwrap();
+                sqlx::query(cut).execute(self.fixture.pool()).await.unwrap();
             }
             85..95 => self.outage(false).await,
             _ => {
-                self.note("killed while the database is away");
+                self.count("killed while the database is unavailable");
                 self.outage(true).await;
             }
         }
     }
 
-    /// The database goes away for a while, with or without a last word.
+    /// Stops the database for a while, fast or immediately.
     async fn outage(&mut self, with_kill: bool) {
-        if self.dice.random_bool(0.5) {
-            self.note("database restarted, fast");
+        if self.rng.random_bool(0.5) {
+            self.count("database restarted, fast");
             self.server.stop_fast().await;
         } else {
-            self.note("database restarted, immediate");
+            self.count("database restarted, immediate");
             self.server.stop_immediate().await;
         }
-        sleep(Duration::from_millis(self.dice.random_range(0..5_000))).await;
+        sleep(Duration::from_millis(self.rng.random_range(0..5_000))).await;
         if with_kill {
-            let victim = self.dice.random_range(0..self.fleet.len());
-            self.fleet.swap_remove(victim).kill();
+            let victim = self.rng.random_range(0..self.processes.len());
+            self.processes.swap_remove(victim).kill();
         }
         self.server.restart().await;
     }
 
-    /// Lets everything end, and takes stock.
-    async fn settle(mut self) -> (Books, String) {
+    /// Waits until all scans have ended, then compares.
+    async fn finish(mut self) -> (LedgerCheck, String) {
         let deadline = Instant::now() + Duration::from_secs(300);
         for scan in std::mem::take(&mut self.scans) {
             let left = deadline.saturating_duration_since(Instant::now());
-            self.stage.ended_within(scan, left).await;
+            self.fixture.wait_until_ended_within(scan, left).await;
         }
-        // Late answers of processes that were killed.
-        spooled::wait_for(&self.stage, 0).await;
-        for process in std::mem::take(&mut self.fleet) {
+        // Late answers of killed processes.
+        spool_files::wait_for(&self.fixture, 0).await;
+        for process in std::mem::take(&mut self.processes) {
             process.signal(Signal::TERM);
-            assert!(process.ended().await.success());
+            assert!(process.wait_for_exit().await.success());
         }
         let done: Vec<_> = self
             .done
@@ -176,16 +177,16 @@ impl Soak {
             .collect();
         let lost = "select count(*) from scan_items i join scans s using (tenant_id, scan_id)
                     where s.status = 'completed' and (i.state <> 'done' or i.search_status not in ('ok', 'empty'))";
-        assert_eq!(self.stage.count(lost).await, 0);
+        assert_eq!(self.fixture.count(lost).await, 0);
         (
-            Books::compare(&self.stage).await,
+            LedgerCheck::run(&self.fixture).await,
             format!("{} scans; {}", self.submitted, done.join(", ")),
         )
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn for_half_an_hour_of_everything_at_random_nothing_is_lost_and_nothing_asked_twice() {
+async fn random_faults_for_half_an_hour_lose_and_repeat_no_call() {
     if !super::is_soak() {
         return println!("set FARESCAN_SOAK=1 for the long run");
     }
@@ -195,12 +196,12 @@ async fn for_half_an_hour_of_everything_at_random_nothing_is_lost_and_nothing_as
     let mut soak = Soak::begin(super::seed()).await;
     let end = Instant::now() + Duration::from_secs(60 * minutes);
     while Instant::now() < end {
-        soak.man();
-        soak.load().await;
-        sleep(Duration::from_millis(soak.dice.random_range(500..4_000))).await;
-        soak.strike().await;
+        soak.start_missing();
+        soak.submit_scans().await;
+        sleep(Duration::from_millis(soak.rng.random_range(500..4_000))).await;
+        soak.inject_fault().await;
     }
-    soak.man();
-    let (books, done) = soak.settle().await;
-    println!("{minutes} minutes: {done}\n{books}");
+    soak.start_missing();
+    let (ledger, done) = soak.finish().await;
+    println!("{minutes} minutes: {done}\n{ledger}");
 }

@@ -1,13 +1,13 @@
-//! Compressed answers, and those that are the same for everybody.
+//! Compressed answers, and answers that are the same for all callers.
 
 use serde_json::json;
 
-use crate::support::app::{Answer, KEY, TestApp};
+use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use farescan::contract::Endpoint;
 
-/// A client that takes bodies as they come.
+/// A client that does not decompress bodies.
 fn client() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
@@ -17,7 +17,7 @@ fn client() -> reqwest::Client {
         .unwrap()
 }
 
-async fn ask(app: &TestApp, path: &str, headers: &[(&str, &str)]) -> Answer {
+async fn ask(app: &TestApp, path: &str, headers: &[(&str, &str)]) -> HttpResponse {
     let mut request = client().get(format!("{}{path}", app.url()));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -26,7 +26,7 @@ async fn ask(app: &TestApp, path: &str, headers: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn the_description_is_made_once_and_cached_by_its_tag() {
+async fn the_openapi_document_is_cached_by_etag() {
     let app = TestApp::start().await;
     for path in ["/openapi.json", "/docs/", "/docs/swagger-ui-bundle.js"] {
         let plain = ask(&app, path, &[("accept-encoding", "identity")]).await;
@@ -79,7 +79,7 @@ async fn the_description_is_made_once_and_cached_by_its_tag() {
 }
 
 #[tokio::test]
-async fn answers_above_a_kilobyte_are_compressed_on_demand() {
+async fn answers_above_a_kilobyte_are_compressed_on_request() {
     let app = TestApp::start().await;
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
     for (rows, is_compressed) in [(10, true), (0, false)] {

@@ -1,21 +1,21 @@
-//! `/openapi.json` and `/docs` (specification 9, contract 21): what is described is what is served.
+//! `/openapi.json` and `/docs` (gateway.md, rules 21 and 43): the description matches the routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::support::app::{Answer, KEY, TestApp};
+use crate::support::app::{HttpResponse, KEY, TestApp};
 use farescan::http::{AppState, router};
 use farescan::upstream::Client;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-async fn plain(app: &TestApp, method: &str, path: &str) -> Answer {
+async fn plain(app: &TestApp, method: &str, path: &str) -> HttpResponse {
     app.send(app.request(method, path)).await
 }
 
-/// Every path of the description with its methods, in capitals.
-fn described(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
+/// Every path of the description with its methods, in upper case.
+fn described_routes(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let paths = description["paths"].as_object().unwrap();
     let methods = |item: &Value| {
         item.as_object()
@@ -30,17 +30,17 @@ fn described(description: &Value) -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-/// A path with something in each of its parameters.
-fn filled(path: &str) -> String {
+/// A path with a value for each parameter.
+fn fill_parameters(path: &str) -> String {
     path.split('/')
         .map(|part| if part.starts_with('{') { "x" } else { part })
         .collect::<Vec<_>>()
         .join("/")
 }
 
-/// What takes no body refuses one: somebody who sends a field expects something of it, and these calls spend money or destroy secrets.
+/// A sender expects an effect of a field, and these calls spend money or destroy secrets.
 #[tokio::test]
-async fn what_takes_no_body_refuses_one() {
+async fn calls_without_a_body_refuse_one() {
     let app = TestApp::start().await;
     let description = plain(&app, "GET", "/openapi.json").await.json();
     let paths = description["paths"].as_object().unwrap();
@@ -61,7 +61,7 @@ async fn what_takes_no_body_refuses_one() {
         );
         let ask = async |body: &str| {
             let request = app
-                .request("POST", &filled(path))
+                .request("POST", &fill_parameters(path))
                 .header("x-api-key", KEY)
                 .body(body.to_owned());
             app.send(request).await
@@ -73,26 +73,26 @@ async fn what_takes_no_body_refuses_one() {
                 "{path} {nothing:?}: this service takes no orders"
             );
         }
-        for (body, told) in [
+        for (body, expected) in [
             (
                 r#"{"x": 1, "y": 2}"#,
-                "`x` holds 1; allowed: no field here. `y` holds 2; allowed: no field here",
+                "`x`: found 1; expected no fields. `y`: found 2; expected no fields",
             ),
             (
                 "garbage",
-                "`body` holds garbage; allowed: a JSON object (expected value at line 1 column 1)",
+                "`body`: found garbage; expected a JSON object (expected value at line 1 column 1)",
             ),
-            ("[]", "`body` holds []; allowed: a JSON object"),
+            ("[]", "`body`: found []; expected a JSON object"),
         ] {
             let refused = ask(body).await;
             assert_eq!(
                 (refused.kind(), refused.message()),
-                ("400 invalid_request".to_owned(), told.to_owned()),
+                ("400 invalid_request".to_owned(), expected.to_owned()),
                 "{path} {body}"
             );
         }
         let keyless = app
-            .send(app.request("POST", &filled(path)).body("garbage"))
+            .send(app.request("POST", &fill_parameters(path)).body("garbage"))
             .await;
         assert_eq!(
             keyless.kind(),
@@ -102,8 +102,8 @@ async fn what_takes_no_body_refuses_one() {
     }
 }
 
-/// Every path of the router. It has no list of them but in its `Debug`, as `RouteId(7): "/path"`.
-fn served(app: &TestApp) -> BTreeSet<String> {
+/// Every path of the router, which lists them only in its `Debug`, as `RouteId(7): "/path"`.
+fn served_routes(app: &TestApp) -> BTreeSet<String> {
     let state = AppState::new(Client::new(&app.upstream.config()).unwrap(), None);
     let debug = format!("{:?}", router(state));
     let (routes, _fallbacks) = debug.split_once("fallback_router").unwrap();
@@ -117,7 +117,7 @@ fn served(app: &TestApp) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn contract_21_version_and_no_key() {
+async fn description_and_docs_need_no_key() {
     let app = TestApp::start().await;
     let description = plain(&app, "GET", "/openapi.json").await.json();
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1."));
@@ -147,9 +147,9 @@ async fn contract_21_version_and_no_key() {
 }
 
 #[tokio::test]
-async fn contract_21_every_described_route_is_served_and_takes_no_other_method() {
+async fn described_routes_are_served_and_take_no_other_method() {
     let app = TestApp::start().await;
-    let described = described(&plain(&app, "GET", "/openapi.json").await.json());
+    let described = described_routes(&plain(&app, "GET", "/openapi.json").await.json());
     let specified = [
         "verify",
         "flights/oneway",
@@ -167,7 +167,7 @@ async fn contract_21_every_described_route_is_served_and_takes_no_other_method()
     );
     for (path, methods) in &described {
         for method in METHODS {
-            let answer = plain(&app, method, &filled(path)).await;
+            let answer = plain(&app, method, &fill_parameters(path)).await;
             if methods.contains(method) {
                 assert!(
                     !matches!(answer.status, 404 | 405),
@@ -189,10 +189,10 @@ async fn contract_21_every_described_route_is_served_and_takes_no_other_method()
 }
 
 #[tokio::test]
-async fn contract_21_every_served_route_is_described() {
+async fn every_served_route_is_described() {
     let app = TestApp::start().await;
-    let described = described(&plain(&app, "GET", "/openapi.json").await.json());
-    let served = served(&app);
+    let described = described_routes(&plain(&app, "GET", "/openapi.json").await.json());
+    let served = served_routes(&app);
     assert!(
         described.keys().all(|path| served.contains(path)),
         "the router shows its paths otherwise now: {served:?}"
@@ -205,7 +205,7 @@ async fn contract_21_every_served_route_is_described() {
 }
 
 #[tokio::test]
-async fn contract_21_every_operation_is_complete() {
+async fn every_operation_is_described_completely() {
     let app = TestApp::start().await;
     let description = plain(&app, "GET", "/openapi.json").await.json();
     let mut ids = BTreeSet::new();
@@ -234,7 +234,7 @@ async fn contract_21_every_operation_is_complete() {
 }
 
 #[tokio::test]
-async fn contract_21_answers_name_their_headers() {
+async fn described_answers_name_their_headers() {
     let app = TestApp::start().await;
     let description = plain(&app, "GET", "/openapi.json").await.json();
     let headers = |method: &str, path: &str, status: &str| -> BTreeSet<String> {
@@ -331,7 +331,7 @@ async fn contract_21_answers_name_their_headers() {
     );
 }
 
-/// What receivers get is described beside what is served.
+/// The webhook payloads are described as webhooks, with their signature headers.
 #[tokio::test]
 async fn webhooks_are_described_with_their_signature() {
     let app = TestApp::start().await;
@@ -343,13 +343,13 @@ async fn webhooks_are_described_with_their_signature() {
     );
     for (event, item) in sent {
         let headers = item["post"]["parameters"].as_array().unwrap();
-        let told: Vec<_> = headers
+        let names: Vec<_> = headers
             .iter()
             .map(|header| (header["in"].as_str(), header["name"].as_str().unwrap()))
             .collect();
         let header = Some("header");
         assert_eq!(
-            told,
+            names,
             [
                 (header, "webhook-id"),
                 (header, "webhook-timestamp"),
@@ -373,7 +373,7 @@ async fn webhooks_are_described_with_their_signature() {
     }
 }
 
-/// Every reference leads somewhere.
+/// Asserts that every reference resolves.
 fn unresolved(whole: &Value, part: &Value) {
     match part {
         Value::Object(object) => {
@@ -389,7 +389,7 @@ fn unresolved(whole: &Value, part: &Value) {
 }
 
 #[tokio::test]
-async fn contract_21_the_page_asks_no_other_host() {
+async fn the_docs_page_calls_no_other_host() {
     let app = TestApp::start().await;
     let page = plain(&app, "GET", "/docs/").await.text();
     for attribute in ["src=\"", "href=\""] {

@@ -1,11 +1,11 @@
-//! The endpoints of the specification's table 4.1: what goes upstream, what comes back.
+//! The endpoints of gateway.md, rule 22: the upstream request and the answer.
 
 use serde_json::{Value, json};
 
 use crate::support::app::{KEY, TestApp};
 use farescan::contract::Endpoint;
 
-/// Every POST endpoint with a body that it accepts, and its native path.
+/// Every POST endpoint with its native path and a valid body.
 pub fn bodies() -> [(Endpoint, &'static str, Value); 6] {
     let stay = |mut body: Value| {
         body["checkin_date"] = json!("2027-03-01");
@@ -72,7 +72,7 @@ pub fn with(endpoint: Endpoint, fields: Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_endpoint_asks_its_native_path_once_and_hands_back_the_answer() {
+async fn each_endpoint_calls_its_native_path_once() {
     let app = TestApp::start().await;
     for (endpoint, native, body) in bodies() {
         let before = app.upstream.count();

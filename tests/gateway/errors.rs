@@ -1,4 +1,4 @@
-//! The specification's section 7, row by row: status, condition, error type.
+//! gateway.md, rule 36, row by row: status, condition, error type.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::support::reply::Reply;
 use farescan::contract::Endpoint;
 
 #[tokio::test]
-async fn rows_that_apply_to_all_post_endpoints() {
+async fn errors_common_to_all_post_endpoints() {
     let app = TestApp::start().await;
     for (endpoint, _, body) in bodies() {
         let path = format!("/v1/{endpoint}");
@@ -75,7 +75,7 @@ async fn rows_that_apply_to_all_post_endpoints() {
 }
 
 #[tokio::test]
-async fn rows_of_single_endpoints() {
+async fn errors_of_single_endpoints() {
     let app = TestApp::start().await;
     let location =
         json!({"location": "Rome", "checkin_date": "2027-03-01", "checkout_date": "2027-03-03"});
@@ -119,7 +119,7 @@ async fn rows_of_single_endpoints() {
     );
 }
 
-/// The message is for people, the details for programs; both say the same.
+/// The message is for people, the details for programs; both have the same content.
 #[tokio::test]
 async fn an_error_names_each_field_and_its_request() {
     let app = TestApp::start().await;
@@ -139,10 +139,10 @@ async fn an_error_names_each_field_and_its_request() {
     assert_eq!(error["details"][3]["found"], "2.5");
     assert_eq!(error["details"].as_array().unwrap().len(), 4, "{error}");
     for detail in error["details"].as_array().unwrap() {
-        let said = format!("allowed: {}", detail["expected"].as_str().unwrap());
+        let expected = format!("expected {}", detail["expected"].as_str().unwrap());
         assert!(
-            answer.message().contains(&said),
-            "{said}: {}",
+            answer.message().contains(&expected),
+            "{expected}: {}",
             answer.message()
         );
     }

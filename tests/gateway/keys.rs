@@ -1,18 +1,19 @@
-//! Keys (specification 5; contract 11 to 13): carriers, precedence, malformed ones, placeholders, and where a key must not show.
+//! Keys (gateway.md, rules 11 to 13): carriers, precedence, malformed ones, placeholders, and where
+//! a key must not appear.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
 use super::endpoints::body;
-use crate::support::app::{Answer, TestApp};
+use crate::support::app::{HttpResponse, TestApp};
 use crate::support::reply::Reply;
 use farescan::contract::Endpoint;
 
-/// How a key rides: headers, and a query.
+/// The carriers of a key: headers and a query.
 type Carrier<'a> = (&'a [(&'a str, &'a str)], &'a str);
 
-async fn ask(app: &TestApp, (headers, query): Carrier<'_>) -> Answer {
+async fn ask(app: &TestApp, (headers, query): Carrier<'_>) -> HttpResponse {
     let mut request = app
         .request("POST", &format!("/v1/flights/oneway{query}"))
         .json(&body(Endpoint::FlightsOneway));
@@ -34,7 +35,7 @@ async fn source(app: &TestApp, (headers, query): Carrier<'_>) -> String {
 }
 
 #[tokio::test]
-async fn contract_11_eight_carriers_are_equivalent() {
+async fn eight_key_carriers_are_equivalent() {
     let app = TestApp::start().await;
     let rows: &[(Carrier, &str)] = &[
         ((&[("x-api-key", "k1")], ""), "x-api-key"),
@@ -59,7 +60,7 @@ async fn contract_11_eight_carriers_are_equivalent() {
 }
 
 #[tokio::test]
-async fn contract_11_headers_outrank_the_query_and_each_other() {
+async fn headers_outrank_the_query_and_each_other() {
     let app = TestApp::start().await;
     let query = "?key=q4&marketplace_key=q3&apikey=q2&api_key=q1";
     let headers = [
@@ -87,7 +88,7 @@ async fn contract_11_headers_outrank_the_query_and_each_other() {
 }
 
 #[tokio::test]
-async fn contract_12_keys_that_cannot_be_one_never_reach_upstream() {
+async fn malformed_keys_never_reach_upstream() {
     let app = TestApp::start().await;
     let long = "k".repeat(513);
     let rows: &[(Carrier, &str, &str)] = &[
@@ -144,16 +145,16 @@ async fn contract_12_keys_that_cannot_be_one_never_reach_upstream() {
             "`API_KEY` is a placeholder",
         ),
     ];
-    for (carrier, error, says) in rows {
+    for (carrier, error, expected) in rows {
         for answer in [ask(&app, *carrier).await, verify(&app, *carrier).await] {
             assert_eq!(answer.kind(), format!("401 {error}"), "{carrier:?}");
-            assert!(answer.message().contains(says), "{}", answer.message());
+            assert!(answer.message().contains(expected), "{}", answer.message());
         }
     }
     assert_eq!(app.upstream.count(), 0, "nothing was spent");
 }
 
-async fn verify(app: &TestApp, (headers, query): Carrier<'_>) -> Answer {
+async fn verify(app: &TestApp, (headers, query): Carrier<'_>) -> HttpResponse {
     let mut request = app.request("GET", &format!("/v1/verify{query}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -161,12 +162,12 @@ async fn verify(app: &TestApp, (headers, query): Carrier<'_>) -> Answer {
     app.send(request).await
 }
 
-/// What is logged while a test runs on its one thread, at the finest level.
+/// The log lines of a test on its one thread, at level `trace`.
 #[derive(Clone, Default)]
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
 
 impl Logs {
-    /// Takes what is logged on this thread until it is dropped.
+    /// Captures the log of this thread until it is dropped.
     pub fn take(&self) -> (tracing::Dispatch, tracing::subscriber::DefaultGuard) {
         let writer = self.clone();
         let lines = tracing_subscriber::fmt()
@@ -174,7 +175,8 @@ impl Logs {
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
-        // Where one subscriber is all there is, a test on another thread, which has none, switches log points off for every thread.
+        // With a single subscriber, a test on another thread without one would disable log points
+        // for all threads.
         let second = tracing::Dispatch::new(tracing_subscriber::registry());
         (second, tracing::subscriber::set_default(lines))
     }
@@ -196,7 +198,7 @@ impl std::io::Write for Logs {
 }
 
 #[tokio::test]
-async fn contract_13_no_log_line_holds_a_key() {
+async fn no_log_line_holds_a_key() {
     let logs = Logs::default();
     let _guard = logs.take();
     let app = TestApp::start().await;
@@ -240,9 +242,9 @@ async fn contract_13_no_log_line_holds_a_key() {
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
-/// No answer, whatever it is, holds a key, not even one that is refused or that upstream repeats.
+/// No answer contains a key, not even a refused one or one that upstream echoes.
 #[tokio::test]
-async fn contract_13_no_answer_shows_a_key() {
+async fn no_answer_shows_a_key() {
     let app = TestApp::start().await;
     let canary = "canary-8f3a";
     let carriers: [Carrier; 8] = [

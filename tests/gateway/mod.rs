@@ -1,14 +1,15 @@
-//! The seven `/v1` endpoints (specification 4; contract 1 to 21), over the wire against the scripted marketplace.
+//! The seven `/v1` endpoints (gateway.md, rules 1 to 21), over HTTP against the scripted
+//! marketplace.
 
-mod clauses;
+mod client_generators;
 mod compression;
 mod description;
 pub mod endpoints;
 mod errors;
 pub mod keys;
 mod outcomes;
-mod raw;
+mod raw_requests;
 mod requests;
-mod rules;
 mod secrets;
+mod upstream_calls;
 mod verify;

@@ -1,21 +1,23 @@
-//! contract.md's outcome table, cell by cell: a row is what upstream does, the columns are flights, flights with `strict`, hotels.
+//! gateway.md, rule 45, cell by cell: a row is an upstream behaviour; the columns are flights,
+//! flights with `strict`, hotels.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::endpoints::body;
-use crate::support::app::{Answer, TestApp};
+use crate::support::app::{HttpResponse, TestApp};
 use crate::support::reply::Reply;
 use farescan::contract::Endpoint;
 
-/// An answer in one line: status and body or error type, search status and reason, results, the error's `reason`.
-fn line(answer: &Answer) -> String {
+/// An answer in one line: status and body or error type, search status and reason, results, the
+/// error's `reason`.
+fn line(answer: &HttpResponse) -> String {
     let failed = answer.status >= 400;
-    let said = if failed {
+    let reason = if failed {
         answer.json()["error"]["reason"]
             .as_str()
-            .map(|reason| format!("says {reason}"))
+            .map(|reason| format!("reason {reason}"))
     } else {
         None
     };
@@ -32,13 +34,13 @@ fn line(answer: &Answer) -> String {
         named("x-search-status", ""),
         named("x-search-reason", ""),
         named("x-search-results", "results "),
-        said,
+        reason,
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }
 
 /// The same upstream behaviour on the three columns.
-async fn columns(app: &TestApp, reply: Reply) -> [Answer; 3] {
+async fn columns(app: &TestApp, reply: Reply) -> [HttpResponse; 3] {
     app.upstream.on_any().reply(reply);
     let mut strict = body(Endpoint::FlightsRoundtrip);
     strict["strict"] = json!(true);
@@ -60,7 +62,7 @@ async fn row(app: &TestApp, reply: Reply, expected: [&str; 3]) {
 /// The columns of a search that did not complete for `reason`.
 async fn incomplete(app: &TestApp, reply: Reply, reason: &str, hotels: &str) {
     let flights = format!("200 [] | degraded | {reason} | results 0");
-    let strict = format!("503 search_incomplete | degraded | {reason} | says {reason}");
+    let strict = format!("503 search_incomplete | degraded | {reason} | reason {reason}");
     row(
         app,
         reply,
@@ -74,7 +76,7 @@ async fn incomplete(app: &TestApp, reply: Reply, reason: &str, hotels: &str) {
 }
 
 #[tokio::test]
-async fn no_answer_in_the_budget() {
+async fn a_timeout_gives_upstream_timeout() {
     let app = TestApp::builder()
         .budget(Duration::from_millis(300))
         .start()
@@ -104,7 +106,7 @@ async fn server_errors_twice_keep_their_status_for_hotels() {
 }
 
 #[tokio::test]
-async fn any_other_status() {
+async fn other_statuses_give_upstream_errors() {
     let app = TestApp::start().await;
     for status in [301, 402, 405, 409, 410, 418] {
         incomplete(
@@ -125,11 +127,11 @@ async fn any_other_status() {
 }
 
 #[tokio::test]
-async fn no_connection_or_a_broken_one() {
+async fn connection_failures_give_upstream_unreachable() {
     let app = TestApp::start().await;
     for reply in [
         Reply::reset(),
-        Reply::noise(),
+        Reply::garbage(),
         Reply::json(json!([{}])).half_body(),
     ] {
         incomplete(
@@ -171,7 +173,7 @@ async fn no_connection_or_a_broken_one() {
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_read() {
+async fn unparsable_answers_give_invalid_response() {
     let app = TestApp::start().await;
     let deep = format!("[{{\"a\": {}{}}}]", "[".repeat(80), "]".repeat(80));
     let wrong_everywhere = [
@@ -188,11 +190,11 @@ async fn answers_that_cannot_be_read() {
         Reply::text("[{}] tail"),
         Reply::text(deep),
         Reply::huge(),
-        Reply::bomb(),
-        Reply::garbled(),
+        Reply::compression_bomb(),
+        Reply::not_gzip(),
     ]);
     for reply in replies {
-        // What its headers claim does not count: the body is what was answered.
+        // The body decides, not the search headers.
         let claimed = reply
             .header("x-search-status", "ok")
             .header("x-search-results", "7");
@@ -206,7 +208,7 @@ async fn answers_that_cannot_be_read() {
     }
     let flights = [
         "200 [] | degraded | unreadable_response | results 0",
-        "503 search_incomplete | degraded | unreadable_response | says unreadable_response",
+        "503 search_incomplete | degraded | unreadable_response | reason unreadable_response",
     ];
     row(
         &app,
@@ -227,18 +229,18 @@ async fn answers_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn keys_and_subscriptions() {
+async fn rejected_keys_and_missing_subscriptions() {
     let app = TestApp::start().await;
-    let said = |text: &str| json!({ "message": text });
+    let message = |text: &str| json!({ "message": text });
     row(
         &app,
-        Reply::status(401).with_json(said("Invalid API key")),
+        Reply::status(401).with_json(message("Invalid API key")),
         ["401 invalid_api_key"; 3],
     )
     .await;
     let answers = columns(
         &app,
-        Reply::status(403).with_json(said("You are not subscribed to this API.")),
+        Reply::status(403).with_json(message("You are not subscribed to this API.")),
     )
     .await;
     for (answer, api) in answers.iter().zip(["flights", "flights", "hotels"]) {
@@ -252,7 +254,7 @@ async fn keys_and_subscriptions() {
 }
 
 #[tokio::test]
-async fn requests_that_upstream_refuses() {
+async fn requests_that_upstream_refuses_are_invalid() {
     let app = TestApp::start().await;
     for status in [400, 422] {
         for answer in columns(
@@ -272,12 +274,12 @@ async fn requests_that_upstream_refuses() {
 }
 
 #[tokio::test]
-async fn not_found_is_an_answer_only_from_the_hotels_engine() {
+async fn not_found_is_an_answer_only_from_hotels() {
     let app = TestApp::start().await;
     let engine = Reply::status(404).with_json(json!({"detail": "Hotel not found"}));
     let flights = [
         "200 [] | degraded | upstream_status | results 0",
-        "503 search_incomplete | degraded | upstream_status | says upstream_status",
+        "503 search_incomplete | degraded | upstream_status | reason upstream_status",
     ];
     row(
         &app,
@@ -305,7 +307,7 @@ async fn not_found_is_an_answer_only_from_the_hotels_engine() {
 }
 
 #[tokio::test]
-async fn contract_17_429_is_passed_on_unchanged() {
+async fn rate_limit_answers_pass_unchanged() {
     let app = TestApp::start().await;
     let raw = r#"{ "message":"You have exceeded the MONTHLY quota" , "n":1.50}"#;
     let reply = Reply::status(429)
@@ -338,9 +340,9 @@ async fn contract_17_429_is_passed_on_unchanged() {
 }
 
 #[tokio::test]
-async fn contract_16_a_degraded_flight_search() {
+async fn a_strict_degraded_flight_search_is_incomplete() {
     let app = TestApp::start().await;
-    let strict = "503 search_incomplete | degraded | blocked_page | says blocked_page";
+    let strict = "503 search_incomplete | degraded | blocked_page | reason blocked_page";
     let flights = "200 [] | degraded | blocked_page | results 0";
     row(
         &app,
@@ -352,14 +354,14 @@ async fn contract_16_a_degraded_flight_search() {
         ],
     )
     .await;
-    let said = |body: Value| {
+    let degraded = |body: Value| {
         Reply::json(body)
             .header("x-search-status", "degraded")
             .header("x-search-reason", "blocked_page")
     };
     row(
         &app,
-        said(json!([])),
+        degraded(json!([])),
         [
             flights,
             strict,
@@ -386,7 +388,7 @@ async fn contract_16_a_degraded_flight_search() {
 }
 
 #[tokio::test]
-async fn contract_19_what_nothing_is_for_each_hotel_endpoint() {
+async fn each_hotel_endpoint_answers_nothing_in_its_own_way() {
     let app = TestApp::start().await;
     let none = json!({
         "review_score": null, "review_count": null, "room_type": null, "image_url": null, "link": null, "nights": null, "adults": null,

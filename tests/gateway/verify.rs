@@ -1,4 +1,4 @@
-//! `GET /v1/verify` (specification 4.5, contract 20): a row is what each API says to the key.
+//! `GET /v1/verify` (gateway.md, rule 20): a row is the response of each API to the key.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn plan(left: u64) -> Value {
 }
 
 #[tokio::test]
-async fn contract_20_what_is_checked_and_what_it_says() {
+async fn verify_checks_hotels_only_if_flights_is_not_subscribed() {
     let good = || Reply::status(422).with_json(json!({"detail": []}));
     let (unsubscribed, unknown, used_up) = (
         || Reply::status(403),
@@ -170,7 +170,7 @@ async fn contract_20_what_is_checked_and_what_it_says() {
 }
 
 #[tokio::test]
-async fn contract_20_upstream_that_does_not_answer() {
+async fn verify_without_a_usable_answer_is_an_upstream_error() {
     let rows = [
         (Reply::reset(), "502 upstream_unreachable"),
         (Reply::status(404), "502 upstream_error"),
@@ -192,7 +192,7 @@ async fn contract_20_upstream_that_does_not_answer() {
 }
 
 #[tokio::test]
-async fn contract_20_words_of_api() {
+async fn verify_accepts_only_the_known_api_words() {
     let app = app(Reply::status(422), Reply::status(422)).await;
     for query in ["?api=trains", "?api=", "?api=Flights"] {
         let answer = app.get(&format!("/v1/verify{query}")).await;

@@ -4,9 +4,9 @@ use farescan::contract::SearchStatus;
 use farescan::history::Observation;
 use serde_json::{Value, json};
 
-use super::archive::Archive;
+use super::fixture::HistoryFixture;
 
-/// Each cell of a grid: row, column, price, age in minutes, last look.
+/// Each cell as row, column, price, age in minutes and last status.
 fn cells(grid: &Value) -> Vec<Value> {
     let cells = grid["cells"].as_array().unwrap().iter();
     let age = |cell: &Value| cell["age_seconds"].as_i64().map(|seconds| seconds / 60);
@@ -24,7 +24,7 @@ fn cells(grid: &Value) -> Vec<Value> {
 }
 
 fn stay(
-    archive: &Archive,
+    fixture: &HistoryFixture,
     market: &str,
     checkin: &str,
     checkout: &str,
@@ -36,15 +36,15 @@ fn stay(
     if !market.is_empty() {
         body["proxy_country"] = market.into();
     }
-    archive.seen("hotels/by-name", body, minutes, price)
+    fixture.observation("hotels/by-name", body, minutes, price)
 }
 
-fn sold_out(seen: Observation) -> Observation {
+fn sold_out(observation: Observation) -> Observation {
     Observation {
         status: SearchStatus::Empty,
         reason: Some("sold_out".to_owned()),
         results: Some(0),
-        ..seen
+        ..observation
     }
 }
 
@@ -52,21 +52,21 @@ const HOTEL: &str =
     "/v1/history/hotels/grid?hotel_name=Grand+Hotel&checkin_from=2030-01-01&checkin_to=2030-01-03";
 
 #[tokio::test]
-async fn a_market_grid_tells_prices_gaps_and_what_was_never_looked_at_apart() {
-    let archive = Archive::open().await;
-    archive
-        .keep(&[
-            stay(&archive, "de", "2030-01-01", "2030-01-03", -600, Some(300)),
-            // Looked at again, in vain: the price is the older one, and the cell says so.
-            stay(&archive, "de", "2030-01-01", "2030-01-03", -60, None),
-            sold_out(stay(&archive, "de", "2030-01-02", "2030-01-04", -60, None)),
-            stay(&archive, "us", "2030-01-01", "2030-01-03", -120, Some(310)),
-            stay(&archive, "", "2030-01-03", "2030-01-05", -30, Some(290)),
-            // Another length is another price.
-            stay(&archive, "us", "2030-01-01", "2030-01-02", -120, Some(90)),
+async fn a_market_grid_distinguishes_prices_gaps_and_unsearched() {
+    let fixture = HistoryFixture::open().await;
+    fixture
+        .insert(&[
+            stay(&fixture, "de", "2030-01-01", "2030-01-03", -600, Some(300)),
+            // A later degraded search: the cell shows the older price and the newer status.
+            stay(&fixture, "de", "2030-01-01", "2030-01-03", -60, None),
+            sold_out(stay(&fixture, "de", "2030-01-02", "2030-01-04", -60, None)),
+            stay(&fixture, "us", "2030-01-01", "2030-01-03", -120, Some(310)),
+            stay(&fixture, "", "2030-01-03", "2030-01-05", -30, Some(290)),
+            // Another length of stay has another price.
+            stay(&fixture, "us", "2030-01-01", "2030-01-02", -120, Some(90)),
         ])
         .await;
-    let grids = archive
+    let grids = fixture
         .app
         .get(&format!(
             "{HOTEL}&rows=checkin_date&columns=proxy_country&nights=2"
@@ -116,8 +116,8 @@ async fn a_market_grid_tells_prices_gaps_and_what_was_never_looked_at_apart() {
     assert!(again["looked_at"].as_str().unwrap() > again["observed_at"].as_str().unwrap());
     assert_eq!(grid["cells"][4]["reason"], json!("sold_out"));
 
-    // Where markets are no side, each has a grid.
-    let grids = archive
+    // Unless the market is an axis, each market has its own grid.
+    let grids = fixture
         .app
         .get(&format!("{HOTEL}&rows=checkin_date&nights=2"))
         .await
@@ -134,23 +134,23 @@ async fn a_market_grid_tells_prices_gaps_and_what_was_never_looked_at_apart() {
 }
 
 #[tokio::test]
-async fn a_grid_of_lengths_has_round_trips_alone_and_currencies_stand_apart() {
-    let archive = Archive::open().await;
+async fn a_nights_grid_has_only_round_trips_one_grid_per_currency() {
+    let fixture = HistoryFixture::open().await;
     let trip = |day: &str, back: &str, currency: &str, price| {
         let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day, "return_date": back, "currency": currency});
-        archive.seen("flights/roundtrip", body, -60, Some(price))
+        fixture.observation("flights/roundtrip", body, -60, Some(price))
     };
-    archive
-        .keep(&[
+    fixture
+        .insert(&[
             trip("2030-01-01", "2030-01-08", "USD", 400),
             trip("2030-01-02", "2030-01-09", "USD", 380),
             trip("2030-01-02", "2030-01-05", "USD", 350),
             trip("2030-01-02", "2030-01-05", "EUR", 320),
-            archive.fare("2030-01-01", -60, Some(200)),
+            fixture.fare("2030-01-01", -60, Some(200)),
         ])
         .await;
     let path = "/v1/history/flights/grid?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-01-02";
-    let grids = archive
+    let grids = fixture
         .app
         .get(&format!(
             "{path}&rows=departure_date&columns=nights&currency=usd"
@@ -166,7 +166,7 @@ async fn a_grid_of_lengths_has_round_trips_alone_and_currencies_stand_apart() {
             ["2030-01-02", 7, 380, 60, "ok"],
         ])
     );
-    let grids = archive
+    let grids = fixture
         .app
         .get(&format!("{path}&rows=nights&nights="))
         .await
@@ -178,8 +178,8 @@ async fn a_grid_of_lengths_has_round_trips_alone_and_currencies_stand_apart() {
         .map(|grid| grid["currency"].clone())
         .collect();
     assert_eq!(currencies.len(), 2, "{currencies:?}");
-    // One column: of the returns from one day's journey the cheapest, and which it is.
-    let grids = archive
+    // One column: the cheapest of the return dates, and that date.
+    let grids = fixture
         .app
         .get(&format!("{path}&rows=departure_date&currency=usd"))
         .await
@@ -208,25 +208,25 @@ async fn a_grid_of_lengths_has_round_trips_alone_and_currencies_stand_apart() {
         (&json!(200), &json!(null))
     );
 
-    let stranger = archive
+    let stranger = fixture
         .app
         .request("GET", &format!("{path}&rows=nights"))
         .header("x-api-key", "another-key-0123456789");
     assert_eq!(
-        archive.app.send(stranger).await.json(),
+        fixture.app.send(stranger).await.json(),
         json!({"data": [], "truncated": false})
     );
 }
 
 #[tokio::test]
-async fn a_grid_too_large_is_left_out_whole_and_said() {
-    let archive = Archive::open().await;
+async fn a_grid_that_is_too_large_is_left_out_and_reported() {
+    let fixture = HistoryFixture::open().await;
     let day =
         |number: i64| jiff::civil::date(2030, 1, 1).saturating_add(jiff::Span::new().days(number));
     let stays: Vec<_> = (1..=40)
         .map(|nights| {
             stay(
-                &archive,
+                &fixture,
                 "de",
                 "2030-01-01",
                 &day(nights).to_string(),
@@ -235,9 +235,9 @@ async fn a_grid_too_large_is_left_out_whole_and_said() {
             )
         })
         .collect();
-    archive.keep(&stays).await;
+    fixture.insert(&stays).await;
     let path = "/v1/history/hotels/grid?hotel_name=Grand+Hotel&rows=checkin_date&columns=nights&checkin_from=2030-01-01";
-    let grids = archive
+    let grids = fixture
         .app
         .get(&format!("{path}&checkin_to=2030-09-07"))
         .await
@@ -249,7 +249,7 @@ async fn a_grid_too_large_is_left_out_whole_and_said() {
         ),
         (10_000, &json!(false))
     );
-    let grids = archive
+    let grids = fixture
         .app
         .get(&format!("{path}&checkin_to=2030-09-08"))
         .await
@@ -258,75 +258,78 @@ async fn a_grid_too_large_is_left_out_whole_and_said() {
 }
 
 #[tokio::test]
-async fn what_is_taken_out_is_no_longer_a_look() {
-    let archive = Archive::open().await;
+async fn deleting_an_observation_updates_the_grid() {
+    let fixture = HistoryFixture::open().await;
     let (price, gap) = (
-        archive.fare("2030-01-01", -60, Some(200)),
-        archive.fare("2030-01-01", -30, None),
+        fixture.fare("2030-01-01", -60, Some(200)),
+        fixture.fare("2030-01-01", -30, None),
     );
-    archive.keep(&[price.clone(), gap.clone()]).await;
+    fixture.insert(&[price.clone(), gap.clone()]).await;
     let path = "/v1/history/flights/grid?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-01-01&rows=departure_date";
-    let first = async || archive.app.get(path).await.json()["data"][0]["cells"][0].clone();
+    let first = async || fixture.app.get(path).await.json()["data"][0]["cells"][0].clone();
     assert_eq!(first().await["search_status"], "degraded");
-    let forget = async |seen: &Observation| {
+    let delete = async |observation: &Observation| {
         let body =
             json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
-        let seen =
-            farescan::history::SeenBy::of(seen.item, "flights/oneway", body.as_object().unwrap())
-                .unwrap();
-        let mut tx = farescan::db::begin(archive.db.pool()).await.unwrap();
-        farescan::history::forget(&mut tx, archive.tenant, &[seen])
+        let observation = farescan::history::ObservedItem::of(
+            observation.item,
+            "flights/oneway",
+            body.as_object().unwrap(),
+        )
+        .unwrap();
+        let mut tx = farescan::db::begin(fixture.db.pool()).await.unwrap();
+        farescan::history::delete(&mut tx, fixture.tenant, &[observation])
             .await
             .unwrap();
         tx.commit().await.unwrap();
     };
-    forget(&gap).await;
+    delete(&gap).await;
     assert_eq!(
         (&first().await["search_status"], &first().await["price"]),
         (&json!("ok"), &json!(200))
     );
-    forget(&price).await;
-    assert_eq!(archive.app.get(path).await.json()["data"], json!([]));
+    delete(&price).await;
+    assert_eq!(fixture.app.get(path).await.json()["data"], json!([]));
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_grid_is_said() {
-    let archive = Archive::open().await;
+async fn invalid_grid_queries_are_refused_with_the_reason() {
+    let fixture = HistoryFixture::open().await;
     let flights = "flights/grid?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-01-02";
     let hotels = "hotels/grid?hotel_name=x&checkin_from=2030-01-01&checkin_to=2030-01-02";
     for (path, words) in [
         (flights.to_owned(), "`rows` is missing"),
         (
             format!("{flights}&rows=proxy_country"),
-            "`rows` holds \"proxy_country\"; allowed: one of `departure_date`, `nights`",
+            "`rows`: found \"proxy_country\"; expected one of `departure_date`, `nights`",
         ),
         (
             format!("{flights}&rows=nights&columns=nights"),
-            "`columns` holds \"nights\"; allowed: another field than `rows`",
+            "`columns`: found \"nights\"; expected a field other than `rows`",
         ),
         (
             format!("{flights}&rows=nights&nights=3"),
-            "`nights` holds 3; allowed: nothing where `nights` is a side of the grid",
+            "`nights`: found 3; expected no value if `nights` is `rows` or `columns`",
         ),
         (
             format!("{hotels}&rows=checkin_date"),
-            "`nights` is missing; allowed: an integer from 1 to 366, or `nights` as",
+            "`nights` is missing; expected an integer from 1 to 366, or `nights` as",
         ),
         (
             format!("{hotels}&rows=nights&destination=y"),
-            "`destination` holds \"y\"; allowed: exactly one of",
+            "`destination`: found \"y\"; expected exactly one of",
         ),
         (
             format!("{hotels}&rows=nights&nights=0"),
-            "`nights` holds 0; allowed: an integer from 1 to 366",
+            "`nights`: found 0; expected an integer from 1 to 366",
         ),
         (
             "hotels/grid?hotel_name=x&checkin_from=2030-01-01&checkin_to=2031-12-31&rows=nights"
                 .to_owned(),
-            "`checkin_to` holds",
+            "`checkin_to`: found",
         ),
     ] {
-        let answer = archive.app.get(&format!("/v1/history/{path}")).await;
+        let answer = fixture.app.get(&format!("/v1/history/{path}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{path}");
         assert!(
             answer.message().starts_with(words),

@@ -1,7 +1,7 @@
-//! What was seen, stored and read back.
+//! Observations, stored and queried.
 
-pub mod archive;
 mod days;
+pub mod fixture;
 mod grid;
 mod property;
 mod retention;
@@ -13,7 +13,7 @@ use farescan::ids::ItemId;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use self::archive::Archive;
+use self::fixture::HistoryFixture;
 
 fn pair(day: &str, price: &str) -> (String, String) {
     (day.to_owned(), price.to_owned())
@@ -21,17 +21,17 @@ fn pair(day: &str, price: &str) -> (String, String) {
 
 #[tokio::test]
 async fn a_batch_stored_twice_is_stored_once() {
-    let archive = Archive::open().await;
+    let fixture = HistoryFixture::open().await;
     let batch = [
-        archive.fare("2030-01-01", 0, Some(200)),
-        archive.fare("2030-01-02", 0, None),
+        fixture.fare("2030-01-01", 0, Some(200)),
+        fixture.fare("2030-01-02", 0, None),
     ];
-    archive.keep(&batch).await;
-    archive.keep(&batch).await;
-    archive.keep(&[]).await;
+    fixture.insert(&batch).await;
+    fixture.insert(&batch).await;
+    fixture.insert(&[]).await;
     let rows: (i64, i64) =
         sqlx::query_as("select (select count(*) from observations), (select count(*) from series)")
-            .fetch_one(archive.db.pool())
+            .fetch_one(fixture.db.pool())
             .await
             .unwrap();
     assert_eq!(rows, (2, 1));
@@ -39,83 +39,83 @@ async fn a_batch_stored_twice_is_stored_once() {
 
 #[tokio::test]
 async fn the_latest_price_is_the_newest_answer_with_one() {
-    let archive = Archive::open().await;
-    archive
-        .keep(&[
-            archive.fare("2030-01-01", 5, Some(200)),
-            archive.fare("2030-01-01", 3, Some(100)),
+    let fixture = HistoryFixture::open().await;
+    fixture
+        .insert(&[
+            fixture.fare("2030-01-01", 5, Some(200)),
+            fixture.fare("2030-01-01", 3, Some(100)),
         ])
         .await;
     assert_eq!(
-        archive.latest().await,
+        fixture.latest().await,
         [pair("2030-01-01", "200")],
         "the newest of a batch"
     );
-    archive
-        .keep(&[
-            archive.fare("2030-01-01", 4, Some(90)),
-            archive.fare("2030-01-02", 0, Some(70)),
+    fixture
+        .insert(&[
+            fixture.fare("2030-01-01", 4, Some(90)),
+            fixture.fare("2030-01-02", 0, Some(70)),
         ])
         .await;
     assert_eq!(
-        archive.latest().await,
+        fixture.latest().await,
         [pair("2030-01-01", "200"), pair("2030-01-02", "70")],
         "an older one changes nothing"
     );
-    archive.keep(&[archive.fare("2030-01-01", 9, None)]).await;
+    fixture.insert(&[fixture.fare("2030-01-01", 9, None)]).await;
     assert_eq!(
-        archive.latest().await[0],
+        fixture.latest().await[0],
         pair("2030-01-01", "200"),
         "no answer is no price"
     );
-    archive
-        .keep(&[archive.fare("2030-01-01", 10, Some(210))])
+    fixture
+        .insert(&[fixture.fare("2030-01-01", 10, Some(210))])
         .await;
-    assert_eq!(archive.latest().await[0], pair("2030-01-01", "210"));
+    assert_eq!(fixture.latest().await[0], pair("2030-01-01", "210"));
 }
 
 #[tokio::test]
-async fn batches_that_meet_do_not_wait_for_ever() {
-    let archive = Archive::open().await;
+async fn concurrent_batches_do_not_deadlock() {
+    let fixture = HistoryFixture::open().await;
     let forth: Vec<_> = (1..=28)
-        .map(|day| archive.fare(&format!("2030-01-{day:02}"), day, Some(day)))
+        .map(|day| fixture.fare(&format!("2030-01-{day:02}"), day, Some(day)))
         .collect();
     let back: Vec<_> = forth
         .iter()
         .rev()
-        .map(|seen| Observation {
+        .map(|observation| Observation {
             item: ItemId::new(),
-            ..seen.clone()
+            ..observation.clone()
         })
         .collect();
     for _ in 0..5 {
         tokio::join!(
-            archive.keep(&forth),
-            archive.keep(&back),
-            archive.keep(&forth)
+            fixture.insert(&forth),
+            fixture.insert(&back),
+            fixture.insert(&forth)
         );
     }
-    assert_eq!(archive.latest().await.len(), 28);
+    assert_eq!(fixture.latest().await.len(), 28);
 }
 
 #[tokio::test]
-async fn flights_are_read_back_newest_first_with_their_gaps() {
-    let archive = Archive::open().await;
-    archive
-        .keep(&[
-            archive.fare("2030-01-01", 0, Some(200)),
-            archive.fare("2030-01-01", 1, None),
-            archive.fare("2030-01-09", 2, Some(70)),
+async fn flights_are_listed_newest_first_with_gaps() {
+    let fixture = HistoryFixture::open().await;
+    fixture
+        .insert(&[
+            fixture.fare("2030-01-01", 0, Some(200)),
+            fixture.fare("2030-01-01", 1, None),
+            fixture.fare("2030-01-09", 2, Some(70)),
         ])
         .await;
     let path = "/v1/history/flights?from_airport=tlv&to_airport=LHR";
-    let page = archive.app.get(path).await.json();
+    let page = fixture.app.get(path).await.json();
     let newest = &page["data"][0];
     let expected = json!({
         "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-09", "return_date": null,
         "product": {"sort_type": "Overall", "passengers": [1]}, "price": 70, "currency": "USD", "carrier": "Example Air", "results": 12,
         "price_insights_low": 180, "price_insights_high": 320, "verdict": "low", "search_status": "ok", "reason": null,
-        "observed_at": (archive.now + SignedDuration::from_mins(2)).to_string(), "item_id": newest["item_id"]
+        "observed_at": (fixture.now + SignedDuration::from_mins(2)).to_string(), "item_id": newest["item_id"]
     });
     assert_eq!(newest, &expected);
     assert_eq!(page["next_cursor"], json!(null));
@@ -128,7 +128,7 @@ async fn flights_are_read_back_newest_first_with_their_gaps() {
 
 #[tokio::test]
 async fn every_filter_of_flights_narrows() {
-    let archive = Archive::open().await;
+    let fixture = HistoryFixture::open().await;
     let trip = |body: Value, minutes| {
         let mut request =
             json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-05"});
@@ -141,18 +141,18 @@ async fn every_filter_of_flights_narrows() {
         } else {
             "flights/oneway"
         };
-        archive.seen(endpoint, request, minutes, Some(minutes))
+        fixture.observation(endpoint, request, minutes, Some(minutes))
     };
-    archive
-        .keep(&[
-            archive.fare("2030-01-01", 1, Some(1)),
-            archive.fare("2030-01-02", 2, Some(2)),
+    fixture
+        .insert(&[
+            fixture.fare("2030-01-01", 1, Some(1)),
+            fixture.fare("2030-01-02", 2, Some(2)),
             trip(json!({"currency": "EUR"}), 3),
             trip(json!({"return_date": "2030-01-08"}), 4),
             trip(json!({"to_airport": "CDG"}), 5),
         ])
         .await;
-    let at = |minutes| (archive.now + SignedDuration::from_mins(minutes)).to_string();
+    let at = |minutes| (fixture.now + SignedDuration::from_mins(minutes)).to_string();
     for (filter, prices) in [
         (String::new(), vec![4, 3, 2, 1]),
         ("&departure_date=2030-01-02".to_owned(), vec![2]),
@@ -169,7 +169,7 @@ async fn every_filter_of_flights_narrows() {
     ] {
         let path = format!("/v1/history/flights?from_airport=TLV&to_airport=LHR{filter}");
         assert_eq!(
-            archive.column(&path, "price").await,
+            fixture.column(&path, "price").await,
             prices.into_iter().map(Value::from).collect::<Vec<_>>(),
             "{filter}"
         );
@@ -178,14 +178,14 @@ async fn every_filter_of_flights_narrows() {
 
 #[tokio::test]
 async fn every_filter_of_hotels_narrows() {
-    let archive = Archive::open().await;
+    let fixture = HistoryFixture::open().await;
     let stay = |body: Value, price| {
         let mut request = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": "2030-01-06"});
         request
             .as_object_mut()
             .unwrap()
             .extend(body.as_object().unwrap().clone());
-        archive.seen("hotels/by-name", request, price, Some(price))
+        fixture.observation("hotels/by-name", request, price, Some(price))
     };
     let dates = json!({"checkin_date": "2030-01-05", "checkout_date": "2030-01-06"});
     let other = |field: &str, value: &str| {
@@ -193,8 +193,8 @@ async fn every_filter_of_hotels_narrows() {
         request[field] = value.into();
         request
     };
-    archive
-        .keep(&[
+    fixture
+        .insert(&[
             stay(json!({}), 1),
             stay(json!({"proxy_country": "DE"}), 2),
             stay(json!({"proxy_country": "us", "adults": 1}), 3),
@@ -203,8 +203,8 @@ async fn every_filter_of_hotels_narrows() {
                 json!({"checkin_date": "2030-01-07", "checkout_date": "2030-01-09"}),
                 5,
             ),
-            archive.seen("hotels/search", other("destination", "Lisbon"), 6, Some(6)),
-            archive.seen(
+            fixture.observation("hotels/search", other("destination", "Lisbon"), 6, Some(6)),
+            fixture.observation(
                 "hotels/rooms",
                 other("hotel_booking_id", "pt/grand"),
                 7,
@@ -231,7 +231,7 @@ async fn every_filter_of_hotels_narrows() {
     ] {
         let path = format!("/v1/history/hotels?{query}");
         assert_eq!(
-            archive.column(&path, "price").await,
+            fixture.column(&path, "price").await,
             prices.into_iter().map(Value::from).collect::<Vec<_>>(),
             "{query}"
         );
@@ -239,17 +239,17 @@ async fn every_filter_of_hotels_narrows() {
 }
 
 #[tokio::test]
-async fn history_is_paged_without_gaps_and_each_callers_own() {
-    let archive = Archive::open().await;
-    // Two seen at the same time: the cursor tells them apart.
+async fn pages_have_no_gaps_and_show_only_the_callers_history() {
+    let fixture = HistoryFixture::open().await;
+    // Two observations at the same time: the cursor distinguishes them.
     let batch: Vec<_> = (0..7)
-        .map(|number| archive.fare("2030-01-01", number / 2, Some(number + 1)))
+        .map(|number| fixture.fare("2030-01-01", number / 2, Some(number + 1)))
         .collect();
-    archive.keep(&batch).await;
+    fixture.insert(&batch).await;
     let path = "/v1/history/flights?from_airport=TLV&to_airport=LHR&limit=2";
     let (mut next, mut prices) = (path.to_owned(), Vec::new());
     loop {
-        let answer = archive.app.get(&next).await;
+        let answer = fixture.app.get(&next).await;
         let page = answer.json();
         prices.extend(
             page["data"]
@@ -267,28 +267,28 @@ async fn history_is_paged_without_gaps_and_each_callers_own() {
     prices.sort_unstable();
     assert_eq!(prices, [1, 2, 3, 4, 5, 6, 7]);
 
-    let stranger = archive
+    let stranger = fixture
         .app
         .request("GET", path)
         .header("x-api-key", "another-key-0123456789");
     assert_eq!(
-        archive.app.send(stranger).await.json(),
+        fixture.app.send(stranger).await.json(),
         json!({"data": [], "next_cursor": null})
     );
     for (query, field) in [
         ("flights?from_airport=TLV", "`to_airport` is missing"),
         (
             "flights?from_airport=TLV&to_airport=LHR&departure_date=2030-01-01&departure_from=2030-01-01",
-            "`departure_date` holds",
+            "`departure_date`: found",
         ),
         (
             "flights?from_airport=TLV&to_airport=LHR&cursor=6974",
-            "`cursor` holds",
+            "`cursor`: found",
         ),
         ("hotels", "`hotel_name` is missing"),
-        ("hotels?hotel_name=a&destination=b", "`destination` holds"),
+        ("hotels?hotel_name=a&destination=b", "`destination`: found"),
     ] {
-        let answer = archive.app.get(&format!("/v1/history/{query}")).await;
+        let answer = fixture.app.get(&format!("/v1/history/{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
         assert!(
             answer.message().starts_with(field),
@@ -300,34 +300,34 @@ async fn history_is_paged_without_gaps_and_each_callers_own() {
 
 #[tokio::test]
 async fn the_latest_fares_are_a_calendar_with_their_age() {
-    let archive = Archive::open().await;
+    let fixture = HistoryFixture::open().await;
     let trip = |day: &str, back: &str, price| {
         let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day, "return_date": back});
-        archive.seen("flights/roundtrip", body, -90, Some(price))
+        fixture.observation("flights/roundtrip", body, -90, Some(price))
     };
     let euro = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-02", "currency": "EUR"});
-    archive
-        .keep(&[
-            archive.fare("2030-01-01", -60, Some(200)),
-            archive.fare("2030-01-01", -120, Some(100)),
-            archive.fare("2030-01-02", -60, Some(70)),
-            archive.fare("2030-01-02", -30, None),
-            archive.fare("2030-02-01", -60, Some(1)),
-            archive.seen("flights/oneway", euro, -60, Some(60)),
+    fixture
+        .insert(&[
+            fixture.fare("2030-01-01", -60, Some(200)),
+            fixture.fare("2030-01-01", -120, Some(100)),
+            fixture.fare("2030-01-02", -60, Some(70)),
+            fixture.fare("2030-01-02", -30, None),
+            fixture.fare("2030-02-01", -60, Some(1)),
+            fixture.observation("flights/oneway", euro, -60, Some(60)),
             trip("2030-01-02", "2030-01-08", 400),
             trip("2030-01-02", "2030-01-09", 350),
         ])
         .await;
     let path = "/v1/history/flights/latest?from_airport=TLV&to_airport=lhr&departure_from=2030-01-01&departure_to=2030-01-31";
-    let calendar = archive.app.get(path).await.json();
-    let told = |row: &Value| {
+    let calendar = fixture.app.get(path).await.json();
+    let actual = |row: &Value| {
         ["departure_date", "return_date", "currency", "price"].map(|field| row[field].clone())
     };
     let rows: Vec<_> = calendar["data"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|row| json!(told(row)))
+        .map(|row| json!(actual(row)))
         .collect();
     let day = |number| format!("2030-01-0{number}");
     assert!(
@@ -355,7 +355,7 @@ async fn the_latest_fares_are_a_calendar_with_their_age() {
         ("&return_date=2030-01-07", 0),
     ] {
         assert_eq!(
-            archive
+            fixture
                 .column(&format!("{path}{filter}"), "price")
                 .await
                 .len(),
@@ -366,21 +366,21 @@ async fn the_latest_fares_are_a_calendar_with_their_age() {
 }
 
 #[tokio::test]
-async fn the_latest_rates_tell_each_length_of_stay_and_market_by_itself() {
-    let archive = Archive::open().await;
+async fn latest_rates_are_separate_per_length_of_stay_and_market() {
+    let fixture = HistoryFixture::open().await;
     let stay = |checkout: &str, market: &str, price| {
         let body = json!({"hotel_name": "Grand Hotel", "checkin_date": "2030-01-05", "checkout_date": checkout, "proxy_country": market});
-        archive.seen("hotels/by-name", body, -10, Some(price))
+        fixture.observation("hotels/by-name", body, -10, Some(price))
     };
-    archive
-        .keep(&[
+    fixture
+        .insert(&[
             stay("2030-01-06", "de", 100),
             stay("2030-01-07", "de", 190),
             stay("2030-01-06", "us", 120),
         ])
         .await;
     let path = "/v1/history/hotels/latest?hotel_name=Grand+Hotel&checkin_from=2030-01-01&checkin_to=2030-01-31";
-    assert_eq!(archive.column(path, "price").await.len(), 3);
+    assert_eq!(fixture.column(path, "price").await.len(), 3);
     for (filter, prices) in [
         ("&proxy_country=DE", vec![100, 190]),
         ("&checkout_date=2030-01-06&proxy_country=us", vec![120]),
@@ -388,17 +388,17 @@ async fn the_latest_rates_tell_each_length_of_stay_and_market_by_itself() {
     ] {
         let expected: Vec<_> = prices.into_iter().map(Value::from).collect();
         assert_eq!(
-            archive.column(&format!("{path}{filter}"), "price").await,
+            fixture.column(&format!("{path}{filter}"), "price").await,
             expected,
             "{filter}"
         );
     }
-    let stranger = archive
+    let stranger = fixture
         .app
         .request("GET", path)
         .header("x-api-key", "another-key-0123456789");
     assert_eq!(
-        archive.app.send(stranger).await.json(),
+        fixture.app.send(stranger).await.json(),
         json!({"data": [], "truncated": false})
     );
     for (query, words) in [
@@ -408,14 +408,14 @@ async fn the_latest_rates_tell_each_length_of_stay_and_market_by_itself() {
         ),
         (
             "flights/latest?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2031-03-01",
-            "`departure_to` holds \"2031-03-01\"; allowed: a date up to 2031-02-04",
+            "`departure_to`: found \"2031-03-01\"; expected a date up to 2031-02-04",
         ),
         (
             "hotels/latest?checkin_from=2030-01-01&checkin_to=2030-01-02",
-            "`hotel_name` is missing; allowed: exactly one of",
+            "`hotel_name` is missing; expected exactly one of",
         ),
     ] {
-        let answer = archive.app.get(&format!("/v1/history/{query}")).await;
+        let answer = fixture.app.get(&format!("/v1/history/{query}")).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
         assert!(
             answer.message().starts_with(words),

@@ -1,42 +1,42 @@
-//! Whatever comes in whatever order, history, latest prices, grid and usage tell what the ledger says: random lives of scans, recorded
-//! by the program's own functions, against a plain list in memory.
+//! Random sequences of scans, calls, retries and deletes through the program's own functions:
+//! history, latest prices, grid and usage must agree with a model in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use farescan::contract::{Endpoint, Request, SearchStatus};
-use farescan::history::{self, Observation, SeenPrice, Subject};
+use farescan::history::{self, Observation, ObservedPrice, Subject};
 use farescan::ids::ItemId;
-use farescan::queue::give_up::give_up;
-use farescan::queue::store::{self, Claimed, FinishedCall, LaneClaims, StoredAnswer};
+use farescan::queue::abandon::abandon;
+use farescan::queue::store::{self, CallRecord, ClaimRow, LaneClaims, StoredAnswer};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use crate::queue::yard;
-use crate::scans::office::{Office, day};
+use crate::queue::fixture;
+use crate::scans::stepped_service::{SteppedService, day};
 
 const DATES: usize = 4;
 
-/// What a search comes to.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comes {
+enum CallResult {
     Ok(u32),
-    /// Answered, and no offer showed a price.
+    /// Answered, but no offer has a price.
     NoPrice,
     Empty,
     Partial(u32),
     Degraded,
-    /// No connection: nothing was billed.
+    /// Connecting failed: not billed.
     Unreachable,
-    /// Its worker died.
+    /// The worker died.
     Lost,
 }
 
-impl Comes {
-    fn any(dice: &mut StdRng) -> Self {
-        let price = dice.random_range(50..400);
-        match dice.random_range(0..10) {
+impl CallResult {
+    fn any(rng: &mut StdRng) -> Self {
+        let price = rng.random_range(50..400);
+        match rng.random_range(0..10) {
             0..5 => Self::Ok(price),
             5 => Self::NoPrice,
             6 => Self::Empty,
@@ -66,19 +66,19 @@ impl Comes {
         u16::from(self != Self::Unreachable)
     }
 
-    fn call(self, claimed: &Claimed, at: Timestamp) -> FinishedCall {
+    fn call(self, claimed: &ClaimRow, at: Timestamp) -> CallRecord {
         let claim = claimed.claim;
         let call = match self {
-            Self::Ok(price) => yard::priced(claim, &price.to_string()),
-            Self::NoPrice => yard::ok(claim),
-            Self::Empty => yard::done(claim, SearchStatus::Empty),
-            Self::Partial(price) => FinishedCall {
+            Self::Ok(price) => fixture::priced(claim, &price.to_string()),
+            Self::NoPrice => fixture::ok(claim),
+            Self::Empty => fixture::done(claim, SearchStatus::Empty),
+            Self::Partial(price) => CallRecord {
                 search_status: Some(SearchStatus::Partial),
-                ..yard::priced(claim, &price.to_string())
+                ..fixture::priced(claim, &price.to_string())
             },
-            Self::Degraded | Self::Unreachable | Self::Lost => yard::degraded(claim),
+            Self::Degraded | Self::Unreachable | Self::Lost => fixture::degraded(claim),
         };
-        FinishedCall {
+        CallRecord {
             ended_at: at,
             billed: self.billed(),
             ..call
@@ -86,62 +86,60 @@ impl Comes {
     }
 }
 
-/// One attempt of the list.
 #[derive(Debug, Clone)]
 struct Attempt {
-    claimed: Claimed,
+    claimed: ClaimRow,
     date: String,
-    /// `None`: in flight.
-    came: Option<(Comes, Timestamp)>,
+    /// `None` while in flight.
+    result: Option<(CallResult, Timestamp)>,
 }
 
-/// One item of the list.
 #[derive(Debug, Clone)]
 struct Item {
     scan: String,
     attempts: Vec<Attempt>,
-    /// What it shows; `None`: it is waiting or in flight.
-    shown: Option<Comes>,
+    /// The current result; `None` while pending or in flight.
+    shown: Option<CallResult>,
 }
 
-/// All that was done, and what follows from it by the plainest rules.
+/// The model: everything that happened.
 #[derive(Default)]
 struct Ledger {
     items: BTreeMap<ItemId, Item>,
-    /// Observations of items that were deleted without them: they stay.
-    left: Vec<Seen>,
-    /// What deleted scans had cost.
+    /// Observations of deleted items that were not deleted with them.
+    left: Vec<ExpectedObservation>,
+    /// The cost of deleted scans.
     spent: (u64, u64),
     scans: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Seen {
+struct ExpectedObservation {
     at: Timestamp,
     item: String,
     number: i32,
     date: String,
-    comes: Comes,
+    result: CallResult,
 }
 
 impl Ledger {
-    /// Every ended attempt has left one observation; newest first.
-    fn seen(&self) -> Vec<Seen> {
+    /// One observation per ended attempt, newest first.
+    fn observations(&self) -> Vec<ExpectedObservation> {
         let of_items = self.items.iter().flat_map(|(id, item)| {
             item.attempts.iter().filter_map(move |attempt| {
-                let (comes, at) = attempt.came?;
-                Some(Seen {
+                let (result, at) = attempt.result?;
+                Some(ExpectedObservation {
                     at,
                     item: id.to_string(),
                     number: attempt.claimed.claim.number,
                     date: attempt.date.clone(),
-                    comes,
+                    result,
                 })
             })
         });
-        let mut seen: Vec<_> = of_items.chain(self.left.iter().cloned()).collect();
-        seen.sort_by_key(|seen| std::cmp::Reverse(seen.at));
-        seen
+        let mut observations: Vec<_> = of_items.chain(self.left.iter().cloned()).collect();
+        observations.sort_by_key(|observation| std::cmp::Reverse(observation.at));
+        observations
     }
 
     fn of_scan(&self, scan: &str) -> impl Iterator<Item = (&ItemId, &Item)> {
@@ -149,38 +147,38 @@ impl Ledger {
     }
 }
 
-struct Life {
-    office: Office,
+struct RandomRun {
+    service: SteppedService,
     ledger: Ledger,
-    dice: StdRng,
+    rng: StdRng,
     now: Timestamp,
     times: BTreeSet<i64>,
 }
 
-impl Life {
+impl RandomRun {
     async fn begin(seed: u64) -> Self {
-        let (office, ledger) = (Office::open().await, Ledger::default());
+        let (service, ledger) = (SteppedService::start().await, Ledger::default());
         let now = Timestamp::now();
-        let mut life = Self {
-            office,
+        let mut run = Self {
+            service,
             ledger,
-            dice: StdRng::seed_from_u64(seed),
+            rng: StdRng::seed_from_u64(seed),
             now,
             times: BTreeSet::new(),
         };
-        // One scan at a time until the marketplace has taken the key.
-        life.order().await;
-        while life.ledger.items.values().any(|item| item.shown.is_none()) {
-            life.begin_some().await;
-            life.finish_one().await;
+        // The lane allows one scan at a time until the marketplace has accepted the key.
+        run.submit_scan().await;
+        while run.ledger.items.values().any(|item| item.shown.is_none()) {
+            run.start_calls().await;
+            run.finish_call().await;
         }
-        life
+        run
     }
 
-    /// A time of the last 20 days, each once: what ends later may have ended earlier by its own clock.
-    fn some_time(&mut self) -> Timestamp {
+    /// A unique time within the last 20 days. A later result may have an earlier time.
+    fn unique_time(&mut self) -> Timestamp {
         loop {
-            let seconds = self.dice.random_range(3_600..20 * 86_400);
+            let seconds = self.rng.random_range(3_600..20 * 86_400);
             if self.times.insert(seconds) {
                 let at = self.now - SignedDuration::from_secs(seconds);
                 return Timestamp::from_second(at.as_second()).unwrap();
@@ -189,29 +187,29 @@ impl Life {
     }
 
     async fn step(&mut self) {
-        match self.dice.random_range(0..18) {
-            0 | 1 => self.order().await,
-            2..5 => self.begin_some().await,
-            5..11 => self.finish_one().await,
-            11 => self.repeat_one().await,
-            12 => self.lose_some().await,
-            13 => self.late_one().await,
+        match self.rng.random_range(0..18) {
+            0 | 1 => self.submit_scan().await,
+            2..5 => self.start_calls().await,
+            5..11 => self.finish_call().await,
+            11 => self.record_again().await,
+            12 => self.lose_worker().await,
+            13 => self.record_late().await,
             14 => self.retry().await,
             15 | 16 => self.pack().await,
             _ => self.delete().await,
         }
     }
 
-    async fn order(&mut self) {
-        let last = self.dice.random_range(1..=DATES);
+    async fn submit_scan(&mut self) {
+        let last = self.rng.random_range(1..=DATES);
         let body = json!({
             "endpoint": "flights/oneway",
             "request": {"from_airport": "TLV", "to_airport": "LHR"},
             "sweep": {"departure_date": {"from": day(1), "to": day(last)}}
         });
-        let scan = self.office.order(&body).await;
+        let scan = self.service.submit(&body).await;
         let page = self
-            .office
+            .service
             .get(&format!("/v1/scans/{scan}/items?limit=500"))
             .await;
         for item in page["data"].as_array().unwrap() {
@@ -228,21 +226,21 @@ impl Life {
         self.ledger.scans.insert(scan);
     }
 
-    async fn begin_some(&mut self) {
-        for claimed in self.office.claim().await {
-            self.office.begin(&claimed).await;
+    async fn start_calls(&mut self) {
+        for claimed in self.service.claim().await {
+            self.service.begin(&claimed).await;
             let date = claimed.body["departure_date"].as_str().unwrap().to_owned();
             let item = self.ledger.items.get_mut(&claimed.claim.item).unwrap();
             item.attempts.push(Attempt {
                 claimed,
                 date,
-                came: None,
+                result: None,
             });
         }
     }
 
-    /// An attempt that is so, by chance.
-    fn pick(&mut self, so: impl Fn(&Attempt) -> bool) -> Option<(ItemId, usize)> {
+    /// A random matching attempt.
+    fn pick(&mut self, matches: impl Fn(&Attempt) -> bool) -> Option<(ItemId, usize)> {
         let all: Vec<_> = self
             .ledger
             .items
@@ -252,26 +250,27 @@ impl Life {
                     .attempts
                     .iter()
                     .enumerate()
-                    .filter(|(_, attempt)| so(attempt));
+                    .filter(|(_, attempt)| matches(attempt));
                 fit.map(|(at, _)| (*id, at)).collect::<Vec<_>>()
             })
             .collect();
-        (!all.is_empty()).then(|| all[self.dice.random_range(0..all.len())])
+        (!all.is_empty()).then(|| all[self.rng.random_range(0..all.len())])
     }
 
-    /// As the writer does it: call, answer and observation in one transaction. Gives whether it was new.
-    async fn record(&self, claimed: &Claimed, comes: Comes, at: Timestamp) -> bool {
-        let call = comes.call(claimed, at);
+    /// Stores call, answer and observation in one transaction, as the writer does. Returns whether
+    /// it was new.
+    async fn record_call(&self, claimed: &ClaimRow, result: CallResult, at: Timestamp) -> bool {
+        let call = result.call(claimed, at);
         let request = Request::check(Endpoint::FlightsOneway, &claimed.body)
             .unwrap()
             .request;
-        let mut tx = farescan::db::begin(self.office.db.pool()).await.unwrap();
+        let mut tx = farescan::db::begin(self.service.db.pool()).await.unwrap();
         let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
             .await
             .unwrap();
         if !fresh.is_empty() {
             let claim = claimed.claim;
-            if matches!(comes.status(), SearchStatus::Ok | SearchStatus::Partial) {
+            if matches!(result.status(), SearchStatus::Ok | SearchStatus::Partial) {
                 let body = &zstd::encode_all(&b"[]"[..], 3).unwrap();
                 let answer = StoredAnswer {
                     tenant: claim.tenant,
@@ -282,14 +281,14 @@ impl Life {
                 };
                 store::insert_answers(&mut tx, &[answer]).await.unwrap();
             }
-            let best = comes.price().map(|price| SeenPrice {
+            let best = result.price().map(|price| ObservedPrice {
                 price: price.into(),
                 seller: None,
                 band_low: None,
                 band_high: None,
                 verdict: None,
             });
-            let seen = Observation {
+            let observation = Observation {
                 tenant: claim.tenant,
                 item: claim.item,
                 number: claim.number,
@@ -297,41 +296,43 @@ impl Life {
                 observed_at: at,
                 best,
                 results: call.results,
-                status: comes.status(),
+                status: result.status(),
                 reason: call.reason.clone(),
             };
-            history::record(&mut tx, &[seen]).await.unwrap();
+            history::insert(&mut tx, &[observation]).await.unwrap();
         }
         tx.commit().await.unwrap();
         !fresh.is_empty()
     }
 
-    async fn finish_one(&mut self) {
-        let Some((id, at)) = self.pick(|attempt| attempt.came.is_none()) else {
+    async fn finish_call(&mut self) {
+        let Some((id, at)) = self.pick(|attempt| attempt.result.is_none()) else {
             return;
         };
-        let (comes, time) = (Comes::any(&mut self.dice), self.some_time());
+        let (result, time) = (CallResult::any(&mut self.rng), self.unique_time());
         let claimed = self.ledger.items[&id].attempts[at].claimed.clone();
-        assert!(self.record(&claimed, comes, time).await);
+        assert!(self.record_call(&claimed, result, time).await);
         let item = self.ledger.items.get_mut(&id).unwrap();
-        item.attempts[at].came = Some((comes, time));
-        item.shown = Some(comes);
+        item.attempts[at].result = Some((result, time));
+        item.shown = Some(result);
     }
 
-    /// What is on record is left as it is.
-    async fn repeat_one(&mut self) {
-        let Some((id, at)) =
-            self.pick(|attempt| attempt.came.is_some_and(|(comes, _)| comes != Comes::Lost))
-        else {
+    /// Recording a result again changes nothing.
+    async fn record_again(&mut self) {
+        let Some((id, at)) = self.pick(|attempt| {
+            attempt
+                .result
+                .is_some_and(|(result, _)| result != CallResult::Lost)
+        }) else {
             return;
         };
-        let (comes, time) = (Comes::any(&mut self.dice), self.some_time());
+        let (result, time) = (CallResult::any(&mut self.rng), self.unique_time());
         let claimed = self.ledger.items[&id].attempts[at].claimed.clone();
-        assert!(!self.record(&claimed, comes, time).await);
+        assert!(!self.record_call(&claimed, result, time).await);
     }
 
-    async fn lose_some(&mut self) {
-        let Some((id, at)) = self.pick(|attempt| attempt.came.is_none()) else {
+    async fn lose_worker(&mut self) {
+        let Some((id, at)) = self.pick(|attempt| attempt.result.is_none()) else {
             return;
         };
         let claim = self.ledger.items[&id].attempts[at].claimed.claim;
@@ -341,8 +342,8 @@ impl Life {
             items: vec![id.uuid()],
             numbers: vec![claim.number],
         };
-        let pool = self.office.db.pool();
-        assert_eq!(give_up(pool, &lane).await.unwrap(), 1);
+        let pool = self.service.db.pool();
+        assert_eq!(abandon(pool, &lane).await.unwrap(), 1);
         let ended =
             sqlx::query_scalar("select ended_at from attempts where item_id = $1 and number = $2");
         let ended: jiff_sqlx::Timestamp = ended
@@ -352,26 +353,29 @@ impl Life {
             .await
             .unwrap();
         let item = self.ledger.items.get_mut(&id).unwrap();
-        item.attempts[at].came = Some((Comes::Lost, ended.to_jiff()));
-        item.shown = Some(Comes::Lost);
+        item.attempts[at].result = Some((CallResult::Lost, ended.to_jiff()));
+        item.shown = Some(CallResult::Lost);
     }
 
-    /// A lost call's answer comes after all: it takes the place of the gap, and the item's too unless a newer attempt has begun.
-    async fn late_one(&mut self) {
-        let Some((id, at)) =
-            self.pick(|attempt| attempt.came.is_some_and(|(comes, _)| comes == Comes::Lost))
-        else {
+    /// A lost call's answer arrives: it replaces the gap, and the item's result unless a newer
+    /// attempt exists.
+    async fn record_late(&mut self) {
+        let Some((id, at)) = self.pick(|attempt| {
+            attempt
+                .result
+                .is_some_and(|(result, _)| result == CallResult::Lost)
+        }) else {
             return;
         };
-        let (comes, time) = (Comes::any(&mut self.dice), self.some_time());
+        let (result, time) = (CallResult::any(&mut self.rng), self.unique_time());
         let claimed = self.ledger.items[&id].attempts[at].claimed.clone();
-        assert!(self.record(&claimed, comes, time).await);
+        assert!(self.record_call(&claimed, result, time).await);
         let item = self.ledger.items.get_mut(&id).unwrap();
-        item.attempts[at].came = Some((comes, time));
+        item.attempts[at].result = Some((result, time));
         if at + 1 == item.attempts.len()
-            && (item.shown.is_some() || comes.status() != SearchStatus::Degraded)
+            && (item.shown.is_some() || result.status() != SearchStatus::Degraded)
         {
-            item.shown = Some(comes);
+            item.shown = Some(result);
         }
     }
 
@@ -379,14 +383,14 @@ impl Life {
         for scan in self.ledger.scans.clone() {
             let degraded = |item: &Item| {
                 item.shown
-                    .is_some_and(|comes| comes.status() == SearchStatus::Degraded)
+                    .is_some_and(|result| result.status() == SearchStatus::Degraded)
             };
             if self.ledger.of_scan(&scan).any(|(_, item)| degraded(item)) {
-                let order = json!({"search_status": ["degraded"]});
+                let filter = json!({"search_status": ["degraded"]});
                 let answer = self
-                    .office
+                    .service
                     .app
-                    .post(&format!("/v1/scans/{scan}/retry"), &order)
+                    .post(&format!("/v1/scans/{scan}/retry"), &filter)
                     .await;
                 assert_eq!(answer.status, 202, "{}", answer.text());
                 for item in self
@@ -402,11 +406,12 @@ impl Life {
         }
     }
 
-    /// But the first: without any attempt the key counts as never taken, and scans are again taken one at a time.
+    /// Deletes a scan, but never the first: without attempts, the key would count as never
+    /// accepted.
     async fn delete(&mut self) {
         let ended = |scan: &String| {
             self.ledger.of_scan(scan).all(|(_, item)| {
-                item.shown.is_some() && item.attempts.iter().all(|attempt| attempt.came.is_some())
+                item.shown.is_some() && item.attempts.iter().all(|attempt| attempt.result.is_some())
             })
         };
         let Some(scan) = self
@@ -419,13 +424,13 @@ impl Life {
         else {
             return;
         };
-        let with_history = self.dice.random_bool(0.5);
+        let with_history = self.rng.random_bool(0.5);
         let path = format!("/v1/scans/{scan}?history={with_history}");
         let answer = self
-            .office
+            .service
             .app
             .send(
-                self.office
+                self.service
                     .app
                     .request("DELETE", &path)
                     .header("x-api-key", crate::support::app::KEY),
@@ -439,23 +444,23 @@ impl Life {
             .collect();
         let left: Vec<_> = self
             .ledger
-            .seen()
+            .observations()
             .into_iter()
-            .filter(|seen| of_scan.contains(&seen.item))
+            .filter(|observation| of_scan.contains(&observation.item))
             .collect();
         let attempts = self
             .ledger
             .of_scan(&scan)
             .flat_map(|(_, item)| &item.attempts);
         let billed: Vec<_> = attempts
-            .map(|attempt| u64::from(attempt.came.map_or(1, |(comes, _)| comes.billed())))
+            .map(|attempt| u64::from(attempt.result.map_or(1, |(result, _)| result.billed())))
             .collect();
         self.ledger.spent.0 += billed.len() as u64;
         self.ledger.spent.1 += billed.iter().sum::<u64>();
         if !with_history {
             self.ledger.left.extend(
                 left.into_iter()
-                    .filter(|seen| !self.ledger.left.contains(seen))
+                    .filter(|observation| !self.ledger.left.contains(observation))
                     .collect::<Vec<_>>(),
             );
         }
@@ -463,35 +468,35 @@ impl Life {
         self.ledger.scans.remove(&scan);
     }
 
-    /// Days that are over, or today's too: a clock may be wrong.
+    /// Packs past days, or today too: a clock may be wrong.
     async fn pack(&mut self) {
-        let now = self.now + SignedDuration::from_hours(24 * self.dice.random_range(-15..=1));
-        history::days::pack_passed(self.office.db.pool(), now)
+        let now = self.now + SignedDuration::from_hours(24 * self.rng.random_range(-15..=1));
+        history::daily_pack::pack_past_days(self.service.db.pool(), now)
             .await
             .unwrap();
     }
 
     async fn agrees(&self) {
-        let seen = self.ledger.seen();
-        self.history_agrees(&seen).await;
-        self.latest_agrees(&seen).await;
-        self.series_agrees(&seen).await;
+        let observations = self.ledger.observations();
+        self.history_agrees(&observations).await;
+        self.latest_agrees(&observations).await;
+        self.series_agrees(&observations).await;
         self.grids_agree().await;
         self.usage_agrees().await;
     }
 
-    async fn history_agrees(&self, seen: &[Seen]) {
+    async fn history_agrees(&self, observations: &[ExpectedObservation]) {
         let path = "/v1/history/flights?from_airport=TLV&to_airport=LHR&limit=7";
         let (mut next, mut rows) = (path.to_owned(), Vec::new());
         loop {
-            let page = self.office.get(&next).await;
+            let page = self.service.get(&next).await;
             rows.extend(page["data"].as_array().unwrap().clone());
             let Some(cursor) = page["next_cursor"].as_str() else {
                 break;
             };
             next = format!("{path}&cursor={cursor}");
         }
-        let told = |row: &Value| {
+        let actual = |row: &Value| {
             [
                 "observed_at",
                 "item_id",
@@ -501,38 +506,39 @@ impl Life {
             ]
             .map(|field| row[field].clone())
         };
-        let told: Vec<_> = rows
+        let actual: Vec<_> = rows
             .iter()
-            .map(|row| Value::from(told(row).to_vec()))
+            .map(|row| Value::from(actual(row).to_vec()))
             .collect();
-        let expected: Vec<_> = seen
+        let expected: Vec<_> = observations
             .iter()
-            .map(|seen| {
+            .map(|observation| {
                 json!([
-                    seen.at.to_string(),
-                    seen.item,
-                    seen.date,
-                    seen.comes.status(),
-                    seen.comes.price()
+                    observation.at.to_string(),
+                    observation.item,
+                    observation.date,
+                    observation.result.status(),
+                    observation.result.price()
                 ])
             })
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
     }
 
-    async fn latest_agrees(&self, seen: &[Seen]) {
+    async fn latest_agrees(&self, observations: &[ExpectedObservation]) {
         let mut expected = BTreeMap::new();
-        let mut looks = BTreeMap::new();
-        for seen in seen {
-            looks
-                .entry(seen.date.clone())
-                .or_insert((seen.at, seen.comes.status().as_str().to_owned()));
-            if let Some(price) = seen.comes.price() {
-                expected.entry(seen.date.clone()).or_insert(json!([
-                    seen.date,
+        let mut searches = BTreeMap::new();
+        for observation in observations {
+            searches.entry(observation.date.clone()).or_insert((
+                observation.at,
+                observation.result.status().as_str().to_owned(),
+            ));
+            if let Some(price) = observation.result.price() {
+                expected.entry(observation.date.clone()).or_insert(json!([
+                    observation.date,
                     price,
-                    seen.at.to_string(),
-                    seen.item
+                    observation.at.to_string(),
+                    observation.item
                 ]));
             }
         }
@@ -541,43 +547,45 @@ impl Life {
             day(1),
             day(DATES)
         );
-        let calendar = self.office.get(&path).await;
-        let told = |row: &Value| {
+        let calendar = self.service.get(&path).await;
+        let actual = |row: &Value| {
             ["departure_date", "price", "observed_at", "item_id"].map(|field| row[field].clone())
         };
-        let told: Vec<_> = calendar["data"]
+        let actual: Vec<_> = calendar["data"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|row| Value::from(told(row).to_vec()))
+            .map(|row| Value::from(actual(row).to_vec()))
             .collect();
-        assert_eq!(told, expected.into_values().collect::<Vec<_>>());
+        assert_eq!(actual, expected.into_values().collect::<Vec<_>>());
         let rows = sqlx::query_as(
             "select first_date::text, looked_at, look_status from latest_prices order by 1",
         );
-        let kept: Vec<(String, jiff_sqlx::Timestamp, String)> =
-            rows.fetch_all(self.office.db.pool()).await.unwrap();
-        let kept: BTreeMap<_, _> = kept
+        let stored: Vec<(String, jiff_sqlx::Timestamp, String)> =
+            rows.fetch_all(self.service.db.pool()).await.unwrap();
+        let stored: BTreeMap<_, _> = stored
             .into_iter()
             .map(|(date, at, status)| (date, (at.to_jiff(), status)))
             .collect();
-        assert_eq!(kept, looks, "the last look at each date");
+        assert_eq!(stored, searches, "the last look at each date");
     }
 
-    async fn series_agrees(&self, seen: &[Seen]) {
-        let mut days = BTreeMap::<String, Vec<Comes>>::new();
-        for seen in seen {
-            days.entry(seen.at.to_zoned(TimeZone::UTC).date().to_string())
+    async fn series_agrees(&self, observations: &[ExpectedObservation]) {
+        let mut days = BTreeMap::<String, Vec<CallResult>>::new();
+        for observation in observations {
+            days.entry(observation.at.to_zoned(TimeZone::UTC).date().to_string())
                 .or_default()
-                .push(seen.comes);
+                .push(observation.result);
         }
         let expected: Vec<_> = days
             .into_iter()
             .map(|(day, all)| {
-                let mut prices: Vec<_> = all.iter().filter_map(|comes| comes.price()).collect();
+                let mut prices: Vec<_> = all.iter().filter_map(|result| result.price()).collect();
                 prices.sort_unstable();
                 let count = |status: SearchStatus| {
-                    all.iter().filter(|comes| comes.status() == status).count()
+                    all.iter()
+                        .filter(|result| result.status() == status)
+                        .count()
                 };
                 let middle = prices.len() / 2;
                 let median = match prices.len() {
@@ -595,15 +603,15 @@ impl Life {
                 (day, counts, low.map(f64::from), median, high.map(f64::from))
             })
             .collect();
-        // What was lost has been given up just now.
+        // Lost calls were abandoned just now.
         let until = Timestamp::now() + SignedDuration::from_mins(1);
         let series = self
-            .office
+            .service
             .get(&format!(
                 "/v1/history/flights/series?from_airport=TLV&to_airport=LHR&until={until}"
             ))
             .await;
-        let told: Vec<_> = series["data"]
+        let actual: Vec<_> = series["data"]
             .as_array()
             .unwrap()
             .iter()
@@ -620,16 +628,16 @@ impl Life {
                 )
             })
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
     }
 
     async fn grids_agree(&self) {
         for scan in &self.ledger.scans {
             let grid = self
-                .office
+                .service
                 .get(&format!("/v1/scans/{scan}/grid?rows=departure_date"))
                 .await;
-            let mut told: Vec<_> = grid["cells"]
+            let mut actual: Vec<_> = grid["cells"]
                 .as_array()
                 .unwrap()
                 .iter()
@@ -638,14 +646,14 @@ impl Life {
             let shown = |(id, item): (&ItemId, &Item)| {
                 json!([
                     id.to_string(),
-                    item.shown.map(Comes::status),
-                    item.shown.and_then(Comes::price)
+                    item.shown.map(CallResult::status),
+                    item.shown.and_then(CallResult::price)
                 ])
             };
             let mut expected: Vec<_> = self.ledger.of_scan(scan).map(shown).collect();
-            told.sort_by_key(Value::to_string);
+            actual.sort_by_key(Value::to_string);
             expected.sort_by_key(Value::to_string);
-            assert_eq!(told, expected, "{scan}");
+            assert_eq!(actual, expected, "{scan}");
         }
     }
 
@@ -654,10 +662,10 @@ impl Life {
         let (mut count, mut requests) = self.ledger.spent;
         for attempt in attempts {
             count += 1;
-            requests += u64::from(attempt.came.map_or(1, |(comes, _)| comes.billed()));
+            requests += u64::from(attempt.result.map_or(1, |(result, _)| result.billed()));
         }
         for group in ["day", "endpoint", "scan"] {
-            let usage = self.office.get(&format!("/v1/usage?group={group}")).await;
+            let usage = self.service.get(&format!("/v1/usage?group={group}")).await;
             assert_eq!(
                 (
                     usage["totals"]["attempts"].as_u64(),
@@ -670,9 +678,9 @@ impl Life {
     }
 }
 
-/// `FARESCAN_SEED` repeats a life, `FARESCAN_SOAK=1` lives more of them.
+/// `FARESCAN_SEED` repeats a run; `FARESCAN_SOAK=1` runs more of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn history_latest_prices_grid_and_usage_agree_with_the_ledger() {
+async fn history_grid_and_usage_agree_with_the_ledger() {
     let seed = crate::faults::seed();
     let (lives, steps) = if crate::faults::is_soak() {
         (40, 200)
@@ -681,21 +689,21 @@ async fn history_latest_prices_grid_and_usage_agree_with_the_ledger() {
     };
     let mut total = [0; 3];
     for number in 0..lives {
-        let mut life = Life::begin(seed.wrapping_add(number)).await;
+        let mut run = RandomRun::begin(seed.wrapping_add(number)).await;
         for step in 0..steps {
-            life.step().await;
+            run.step().await;
             if step % 8 == 7 {
-                life.agrees().await;
+                run.agrees().await;
             }
         }
-        life.agrees().await;
-        let seen = life.ledger.seen();
-        total[0] += seen.len();
-        total[1] += seen
+        run.agrees().await;
+        let observations = run.ledger.observations();
+        total[0] += observations.len();
+        total[1] += observations
             .iter()
-            .filter(|seen| seen.comes.price().is_some())
+            .filter(|observation| observation.result.price().is_some())
             .count();
-        total[2] += life.ledger.scans.len();
+        total[2] += run.ledger.scans.len();
     }
     println!(
         "{lives} lives of {steps} steps: {} observations, {} of them prices, {} scans left at the end; they agree",

@@ -1,19 +1,19 @@
-//! How long what was stored is kept, and that there is room for what comes.
+//! Retention and partitions.
 
 use farescan::config::RetentionConfig;
-use farescan::history::days::pack_passed;
-use farescan::queue::retain::{make_ahead, retire};
+use farescan::history::daily_pack::pack_past_days;
+use farescan::queue::retention::{create_partitions_ahead, remove_expired};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::date, tz::TimeZone};
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::archive::{Archive, wait_until};
-use crate::faults::process::Serve;
-use crate::scans::office::{Comes, Office, fares};
+use super::fixture::{HistoryFixture, wait_until};
+use crate::faults::process::FarescanProcess;
+use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::db::{TestDb, connect, execute};
-use crate::worker::stage::Stage;
+use crate::worker::fixture::WorkerFixture;
 
-/// What has a partition for each month.
+/// Tables with monthly partitions.
 const TABLES: [&str; 3] = ["answers", "observations", "observed_days"];
 
 fn noon(year: i16, month: i8, day: i8) -> Timestamp {
@@ -24,7 +24,7 @@ fn noon(year: i16, month: i8, day: i8) -> Timestamp {
         .timestamp()
 }
 
-/// The months of a table's partitions, `2026m03`, in their order.
+/// The months of a table's partitions in order, such as `2026m03`.
 async fn months(pool: &PgPool, table: &str) -> Vec<String> {
     let names = "select substr(c.relname, length($1) + 3) from pg_inherits i join pg_class c on c.oid = i.inhrelid
                  where i.inhparent = to_regclass($1) order by 1";
@@ -35,7 +35,7 @@ async fn months(pool: &PgPool, table: &str) -> Vec<String> {
         .unwrap()
 }
 
-/// Tables that are named like partitions, whether they are some or not.
+/// Tables named like a partition, attached or not.
 async fn tables(pool: &PgPool, table: &str) -> i64 {
     let count = sqlx::query_scalar(
         "select count(*) from pg_class where relkind = 'r' and relname like $1 || '\\_y%'",
@@ -44,13 +44,13 @@ async fn tables(pool: &PgPool, table: &str) -> i64 {
 }
 
 async fn make(pool: &PgPool, from: Timestamp, months: i32) {
-    let made = sqlx::query("select make_partitions($1, $2)")
+    let made = sqlx::query("select create_partitions($1, $2)")
         .bind(jiff_sqlx::Timestamp::from(from))
         .bind(months - 1);
     made.execute(pool).await.unwrap();
 }
 
-/// A database whose first partition is that of `from`.
+/// A database whose first partition is the month of `from`.
 async fn with_months(from: Timestamp, count: i32) -> TestDb {
     let db = TestDb::new().await;
     let mut conn = connect(&db.connect_options()).await;
@@ -72,13 +72,15 @@ fn days(answer: u32) -> RetentionConfig {
     }
 }
 
-/// The clock moves through three years, a day at a time: whatever is seen at any time of the day has a partition to be in.
+/// The clock moves through three years, a day at a time.
 #[tokio::test]
-async fn there_is_a_partition_for_every_moment_long_before_it_comes() {
+async fn every_time_has_a_partition_long_in_advance() {
     let db = with_months(noon(2030, 1, 31), 1).await;
     let mut now = noon(2030, 1, 31).to_zoned(TimeZone::UTC);
     for _ in 0..(3 * 365) {
-        make_ahead(db.pool(), now.timestamp()).await.unwrap();
+        create_partitions_ahead(db.pool(), now.timestamp())
+            .await
+            .unwrap();
         let ahead = now.checked_add(1.month()).unwrap();
         let there = months(db.pool(), "observations").await;
         for month in [&now, &ahead] {
@@ -102,9 +104,9 @@ async fn there_is_a_partition_for_every_moment_long_before_it_comes() {
     );
 }
 
-/// What is made beside its table is as good as what was made in it: keys, checks and storage.
+/// A partition that was created separately and attached has the same keys, checks and storage.
 #[tokio::test]
-async fn a_partition_has_all_that_its_table_has() {
+async fn a_partition_has_its_tables_keys_checks_and_storage() {
     let db = with_months(noon(2031, 5, 1), 1).await;
     let differences: Vec<String> = sqlx::query_scalar(
         "select p.relname || '.' || a.attname from pg_class p
@@ -128,9 +130,9 @@ async fn a_partition_has_all_that_its_table_has() {
     assert!(differences.is_empty(), "{differences:?}");
 }
 
-/// The clock moves; what goes is a whole month that is old enough to its last moment, one in a pass.
+/// A pass drops at most one whole month per table, once its last moment is old enough.
 #[tokio::test]
-async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
+async fn a_month_is_dropped_once_all_of_it_is_too_old() {
     let db = with_months(noon(2030, 1, 1), 8).await;
     let config = RetentionConfig {
         observation_retention_months: 4,
@@ -147,17 +149,17 @@ async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
         (noon(2030, 6, 1), "2030m03", "2030m02"),
         (noon(2030, 6, 1), "2030m03", "2030m02"),
     ] {
-        retire(db.pool(), &config, now).await.unwrap();
+        remove_expired(db.pool(), &config, now).await.unwrap();
         let first = [
             months(db.pool(), "answers").await[0].clone(),
             months(db.pool(), "observations").await[0].clone(),
         ];
         assert_eq!(first, [answers, observations], "{now}");
     }
-    // Long away: one of each table in a pass, until what is left is young enough.
+    // After a long pause, each pass drops one month per table until none is old enough.
     let later = noon(2030, 8, 20);
     let mut passes = 0;
-    while !retire(db.pool(), &config, later)
+    while !remove_expired(db.pool(), &config, later)
         .await
         .unwrap()
         .partitions
@@ -181,15 +183,15 @@ async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
             tables(db.pool(), "observed_days").await
         ),
         (4, 5, 5),
-        "dropped, not only taken off"
+        "dropped, not only detached"
     );
-    // For good, unless told otherwise.
+    // Kept forever by default.
     let for_good = RetentionConfig {
         observation_retention_months: 0,
         ..days(0)
     };
     assert!(
-        retire(db.pool(), &for_good, noon(2090, 1, 1))
+        remove_expired(db.pool(), &for_good, noon(2090, 1, 1))
             .await
             .unwrap()
             .partitions
@@ -197,13 +199,13 @@ async fn a_month_goes_when_all_of_it_is_too_old_and_not_a_moment_before() {
     );
 }
 
-/// A pass that dies after any of its steps is carried on by the next.
+/// The next pass continues after any interrupted step.
 #[tokio::test]
-async fn what_a_dead_process_began_is_finished_and_what_an_operator_took_is_left_alone() {
+async fn a_dead_processs_detach_is_finished_an_operators_is_not() {
     for step in 0..4 {
         let db = with_months(noon(2030, 1, 1), 6).await;
         let mut conn = connect(&db.connect_options()).await;
-        // An operator has taken January for himself.
+        // An operator has detached January.
         execute(
             &mut conn,
             "alter table answers detach partition answers_y2030m01 concurrently",
@@ -230,8 +232,8 @@ async fn what_a_dead_process_began_is_finished_and_what_an_operator_took_is_left
                 .await
                 .unwrap();
         }
-        // Whatever was to be kept meanwhile: what had begun is finished, nothing else is touched.
-        retire(db.pool(), &days(36_500), noon(2030, 6, 1))
+        // Whatever the retention is now, a started drop is finished and nothing else is touched.
+        remove_expired(db.pool(), &days(36_500), noon(2030, 6, 1))
             .await
             .unwrap();
         assert_eq!(
@@ -252,16 +254,16 @@ async fn what_a_dead_process_began_is_finished_and_what_an_operator_took_is_left
     }
 }
 
-/// A detachment that was cut off in its middle, by a reader that outlasted every limit.
+/// A detach was interrupted because a reader outlasted every timeout.
 #[tokio::test]
-async fn a_reader_that_stays_keeps_nobody_else_waiting() {
+async fn a_long_reader_does_not_block_other_queries() {
     let db = with_months(noon(2030, 1, 1), 6).await;
     let mut reader = connect(&db.connect_options()).await;
     execute(&mut reader, "begin; select count(*) from answers")
         .await
         .unwrap();
-    // The session's lock_timeout, 5 s, ends the wait.
-    let error = retire(db.pool(), &days(90), noon(2030, 6, 1))
+    // The session's lock_timeout of 5 s ends the wait.
+    let error = remove_expired(db.pool(), &days(90), noon(2030, 6, 1))
         .await
         .unwrap_err();
     assert!(
@@ -281,12 +283,12 @@ async fn a_reader_that_stays_keeps_nobody_else_waiting() {
     execute(&mut writer, row)
         .await
         .expect("others read and write meanwhile");
-    let made = sqlx::query("select make_partitions('2031-01-01', 0)")
+    let made = sqlx::query("select create_partitions('2031-01-01', 0)")
         .execute(db.pool())
         .await;
     assert!(made.is_ok(), "and so does a new partition");
     execute(&mut reader, "commit").await.unwrap();
-    let retired = retire(db.pool(), &days(90), noon(2030, 6, 1))
+    let retired = remove_expired(db.pool(), &days(90), noon(2030, 6, 1))
         .await
         .unwrap();
     assert_eq!(retired.partitions[0], "answers_y2030m01");
@@ -297,10 +299,10 @@ async fn a_reader_that_stays_keeps_nobody_else_waiting() {
     );
 }
 
-/// A backup that reads for hours: what is told of prices over time is what is listed, all the while.
+/// During a long backup, buckets and listed observations agree.
 #[tokio::test]
-async fn no_price_is_told_whose_observation_is_gone() {
-    // Who has read what, and whether the month shows after the pass.
+async fn no_bucket_counts_a_dropped_observation() {
+    // Which tables the backup has read, and whether the month is visible after the pass.
     for (holds, shows) in [
         ("select count(*) from observations", false),
         ("select count(*) from observed_days", false),
@@ -308,37 +310,37 @@ async fn no_price_is_told_whose_observation_is_gone() {
             "select count(*) from observations; select count(*) from observed_days",
             false,
         ),
-        // Not read, but held: not even hidden.
+        // Locked but not read: the month is not even hidden.
         (
             "lock table observed_days in share update exclusive mode",
             true,
         ),
     ] {
-        let archive = Archive::open().await;
-        let pool = archive.db.pool();
-        sqlx::raw_sql("select make_partitions(now() - interval '7 months', 8)")
+        let fixture = HistoryFixture::open().await;
+        let pool = fixture.db.pool();
+        sqlx::raw_sql("select create_partitions(now() - interval '7 months', 8)")
             .execute(pool)
             .await
             .unwrap();
-        archive
-            .keep(&[
-                archive.fare("2030-01-01", -5 * 31 * 1_440, Some(100)),
-                archive.fare("2030-01-01", -1_440 * 2, Some(200)),
+        fixture
+            .insert(&[
+                fixture.fare("2030-01-01", -5 * 31 * 1_440, Some(100)),
+                fixture.fare("2030-01-01", -1_440 * 2, Some(200)),
             ])
             .await;
-        pack_passed(pool, archive.now).await.unwrap();
+        pack_past_days(pool, fixture.now).await.unwrap();
         let config = RetentionConfig {
             observation_retention_months: 3,
             ..days(0)
         };
-        // All months before those of the first observation.
-        let first = (archive.now - SignedDuration::from_hours(5 * 31 * 24))
+        // All months before the first observation.
+        let first = (fixture.now - SignedDuration::from_hours(5 * 31 * 24))
             .to_zoned(TimeZone::UTC)
             .strftime("%Ym%m")
             .to_string();
         while months(pool, "observations").await[0] < first {
             assert_eq!(
-                retire(pool, &config, archive.now)
+                remove_expired(pool, &config, fixture.now)
                     .await
                     .unwrap()
                     .partitions
@@ -346,11 +348,13 @@ async fn no_price_is_told_whose_observation_is_gone() {
                 2
             );
         }
-        let mut reader = connect(&archive.db.connect_options()).await;
+        let mut reader = connect(&fixture.db.connect_options()).await;
         execute(&mut reader, &format!("begin; {holds}"))
             .await
             .unwrap();
-        let error = retire(pool, &config, archive.now).await.unwrap_err();
+        let error = remove_expired(pool, &config, fixture.now)
+            .await
+            .unwrap_err();
         assert!(
             error
                 .as_database_error()
@@ -358,18 +362,18 @@ async fn no_price_is_told_whose_observation_is_gone() {
             "{error}"
         );
         let route = "from_airport=TLV&to_airport=LHR";
-        let since = archive.now - SignedDuration::from_hours(300 * 24);
-        let series = archive
+        let since = fixture.now - SignedDuration::from_hours(300 * 24);
+        let series = fixture
             .app
             .get(&format!("/v1/history/flights/series?{route}&since={since}"))
             .await
             .json();
-        let list = archive
+        let list = fixture
             .app
             .get(&format!("/v1/history/flights?{route}"))
             .await
             .json();
-        let told: Vec<_> = series["data"]
+        let actual: Vec<_> = series["data"]
             .as_array()
             .unwrap()
             .iter()
@@ -382,10 +386,10 @@ async fn no_price_is_told_whose_observation_is_gone() {
             .rev()
             .map(|row| row["price"].clone())
             .collect();
-        assert_eq!(told, listed, "while another has done: {holds}");
-        assert_eq!(told.len(), if shows { 2 } else { 1 }, "{holds}");
+        assert_eq!(actual, listed, "while another has done: {holds}");
+        assert_eq!(actual.len(), if shows { 2 } else { 1 }, "{holds}");
         execute(&mut reader, "commit").await.unwrap();
-        retire(pool, &config, archive.now).await.unwrap();
+        remove_expired(pool, &config, fixture.now).await.unwrap();
         assert!(
             months(pool, "observations").await[0] > first
                 && months(pool, "observed_days").await[0] > first
@@ -394,7 +398,7 @@ async fn no_price_is_told_whose_observation_is_gone() {
 }
 
 #[tokio::test]
-async fn one_process_takes_away_at_a_time() {
+async fn only_one_process_drops_partitions_at_a_time() {
     let db = with_months(noon(2030, 1, 1), 6).await;
     let mut other = connect(&db.connect_options()).await;
     execute(
@@ -405,16 +409,17 @@ async fn one_process_takes_away_at_a_time() {
     .unwrap();
     let config = days(1);
     assert!(
-        retire(db.pool(), &config, noon(2030, 6, 1))
+        remove_expired(db.pool(), &config, noon(2030, 6, 1))
             .await
             .unwrap()
             .partitions
             .is_empty()
     );
     drop(other);
-    let all =
-        futures::future::join_all((0..8).map(|_| retire(db.pool(), &config, noon(2030, 6, 1))))
-            .await;
+    let all = futures::future::join_all(
+        (0..8).map(|_| remove_expired(db.pool(), &config, noon(2030, 6, 1))),
+    )
+    .await;
     let partitions: usize = all
         .into_iter()
         .map(|retired| retired.unwrap().partitions.len())
@@ -422,17 +427,21 @@ async fn one_process_takes_away_at_a_time() {
     assert_eq!(
         6 - months(db.pool(), "answers").await.len(),
         partitions,
-        "none twice"
+        "each month once"
     );
 }
 
 #[tokio::test]
-async fn an_answer_that_is_gone_leaves_its_item_and_scans_that_are_too_old_leave_their_cost() {
-    let office = Office::open().await;
-    let kept = office.done(&fares(2), |_| Comes::Ok(100)).await;
-    let old = office.done(&fares(3), |_| Comes::Ok(200)).await;
-    let live = office.order(&fares(1)).await;
-    let pool = office.db.pool();
+async fn expired_answers_keep_items_expired_scans_keep_their_cost() {
+    let service = SteppedService::start().await;
+    let stored = service
+        .submit_and_complete(&fares(2), |_| SearchOutcome::Ok(100))
+        .await;
+    let old = service
+        .submit_and_complete(&fares(3), |_| SearchOutcome::Ok(200))
+        .await;
+    let live = service.submit(&fares(1)).await;
+    let pool = service.db.pool();
     sqlx::query(
         "update scans set finished_at = now() - interval '31 days' where scan_id = $1::text::uuid",
     )
@@ -440,30 +449,32 @@ async fn an_answer_that_is_gone_leaves_its_item_and_scans_that_are_too_old_leave
     .execute(pool)
     .await
     .unwrap();
-    let before = office.get("/v1/usage").await["totals"].clone();
+    let before = service.get("/v1/usage").await["totals"].clone();
     let config = RetentionConfig {
         scan_retention_days: 30,
         ..days(1)
     };
-    let retired = retire(pool, &config, Timestamp::now()).await.unwrap();
+    let retired = remove_expired(pool, &config, Timestamp::now())
+        .await
+        .unwrap();
     assert_eq!(retired.scans, 1);
     assert_eq!(
-        office.app.get(&format!("/v1/scans/{old}")).await.kind(),
+        service.app.get(&format!("/v1/scans/{old}")).await.kind(),
         "404 not_found"
     );
-    for scan in [&kept, &live] {
+    for scan in [&stored, &live] {
         assert_eq!(
-            office.app.get(&format!("/v1/scans/{scan}")).await.status,
+            service.app.get(&format!("/v1/scans/{scan}")).await.status,
             200
         );
     }
     assert_eq!(
-        office.get("/v1/usage").await["totals"],
+        service.get("/v1/usage").await["totals"],
         before,
-        "what was billed stays billed"
+        "billed requests stay counted"
     );
-    let items = office
-        .get(&format!("/v1/scans/{kept}/items?expand=answer"))
+    let items = service
+        .get(&format!("/v1/scans/{stored}/items?expand=answer"))
         .await;
     let item = &items["data"][0];
     assert_eq!(
@@ -474,9 +485,9 @@ async fn an_answer_that_is_gone_leaves_its_item_and_scans_that_are_too_old_leave
         ),
         (&json!("ok"), &json!(100), None)
     );
-    // For good, unless told otherwise.
+    // Kept forever by default.
     assert_eq!(
-        retire(pool, &days(1), Timestamp::now())
+        remove_expired(pool, &days(1), Timestamp::now())
             .await
             .unwrap()
             .scans,
@@ -489,10 +500,10 @@ fn uuid_of(id: &str) -> String {
     id.uuid().to_string()
 }
 
-/// A worker that runs for long: what it lacks it makes, again and again, and what grows old under it goes.
+/// A running worker creates missing partitions and drops expired ones.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_runs_makes_room_and_takes_away_without_being_asked() {
-    let stage = Stage::new().await;
+async fn a_worker_creates_and_drops_partitions_by_itself() {
+    let fixture = WorkerFixture::new().await;
     let now = Timestamp::now().to_zoned(TimeZone::UTC);
     let name = |months: i64| {
         now.checked_add(months.months())
@@ -501,13 +512,13 @@ async fn a_process_that_runs_makes_room_and_takes_away_without_being_asked() {
             .to_string()
     };
     make(
-        stage.pool(),
+        fixture.pool(),
         now.checked_sub(6.months()).unwrap().timestamp(),
         3,
     )
     .await;
     let drop_month = async |month: String| {
-        let mut conn = stage.pool().acquire().await.unwrap();
+        let mut conn = fixture.pool().acquire().await.unwrap();
         for table in TABLES {
             execute(&mut conn, &format!("drop table {table}_y{month}"))
                 .await
@@ -519,47 +530,47 @@ async fn a_process_that_runs_makes_room_and_takes_away_without_being_asked() {
         ("FARESCAN_UPKEEP_SECONDS", "1"),
         ("FARESCAN_ANSWER_RETENTION_DAYS", "30"),
     ];
-    let service = Serve::with(&stage, 4, &settings);
-    service.says("listening").await;
-    let scan = stage.submit(2, &json!({})).await;
-    stage.ended(scan).await;
+    let process = FarescanProcess::start_with(&fixture, 4, &settings);
+    process.wait_for_log("listening").await;
+    let scan = fixture.submit(2, &json!({})).await;
+    fixture.wait_until_ended(scan).await;
     for _ in 0..2 {
         drop_month(name(1)).await;
         wait_until("next month is there again", async || {
-            months(stage.pool(), "answers").await.contains(&name(1))
+            months(fixture.pool(), "answers").await.contains(&name(1))
         })
         .await;
     }
     wait_until("the old months are gone", async || {
-        months(stage.pool(), "answers").await[0] >= name(-2)
+        months(fixture.pool(), "answers").await[0] >= name(-2)
     })
     .await;
     assert_eq!(
-        months(stage.pool(), "observations").await[0],
+        months(fixture.pool(), "observations").await[0],
         name(-6),
         "the history is kept"
     );
-    assert_eq!(stage.count("select count(*) from answers").await, 2);
+    assert_eq!(fixture.count("select count(*) from answers").await, 2);
 }
 
-/// An answer that waited in a spool for longer than anybody thought of still finds a place.
+/// An answer that waited in the spool for months can still be stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_a_partition_is_given_one() {
-    let stage = Stage::new().await;
-    let worker = stage.worker();
-    let first = stage.submit(1, &json!({})).await;
-    stage.ended(first).await;
-    let mut conn = stage.pool().acquire().await.unwrap();
+    let fixture = WorkerFixture::new().await;
+    let worker = fixture.start_worker();
+    let first = fixture.submit(1, &json!({})).await;
+    fixture.wait_until_ended(first).await;
+    let mut conn = fixture.pool().acquire().await.unwrap();
     for table in TABLES {
-        for month in months(stage.pool(), table).await {
+        for month in months(fixture.pool(), table).await {
             execute(&mut conn, &format!("drop table {table}_y{month}"))
                 .await
                 .unwrap();
         }
     }
-    let second = stage.submit(3, &json!({"label": "after"})).await;
-    stage.ended(second).await;
-    assert_eq!(stage.count("select count(*) from answers").await, 3);
-    assert_eq!(stage.count("select count(*) from observations").await, 3);
+    let second = fixture.submit(3, &json!({"label": "after"})).await;
+    fixture.wait_until_ended(second).await;
+    assert_eq!(fixture.count("select count(*) from answers").await, 3);
+    assert_eq!(fixture.count("select count(*) from observations").await, 3);
     worker.stop().await;
 }

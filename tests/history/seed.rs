@@ -1,13 +1,13 @@
-//! Much history, put straight into the tables.
+//! Seeds a large history directly into the tables.
 
 use farescan::ids::TenantId;
 use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
 use sqlx::PgPool;
 
-/// `routes` routes to LHR (from `RAA`, `RAB` …), each looked at once a day for `days` days up to now, for `dates` departures from tomorrow
-/// on; one look in twenty did not complete. Latest prices too.
+/// Seeds `routes` routes to LHR (from `RAA`, `RAB` …), each searched daily for `days` days for
+/// `dates` departures from tomorrow on, and their latest prices. One search in twenty is degraded.
 pub async fn routes(pool: &PgPool, tenant: TenantId, routes: i32, dates: i32, days: i32) {
-    sqlx::query("select make_partitions(now() - make_interval(days => $1), 1 + $1 / 28)")
+    sqlx::query("select create_partitions(now() - make_interval(days => $1), 1 + $1 / 28)")
         .bind(days)
         .execute(pool)
         .await
@@ -62,7 +62,7 @@ pub async fn routes(pool: &PgPool, tenant: TenantId, routes: i32, dates: i32, da
         .unwrap();
 }
 
-/// Whether a line of a plan is about a month that lies between the first and the last of what was seeded.
+/// Whether a plan's line scans a month that the seed covers completely.
 pub fn is_of_a_full_month(line: &str) -> bool {
     let now = Timestamp::now().to_zoned(TimeZone::UTC);
     (1..6).any(|back| {

@@ -14,9 +14,9 @@ use farescan::tenants;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::scans::office::{Comes, Office, fares};
-use crate::support::app::{Answer, KEY, ring};
-use crate::webhooks::post;
+use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
+use crate::support::app::{HttpResponse, KEY, ring};
+use crate::webhooks::harness;
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -174,9 +174,9 @@ fn filled(case: &Case, id: &str, own: &str) -> String {
     format!("{}{}", parts.collect::<Vec<_>>().join("/"), case.query)
 }
 
-async fn ask(office: &Office, case: &Case, path: &str, media: &str) -> Answer {
+async fn ask(service: &SteppedService, case: &Case, path: &str, media: &str) -> HttpResponse {
     let (method, _) = case.route.split_once(' ').unwrap();
-    let mut request = office
+    let mut request = service
         .app
         .request(method, path)
         .header("x-api-key", KEY)
@@ -190,11 +190,11 @@ async fn ask(office: &Office, case: &Case, path: &str, media: &str) -> Answer {
     if case.route.ends_with("/events") {
         request = request.header("last-event-id", "1");
     }
-    office.app.send(request).await
+    service.app.send(request).await
 }
 
 /// All that an answer tells but what is every request's own, with the id that was asked blotted out.
-fn told(answer: &Answer, id: &str) -> (u16, String, Vec<(String, String)>) {
+fn told(answer: &HttpResponse, id: &str) -> (u16, String, Vec<(String, String)>) {
     let header = |name: &str, value: &[u8]| {
         (
             name.to_owned(),
@@ -224,14 +224,14 @@ struct Pair {
     random: String,
 }
 
-async fn order_as(office: &Office, key: &str) -> String {
-    let answer = office.post_as(key, "/v1/scans", &fares(2)).await;
+async fn order_as(service: &SteppedService, key: &str) -> String {
+    let answer = service.post_as(key, "/v1/scans", &fares(2)).await;
     assert_eq!(answer.status, 202, "{}", answer.text());
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
-async fn watch_as(office: &Office, key: &str) -> String {
-    let answer = office
+async fn watch_as(service: &SteppedService, key: &str) -> String {
+    let answer = service
         .post_as(key, "/v1/monitors", &crate::monitors::monitor())
         .await;
     assert_eq!(answer.status, 201, "{}", answer.text());
@@ -239,15 +239,15 @@ async fn watch_as(office: &Office, key: &str) -> String {
 }
 
 /// A monitor of each caller with a webhook, or a delivery to it.
-async fn told_pair(office: &Office, is_delivery: bool) -> Pair {
-    let pool = office.db.pool();
+async fn told_pair(service: &SteppedService, is_delivery: bool) -> Pair {
+    let pool = service.db.pool();
     let mut ids = Vec::new();
     for key in [KEY, OTHER] {
-        let monitor = watch_as(office, key).await.parse().unwrap();
-        let tenant = post::tenant(pool, key).await;
-        post::open_for(&ring(), pool, tenant, monitor, "http://hooks.test/").await;
+        let monitor = watch_as(service, key).await.parse().unwrap();
+        let tenant = harness::tenant(pool, key).await;
+        harness::open_for(&ring(), pool, tenant, monitor, "http://hooks.test/").await;
         ids.push(if is_delivery {
-            post::enqueue(pool, tenant, monitor).await.to_string()
+            harness::enqueue(pool, tenant, monitor).await.to_string()
         } else {
             monitor.to_string()
         });
@@ -265,14 +265,14 @@ async fn told_pair(office: &Office, is_delivery: bool) -> Pair {
 }
 
 /// The alert of a monitor that has run.
-async fn alert_of(office: &Office, key: &str) -> String {
+async fn alert_of(service: &SteppedService, key: &str) -> String {
     let body = crate::monitors::with(&json!({"alerts": [{"type": "price_below", "amount": 500}]}));
-    let monitor = office.post_as(key, "/v1/monitors", &body).await.json();
+    let monitor = service.post_as(key, "/v1/monitors", &body).await.json();
     let slot: Timestamp = monitor["next_slot"].as_str().unwrap().parse().unwrap();
-    office.tick(slot).await;
-    office.work(|_| Comes::Ok(200)).await;
-    office.tick(slot).await;
-    let alerts = office
+    service.tick(slot).await;
+    service.complete_all(|_| SearchOutcome::Ok(200)).await;
+    service.tick(slot).await;
+    let alerts = service
         .get_as(
             key,
             &format!("/v1/monitors/{}/alerts", monitor["id"].as_str().unwrap()),
@@ -285,9 +285,9 @@ async fn alert_of(office: &Office, key: &str) -> String {
         .to_owned()
 }
 
-async fn pair(office: &Office, names: Names) -> Pair {
+async fn pair(service: &SteppedService, names: Names) -> Pair {
     if let Names::Monitor = names {
-        let [own, others] = [watch_as(office, KEY).await, watch_as(office, OTHER).await];
+        let [own, others] = [watch_as(service, KEY).await, watch_as(service, OTHER).await];
         return Pair {
             own,
             others,
@@ -295,12 +295,12 @@ async fn pair(office: &Office, names: Names) -> Pair {
         };
     }
     if let Names::Webhook | Names::Delivery = names {
-        return told_pair(office, matches!(names, Names::Delivery)).await;
+        return told_pair(service, matches!(names, Names::Delivery)).await;
     }
     if let Names::Alert = names {
         let mut alerts = Vec::new();
         for key in [KEY, OTHER] {
-            alerts.push(alert_of(office, key).await);
+            alerts.push(alert_of(service, key).await);
         }
         let [own, others] = alerts.try_into().unwrap();
         return Pair {
@@ -309,14 +309,14 @@ async fn pair(office: &Office, names: Names) -> Pair {
             random: AlertId::new().to_string(),
         };
     }
-    let scans = [order_as(office, KEY).await, order_as(office, OTHER).await];
+    let scans = [order_as(service, KEY).await, order_as(service, OTHER).await];
     if !matches!(names, Names::Live) {
-        office
-            .work(|position| {
+        service
+            .complete_all(|position| {
                 if position == 0 {
-                    Comes::Ok(200)
+                    SearchOutcome::Ok(200)
                 } else {
-                    Comes::Degraded("upstream_timeout")
+                    SearchOutcome::Degraded("upstream_timeout")
                 }
             })
             .await;
@@ -324,7 +324,7 @@ async fn pair(office: &Office, names: Names) -> Pair {
     if let Names::Item = names {
         let mut items = Vec::new();
         for (scan, key) in scans.iter().zip([KEY, OTHER]) {
-            let page = office
+            let page = service
                 .get_as(key, &format!("/v1/scans/{scan}/items"))
                 .await
                 .json();
@@ -362,17 +362,17 @@ fn malformed(id: &str) -> Vec<String> {
 }
 
 /// Everything that an answer could have moved.
-async fn state(office: &Office) -> (String, usize) {
-    (office.dump().await, office.app.upstream.count())
+async fn state(service: &SteppedService) -> (String, usize) {
+    (service.dump_database().await, service.app.upstream.count())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
-    let office = Office::open().await;
+    let service = SteppedService::start().await;
     let described = described(
-        &office
+        &service
             .app
-            .send(office.app.request("GET", "/openapi.json"))
+            .send(service.app.request("GET", "/openapi.json"))
             .await
             .json(),
     );
@@ -392,19 +392,19 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
         );
     }
     // So that both are known, and may have more than one scan.
-    order_as(&office, KEY).await;
-    order_as(&office, OTHER).await;
-    office.work(|_| Comes::Ok(100)).await;
+    order_as(&service, KEY).await;
+    order_as(&service, OTHER).await;
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
 
     let (mut requests, mut kinds) = (0, BTreeMap::<&str, usize>::new());
     for case in &cases {
         let mut media = described[case.route].clone();
         media.push("*/*".to_owned());
         for media in &media {
-            let ids = pair(&office, case.names).await;
-            let stand_in = order_as(&office, KEY).await;
-            let before = state(&office).await;
-            let random = ask(&office, case, &filled(case, &ids.random, &stand_in), media).await;
+            let ids = pair(&service, case.names).await;
+            let stand_in = order_as(&service, KEY).await;
+            let before = state(&service).await;
+            let random = ask(&service, case, &filled(case, &ids.random, &stand_in), media).await;
             assert_eq!(random.kind(), "404 not_found", "{} {media}", case.route);
             let random = told(&random, &ids.random);
             let mut wrong = malformed(&ids.others);
@@ -414,7 +414,7 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
                 .chain(wrong.iter().map(|id| ("malformed", id)));
             *kinds.entry("random").or_default() += 1;
             for (kind, id) in all {
-                let answer = ask(&office, case, &filled(case, id, &stand_in), media).await;
+                let answer = ask(&service, case, &filled(case, id, &stand_in), media).await;
                 if kind == "malformed" {
                     assert_eq!(
                         answer.kind(),
@@ -434,14 +434,14 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
                 *kinds.entry(kind).or_default() += 1;
             }
             assert_eq!(
-                state(&office).await,
+                state(&service).await,
                 before,
                 "{} {media}: something has moved",
                 case.route
             );
             let (method, _) = case.route.split_once(' ').unwrap();
             let path = filled(case, &ids.own, &ids.own);
-            let mut own = office
+            let mut own = service
                 .app
                 .request(method, &path)
                 .header("x-api-key", KEY)
@@ -471,19 +471,19 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
 /// Ids that ride elsewhere than in a path.
 #[tokio::test(flavor = "multi_thread")]
 async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
-    let office = Office::open().await;
+    let service = SteppedService::start().await;
     for key in [KEY, OTHER] {
-        office.post_as(key, "/v1/scans", &fares(3)).await;
-        office
-            .work(|position| Comes::Ok(100 + u32::try_from(position).unwrap()))
+        service.post_as(key, "/v1/scans", &fares(3)).await;
+        service
+            .complete_all(|position| SearchOutcome::Ok(100 + u32::try_from(position).unwrap()))
             .await;
-        office.post_as(key, "/v1/scans", &fares(3)).await;
-        office
-            .work(|position| Comes::Ok(200 + u32::try_from(position).unwrap()))
+        service.post_as(key, "/v1/scans", &fares(3)).await;
+        service
+            .complete_all(|position| SearchOutcome::Ok(200 + u32::try_from(position).unwrap()))
             .await;
     }
-    let own = ids(&office.get_as(KEY, "/v1/scans").await.json());
-    let others = ids(&office.get_as(OTHER, "/v1/scans").await.json());
+    let own = ids(&service.get_as(KEY, "/v1/scans").await.json());
+    let others = ids(&service.get_as(OTHER, "/v1/scans").await.json());
     let route = "/v1/history/flights?from_airport=TLV&to_airport=LHR";
     let lists = [
         ("/v1/scans?".to_owned(), "/v1/scans?".to_owned()),
@@ -499,24 +499,24 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
         ("/v1/deliveries?".to_owned(), "/v1/deliveries?".to_owned()),
     ];
     for key in [KEY, OTHER] {
-        keep_prices(&office, key).await;
-        let tenant = post::tenant(office.db.pool(), key).await;
-        let (monitor, _) = post::webhook(office.db.pool(), tenant, "http://hooks.test/").await;
+        keep_prices(&service, key).await;
+        let tenant = harness::tenant(service.db.pool(), key).await;
+        let (monitor, _) = harness::webhook(service.db.pool(), tenant, "http://hooks.test/").await;
         for _ in 0..2 {
-            post::enqueue(office.db.pool(), tenant, monitor).await;
+            harness::enqueue(service.db.pool(), tenant, monitor).await;
         }
     }
-    let before = state(&office).await;
+    let before = state(&service).await;
     for (mine, his) in &lists {
-        let page = office.get_as(OTHER, &format!("{his}limit=1")).await.json();
+        let page = service.get_as(OTHER, &format!("{his}limit=1")).await.json();
         let cursor = page["next_cursor"]
             .as_str()
             .unwrap_or_else(|| panic!("{his}: {page}"));
-        let answer = office
+        let answer = service
             .get_as(KEY, &format!("{mine}limit=50&cursor={cursor}"))
             .await;
         assert_eq!(answer.status, 200, "{mine}");
-        let whole = office.get_as(KEY, &format!("{mine}limit=50")).await.json();
+        let whole = service.get_as(KEY, &format!("{mine}limit=50")).await.json();
         let seen = answer.json()["data"].as_array().unwrap().clone();
         assert!(
             !seen.is_empty(),
@@ -528,17 +528,17 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
             "{mine}: rows of one's own list alone"
         );
     }
-    assert_eq!(state(&office).await, before);
+    assert_eq!(state(&service).await, before);
 
     let body = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "CDG"}, "sweep": {"departure_date": ["2030-02-01"]}});
     let once = |key: &'static str, body: Value| {
-        let request = office
+        let request = service
             .app
             .request("POST", "/v1/scans")
             .header("x-api-key", key)
             .header("idempotency-key", "the-same")
             .json(&body);
-        office.app.send(request)
+        service.app.send(request)
     };
     let his = once(OTHER, body.clone()).await;
     let mine = once(KEY, body.clone()).await;
@@ -548,22 +548,22 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     );
     assert_ne!(his.json()["id"], mine.json()["id"], "an order of one's own");
     // Nor does it stand in the way of another order.
-    office.work(|_| Comes::Empty).await;
-    let third = office
+    service.complete_all(|_| SearchOutcome::Empty).await;
+    let third = service
         .app
         .request("POST", "/v1/scans")
         .header("x-api-key", "a-third-key-0123456789")
         .header("idempotency-key", "the-same");
-    assert_eq!(office.app.send(third.json(&fares(1))).await.status, 202);
+    assert_eq!(service.app.send(third.json(&fares(1))).await.status, 202);
 }
 
 /// What a scan of the route saw, twice, a minute apart: another caller's cursor lies between or after one's own.
-async fn keep_prices(office: &Office, key: &str) {
+async fn keep_prices(service: &SteppedService, key: &str) {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
     let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
         .unwrap()
         .request;
-    let mut tx = farescan::db::begin(office.db.pool()).await.unwrap();
+    let mut tx = farescan::db::begin(service.db.pool()).await.unwrap();
     let now = Timestamp::now();
     let tenant = tenants::store::find(&mut tx, &ring(), &CallerKey::new(key), now)
         .await
@@ -580,7 +580,7 @@ async fn keep_prices(office: &Office, key: &str) {
         status: SearchStatus::Empty,
         reason: Some(key.to_owned()),
     };
-    history::record(&mut tx, &[seen(1), seen(2)]).await.unwrap();
+    history::insert(&mut tx, &[seen(1), seen(2)]).await.unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -1,13 +1,9 @@
 //! All SQL of the program: the checked statements, and the functions and views of the migrations as a database has them.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use sqlx::PgPool;
-
-use super::conditions::tokens;
 
 /// One text of SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,25 +28,6 @@ impl Statement {
         match self.kind {
             Kind::Definition => self.name == words,
             Kind::Query => self.words().starts_with(words),
-        }
-    }
-
-    /// Its name with a digest of its text. A query's name holds one; a view's text is Postgres's own way to say it, which differs between
-    /// its versions.
-    pub fn digest(&self) -> String {
-        match self.sql.split_once("AS $function$") {
-            Some((_, body)) if self.kind == Kind::Definition => {
-                let digest = Sha256::digest(body.as_bytes());
-                format!(
-                    "{} {}",
-                    self.name,
-                    digest[..4]
-                        .iter()
-                        .map(|byte| format!("{byte:02x}"))
-                        .collect::<String>()
-                )
-            }
-            _ => self.name.clone(),
         }
     }
 
@@ -106,28 +83,4 @@ pub async fn definitions(pool: &PgPool) -> Vec<Statement> {
             kind: Kind::Definition,
         })
         .collect()
-}
-
-/// The last word of a definition's name.
-pub fn object(name: &str) -> &str {
-    name.rsplit(' ').next().unwrap()
-}
-
-/// The names of `definitions` that `sql` reaches, through others too.
-pub fn reached<'a>(sql: &str, definitions: &'a [Statement]) -> BTreeSet<&'a str> {
-    let mut reached = BTreeSet::new();
-    let mut texts = vec![sql];
-    while let Some(text) = texts.pop() {
-        for token in tokens(text) {
-            let word = token.text.rsplit('.').next().unwrap();
-            if let Some(found) = definitions
-                .iter()
-                .find(|definition| object(&definition.name) == word)
-                && reached.insert(found.name.as_str())
-            {
-                texts.push(&found.sql);
-            }
-        }
-    }
-    reached
 }

@@ -1,39 +1,39 @@
-//! The caller's word over a monitor.
+//! Commands on a monitor.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{monitor, with};
-use crate::account::rotate::{NEW, held_keys, rotate_to};
-use crate::scans::office::{Comes, Office};
-use crate::support::app::{Answer, KEY};
+use crate::account::rotate::{NEW_KEY, rotate_to, stored_keys};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::app::{HttpResponse, KEY};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-async fn say(office: &Office, id: &str, word: &str) -> Answer {
-    office
+async fn command(service: &SteppedService, id: &str, word: &str) -> HttpResponse {
+    service
         .ask("POST", &format!("/v1/monitors/{id}/{word}"), None)
         .await
 }
 
-async fn patch(office: &Office, id: &str, body: Value) -> Answer {
-    office
+async fn patch(service: &SteppedService, id: &str, body: Value) -> HttpResponse {
+    service
         .ask("PATCH", &format!("/v1/monitors/{id}"), Some(&body))
         .await
 }
 
 #[tokio::test]
-async fn what_a_change_does_not_name_stays() {
-    let office = Office::open().await;
+async fn an_update_leaves_absent_fields_unchanged() {
+    let service = SteppedService::start().await;
     let rules = json!([{"type": "new_low"}]);
-    let id = office
-        .watch(&with(
+    let id = service
+        .create_monitor(&with(
             &json!({"alerts": rules, "max_requests_per_month": 100}),
         ))
         .await;
-    let made = office.monitor(&id).await;
+    let made = service.monitor(&id).await;
 
-    let renamed = patch(&office, &id, json!({"name": "another"})).await;
+    let renamed = patch(&service, &id, json!({"name": "another"})).await;
     assert_eq!(renamed.status, 200, "{}", renamed.text());
     let mut renamed = renamed.json();
     assert_eq!(
@@ -49,7 +49,7 @@ async fn what_a_change_does_not_name_stays() {
 
     let schedule = json!({"cron": "15 18 * * *", "timezone": "Asia/Tokyo"});
     let moved = patch(
-        &office,
+        &service,
         &id,
         json!({"schedule": schedule, "alerts": [], "max_requests_per_month": null}),
     )
@@ -60,7 +60,7 @@ async fn what_a_change_does_not_name_stays() {
         (&schedule, &json!([]), &made["scan"])
     );
     assert_eq!(moved["requests"]["max_per_month"], Value::Null);
-    let next = office.next_slot(&id).await;
+    let next = service.next_slot(&id).await;
     assert_eq!(
         next.in_tz("Asia/Tokyo")
             .unwrap()
@@ -70,20 +70,20 @@ async fn what_a_change_does_not_name_stays() {
     );
     assert!(next > Timestamp::now());
 
-    // null is the same as absent where nothing can be taken away.
-    let same = patch(&office, &id, json!({"name": null, "scan": null})).await;
+    // null counts as absent for fields that cannot be removed.
+    let same = patch(&service, &id, json!({"name": null, "scan": null})).await;
     assert_eq!((same.status, &same.json()["scan"]), (200, &made["scan"]));
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_changes_nothing() {
-    let office = Office::open().await;
-    let id = office.watch(&monitor()).await;
-    let before = office.dump().await;
+async fn an_invalid_update_changes_nothing() {
+    let service = SteppedService::start().await;
+    let id = service.create_monitor(&monitor()).await;
+    let before = service.dump_database().await;
     for (body, says) in [
         (
             json!({"schedule": {"cron": "* * * * *", "timezone": "UTC"}}),
-            "`schedule.cron` holds",
+            "`schedule.cron`: found",
         ),
         (
             json!({"schedule": {"cron": "0 6 * * *"}}),
@@ -95,18 +95,18 @@ async fn a_change_that_cannot_be_changes_nothing() {
         ),
         (
             json!({"alerts": [{"type": "parity_gap_percent", "percent": 1, "baseline": "us"}]}),
-            "`alerts[0].type` holds",
+            "`alerts[0].type`: found",
         ),
         (
             json!({"name": "x", "max_requests_per_month": -1}),
-            "`max_requests_per_month` holds -1",
+            "`max_requests_per_month`: found -1",
         ),
         (
             json!({"status": "paused"}),
-            "no such field in monitors; its fields are `name`, `schedule`",
+            "in monitors; its fields are `name`, `schedule`",
         ),
     ] {
-        let answer = patch(&office, &id, body.clone()).await;
+        let answer = patch(&service, &id, body.clone()).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         assert!(
             answer.message().contains(says),
@@ -114,16 +114,16 @@ async fn a_change_that_cannot_be_changes_nothing() {
             answer.message()
         );
     }
-    assert_eq!(office.dump().await, before);
+    assert_eq!(service.dump_database().await, before);
 }
 
 #[tokio::test]
 async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
-    let office = Office::open().await;
-    let id = office.watch(&monitor()).await;
-    let slot = office.next_slot(&id).await;
+    let service = SteppedService::start().await;
+    let id = service.create_monitor(&monitor()).await;
+    let slot = service.next_slot(&id).await;
     for _ in 0..2 {
-        let paused = say(&office, &id, "pause").await;
+        let paused = command(&service, &id, "pause").await;
         assert_eq!(paused.status, 200);
         let paused = paused.json();
         assert_eq!(
@@ -135,11 +135,11 @@ async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
             (&Value::Null, &Value::Null)
         );
     }
-    assert!(held_keys(&office.db).await.is_empty());
-    assert_eq!(office.tick(slot + DAY).await.decided, 0);
-    // Changed while it is paused, it stays so.
+    assert!(stored_keys(&service.db).await.is_empty());
+    assert_eq!(service.tick(slot + DAY).await.decided, 0);
+    // An update of a paused monitor leaves it paused.
     let changed = patch(
-        &office,
+        &service,
         &id,
         json!({"schedule": {"cron": "0 7 * * *", "timezone": "UTC"}}),
     )
@@ -151,7 +151,7 @@ async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
     );
 
     for _ in 0..2 {
-        let resumed = say(&office, &id, "resume").await;
+        let resumed = command(&service, &id, "resume").await;
         assert_eq!(resumed.status, 200, "{}", resumed.text());
         let resumed = resumed.json();
         assert_eq!(
@@ -159,40 +159,37 @@ async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
             (&json!("active"), &json!({"until": null}))
         );
     }
-    let next = office.next_slot(&id).await;
-    assert!(
-        next > Timestamp::now(),
-        "what the pause skipped is not caught up"
-    );
-    assert_eq!(office.slots(&id).await, Vec::<Value>::new());
+    let next = service.next_slot(&id).await;
+    assert!(next > Timestamp::now(), "skipped slots are not caught up");
+    assert_eq!(service.slots(&id).await, Vec::<Value>::new());
     assert_eq!(
-        held_keys(&office.db)
+        stored_keys(&service.db)
             .await
             .into_iter()
             .map(|(_, key)| key)
             .collect::<Vec<_>>(),
         [KEY]
     );
-    office.tick(next).await;
-    assert_eq!(office.outcomes(&id).await, ["ran"]);
+    service.tick(next).await;
+    assert_eq!(service.outcomes(&id).await, ["ran"]);
 }
 
 #[tokio::test]
-async fn a_run_now_is_a_slot_of_its_own_kind() {
-    let office = Office::open().await;
-    let id = office
-        .watch(&with(&json!({"max_requests_per_month": 2})))
+async fn a_manual_run_is_recorded_as_a_manual_slot() {
+    let service = SteppedService::start().await;
+    let id = service
+        .create_monitor(&with(&json!({"max_requests_per_month": 2})))
         .await;
-    let next = office.next_slot(&id).await;
-    say(&office, &id, "pause").await;
+    let next = service.next_slot(&id).await;
+    command(&service, &id, "pause").await;
     let once = |word: &'static str| {
         let path = format!("/v1/monitors/{id}/run");
-        let request = office
+        let request = service
             .app
             .request("POST", &path)
             .header("x-api-key", KEY)
             .header("idempotency-key", word);
-        office.app.send(request)
+        service.app.send(request)
     };
     let first = once("a").await;
     assert_eq!(first.status, 202, "{}", first.text());
@@ -220,7 +217,7 @@ async fn a_run_now_is_a_slot_of_its_own_kind() {
     let busy = once("b").await;
     assert_eq!(busy.kind(), "409 invalid_state");
     let in_the_way = format!(
-        "the run before has not ended: its scan {} is queued",
+        "the previous run has not ended: its scan {} is queued",
         scan["id"].as_str().unwrap()
     );
     assert!(
@@ -228,122 +225,127 @@ async fn a_run_now_is_a_slot_of_its_own_kind() {
         "{}",
         busy.message()
     );
-    office.work(|_| Comes::Ok(100)).await;
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
     assert_eq!(once("c").await.status, 202);
-    office.work(|_| Comes::Ok(100)).await;
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
     let spent = once("d").await;
     assert_eq!(spent.kind(), "409 invalid_state");
     assert!(
         spent
             .message()
-            .contains("2 of `max_requests_per_month`, 2, are spent this month"),
+            .contains("the monitor has spent 2 of 2 requests this month"),
         "{}",
         spent.message()
     );
 
-    let slots = office.slots(&id).await;
-    let told: Vec<_> = slots
+    let slots = service.slots(&id).await;
+    let kinds: Vec<_> = slots
         .iter()
         .map(|slot| (&slot["kind"], &slot["outcome"]))
         .collect();
-    assert_eq!(told, [(&json!("manual"), &json!("ran")); 2]);
+    assert_eq!(kinds, [(&json!("manual"), &json!("ran")); 2]);
     assert_eq!(slots[1]["scan_id"], scan["id"]);
     assert_eq!(
-        office.monitor(&id).await["requests"],
+        service.monitor(&id).await["requests"],
         json!({"this_month": 2, "max_per_month": 2})
     );
-    say(&office, &id, "resume").await;
+    command(&service, &id, "resume").await;
     assert_eq!(
-        office.next_slot(&id).await,
+        service.next_slot(&id).await,
         next,
-        "the schedule goes on as it is"
+        "the schedule is unchanged"
     );
-    // A run that ended is judged like any other.
-    assert_eq!(office.tick(Timestamp::now()).await.judged, 2);
+    // Manual runs are evaluated too.
+    assert_eq!(service.tick(Timestamp::now()).await.evaluated, 2);
 }
 
 #[tokio::test]
 async fn a_deleted_monitor_is_gone_and_its_scans_stay() {
-    let office = Office::open().await;
-    let id = office.watch(&monitor()).await;
-    let slot = office.next_slot(&id).await;
-    office.tick(slot).await;
-    let scan = office.slots(&id).await[0]["scan_id"]
+    let service = SteppedService::start().await;
+    let id = service.create_monitor(&monitor()).await;
+    let slot = service.next_slot(&id).await;
+    service.tick(slot).await;
+    let scan = service.slots(&id).await[0]["scan_id"]
         .as_str()
         .unwrap()
         .to_owned();
     let path = format!("/v1/monitors/{id}");
-    assert_eq!(office.ask("DELETE", &path, None).await.status, 204);
+    assert_eq!(service.ask("DELETE", &path, None).await.status, 204);
     for (method, path) in [
         ("GET", path.clone()),
         ("DELETE", path.clone()),
         ("GET", format!("{path}/slots")),
     ] {
         assert_eq!(
-            office.ask(method, &path, None).await.kind(),
+            service.ask(method, &path, None).await.kind(),
             "404 not_found"
         );
     }
-    assert_eq!(office.tick(slot + DAY).await.decided, 0);
-    office.work(|_| Comes::Ok(100)).await;
-    let seen = office.scan(&scan).await;
+    assert_eq!(service.tick(slot + DAY).await.decided, 0);
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
+    let seen = service.scan(&scan).await;
     assert_eq!(
         (&seen["status"], &seen["monitor_id"]),
         (&json!("completed"), &json!(id))
     );
-    assert!(held_keys(&office.db).await.is_empty());
-    assert_eq!(office.count("select count(*) from monitor_slots").await, 0);
+    assert!(stored_keys(&service.db).await.is_empty());
+    assert_eq!(service.count("select count(*) from monitor_slots").await, 0);
 }
 
 #[tokio::test]
 async fn a_rotation_seals_the_new_key_for_its_runs() {
-    let office = Office::open().await;
+    let service = SteppedService::start().await;
     let (active, paused) = (
-        office.watch(&monitor()).await,
-        office.watch(&monitor()).await,
+        service.create_monitor(&monitor()).await,
+        service.create_monitor(&monitor()).await,
     );
-    say(&office, &paused, "pause").await;
-    let slot = office.next_slot(&active).await;
-    let rotated = rotate_to(&office.app, KEY, NEW).await;
+    command(&service, &paused, "pause").await;
+    let slot = service.next_slot(&active).await;
+    let rotated = rotate_to(&service.app, KEY, NEW_KEY).await;
     assert_eq!(
         (rotated.status, &rotated.json()["held_keys"]),
         (200, &json!(1))
     );
-    office.tick(slot).await;
-    let keys: Vec<_> = held_keys(&office.db)
+    service.tick(slot).await;
+    let keys: Vec<_> = stored_keys(&service.db)
         .await
         .into_iter()
         .map(|(_, key)| key)
         .collect();
-    assert_eq!(keys, [NEW, NEW], "the monitor's and its run's");
+    assert_eq!(keys, [NEW_KEY, NEW_KEY], "the monitor's and its run's");
     assert_eq!(
-        office
+        service
             .ask("GET", &format!("/v1/monitors/{active}"), None)
             .await
             .kind(),
         "404 not_found"
     );
-    let resumed = office
-        .ask_as(NEW, "POST", &format!("/v1/monitors/{paused}/resume"), None)
+    let resumed = service
+        .ask_as(
+            NEW_KEY,
+            "POST",
+            &format!("/v1/monitors/{paused}/resume"),
+            None,
+        )
         .await;
     assert_eq!(resumed.json()["status"], "active");
 }
 
 #[tokio::test]
-async fn what_its_runs_have_cost_is_told_by_monitor() {
-    let office = Office::open().await;
-    office.warm().await;
+async fn usage_can_be_grouped_by_monitor() {
+    let service = SteppedService::start().await;
+    service.accept_key().await;
     let (one, two) = (
-        office.watch(&monitor()).await,
-        office.watch(&monitor()).await,
+        service.create_monitor(&monitor()).await,
+        service.create_monitor(&monitor()).await,
     );
-    let slot = office.next_slot(&one).await;
+    let slot = service.next_slot(&one).await;
     for day in 0..3 {
-        office.tick(slot + DAY * day).await;
+        service.tick(slot + DAY * day).await;
         if day == 0 {
-            say(&office, &two, "pause").await;
+            command(&service, &two, "pause").await;
         }
-        office.work(|_| Comes::Ok(100)).await;
+        service.complete_all(|_| SearchOutcome::Ok(100)).await;
     }
     let rows = |usage: &Value| {
         let row = |row: &Value| (row["key"].clone(), row["requests"].as_u64().unwrap());
@@ -354,37 +356,37 @@ async fn what_its_runs_have_cost_is_told_by_monitor() {
             .map(row)
             .collect::<Vec<_>>()
     };
-    let all = office.get("/v1/usage?group=monitor").await;
+    let all = service.get("/v1/usage?group=monitor").await;
     assert_eq!(
         rows(&all),
         [(json!(two), 1), (json!(one), 3), (Value::Null, 1)]
     );
     assert_eq!(all["totals"]["requests"], 5);
-    let first = office.get("/v1/usage?group=monitor&limit=1").await;
+    let first = service.get("/v1/usage?group=monitor&limit=1").await;
     let cursor = first["next_cursor"].as_str().unwrap();
-    let rest = office
+    let rest = service
         .get(&format!("/v1/usage?group=monitor&cursor={cursor}"))
         .await;
     assert_eq!(
         (rows(&first), rows(&rest)),
         (rows(&all)[..1].to_vec(), rows(&all)[1..].to_vec())
     );
-    // A cursor of scans is none of this list's.
-    let scans = office.get("/v1/usage?group=scan&limit=1").await;
+    // A cursor of the list by scan does not fit.
+    let scans = service.get("/v1/usage?group=scan&limit=1").await;
     let other = format!(
         "/v1/usage?group=monitor&cursor={}",
         scans["next_cursor"].as_str().unwrap()
     );
-    assert_eq!(office.app.get(&other).await.kind(), "400 invalid_request");
+    assert_eq!(service.app.get(&other).await.kind(), "400 invalid_request");
     assert_eq!(
-        office.get(&format!("/v1/scans?monitor_id={one}")).await["data"]
+        service.get(&format!("/v1/scans?monitor_id={one}")).await["data"]
             .as_array()
             .unwrap()
             .len(),
         3
     );
     assert_eq!(
-        office.app.get("/v1/scans?monitor_id=scn_1").await.kind(),
+        service.app.get("/v1/scans?monitor_id=scn_1").await.kind(),
         "400 invalid_request"
     );
 }

@@ -1,11 +1,12 @@
-//! Monitors: made, changed and read through HTTP; their slots decided by ticks at a time that the test gives.
+//! Monitors: created, updated and read over HTTP; ticks decide their slots at times that the test
+//! sets.
 
 mod control;
 mod create;
-mod decided;
-mod kept;
+mod decisions;
 mod kill;
-mod shown;
+mod read;
+mod retention;
 mod tick;
 mod webhook;
 mod year;
@@ -19,8 +20,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use crate::scans::office::{Comes, Office};
-use crate::support::app::{Answer, KEY, ring};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::app::{HttpResponse, KEY, ring};
 
 /// A monitor of one fare, a week ahead, every morning in London.
 pub fn monitor() -> Value {
@@ -33,7 +34,7 @@ pub fn monitor() -> Value {
     })
 }
 
-/// The same with more fields.
+/// The same monitor with more fields.
 pub fn with(more: &Value) -> Value {
     let mut body = monitor();
     body.as_object_mut()
@@ -48,12 +49,12 @@ pub fn ticker(pool: &PgPool) -> Ticker {
         hotels_per_minute: 60_000,
         max_in_flight: 1_000,
     };
-    // The bound is one of time: here a run is judged however slow the machine is.
+    // No timeout in tests: the machine may be slow.
     Ticker {
         pool: pool.clone(),
         ring: Arc::new(ring()),
         pace,
-        judging: Duration::from_secs(3_600),
+        evaluation_timeout: Duration::from_secs(3_600),
     }
 }
 
@@ -61,29 +62,29 @@ pub fn at(time: &str) -> Timestamp {
     time.parse().unwrap_or_else(|_| panic!("{time}"))
 }
 
-/// What a pass over the slots and then one over the runs did.
+/// The results of a decision pass and an evaluation pass.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pass {
     pub decided: usize,
-    pub judged: usize,
+    pub evaluated: usize,
     pub failed: usize,
     pub next: Option<Timestamp>,
 }
 
-/// Both passes of a process, at a time that the test gives.
+/// Both passes of a tick, at a time that the test sets.
 pub async fn tick(ticker: &Ticker, now: Timestamp) -> sqlx::Result<Pass> {
-    let decided = ticker.decide_due(|| now).await?;
-    let judged = ticker.judge_ended(|| now).await?;
+    let decided = ticker.decide_due_slots(|| now).await?;
+    let judged = ticker.evaluate_ended_runs(|| now).await?;
     Ok(Pass {
         decided: decided.decided,
-        judged: judged.judged,
+        evaluated: judged.evaluated,
         failed: decided.failed + judged.failed,
         next: decided.next,
     })
 }
 
-impl Office {
-    pub async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+impl SteppedService {
+    pub async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> HttpResponse {
         self.ask_as(KEY, method, path, body).await
     }
 
@@ -93,7 +94,7 @@ impl Office {
         method: &str,
         path: &str,
         body: Option<&Value>,
-    ) -> Answer {
+    ) -> HttpResponse {
         let request = self.app.request(method, path).header("x-api-key", key);
         self.app
             .send(if let Some(body) = body {
@@ -104,8 +105,8 @@ impl Office {
             .await
     }
 
-    /// Makes a monitor; its id.
-    pub async fn watch(&self, body: &Value) -> String {
+    /// Creates a monitor and returns its id.
+    pub async fn create_monitor(&self, body: &Value) -> String {
         let answer = self.ask("POST", "/v1/monitors", Some(body)).await;
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.json()["id"].as_str().unwrap().to_owned()
@@ -115,12 +116,12 @@ impl Office {
         self.get(&format!("/v1/monitors/{id}")).await
     }
 
-    /// When its next slot comes.
+    /// The time of its next slot.
     pub async fn next_slot(&self, id: &str) -> Timestamp {
         at(self.monitor(id).await["next_slot"].as_str().unwrap())
     }
 
-    /// What became of its slots, newest first.
+    /// Its decided slots, newest first.
     pub async fn slots(&self, id: &str) -> Vec<Value> {
         self.get(&format!("/v1/monitors/{id}/slots?limit=500"))
             .await["data"]
@@ -137,17 +138,19 @@ impl Office {
             .collect()
     }
 
-    /// One pass of one process at a time.
+    /// One tick at a time; no monitor may fail.
     pub async fn tick(&self, now: Timestamp) -> Pass {
         let pass = tick(&ticker(self.db.pool()), now).await.unwrap();
         assert_eq!(pass.failed, 0);
         pass
     }
 
-    /// A scan through, so that the marketplace has accepted the key and more than one may be underway.
-    pub async fn warm(&self) {
-        self.done(&crate::scans::office::fares(1), |_| Comes::Ok(300))
-            .await;
+    /// Completes a scan, so that the marketplace has accepted the key and several scans may run.
+    pub async fn accept_key(&self) {
+        self.submit_and_complete(&crate::scans::stepped_service::fares(1), |_| {
+            SearchOutcome::Ok(300)
+        })
+        .await;
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {

@@ -1,32 +1,32 @@
-//! What becomes of a slot.
+//! The decision of slots.
 
-use farescan::queue::hold::{Cause, hold_scan};
+use farescan::queue::pause::{PauseCause, pause_scan};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{monitor, tick, ticker, with};
-use crate::scans::office::{Comes, Office};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
 #[tokio::test]
-async fn a_slot_makes_one_scan_with_its_dates_worked_out() {
-    let office = Office::open().await;
-    let id = office.watch(&monitor()).await;
-    let slot = office.next_slot(&id).await;
-    let before = office.tick(slot - MOMENT).await;
+async fn a_slot_starts_one_scan_with_resolved_dates() {
+    let service = SteppedService::start().await;
+    let id = service.create_monitor(&monitor()).await;
+    let slot = service.next_slot(&id).await;
+    let before = service.tick(slot - MOMENT).await;
     assert_eq!(
         (before.decided, before.next),
         (0, Some(slot)),
-        "not before its time"
+        "not due yet"
     );
-    assert_eq!(office.tick(slot).await.decided, 1);
-    assert_eq!(office.tick(slot).await.decided, 0, "once");
+    assert_eq!(service.tick(slot).await.decided, 1);
+    assert_eq!(service.tick(slot).await.decided, 0, "once");
 
-    let slots = office.slots(&id).await;
+    let slots = service.slots(&id).await;
     assert_eq!(slots.len(), 1);
-    let scan = office.scan(slots[0]["scan_id"].as_str().unwrap()).await;
+    let scan = service.scan(slots[0]["scan_id"].as_str().unwrap()).await;
     let date = slot
         .in_tz("Europe/London")
         .unwrap()
@@ -45,34 +45,34 @@ async fn a_slot_makes_one_scan_with_its_dates_worked_out() {
         (&scan["monitor_id"], &scan["status"]),
         (&json!(id), &json!("queued"))
     );
-    assert_eq!(office.monitor(&id).await["last_slot"], slots[0]);
-    assert_eq!(office.next_slot(&id).await.duration_since(slot), DAY);
-    let of_monitor = office.get(&format!("/v1/scans?monitor_id={id}")).await;
+    assert_eq!(service.monitor(&id).await["last_slot"], slots[0]);
+    assert_eq!(service.next_slot(&id).await.duration_since(slot), DAY);
+    let of_monitor = service.get(&format!("/v1/scans?monitor_id={id}")).await;
     assert_eq!(of_monitor["data"].as_array().unwrap().len(), 1);
-    let priority = office
+    let priority = service
         .count("select count(*) from scans where priority = 'scheduled' and monitor_id is not null")
         .await;
-    assert_eq!(priority, 1, "behind what somebody waits for");
+    assert_eq!(priority, 1, "lower than an interactive scan");
 
-    // Its end wipes the key of the scan, and not the monitor's.
-    office.work(|_| Comes::Ok(150)).await;
+    // The end of the scan wipes the scan's key, but not the monitor's.
+    service.complete_all(|_| SearchOutcome::Ok(150)).await;
     assert_eq!(
-        office.scan(scan["id"].as_str().unwrap()).await["key_custody"],
+        service.scan(scan["id"].as_str().unwrap()).await["key_custody"],
         Value::Null
     );
     assert_eq!(
-        office.monitor(&id).await["key_custody"],
+        service.monitor(&id).await["key_custody"],
         json!({"until": null})
     );
-    let pass = office.tick(slot + MOMENT).await;
-    assert_eq!((pass.decided, pass.judged), (0, 1));
+    let pass = service.tick(slot + MOMENT).await;
+    assert_eq!((pass.decided, pass.evaluated), (0, 1));
     assert_eq!(
-        office.tick(slot + MOMENT).await.judged,
+        service.tick(slot + MOMENT).await.evaluated,
         0,
-        "a run is judged once"
+        "a run is evaluated once"
     );
     assert_eq!(
-        office
+        service
             .count("select count(*) from monitor_slots where judged_at is not null")
             .await,
         1
@@ -80,20 +80,20 @@ async fn a_slot_makes_one_scan_with_its_dates_worked_out() {
 }
 
 #[tokio::test]
-async fn what_was_missed_runs_once_and_the_rest_is_on_record() {
-    let office = Office::open().await;
-    let id = office
-        .watch(&with(
+async fn the_newest_missed_slot_runs_and_the_others_are_recorded() {
+    let service = SteppedService::start().await;
+    let id = service
+        .create_monitor(&with(
             &json!({"schedule": {"cron": "0 * * * *", "timezone": "UTC"}}),
         ))
         .await;
-    let first = office.next_slot(&id).await;
-    // Everything was down for five slots and a bit.
+    let first = service.next_slot(&id).await;
+    // An outage of a little more than five slots.
     let back = first + SignedDuration::from_mins(4 * 60 + 40);
-    assert_eq!(office.tick(back).await.decided, 1);
-    let slots = office.slots(&id).await;
+    assert_eq!(service.tick(back).await.decided, 1);
+    let slots = service.slots(&id).await;
     let newest = first + SignedDuration::from_hours(4);
-    let told: Vec<_> = slots
+    let decided: Vec<_> = slots
         .iter()
         .map(|slot| {
             (
@@ -112,38 +112,38 @@ async fn what_was_missed_runs_once_and_the_rest_is_on_record() {
             )
         })
         .collect();
-    assert_eq!(told, expected);
-    assert_eq!(office.count("select count(*) from scans").await, 1);
+    assert_eq!(decided, expected);
+    assert_eq!(service.count("select count(*) from scans").await, 1);
     assert_eq!(
-        office.next_slot(&id).await,
+        service.next_slot(&id).await,
         newest + SignedDuration::from_hours(1)
     );
 }
 
-/// A quarter of an hour for months: recorded in pieces, and the newest still runs.
+/// Months of slots every 15 minutes: the newest one still runs.
 #[tokio::test]
-async fn very_many_missed_slots_are_recorded_piece_by_piece() {
-    let office = Office::open().await;
-    let id = office
-        .watch(&with(
+async fn very_many_missed_slots_are_recorded_in_batches() {
+    let service = SteppedService::start().await;
+    let id = service
+        .create_monitor(&with(
             &json!({"schedule": {"cron": "*/15 * * * *", "timezone": "UTC"}}),
         ))
         .await;
-    let first = office.next_slot(&id).await;
+    let first = service.next_slot(&id).await;
     let back = first + SignedDuration::from_mins(15 * 2_499 + 2);
     let mut passes = 0;
-    while office.tick(back).await.decided > 0 {
+    while service.tick(back).await.decided > 0 {
         passes += 1;
     }
     assert_eq!(passes, 3);
     assert_eq!(
-        office
+        service
             .count("select count(*) from monitor_slots where outcome = 'missed'")
             .await,
         2_499
     );
     assert_eq!(
-        office
+        service
             .count(
                 "select count(*) from monitor_slots where outcome = 'ran' and scan_id is not null"
             )
@@ -151,7 +151,7 @@ async fn very_many_missed_slots_are_recorded_piece_by_piece() {
         1
     );
     assert_eq!(
-        office
+        service
             .count("select count(distinct slot) from monitor_slots")
             .await,
         2_500
@@ -160,41 +160,41 @@ async fn very_many_missed_slots_are_recorded_piece_by_piece() {
 
 #[tokio::test]
 async fn a_slot_whose_predecessor_still_runs_is_skipped() {
-    let office = Office::open().await;
-    let id = office.watch(&monitor()).await;
-    let slot = office.next_slot(&id).await;
-    office.tick(slot).await;
-    office.tick(slot + DAY).await;
-    assert_eq!(office.outcomes(&id).await, ["overlap", "ran"]);
-    office.work(|_| Comes::Empty).await;
-    office.tick(slot + DAY + DAY).await;
-    assert_eq!(office.outcomes(&id).await, ["ran", "overlap", "ran"]);
-    assert_eq!(office.count("select count(*) from scans").await, 2);
+    let service = SteppedService::start().await;
+    let id = service.create_monitor(&monitor()).await;
+    let slot = service.next_slot(&id).await;
+    service.tick(slot).await;
+    service.tick(slot + DAY).await;
+    assert_eq!(service.outcomes(&id).await, ["overlap", "ran"]);
+    service.complete_all(|_| SearchOutcome::Empty).await;
+    service.tick(slot + DAY + DAY).await;
+    assert_eq!(service.outcomes(&id).await, ["ran", "overlap", "ran"]);
+    assert_eq!(service.count("select count(*) from scans").await, 2);
 }
 
 #[tokio::test]
-async fn a_month_has_a_ceiling_also_for_runs_that_were_deleted() {
-    let office = Office::open().await;
-    // Two requests a run at most, and one in fact: what is left caps the run.
-    let id = office
-        .watch(&with(&json!({"max_requests_per_month": 3, "schedule": {"cron": "0 6 10-14 * *", "timezone": "UTC"}})))
+async fn the_monthly_limit_also_counts_deleted_runs() {
+    let service = SteppedService::start().await;
+    // A run may take two requests and takes one; the rest of the month caps the run.
+    let id = service
+        .create_monitor(&with(&json!({"max_requests_per_month": 3, "schedule": {"cron": "0 6 10-14 * *", "timezone": "UTC"}})))
         .await;
-    let mut slot = office.next_slot(&id).await;
-    // From the first of the five on.
+    let mut slot = service.next_slot(&id).await;
+    // From the first of the five slots on.
     while slot.in_tz("UTC").unwrap().day() != 10 {
-        office.tick(slot).await;
-        office.work(|_| Comes::Ok(100)).await;
-        slot = office.next_slot(&id).await;
+        service.tick(slot).await;
+        service.complete_all(|_| SearchOutcome::Ok(100)).await;
+        slot = service.next_slot(&id).await;
     }
-    let before = office.slots(&id).await.len();
+    let before = service.slots(&id).await.len();
     for _ in 0..5 {
-        office.tick(slot).await;
-        office.work(|_| Comes::Ok(100)).await;
-        slot = office.next_slot(&id).await;
-        let newest = office.slots(&id).await[0].clone();
+        service.tick(slot).await;
+        service.complete_all(|_| SearchOutcome::Ok(100)).await;
+        slot = service.next_slot(&id).await;
+        let newest = service.slots(&id).await[0].clone();
         if let Some(scan) = newest["scan_id"].as_str() {
             assert_eq!(
-                office
+                service
                     .ask("DELETE", &format!("/v1/scans/{scan}"), None)
                     .await
                     .status,
@@ -202,7 +202,7 @@ async fn a_month_has_a_ceiling_also_for_runs_that_were_deleted() {
             );
         }
     }
-    let outcomes = office.outcomes(&id).await;
+    let outcomes = service.outcomes(&id).await;
     let of_month: Vec<_> = outcomes[..outcomes.len() - before]
         .iter()
         .rev()
@@ -212,17 +212,17 @@ async fn a_month_has_a_ceiling_also_for_runs_that_were_deleted() {
         of_month,
         ["ran", "ran", "ran", "monthly_ceiling", "monthly_ceiling"]
     );
-    let newest = &office.slots(&id).await[0];
-    let reason = "3 of `max_requests_per_month`, 3, are spent this month, and the run needs 1: raise it, or wait for the next month";
+    let newest = &service.slots(&id).await[0];
+    let reason = "the monitor has spent 3 of 3 requests this month and a run needs 1; raise `max_requests_per_month` or wait for the next month";
     assert_eq!(newest["reason"], reason);
-    // The next month begins anew.
-    office.tick(slot).await;
-    assert_eq!(office.outcomes(&id).await[0], "ran");
+    // The next month starts at zero.
+    service.tick(slot).await;
+    assert_eq!(service.outcomes(&id).await[0], "ran");
 }
 
 #[tokio::test]
-async fn a_scan_that_cannot_be_made_any_more_is_on_record_with_its_reason() {
-    let office = Office::open().await;
+async fn a_slot_with_an_invalid_scan_fails_with_its_reason() {
+    let service = SteppedService::start().await;
     let soon = Timestamp::now()
         .in_tz("UTC")
         .unwrap()
@@ -232,54 +232,58 @@ async fn a_scan_that_cannot_be_made_any_more_is_on_record_with_its_reason() {
     let scan = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": soon.to_string()}
     });
-    let id = office.watch(&with(&json!({"scan": scan}))).await;
-    let mut slot = office.next_slot(&id).await;
+    let id = service.create_monitor(&with(&json!({"scan": scan}))).await;
+    let mut slot = service.next_slot(&id).await;
     let end = slot + DAY * 7;
     while slot < end {
-        office.tick(slot).await;
-        office.work(|_| Comes::Ok(100)).await;
-        slot = office.next_slot(&id).await;
+        service.tick(slot).await;
+        service.complete_all(|_| SearchOutcome::Ok(100)).await;
+        slot = service.next_slot(&id).await;
     }
-    let newest = &office.slots(&id).await[0];
+    let newest = &service.slots(&id).await[0];
     assert_eq!(newest["outcome"], "failed");
     let reason = newest["reason"].as_str().unwrap();
     assert!(
-        reason.starts_with("`scan.request.departure_date` holds")
+        reason.starts_with("`scan.request.departure_date`: found")
             && reason.contains("has not passed"),
         "{reason}"
     );
 }
 
-/// The marketplace has not accepted the key yet, so one scan may be underway: the other slot waits for room, until its next slot comes.
+/// Before the marketplace has accepted the key, one scan may run: the other slot waits for it, at
+/// most until its next slot.
 #[tokio::test]
-async fn a_slot_waits_for_room_and_a_bound_of_the_caller_is_on_record() {
+async fn a_slot_waits_at_the_limit_of_its_tenant() {
     for has_room in [true, false] {
-        let office = Office::open().await;
+        let service = SteppedService::start().await;
         let ids = [
-            office.watch(&monitor()).await,
-            office.watch(&monitor()).await,
+            service.create_monitor(&monitor()).await,
+            service.create_monitor(&monitor()).await,
         ];
-        let slot = office.next_slot(&ids[0]).await;
-        // One scan less than a caller may have underway.
+        let slot = service.next_slot(&ids[0]).await;
+        // One scan less than the limit of the tenant.
         let live = "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, priority, max_attempts, retry_delay, status, total,
                                        created_at)
                     select tenant_id, gen_random_uuid(), 'flights/oneway', 'flights', '{}', '{}', 'interactive', 1, '1 minute', 'queued', 1, now()
                     from tenants, generate_series(1, 99)";
-        sqlx::raw_sql(live).execute(office.db.pool()).await.unwrap();
-        let pass = office.tick(slot).await;
+        sqlx::raw_sql(live)
+            .execute(service.db.pool())
+            .await
+            .unwrap();
+        let pass = service.tick(slot).await;
         assert_eq!(
             (pass.decided, pass.next),
             (1, Some(slot + SignedDuration::from_secs(30)))
         );
-        assert_eq!(office.tick(slot + MOMENT).await.decided, 0);
+        assert_eq!(service.tick(slot + MOMENT).await.decided, 0);
         if has_room {
-            office.work(|_| Comes::Ok(100)).await;
+            service.complete_all(|_| SearchOutcome::Ok(100)).await;
         }
         let later = slot + SignedDuration::from_mins(4);
-        assert_eq!(office.tick(later).await.decided, usize::from(has_room));
-        // Seldomer by and by.
+        assert_eq!(service.tick(later).await.decided, usize::from(has_room));
+        // The interval of checks grows.
         let hour = slot + SignedDuration::from_hours(1);
-        let pass = office.tick(hour).await;
+        let pass = service.tick(hour).await;
         assert_eq!(
             (pass.decided, pass.next),
             (
@@ -292,93 +296,93 @@ async fn a_slot_waits_for_room_and_a_bound_of_the_caller_is_on_record() {
             )
         );
         if !has_room {
-            office.tick(slot + DAY).await;
+            service.tick(slot + DAY).await;
         }
         let of_slot = async |id: &str| {
-            office
+            service
                 .slots(id)
                 .await
                 .into_iter()
                 .find(|row| row["slot"] == json!(slot))
                 .unwrap()
         };
-        let mut told = [of_slot(&ids[0]).await, of_slot(&ids[1]).await];
-        told.sort_by_key(|slot| slot["outcome"].to_string());
+        let mut decided = [of_slot(&ids[0]).await, of_slot(&ids[1]).await];
+        decided.sort_by_key(|slot| slot["outcome"].to_string());
         assert_eq!(
-            (&told[0]["slot"], &told[1]["slot"]),
+            (&decided[0]["slot"], &decided[1]["slot"]),
             (&json!(slot), &json!(slot))
         );
         if has_room {
             assert_eq!(
-                (&told[0]["outcome"], &told[1]["outcome"]),
+                (&decided[0]["outcome"], &decided[1]["outcome"]),
                 (&json!("ran"), &json!("ran"))
             );
-            let reasons: Vec<_> = told
+            let reasons: Vec<_> = decided
                 .iter()
                 .map(|slot| slot["reason"].as_str().map_or(0, str::len))
                 .collect();
             assert!(
                 reasons.contains(&0) && reasons.iter().any(|length| *length > 0),
-                "one had to wait and says so: {told:?}"
+                "one slot waited and has a reason: {decided:?}"
             );
         } else {
             assert_eq!(
-                (&told[0]["outcome"], &told[1]["outcome"]),
+                (&decided[0]["outcome"], &decided[1]["outcome"]),
                 (&json!("failed"), &json!("ran"))
             );
             assert!(
-                told[0]["reason"]
+                decided[0]["reason"]
                     .as_str()
                     .unwrap()
-                    .starts_with("until the next slot came there was no room"),
+                    .starts_with("the account stayed at its limit of unfinished work"),
                 "{}",
-                told[0]
+                decided[0]
             );
         }
     }
 }
 
-/// What would never go on without its caller does not stand in the way for months.
+/// It would never end without its caller and would block all later slots.
 #[tokio::test]
-async fn a_run_that_has_spent_its_budget_is_ended_by_the_next_slot() {
-    let office = Office::open().await;
+async fn the_next_slot_ends_a_run_that_has_spent_its_budget() {
+    let service = SteppedService::start().await;
     let mut scan = monitor()["scan"].clone();
     scan["sweep"] = json!({"to_airport": ["LHR", "CDG"]});
     scan["request"] = json!({"from_airport": "TLV", "departure_date": "+7d"});
     scan["max_requests"] = json!(2);
-    let id = office.watch(&with(&json!({"scan": scan}))).await;
-    let slot = office.next_slot(&id).await;
-    office.tick(slot).await;
-    let run = office.slots(&id).await[0]["scan_id"]
+    let id = service.create_monitor(&with(&json!({"scan": scan}))).await;
+    let slot = service.next_slot(&id).await;
+    service.tick(slot).await;
+    let run = service.slots(&id).await[0]["scan_id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let claims = office.claim().await;
-    office.begin(&claims[0]).await;
-    office.end(&claims[0], Comes::Ok(100)).await;
-    // As if the second try of a server error had taken the other place.
+    let claims = service.claim().await;
+    service.begin(&claims[0]).await;
+    service.finish(&claims[0], SearchOutcome::Ok(100)).await;
+    // As if the retry of a server error had spent the other request.
     sqlx::raw_sql("update scans set requests_spent = 2")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(office.db.pool())
+        .fetch_one(service.db.pool())
         .await
         .unwrap();
     assert!(
-        hold_scan(
-            office.db.pool(),
+        pause_scan(
+            service.db.pool(),
             tenant.into(),
             run.parse().unwrap(),
-            &Cause::BudgetSpent
+            &PauseCause::BudgetSpent
         )
         .await
         .unwrap()
     );
-    assert_eq!(office.scan(&run).await["status_reason"], "budget_spent");
-    office.tick(slot + DAY).await;
-    assert_eq!(office.outcomes(&id).await, ["ran", "ran"]);
-    let ended = office.scan(&run).await;
+    assert_eq!(service.scan(&run).await["status_reason"], "budget_spent");
+    service.tick(slot + DAY).await;
+    assert_eq!(service.outcomes(&id).await, ["ran", "ran"]);
+    let ended = service.scan(&run).await;
     assert_eq!(
         (
             &ended["status"],
@@ -387,131 +391,133 @@ async fn a_run_that_has_spent_its_budget_is_ended_by_the_next_slot() {
         ),
         (&json!("cancelled"), &json!(1), &json!(1))
     );
-    // One that its caller holds is the caller's.
-    let run = office.slots(&id).await[0]["scan_id"]
+    // A run that its caller has paused is not ended.
+    let run = service.slots(&id).await[0]["scan_id"]
         .as_str()
         .unwrap()
         .to_owned();
-    office
+    service
         .ask("POST", &format!("/v1/scans/{run}/pause"), None)
         .await;
-    office.tick(slot + DAY + DAY).await;
-    assert_eq!(office.outcomes(&id).await, ["overlap", "ran", "ran"]);
+    service.tick(slot + DAY + DAY).await;
+    assert_eq!(service.outcomes(&id).await, ["overlap", "ran", "ran"]);
 }
 
-/// As a scan: its lane waits for a good key, and so does it. Its slots come and are on record.
+/// Its slots are recorded meanwhile.
 #[tokio::test]
-async fn a_rejected_key_pauses_it_until_a_resume_brings_a_good_one() {
-    let office = Office::open().await;
-    office.warm().await;
-    let id = office.watch(&monitor()).await;
-    let slot = office.next_slot(&id).await;
+async fn a_rejected_key_pauses_a_monitor_until_it_is_resumed() {
+    let service = SteppedService::start().await;
+    service.accept_key().await;
+    let id = service.create_monitor(&monitor()).await;
+    let slot = service.next_slot(&id).await;
     let stop = "update lanes set paused_until = 'infinity', pause_reason = 'key_rejected'";
-    sqlx::raw_sql(stop).execute(office.db.pool()).await.unwrap();
-    let seen = office.monitor(&id).await;
+    sqlx::raw_sql(stop)
+        .execute(service.db.pool())
+        .await
+        .unwrap();
+    let seen = service.monitor(&id).await;
     assert_eq!(
         (&seen["status"], &seen["status_reason"]),
         (&json!("paused"), &json!("key_rejected"))
     );
     assert_eq!(
-        office.get("/v1/monitors?status=active").await["data"],
+        service.get("/v1/monitors?status=active").await["data"],
         json!([])
     );
-    office.tick(slot).await;
-    let newest = &office.slots(&id).await[0];
+    service.tick(slot).await;
+    let newest = &service.slots(&id).await[0];
     assert_eq!(
         (&newest["outcome"], &newest["reason"]),
         (&json!("failed"), &json!("key_rejected"))
     );
     assert_eq!(
-        office
+        service
             .count("select count(*) from scans where monitor_id is not null")
             .await,
         0
     );
 
     assert_eq!(
-        office
+        service
             .ask("POST", &format!("/v1/monitors/{id}/resume"), None)
             .await
             .status,
         200
     );
-    let seen = office.monitor(&id).await;
+    let seen = service.monitor(&id).await;
     assert_eq!(
         (&seen["status"], &seen["status_reason"]),
         (&json!("active"), &Value::Null)
     );
-    office.tick(slot + DAY).await;
-    office.work(|_| Comes::Ok(100)).await;
-    assert_eq!(office.outcomes(&id).await, ["ran", "failed"]);
+    service.tick(slot + DAY).await;
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
+    assert_eq!(service.outcomes(&id).await, ["ran", "failed"]);
 }
 
-/// A run whose key is gone pauses for itself; the monitor's key and its slots are no part of that.
 #[tokio::test]
-async fn a_run_has_a_life_of_its_own() {
-    let office = Office::open().await;
-    let id = office.watch(&monitor()).await;
-    let slot = office.next_slot(&id).await;
-    office.tick(slot).await;
-    let scan = office.slots(&id).await[0]["scan_id"]
+async fn a_run_without_its_key_does_not_affect_its_monitor() {
+    let service = SteppedService::start().await;
+    let id = service.create_monitor(&monitor()).await;
+    let slot = service.next_slot(&id).await;
+    service.tick(slot).await;
+    let scan = service.slots(&id).await[0]["scan_id"]
         .as_str()
         .unwrap()
         .to_owned();
     let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(office.db.pool())
+        .fetch_one(service.db.pool())
         .await
         .unwrap();
     sqlx::raw_sql("update key_grants set wiped_at = now(), nonce = '', ciphertext = '' where purpose = 'scan'")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
-    hold_scan(
-        office.db.pool(),
+    pause_scan(
+        service.db.pool(),
         tenant.into(),
         scan.parse().unwrap(),
-        &Cause::KeyGone,
+        &PauseCause::KeyGone,
     )
     .await
     .unwrap();
-    assert_eq!(office.scan(&scan).await["status_reason"], "key_expired");
+    assert_eq!(service.scan(&scan).await["status_reason"], "key_expired");
     assert_eq!(
-        office
+        service
             .ask("POST", &format!("/v1/scans/{scan}/cancel"), None)
             .await
             .status,
         200
     );
-    office.tick(slot + DAY).await;
-    assert_eq!(office.outcomes(&id).await, ["ran", "ran"]);
+    service.tick(slot + DAY).await;
+    assert_eq!(service.outcomes(&id).await, ["ran", "ran"]);
     assert_eq!(
-        office
+        service
             .ask("DELETE", &format!("/v1/scans/{scan}"), None)
             .await
             .status,
         204
     );
     assert_eq!(
-        office.slots(&id).await[1]["scan_id"],
+        service.slots(&id).await[1]["scan_id"],
         Value::Null,
-        "the slot stays on record"
+        "the slot stays recorded"
     );
 }
 
-/// Four processes at one slot (engine.md, the table of faults).
+/// Four processes at one slot (engine.md, rule 76).
 #[tokio::test(flavor = "multi_thread")]
 async fn four_processes_at_one_slot_make_one_scan() {
-    let office = Office::open().await;
-    office.warm().await;
+    let service = SteppedService::start().await;
+    service.accept_key().await;
     let mut ids = Vec::new();
     for _ in 0..6 {
-        ids.push(office.watch(&monitor()).await);
+        ids.push(service.create_monitor(&monitor()).await);
     }
-    let slot = office.next_slot(&ids[0]).await;
+    let slot = service.next_slot(&ids[0]).await;
     for day in 0..5 {
         let now = slot + DAY * day;
-        // Until all have been decided: a pass leaves what another process is at.
-        let tickers = || ticker(office.db.pool());
+        // Until all are decided: a pass skips monitors that another process has locked.
+        let tickers = || ticker(service.db.pool());
         loop {
             let [a, b, c, d] = [tickers(), tickers(), tickers(), tickers()];
             let (a, b, c, d) =
@@ -524,15 +530,15 @@ async fn four_processes_at_one_slot_make_one_scan() {
                 break;
             }
         }
-        office.work(|_| Comes::Ok(100)).await;
+        service.complete_all(|_| SearchOutcome::Ok(100)).await;
     }
     for id in &ids {
-        assert_eq!(office.outcomes(id).await, ["ran"; 5]);
+        assert_eq!(service.outcomes(id).await, ["ran"; 5]);
     }
-    let scans = office
+    let scans = service
         .count("select count(*) from scans where monitor_id is not null")
         .await;
-    let slots = office
+    let slots = service
         .count("select count(distinct scan_id) from monitor_slots")
         .await;
     println!("four tickers at each of {slots} slots: {scans} scans");

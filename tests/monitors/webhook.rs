@@ -1,32 +1,33 @@
-//! A monitor's webhook: opened, moved and closed with the monitor. What is delivered to it is tried in `webhooks`.
+//! A monitor's webhook: opened, moved and closed with the monitor. Deliveries are tested in
+//! `webhooks`.
 
 use serde_json::{Value, json};
 
 use super::with;
-use crate::scans::office::Office;
+use crate::scans::stepped_service::SteppedService;
 use crate::support::app::KEY;
 
 const URL: &str = "https://hooks.example.com/fares?token=hidden";
 
-async fn secrets(office: &Office) -> i64 {
-    office
+async fn secrets(service: &SteppedService) -> i64 {
+    service
         .count("select count(*) from key_grants where purpose = 'webhook' and wiped_at is null")
         .await
 }
 
 #[tokio::test]
-async fn its_secret_is_shown_once_and_kept_sealed() {
-    let office = Office::open().await;
+async fn a_webhooks_secret_is_shown_once_and_stored_sealed() {
+    let service = SteppedService::start().await;
     let body = with(&json!({"webhook_url": URL}));
     let order = || {
-        office
+        service
             .app
             .request("POST", "/v1/monitors")
             .header("x-api-key", KEY)
             .header("idempotency-key", "one")
             .json(&body)
     };
-    let made = office.app.send(order()).await;
+    let made = service.app.send(order()).await;
     assert_eq!(made.status, 201, "{}", made.text());
     let made = made.json();
     let secret = made["webhook_secret"].as_str().unwrap().to_owned();
@@ -41,9 +42,9 @@ async fn its_secret_is_shown_once_and_kept_sealed() {
     );
 
     let id = made["id"].as_str().unwrap();
-    let mut read = office.monitor(id).await;
+    let mut read = service.monitor(id).await;
     assert_eq!(read["webhook_secret"], Value::Null);
-    let repeated = office.app.send(order()).await;
+    let repeated = service.app.send(order()).await;
     assert_eq!(
         (repeated.status, repeated.header("idempotent-replayed")),
         (201, "true")
@@ -51,22 +52,22 @@ async fn its_secret_is_shown_once_and_kept_sealed() {
     assert_eq!(
         repeated.json()["webhook_secret"],
         Value::Null,
-        "an answer is kept without it"
+        "the stored replay lacks the secret"
     );
     (read["webhook_secret"], read["forecast"]) =
         (made["webhook_secret"].clone(), made["forecast"].clone());
     assert_eq!(read, made);
     assert!(
-        !office.dump().await.contains(&secret),
+        !service.dump_database().await.contains(&secret),
         "the secret is sealed"
     );
-    assert_eq!(secrets(&office).await, 1);
+    assert_eq!(secrets(&service).await, 1);
 }
 
 #[tokio::test]
-async fn it_is_opened_moved_and_closed_by_changes_and_goes_with_its_monitor() {
-    let office = Office::open().await;
-    let made = office
+async fn updates_open_move_and_close_a_webhook() {
+    let service = SteppedService::start().await;
+    let made = service
         .ask("POST", "/v1/monitors", Some(&with(&json!({}))))
         .await
         .json();
@@ -78,15 +79,21 @@ async fn it_is_opened_moved_and_closed_by_changes_and_goes_with_its_monitor() {
         ),
         (&Value::Null, &Value::Null, &Value::Null)
     );
-    let path = format!("/v1/monitors/{}", made["id"].as_str().unwrap());
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/v1/monitors/{id}");
     let change = async |url: Value| {
-        office
+        service
             .ask("PATCH", &path, Some(&json!({"webhook_url": url})))
             .await
     };
 
     let opened = change(json!(URL)).await.json();
     assert_eq!(opened["webhook_url"], json!(URL));
+    assert_eq!(service.monitor(id).await["webhook_url"], json!(URL));
+    assert!(
+        !service.dump_database().await.contains("token=hidden"),
+        "the URL is sealed (security.md, rule 11)"
+    );
     assert!(
         opened["webhook_secret"]
             .as_str()
@@ -98,47 +105,52 @@ async fn it_is_opened_moved_and_closed_by_changes_and_goes_with_its_monitor() {
         (&moved["webhook_url"], &moved["webhook_secret"]),
         (&json!("https://hooks.example.com/b"), &Value::Null)
     );
-    let named = office
+    let named = service
         .ask("PATCH", &path, Some(&json!({"name": "another"})))
         .await
         .json();
     assert_eq!(
         named["webhook_url"],
         json!("https://hooks.example.com/b"),
-        "what is absent stays"
+        "an absent field stays"
     );
     let closed = change(Value::Null).await.json();
     assert_eq!(
         (
             &closed["webhook_url"],
             &closed["webhook"],
-            secrets(&office).await
+            secrets(&service).await
         ),
         (&Value::Null, &Value::Null, 0)
     );
 
     change(json!(URL)).await;
-    assert_eq!(secrets(&office).await, 1);
-    assert_eq!(office.ask("DELETE", &path, None).await.status, 204);
+    assert_eq!(secrets(&service).await, 1);
+    assert_eq!(service.ask("DELETE", &path, None).await.status, 204);
     assert_eq!(
         (
-            secrets(&office).await,
-            office.count("select count(*) from webhook_endpoints").await
+            secrets(&service).await,
+            service
+                .count("select count(*) from webhook_endpoints")
+                .await,
+            service
+                .count("select count(*) from key_grants where purpose = 'webhook_url'")
+                .await
         ),
-        (0, 0)
+        (0, 0, 0)
     );
 }
 
-/// Security: a URL may hold a secret, so no fault shows it; and what is no place for a webhook is refused before anything is stored.
+/// A URL may hold a secret (security.md, rule 11).
 #[tokio::test]
-async fn a_place_that_may_not_be_called_is_refused_and_not_shown() {
-    let office = Office::open().await;
+async fn a_refused_webhook_url_is_not_shown_and_not_stored() {
+    let service = SteppedService::start().await;
     for url in [
         "http://hooks.example.com/?token=hidden",
         "https://127.0.0.1/?token=hidden",
         "https://h.example.com:8443/?token=hidden",
     ] {
-        let answer = office
+        let answer = service
             .ask(
                 "POST",
                 "/v1/monitors",
@@ -147,9 +159,9 @@ async fn a_place_that_may_not_be_called_is_refused_and_not_shown() {
             .await;
         assert_eq!(answer.kind(), "400 invalid_request", "{url}");
         assert!(answer.message().starts_with(
-            "`webhook_url` holds a value that is not shown; allowed: an https URL on port 443"
+            "`webhook_url`: found a value that is not shown; expected an https URL on port 443"
         ));
         assert!(!answer.text().contains("hidden"), "{}", answer.text());
     }
-    assert_eq!(office.count("select count(*) from monitors").await, 0);
+    assert_eq!(service.count("select count(*) from monitors").await, 0);
 }

@@ -1,11 +1,11 @@
-//! A year of slots, in zones whose clocks change twice, by processes that die in the middle of them.
+//! A year of slots in zones with two clock changes, decided by processes that are killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use farescan::config::WebhookConfig;
 use farescan::monitors::create::create;
-use farescan::scans::Desk;
+use farescan::scans::RequestContext;
 use farescan::search::CallerKey;
 use farescan::webhooks::Guard;
 use jiff::tz::TimeZone;
@@ -16,36 +16,36 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
 use super::{at, tick, ticker, with};
-use crate::control::house::Dice;
-use crate::scans::office::{Comes, Office};
+use crate::control::test_service::Rng;
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::{KEY, ring};
 
-/// A zone, a time that its clock skips once a year and one that it has twice, and when those days' slots come.
-struct Place {
+/// A zone with a schedule whose time its clock skips once a year, and one whose time occurs twice.
+struct ZoneCase {
     zone: &'static str,
     cron: &'static str,
-    /// The slot of the day that has no such time: the first moment after the gap.
+    /// The slot of the day with the skipped time: the first instant after the gap.
     gap: &'static str,
-    /// The slot of the day that has the time twice: the first.
+    /// The slot of the day with the repeated time: the first occurrence.
     fold: &'static str,
 }
 
-const PLACES: [Place; 3] = [
-    Place {
+const PLACES: [ZoneCase; 3] = [
+    ZoneCase {
         zone: "Europe/London",
         cron: "30 1 * * *",
         gap: "2027-03-28T01:00:00Z",
         fold: "2027-10-31T00:30:00Z",
     },
-    // 02:30 does not exist on the 14th of March; 01:30 would come twice in November, 02:30 does not.
-    Place {
+    // 02:30 does not exist on 14 March; 01:30 occurs twice in November, 02:30 does not.
+    ZoneCase {
         zone: "America/New_York",
         cron: "30 2 * * *",
         gap: "2027-03-14T07:00:00Z",
         fold: "2027-11-07T07:30:00Z",
     },
-    // The other half of the year, and half an hour.
-    Place {
+    // The southern hemisphere, with a change of half an hour.
+    ZoneCase {
         zone: "Australia/Lord_Howe",
         cron: "45 1 * * *",
         gap: "2027-10-02T15:15:00Z",
@@ -55,8 +55,8 @@ const PLACES: [Place; 3] = [
 
 const FIRST: &str = "2026-12-31T18:00:00Z";
 
-impl Place {
-    /// The 365 slots, worked out from the calendar and not from the schedule.
+impl ZoneCase {
+    /// The 365 slots, computed from the calendar and not from the schedule.
     fn expected(&self) -> BTreeSet<Timestamp> {
         let zone = TimeZone::get(self.zone).unwrap();
         let mut words = self.cron.split(' ');
@@ -86,21 +86,21 @@ impl Place {
     }
 }
 
-/// What a process of its own has.
-fn connections(office: &Office) -> PgPool {
+/// The connections of a separate process.
+fn connections(service: &SteppedService) -> PgPool {
     PgPoolOptions::new()
         .max_connections(4)
-        .connect_lazy_with(office.db.connect_options())
+        .connect_lazy_with(service.db.connect_options())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_year_of_slots_each_once_whatever_dies_between_them() {
-    let office = Office::open().await;
-    office.warm().await;
+async fn each_slot_of_a_year_runs_once_while_processes_die() {
+    let service = SteppedService::start().await;
+    service.accept_key().await;
     let key = CallerKey::new(KEY);
     let ring = ring();
-    let desk = Desk {
-        pool: office.db.pool(),
+    let context = RequestContext {
+        pool: service.db.pool(),
         ring: &ring,
         key: &key,
         now: at(FIRST),
@@ -110,14 +110,14 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
         let body = with(&json!({"schedule": {"cron": place.cron, "timezone": place.zone}}));
         ids.push(
             create(
-                desk,
+                context,
                 Guard::new(&WebhookConfig::default()),
                 body.as_object().unwrap(),
                 None,
             )
             .await
             .unwrap()
-            .answer
+            .response
             .id
             .to_string(),
         );
@@ -128,38 +128,38 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
         .max()
         .unwrap();
 
-    let (mut dice, mut kills, mut passes) = (Dice(2027), 0, 0);
+    let (mut rng, mut kills, mut passes) = (Rng(2027), 0, 0);
     let mut now = at(FIRST);
-    let mut processes = [connections(&office), connections(&office)];
+    let mut processes = [connections(&service), connections(&service)];
     while now <= last {
-        // A little late, as clocks are.
-        let late = now + SignedDuration::from_millis(i64::try_from(dice.below(2_000)).unwrap());
-        kills += come(&office, &mut processes, late, &mut dice).await;
-        // Whoever comes next finds what they left, once the database has seen that they are gone.
+        // A little late, like real ticks.
+        let late = now + SignedDuration::from_millis(i64::try_from(rng.below(2_000)).unwrap());
+        kills += run_processes(&service, &mut processes, late, &mut rng).await;
+        // The next process decides the rest once the database has noticed the dead connections.
         now = loop {
             passes += 1;
-            let next = office.tick(late).await.next.unwrap();
+            let next = service.tick(late).await.next.unwrap();
             if next > late {
                 break next;
             }
         };
         passes += 2;
-        office.work(|_| Comes::Ok(150)).await;
+        service.complete_all(|_| SearchOutcome::Ok(150)).await;
     }
 
     for (place, id) in PLACES.iter().zip(&ids) {
-        each_slot_once(&office, place, id).await;
+        each_slot_once(&service, place, id).await;
     }
-    // Each with a scan of its own, and no scan without its slot.
+    // Each slot has its own scan, and each scan a slot.
     let scans = "select count(*) from scans where monitor_id is not null";
     let of_slots = "select count(distinct scan_id) from monitor_slots";
     let (scans, of_slots, slots) = (
-        office.count(scans).await,
-        office.count(of_slots).await,
-        office.count("select count(*) from monitor_slots").await,
+        service.count(scans).await,
+        service.count(of_slots).await,
+        service.count("select count(*) from monitor_slots").await,
     );
     assert_eq!((scans, of_slots), (slots, slots));
-    each_with_its_date(&office).await;
+    each_with_its_date(&service).await;
     assert!(kills > 20, "{kills} were killed in time");
     println!(
         "{slots} slots in {} zones, {passes} passes, {kills} of them killed",
@@ -167,21 +167,21 @@ async fn a_year_of_slots_each_once_whatever_dies_between_them() {
     );
 }
 
-/// The processes come to a slot at once; now and then one or both are killed somewhere in it. Gives how many were.
-async fn come(
-    office: &Office,
+/// Both processes tick at once, and sometimes one or both are killed. Returns the number of kills.
+async fn run_processes(
+    service: &SteppedService,
     processes: &mut [PgPool],
     late: Timestamp,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> usize {
     let (mut running, mut kills) = (Vec::new(), 0);
     for process in processes.iter() {
         let runner = ticker(process);
         let task = tokio::spawn(async move { tick(&runner, late).await });
-        if dice.below(3) == 0 {
+        if rng.below(3) == 0 {
             let (abort, after) = (
                 task.abort_handle(),
-                Duration::from_micros(dice.below(12_000)),
+                Duration::from_micros(rng.below(12_000)),
             );
             tokio::spawn(async move {
                 tokio::time::sleep(after).await;
@@ -196,8 +196,8 @@ async fn come(
             Err(killed) => {
                 assert!(killed.is_cancelled(), "{killed}");
                 kills += 1;
-                // Its connections go with a process.
-                std::mem::replace(process, connections(office))
+                // The connections of a killed process close.
+                std::mem::replace(process, connections(service))
                     .close()
                     .await;
             }
@@ -206,14 +206,14 @@ async fn come(
     kills
 }
 
-/// The slots of a monitor are those of its place, each with a scan.
-async fn each_slot_once(office: &Office, place: &Place, id: &str) {
+/// Asserts that the slots of a monitor are the expected ones, each with a scan.
+async fn each_slot_once(service: &SteppedService, place: &ZoneCase, id: &str) {
     let rows: Vec<(jiff_sqlx::Timestamp, String, String, bool)> = sqlx::query_as(
         "select slot, outcome, kind, scan_id is not null from monitor_slots where monitor_id = $1 and slot <= $2 order by slot",
     )
     .bind(id.parse::<farescan::ids::MonitorId>().unwrap().uuid())
     .bind(place.expected().last().unwrap().to_sqlx())
-    .fetch_all(office.db.pool())
+    .fetch_all(service.db.pool())
     .await
     .unwrap();
     let slots: Vec<_> = rows.iter().map(|(slot, ..)| slot.to_jiff()).collect();
@@ -237,13 +237,13 @@ async fn each_slot_once(office: &Office, place: &Place, id: &str) {
     );
 }
 
-/// Every run searched the day a week after its slot's own.
-async fn each_with_its_date(office: &Office) {
+/// Asserts that every run searched the date a week after its slot.
+async fn each_with_its_date(service: &SteppedService) {
     let dates: Vec<(Value, jiff_sqlx::Timestamp, String)> = sqlx::query_as(
         "select s.request, m.slot, n.timezone from scans s join monitor_slots m on m.scan_id = s.scan_id
          join monitors n on n.monitor_id = m.monitor_id",
     )
-    .fetch_all(office.db.pool())
+    .fetch_all(service.db.pool())
     .await
     .unwrap();
     for (request, slot, zone) in dates {
@@ -257,7 +257,7 @@ async fn each_with_its_date(office: &Office) {
         assert_eq!(
             request["departure_date"],
             day.to_string(),
-            "a week after the slot's own day"
+            "a week after the date of the slot"
         );
     }
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::control::house::{House, fares};
+use crate::control::test_service::{TestService, fares};
 use crate::support::app::TestApp;
 use crate::support::db::{PrivatePg, TestDb};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
 #[tokio::test]
-async fn ready_is_a_database_with_this_versions_tables_and_a_process_that_stays() {
+async fn ready_requires_a_migrated_database_and_no_shutdown() {
     let (db, stop) = (TestDb::new().await, CancellationToken::new());
-    let told = stop.clone();
+    let shutdown = stop.clone();
     let app = TestApp::builder()
         .database(&db)
-        .state(|app| app.ending_with(told))
+        .state(|app| app.with_stop(shutdown))
         .start()
         .await;
     assert_eq!(app.admin("/healthz").await.json(), json!({"status": "ok"}));
@@ -50,7 +50,11 @@ async fn ready_is_a_database_with_this_versions_tables_and_a_process_that_stays(
     stop.cancel();
     let answer = app.admin("/readyz").await;
     assert_eq!(answer.kind(), "503 unavailable");
-    assert!(answer.message().contains("ending"), "{}", answer.message());
+    assert!(
+        answer.message().contains("shutting down"),
+        "{}",
+        answer.message()
+    );
     assert_eq!(
         app.admin("/healthz").await.status,
         200,
@@ -60,7 +64,7 @@ async fn ready_is_a_database_with_this_versions_tables_and_a_process_that_stays(
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_makes_it_unready_and_alive() {
+async fn without_a_database_the_process_is_unready_but_alive() {
     let mut server = PrivatePg::start().await;
     let config = farescan::config::DatabaseConfig {
         url: Some(server.url().into()),
@@ -82,7 +86,7 @@ async fn a_database_that_is_away_makes_it_unready_and_alive() {
 }
 
 #[tokio::test]
-async fn the_admin_listeners_routes_are_not_the_interfaces() {
+async fn admin_routes_are_not_on_the_public_listener() {
     let app = TestApp::start().await;
     let description = app.send(app.request("GET", "/openapi.json")).await.json();
     for path in ["/readyz", "/metrics"] {
@@ -95,7 +99,7 @@ async fn the_admin_listeners_routes_are_not_the_interfaces() {
     assert_eq!(app.admin("/v1/scans").await.kind(), "404 not_found");
 }
 
-/// The value of one series; `None`: it was never seen.
+/// The value of a series; `None` if it does not exist.
 fn value(metrics: &str, series: &str) -> Option<f64> {
     metrics
         .lines()
@@ -103,20 +107,20 @@ fn value(metrics: &str, series: &str) -> Option<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scan_leaves_its_traces_in_the_metrics_and_none_of_its_caller() {
-    let house = House::open().await;
-    house.app.upstream.on_any().answer(|call| {
+async fn metrics_count_a_scan_and_name_no_caller() {
+    let service = TestService::start().await;
+    service.app.upstream.on_any().answer(|call| {
         if call.body["departure_date"] == "2030-01-02" {
             return Reply::search_incomplete("blocked_page");
         }
         Reply::json(json!([fare(120, &call.body)]))
     });
-    let before = house.app.admin("/metrics").await.text();
-    let worker = house.worker(4);
-    let scan = house.order(&fares(5)).await;
-    house.ended(&scan).await;
+    let before = service.app.admin("/metrics").await.text();
+    let worker = service.start_worker(4);
+    let scan = service.submit(&fares(5)).await;
+    service.wait_until_ended(&scan).await;
     worker.stop().await;
-    let answer = house.app.admin("/metrics").await;
+    let answer = service.app.admin("/metrics").await;
     assert!(
         answer
             .header("content-type")
@@ -125,7 +129,7 @@ async fn a_scan_leaves_its_traces_in_the_metrics_and_none_of_its_caller() {
         answer.header("content-type")
     );
     let after = answer.text();
-    // Other tests of this process, if there are any, only add.
+    // Other tests in this process may add to the counters.
     let grown =
         |series: &str| value(&after, series).unwrap_or(0.0) - value(&before, series).unwrap_or(0.0);
     for (series, least) in [
@@ -190,7 +194,7 @@ async fn a_scan_leaves_its_traces_in_the_metrics_and_none_of_its_caller() {
         ),
         Some(1.0)
     );
-    for told in [
+    for private in [
         scan.as_str(),
         scan.trim_start_matches("scn_"),
         crate::support::app::KEY,
@@ -198,7 +202,7 @@ async fn a_scan_leaves_its_traces_in_the_metrics_and_none_of_its_caller() {
         "2030-01",
         "blocked_page",
     ] {
-        assert!(!after.contains(told), "{told}: {after}");
+        assert!(!after.contains(private), "{private}: {after}");
     }
     assert!(!after.contains("quantile="), "every histogram has buckets");
 }

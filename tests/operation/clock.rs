@@ -1,4 +1,4 @@
-//! Machines whose clocks are wrong, beside one whose clock is right, on one database.
+//! Services with wrong clocks next to one with a right clock, on one database.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::db::TestDb;
-use crate::support::upstream::Upstream;
-use crate::worker::stage::{KEY, fares, ring_text};
+use crate::support::upstream::ScriptedServer;
+use crate::worker::fixture::{KEY, fares, ring_text};
 
-/// How long a condition is waited for that does not come.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The machine that is ahead has been set right.
+/// How long to wait for a condition before the test fails.
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
+/// The clock that was ahead has been corrected.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
 fn days_ahead() -> Timestamp {
@@ -37,8 +37,8 @@ fn hour_behind() -> Timestamp {
     Timestamp::now() - SignedDuration::from_hours(1)
 }
 
-/// A whole service of this process, with a worker.
-struct Machine {
+/// A service with a worker in this process.
+struct ServiceInstance {
     api: String,
     admin: String,
     http: reqwest::Client,
@@ -46,8 +46,8 @@ struct Machine {
     running: JoinHandle<Result<(), ServiceError>>,
 }
 
-impl Machine {
-    async fn start(db: &TestDb, upstream: &Upstream, clock: Clock) -> Self {
+impl ServiceInstance {
+    async fn start(db: &TestDb, upstream: &ScriptedServer, clock: Clock) -> Self {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let (any, admin) = ("127.0.0.1:0".parse().unwrap(), free.local_addr().unwrap());
         drop(free);
@@ -116,12 +116,12 @@ impl Machine {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
-    /// Orders a scan and waits until it has ended.
+    /// Submits a scan and waits until it has ended.
     async fn scan(&self, dates: i64) {
         let (status, scan) = self.post("/v1/scans", &fares(dates)).await;
         assert_eq!(status, 202, "{scan}");
         let path = format!("{}/v1/scans/{}", self.api, scan["id"].as_str().unwrap());
-        until("the scan has ended", async || {
+        wait_until("the scan has ended", async || {
             let answer = self
                 .http
                 .get(&path)
@@ -140,30 +140,30 @@ impl Machine {
     }
 }
 
-async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting)
+    tokio::time::timeout(WAIT_LIMIT, waiting)
         .await
         .unwrap_or_else(|_| panic!("waited in vain until {what}"));
 }
 
-/// What a wrong clock would take away or decide.
+/// Rows that a wrong clock would delete or change.
 #[derive(Debug, PartialEq, Eq)]
-struct Held {
+struct StoredState {
     partitions: Vec<String>,
     answers: i64,
     keys: i64,
-    /// Keys of repeated orders.
+    /// Idempotency keys of submits.
     orders: i64,
     slots: Vec<String>,
     next_slot: String,
 }
 
-async fn held(pool: &PgPool) -> Held {
+async fn stored_state(pool: &PgPool) -> StoredState {
     let count = async |sql: &'static str| sqlx::query_scalar(sql).fetch_one(pool).await.unwrap();
     let list = async |sql: &'static str| {
         sqlx::query_scalar::<_, String>(sql)
@@ -171,7 +171,7 @@ async fn held(pool: &PgPool) -> Held {
             .await
             .unwrap()
     };
-    Held {
+    StoredState {
         partitions: list(
             "select c.relname::text from pg_inherits i join pg_class c on c.oid = i.inhrelid
              where i.inhparent = 'answers'::regclass order by 1",
@@ -185,15 +185,16 @@ async fn held(pool: &PgPool) -> Held {
     }
 }
 
-/// A monitor, a key that is held for it, answers of some months: there is something to lose.
-async fn furnish(pool: &PgPool, machine: &Machine) {
+/// Creates rows that upkeep could delete: a monitor, its stored key, answers of several months.
+async fn seed(pool: &PgPool, machine: &ServiceInstance) {
     machine.scan(3).await;
     let first = Timestamp::now()
         .to_zoned(TimeZone::UTC)
         .checked_sub(2.months())
         .unwrap()
         .timestamp();
-    let made = sqlx::query("select make_partitions($1, 2)").bind(jiff_sqlx::Timestamp::from(first));
+    let made =
+        sqlx::query("select create_partitions($1, 2)").bind(jiff_sqlx::Timestamp::from(first));
     made.execute(pool).await.unwrap();
     let monitor = json!({
         "name": "a week ahead", "schedule": {"cron": "0 6 * * *", "timezone": "UTC"},
@@ -201,22 +202,22 @@ async fn furnish(pool: &PgPool, machine: &Machine) {
     });
     let (status, made) = machine.post("/v1/monitors", &monitor).await;
     assert_eq!(status, 201, "{made}");
-    // Whatever the time of day: no slot comes in the time of a test.
+    // Far enough ahead that no slot is due during the test.
     let sql = "update monitors set next_slot = date_trunc('hour', clock_timestamp()) + interval '12 hours'";
     sqlx::query(sql).execute(pool).await.unwrap();
 }
 
-/// One machine is 150 days ahead, one an hour behind, one is right.
+/// One clock is 150 days ahead, one an hour behind, one is right.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_with_a_wrong_clock_decides_nothing() {
-    let (db, upstream) = (TestDb::new().await, Upstream::start().await);
-    let right = Machine::start(&db, &upstream, Clock::default()).await;
-    furnish(db.pool(), &right).await;
-    let before = held(db.pool()).await;
+async fn a_process_with_a_wrong_clock_makes_no_decisions() {
+    let (db, upstream) = (TestDb::new().await, ScriptedServer::start().await);
+    let right = ServiceInstance::start(&db, &upstream, Clock::default()).await;
+    seed(db.pool(), &right).await;
+    let before = stored_state(db.pool()).await;
     println!("before: {before:#?}");
 
-    let ahead = Machine::start(&db, &upstream, Clock::new(days_ahead)).await;
-    let behind = Machine::start(&db, &upstream, Clock::new(hour_behind)).await;
+    let ahead = ServiceInstance::start(&db, &upstream, Clock::new(days_ahead)).await;
+    let behind = ServiceInstance::start(&db, &upstream, Clock::new(hour_behind)).await;
     for (machine, difference) in [(&ahead, " s ahead of"), (&behind, " s behind")] {
         let (status, body) = machine.ready().await;
         println!("{status} {body}");
@@ -230,16 +231,16 @@ async fn a_process_with_a_wrong_clock_decides_nothing() {
         );
     }
     assert_eq!(right.ready().await.0, 200);
-    // Work of the right one, in which the others had time for upkeep, sweeps and ticks.
+    // Work for the right one; meanwhile the others have time for upkeep, sweeps and ticks.
     for _ in 0..5 {
         right.scan(5).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    let after = held(db.pool()).await;
+    let after = stored_state(db.pool()).await;
     println!("after: {after:#?}");
     assert_eq!(after.answers, before.answers + 25);
     assert_eq!(
-        Held {
+        StoredState {
             answers: before.answers,
             ..after
         },
@@ -259,15 +260,15 @@ async fn a_process_with_a_wrong_clock_decides_nothing() {
         0
     );
 
-    // Its clock is set: it works without a restart; and is wrong again: what it does ends, in order.
+    // The corrected clock allows work without a restart; a wrong one then stops it cleanly.
     IS_SET.store(true, Ordering::Relaxed);
-    until("the clock is right", async || ahead.ready().await.0 == 200).await;
+    wait_until("the clock is right", async || ahead.ready().await.0 == 200).await;
     right.end().await;
     ahead.scan(2).await;
     IS_SET.store(false, Ordering::Relaxed);
-    until("the clock is wrong", async || ahead.ready().await.0 == 503).await;
+    wait_until("the clock is wrong", async || ahead.ready().await.0 == 503).await;
     let leases = "select count(*) from workers";
-    until("the lease is given back", async || {
+    wait_until("the lease is given back", async || {
         sqlx::query_scalar::<_, i64>(leases)
             .fetch_one(db.pool())
             .await
@@ -279,9 +280,9 @@ async fn a_process_with_a_wrong_clock_decides_nothing() {
     behind.end().await;
 }
 
-/// The monotonic clock carries it on.
+/// The monotonic clock advances it.
 #[tokio::test]
-async fn the_databases_time_is_never_ahead_of_the_database() {
+async fn database_time_is_never_ahead_of_the_database() {
     let db = TestDb::new().await;
     for _ in 0..50 {
         let read = DatabaseTime::read(db.pool()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The operator's commands, as real processes: `keys`, `config show`, `healthcheck`.
+//! The commands `keys`, `config show` and `healthcheck` as processes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -7,24 +7,24 @@ use std::sync::Arc;
 use farescan::tenants::Keyring;
 use serde_json::json;
 
-use super::process::{Ended, Listening, farescan, program, run};
+use super::process::{CommandResult, ListeningProcess, farescan, program, run};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
-use crate::worker::stage::{Stage, ring_text};
+use crate::worker::fixture::{WorkerFixture, ring_text};
 
 fn command(args: &[&str]) -> Command {
     farescan(&program(), args)
 }
 
-fn ended(args: &[&str]) -> Ended {
+fn run_command(args: &[&str]) -> CommandResult {
     run(&mut command(args))
 }
 
 #[test]
-fn keys_new_prints_an_entry_that_a_ring_takes_and_never_the_same_twice() {
+fn keys_new_prints_a_valid_and_unique_entry() {
     let (first, second) = (
-        ended(&["keys", "new"]),
-        ended(&["keys", "new", "--id", "2027-05"]),
+        run_command(&["keys", "new"]),
+        run_command(&["keys", "new", "--id", "2027-05"]),
     );
     assert_eq!((first.code, second.code), (Some(0), Some(0)));
     Keyring::parse(&format!("{}{}", second.out, first.out)).expect("both together are a ring");
@@ -33,20 +33,20 @@ fn keys_new_prints_an_entry_that_a_ring_takes_and_never_the_same_twice() {
         "{}",
         second.out.len()
     );
-    let refused = ended(&["keys", "new", "--id", "with space"]);
+    let refused = run_command(&["keys", "new", "--id", "with space"]);
     assert_eq!(refused.code, Some(1));
     assert!(
-        refused.err.contains("`with space` cannot be the id") && refused.out.is_empty(),
+        refused.err.contains("`with space` is not an id") && refused.out.is_empty(),
         "{refused:?}"
     );
 }
 
 #[test]
-fn keys_new_makes_a_private_file_once() {
+fn keys_new_creates_a_private_file_only_once() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("master.key");
     let path = file.to_str().unwrap();
-    let made = ended(&["keys", "new", "--out", path]);
+    let made = run_command(&["keys", "new", "--out", path]);
     assert_eq!((made.code, made.out.as_str()), (Some(0), ""), "{made:?}");
     let text = std::fs::read_to_string(&file).unwrap();
     Keyring::parse(&text).unwrap();
@@ -55,14 +55,14 @@ fn keys_new_makes_a_private_file_once() {
         0o600
     );
 
-    let again = ended(&["keys", "new", "--out", path]);
+    let again = run_command(&["keys", "new", "--out", path]);
     assert_eq!(again.code, Some(1));
     assert!(
-        again.err.contains(path) && again.err.contains("left as it is"),
+        again.err.contains(path) && again.err.contains("was not changed"),
         "{again:?}"
     );
     assert_eq!(
-        ended(&["keys", "new", "--out", path, "--if-absent"]).code,
+        run_command(&["keys", "new", "--out", path, "--if-absent"]).code,
         Some(0)
     );
     assert_eq!(
@@ -72,13 +72,13 @@ fn keys_new_makes_a_private_file_once() {
     );
 
     std::fs::write(&file, "not a ring").unwrap();
-    let spoilt = ended(&["keys", "new", "--out", path, "--if-absent"]);
+    let spoilt = run_command(&["keys", "new", "--out", path, "--if-absent"]);
     assert_eq!(
         spoilt.code,
         Some(1),
         "a start with this file would fail later: {spoilt:?}"
     );
-    let nowhere = ended(&["keys", "new", "--out", "/nowhere/at/all/master.key"]);
+    let nowhere = run_command(&["keys", "new", "--out", "/nowhere/at/all/master.key"]);
     assert_eq!(nowhere.code, Some(1));
     assert!(
         nowhere.err.contains("/nowhere/at/all/master.key"),
@@ -86,69 +86,70 @@ fn keys_new_makes_a_private_file_once() {
     );
 }
 
-/// Rewraps on a stage's database.
-fn rewrap(stage: &Stage, ring: &str) -> Ended {
+/// Runs `keys rewrap` on a fixture's database.
+fn rewrap(fixture: &WorkerFixture, ring: &str) -> CommandResult {
     run(command(&["keys", "rewrap"])
-        .env("DATABASE_URL", stage.db.url())
+        .env("DATABASE_URL", fixture.db.url())
         .env("FARESCAN_MASTER_KEY", ring))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_rewrap_moves_what_a_scan_holds_while_its_worker_runs_and_the_scan_goes_on() {
-    let mut stage = Stage::new().await;
+async fn keys_rewrap_works_while_a_worker_runs_a_scan() {
+    let mut fixture = WorkerFixture::new().await;
     let new = format!("new:{}", "c3".repeat(32));
-    // The first step of a rotation: everybody can open what the new entry seals, nobody seals under it yet.
-    stage.ring = Arc::new(Keyring::parse(&format!("{},{new}", ring_text())).unwrap());
+    // First step of a rotation: all processes can open keys of the new entry, none seals with it
+    // yet.
+    fixture.ring = Arc::new(Keyring::parse(&format!("{},{new}", ring_text())).unwrap());
     let gate = Gate::closed();
-    stage
+    fixture
         .upstream
         .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
-    let scan = stage.submit(150, &json!({})).await;
-    let worker = stage.worker();
-    stage
+        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let scan = fixture.submit(150, &json!({})).await;
+    let worker = fixture.start_worker();
+    fixture
         .upstream
         .wait_for("calls are in flight", |ledger| ledger.len() >= 10)
         .await;
-    let done = rewrap(&stage, &format!("{new},{}", ring_text()));
+    let done = rewrap(&fixture, &format!("{new},{}", ring_text()));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(
         done.out,
-        "1 held keys were sealed anew under `new`, 0 were wiped or sealed by others meanwhile\n"
+        "1 stored keys were sealed anew under `new`; other processes wiped or sealed 0 in the meantime\n"
     );
     assert_eq!(
-        stage
+        fixture
             .count("select count(*) from key_grants where key_id = 'new'")
             .await,
         1
     );
     gate.open();
     assert_eq!(
-        stage.ended(scan).await.items.ok,
+        fixture.wait_until_ended(scan).await.items.ok,
         150,
         "the calls that were not made yet opened it too"
     );
     worker.stop().await;
-    // An ended scan holds nothing; what follows needs something held.
-    stage.submit(1, &json!({"label": "another"})).await;
-    let again = rewrap(&stage, &format!("{new},{}", ring_text()));
+    // An ended scan has no stored key; the next step needs one.
+    fixture.submit(1, &json!({"label": "another"})).await;
+    let again = rewrap(&fixture, &format!("{new},{}", ring_text()));
     assert!(
-        again.out.starts_with("1 held keys"),
+        again.out.starts_with("1 stored keys"),
         "sealed since by a process whose first entry is the old one: {again:?}"
     );
-    let again = rewrap(&stage, &format!("{new},{}", ring_text()));
-    assert!(again.out.starts_with("0 held keys"), "{again:?}");
+    let again = rewrap(&fixture, &format!("{new},{}", ring_text()));
+    assert!(again.out.starts_with("0 stored keys"), "{again:?}");
 
-    let none = run(command(&["keys", "rewrap"]).env("DATABASE_URL", stage.db.url()));
+    let none = run(command(&["keys", "rewrap"]).env("DATABASE_URL", fixture.db.url()));
     assert_eq!(none.code, Some(1));
     assert!(none.err.contains("FARESCAN_MASTER_KEY_FILE"), "{none:?}");
-    let lacking = rewrap(&stage, &format!("third:{}", "d4".repeat(32)));
+    let lacking = rewrap(&fixture, &format!("third:{}", "d4".repeat(32)));
     assert_eq!(lacking.code, Some(1));
     assert!(lacking.err.contains("no entry `new`"), "{lacking:?}");
 }
 
 #[test]
-fn config_show_names_every_setting_its_source_and_no_secret() {
+fn config_show_lists_settings_and_sources_without_secrets() {
     let shown = run(command(&["config", "show", "--listen", "127.0.0.1:8181"])
         .env(
             "DATABASE_URL",
@@ -194,45 +195,45 @@ fn config_show_names_every_setting_its_source_and_no_secret() {
         "{all}"
     );
     assert!(
-        ended(&["config", "show"])
+        run_command(&["config", "show"])
             .out
             .contains("FARESCAN_REQUESTS_PER_SECOND")
     );
 }
 
-fn health(admin: &str, more: &[&str]) -> Ended {
+fn health(admin: &str, more: &[&str]) -> CommandResult {
     run(command(&[&["healthcheck"], more].concat()).env("FARESCAN_ADMIN_LISTEN", admin))
 }
 
-/// A service on a stage's database with what else a test says.
-fn serve(stage: &Stage, args: &[&str]) -> Command {
+/// `serve` on a fixture's database with more arguments.
+fn serve(fixture: &WorkerFixture, args: &[&str]) -> Command {
     let mut serve = command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
     serve
-        .env("DATABASE_URL", stage.db.url())
+        .env("DATABASE_URL", fixture.db.url())
         .env("FARESCAN_MASTER_KEY", ring_text())
-        .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-        .env("FARESCAN_HOTELS_URL", stage.upstream.url())
-        .env("FARESCAN_SPOOL_DIR", stage.spool.path());
+        .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
+        .env("FARESCAN_HOTELS_URL", fixture.upstream.url())
+        .env("FARESCAN_SPOOL_DIR", fixture.spool.path());
     serve
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn healthcheck_says_whether_a_process_is_ready_and_while_it_ends_that_it_lives() {
-    let stage = Stage::new().await;
+async fn healthcheck_reports_ready_and_alive_during_shutdown() {
+    let fixture = WorkerFixture::new().await;
     let gate = Gate::closed();
-    stage
+    fixture
         .upstream
         .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).held_by(&gate));
-    stage.submit(2, &json!({})).await;
-    let service = Listening::start(&mut serve(&stage, &["--admin-listen", "127.0.0.1:0"]));
+        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    fixture.submit(2, &json!({})).await;
+    let service = ListeningProcess::start(&mut serve(&fixture, &["--admin-listen", "127.0.0.1:0"]));
     let admin = service.admin.unwrap().to_string();
     let ready = health(&admin, &[]);
     assert_eq!((ready.code, ready.err.as_str()), (Some(0), ""), "{ready:?}");
     assert_eq!(health(&admin, &["--live"]).code, Some(0));
 
-    // With calls in flight it takes its time to end; whoever watches must not take it for dead.
-    stage.upstream.wait_for_in_flight(2).await;
+    // Shutdown waits for calls in flight; a health check must not count the process as dead.
+    fixture.upstream.wait_for_in_flight(2).await;
     let ending = tokio::spawn(service.end());
     let mut draining = health(&admin, &[]);
     for _ in 0..500 {
@@ -243,7 +244,7 @@ async fn healthcheck_says_whether_a_process_is_ready_and_while_it_ends_that_it_l
     }
     assert_eq!(draining.code, Some(1));
     assert!(
-        draining.err.contains("503") && draining.err.contains("ending"),
+        draining.err.contains("503") && draining.err.contains("shutting down"),
         "{draining:?}"
     );
     assert_eq!(health(&admin, &["--live"]).code, Some(0));
@@ -264,16 +265,16 @@ async fn healthcheck_says_whether_a_process_is_ready_and_while_it_ends_that_it_l
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_process_takes_another_admin_port_unless_one_was_asked_for() {
-    let stage = Stage::new().await;
-    // Whoever has the default port on this machine, these two or another program: all of them start.
+async fn only_the_default_admin_port_has_a_fallback() {
+    let fixture = WorkerFixture::new().await;
+    // All of them start, whichever program has the default port.
     let (first, second) = (
-        Listening::start(&mut serve(&stage, &[])),
-        Listening::start(&mut serve(&stage, &["--no-worker"])),
+        ListeningProcess::start(&mut serve(&fixture, &[])),
+        ListeningProcess::start(&mut serve(&fixture, &["--no-worker"])),
     );
     assert_ne!(first.admin, second.admin);
     let taken = first.admin.unwrap().to_string();
-    let refused = run(&mut serve(&stage, &["--admin-listen", &taken]));
+    let refused = run(&mut serve(&fixture, &["--admin-listen", &taken]));
     assert_eq!(refused.code, Some(1));
     assert!(
         refused.err.contains(&format!("cannot listen on {taken}")),
@@ -283,19 +284,19 @@ async fn a_second_process_takes_another_admin_port_unless_one_was_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_has_the_admin_listener_too_and_needs_the_master_key() {
-    let stage = Stage::new().await;
+async fn a_worker_has_an_admin_listener_and_needs_a_master_key() {
+    let fixture = WorkerFixture::new().await;
     let worker = |key: Option<String>| {
         let mut worker = command(&["worker", "--admin-listen", "127.0.0.1:0"]);
         worker
-            .env("DATABASE_URL", stage.db.url())
-            .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-            .env("FARESCAN_HOTELS_URL", stage.upstream.url())
-            .env("FARESCAN_SPOOL_DIR", stage.spool.path())
+            .env("DATABASE_URL", fixture.db.url())
+            .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
+            .env("FARESCAN_HOTELS_URL", fixture.upstream.url())
+            .env("FARESCAN_SPOOL_DIR", fixture.spool.path())
             .envs(key.map(|key| ("FARESCAN_MASTER_KEY", key)));
         worker
     };
-    let running = Listening::start(&mut worker(Some(ring_text())));
+    let running = ListeningProcess::start(&mut worker(Some(ring_text())));
     assert_eq!(running.address, None);
     assert_eq!(
         health(&running.admin.unwrap().to_string(), &[]).code,
@@ -311,7 +312,7 @@ async fn a_worker_has_the_admin_listener_too_and_needs_the_master_key() {
 }
 
 #[test]
-fn a_password_file_that_is_not_there_is_named() {
+fn a_missing_password_file_is_named() {
     let missing = run(command(&["migrate"])
         .env("DATABASE_URL", "postgres://farescan@127.0.0.1:1/farescan")
         .env("FARESCAN_DATABASE_PASSWORD_FILE", "/nowhere/password"));
@@ -324,9 +325,9 @@ fn a_password_file_that_is_not_there_is_named() {
     );
 }
 
-/// Each names the setting, what it held and what it may hold; the variable too, which may be all that its reader has set.
+/// Each message names the setting, its value, the accepted values and the environment variable.
 #[test]
-fn a_setting_that_cannot_be_is_told_by_its_variable() {
+fn an_invalid_setting_is_reported_with_its_variable() {
     let urls = ["FARESCAN_FLIGHTS_URL", "FARESCAN_HOTELS_URL"]
         .map(|variable| (variable, "http://127.0.0.1:9"));
     for (mut command, code, says) in [
@@ -334,7 +335,7 @@ fn a_setting_that_cannot_be_is_told_by_its_variable() {
             command(&["serve", "--log", "foo=bar="]),
             1,
             vec![
-                "FARESCAN_LOG (or --log) holds `foo=bar=`",
+                "invalid FARESCAN_LOG (or --log) `foo=bar=`",
                 "info,farescan=debug",
             ],
         ),
@@ -389,7 +390,7 @@ fn a_setting_that_cannot_be_is_told_by_its_variable() {
 }
 
 #[test]
-fn migrate_says_where_it_found_no_database_and_why() {
+fn migrate_reports_address_and_cause_without_a_database() {
     let refused = run(&mut command(&[
         "migrate",
         "--database-url",
@@ -406,8 +407,8 @@ fn migrate_says_where_it_found_no_database_and_why() {
 #[test]
 fn the_help_lists_every_setting() {
     let (help, shown) = (
-        ended(&["help", "serve"]).out,
-        ended(&["config", "show"]).out,
+        run_command(&["help", "serve"]).out,
+        run_command(&["config", "show"]).out,
     );
     let variables = shown
         .lines()
@@ -424,9 +425,9 @@ fn the_help_lists_every_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_with_a_sandbox_says_where_it_is_and_that_the_urls_are_not_used() {
-    let stage = Stage::new().await;
-    let mut serve = serve(&stage, &["--sandbox", "--admin-listen", "127.0.0.1:0"]);
+async fn serve_with_a_sandbox_logs_its_url_and_the_unused_urls() {
+    let fixture = WorkerFixture::new().await;
+    let mut serve = serve(&fixture, &["--sandbox", "--admin-listen", "127.0.0.1:0"]);
     serve
         .stderr(std::process::Stdio::piped())
         .env("FARESCAN_LOG_FORMAT", "json");
@@ -450,7 +451,7 @@ async fn serve_with_a_sandbox_says_where_it_is_and_that_the_urls_are_not_used() 
         "{log}"
     );
     assert!(
-        log.contains("FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL are not used"),
+        log.contains("--sandbox overrides FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL"),
         "{log}"
     );
 }

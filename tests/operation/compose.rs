@@ -1,5 +1,5 @@
-//! The container's files, read as Docker would read them: every command is one of ours, every variable one that the settings know, and
-//! nothing runs with more rights than it needs.
+//! The container's files, as Docker reads them: valid commands, known variables, minimal
+//! privileges.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,17 +10,17 @@ use clap::{CommandFactory as _, Parser as _};
 use farescan::cli::Cli;
 use serde_json::Value;
 
-/// A file of the repository.
+/// Reads a file of the repository.
 pub fn file(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
-/// The compose file, anchors and merges resolved.
+/// The compose file with anchors and merges resolved.
 pub fn compose() -> Value {
     serde_saphyr::from_str(&file("docker-compose.yml")).unwrap()
 }
 
-/// The words of a list.
+/// The items of a list.
 pub fn words(list: &Value) -> Vec<&str> {
     list.as_array()
         .into_iter()
@@ -29,7 +29,8 @@ pub fn words(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A value without its `${NAME:-default}` or `${NAME:?error}`: the default, or what `.env.sandbox` says.
+/// Replaces `${NAME:-default}` and `${NAME:?error}` with the default, or with the value in
+/// `.env.sandbox`.
 pub fn interpolated(text: &str) -> String {
     match text.split_once("${") {
         Some((before, rest)) => {
@@ -61,7 +62,7 @@ fn is_ours(service: &Value) -> bool {
     service["image"] == "farescan:local"
 }
 
-/// Every variable that some command reads.
+/// Every environment variable of every command.
 fn known_variables() -> BTreeSet<String> {
     fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
         known.extend(
@@ -79,19 +80,19 @@ fn known_variables() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_command_of_ours_is_one_that_the_program_takes() {
+fn compose_commands_are_valid() {
     let compose = compose();
-    let mut seen = Vec::new();
+    let mut commands = Vec::new();
     for (name, service) in services(&compose).filter(|(_, service)| is_ours(service)) {
         let line = words(&service["command"]);
         let parsed = Cli::try_parse_from([&["farescan"], line.as_slice()].concat());
         assert!(parsed.is_ok(), "{name}: {}", parsed.unwrap_err());
         assert!(service["entrypoint"].is_null(), "{name}: the image's own");
-        seen.push(line.join(" "));
+        commands.push(line.join(" "));
     }
-    seen.sort();
+    commands.sort();
     assert_eq!(
-        seen,
+        commands,
         [
             "keys new --out /farescan/keys/master.key --if-absent",
             "migrate",
@@ -120,7 +121,7 @@ fn every_command_of_ours_is_one_that_the_program_takes() {
 }
 
 #[test]
-fn every_variable_is_one_that_the_settings_know() {
+fn compose_variables_are_known_settings() {
     let known = known_variables();
     assert!(
         known.contains("FARESCAN_ADMIN_LISTEN") && known.contains("DATABASE_URL"),
@@ -197,7 +198,7 @@ fn every_base_image_can_be_given_by_its_digest() {
 }
 
 #[test]
-fn nothing_runs_with_more_rights_than_it_needs() {
+fn compose_services_have_minimal_privileges() {
     let compose = compose();
     for (name, service) in services(&compose) {
         assert_eq!(service["read_only"], true, "{name}");
@@ -246,7 +247,7 @@ fn nothing_runs_with_more_rights_than_it_needs() {
 }
 
 #[test]
-fn no_password_is_written_down() {
+fn compose_files_contain_no_password() {
     let compose = compose();
     for (name, service) in services(&compose) {
         for (variable, value) in service["environment"].as_object().into_iter().flatten() {
@@ -276,9 +277,9 @@ fn no_password_is_written_down() {
     }
 }
 
-/// Without a file of settings nothing starts, so that no key goes to an address that nobody has named.
+/// Without settings nothing starts, so that no key is sent to an unintended address.
 #[test]
-fn no_marketplace_is_asked_unless_it_is_named() {
+fn compose_needs_a_configured_marketplace() {
     let compose = compose();
     for service in ["serve", "worker"] {
         for variable in ["FARESCAN_FLIGHTS_URL", "FARESCAN_HOTELS_URL"] {
@@ -293,9 +294,9 @@ fn no_marketplace_is_asked_unless_it_is_named() {
     }
 }
 
-/// What README has one make in a clone is not shown by `git status`.
+/// `git status` does not show the files that the README's commands create.
 #[test]
-fn secrets_that_are_made_in_a_clone_are_ignored() {
+fn git_ignores_generated_secrets() {
     for secret in [".env", "master.key"] {
         let ignored = file(".gitignore");
         let is_ignored = ignored.lines().any(|line| {
@@ -309,7 +310,7 @@ fn secrets_that_are_made_in_a_clone_are_ignored() {
 }
 
 #[test]
-fn what_waits_for_what_is_there_and_calls_in_flight_may_end() {
+fn compose_dependencies_exist_and_stops_are_graceful() {
     let compose = compose();
     for (name, service) in services(&compose) {
         for (needed, how) in service["depends_on"].as_object().into_iter().flatten() {
@@ -337,9 +338,9 @@ fn what_waits_for_what_is_there_and_calls_in_flight_may_end() {
     }
 }
 
-/// Docker is not needed: what the Dockerfile copies must hold every file that the manifest names.
+/// Needs no Docker: the copied files must include every file that the manifest names.
 #[test]
-fn what_the_dockerfile_copies_is_a_whole_package() {
+fn the_dockerfile_copies_a_complete_package() {
     let place = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let ignored = file(".dockerignore");

@@ -1,4 +1,4 @@
-//! Connections that send nothing, or read nothing: what strangers can do without a key.
+//! Connections that send or read nothing: attacks without a key.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -9,25 +9,25 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::process::{Listening, program};
+use super::process::{ListeningProcess, program};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::worker::stage::{KEY, Stage, ring_text};
+use crate::worker::fixture::{KEY, WorkerFixture, ring_text};
 
-/// Far above what an answer takes, also on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Far more than an answer takes, even on a busy machine.
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Silent connections to each listener: more than the process may open files.
+/// Silent connections per listener: more than the process's file limit.
 const SILENT: usize = 1_100;
-/// Connections of each kind that read nothing.
+/// Connections of each kind that do not read.
 const UNREAD: usize = 20;
-/// Requests on each of them.
+/// Requests per connection.
 const REQUESTS: u32 = 100;
-/// How much the process may grow by them, in kB.
+/// Allowed memory growth in kB.
 const GROWTH_KB: u64 = 20 * 1024;
 
-/// `farescan serve` on the stage, which may open so many files.
-fn serve(stage: &Stage, files: u32) -> Listening {
+/// `farescan serve` on the fixture with this limit on open files.
+fn serve(fixture: &WorkerFixture, files: u32) -> ListeningProcess {
     let mut command = Command::new("sh");
     command
         .args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")])
@@ -43,39 +43,39 @@ fn serve(stage: &Stage, files: u32) -> Listening {
         .env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
-        .env("DATABASE_URL", stage.db.url())
+        .env("DATABASE_URL", fixture.db.url())
         .env("FARESCAN_MASTER_KEY", ring_text());
     command
-        .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-        .env("FARESCAN_HOTELS_URL", stage.upstream.url());
-    command.env("FARESCAN_SPOOL_DIR", stage.spool.path());
-    Listening::start(&mut command)
+        .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
+        .env("FARESCAN_HOTELS_URL", fixture.upstream.url());
+    command.env("FARESCAN_SPOOL_DIR", fixture.spool.path());
+    ListeningProcess::start(&mut command)
 }
 
 fn client() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
-        .timeout(PATIENCE)
+        .timeout(WAIT_LIMIT)
         .pool_max_idle_per_host(0)
         .build()
         .unwrap()
 }
 
 async fn connect(address: SocketAddr) -> TcpStream {
-    timeout(PATIENCE, TcpStream::connect(address))
+    timeout(WAIT_LIMIT, TcpStream::connect(address))
         .await
         .expect("it connects in time")
         .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_silent_connections_delay_nobody() {
-    let stage = Stage::new().await;
-    stage
+async fn a_thousand_silent_connections_delay_no_request() {
+    let fixture = WorkerFixture::new().await;
+    fixture
         .upstream
         .on_any()
         .answer(|call| Reply::json(json!([fare(120, &call.body)])));
-    let service = serve(&stage, 1_024);
+    let service = serve(&fixture, 1_024);
     let (api, admin) = (service.address.unwrap(), service.admin.unwrap());
     for address in [api, admin] {
         let mut silent = Vec::new();
@@ -111,7 +111,7 @@ async fn a_thousand_silent_connections_delay_nobody() {
     }
 }
 
-/// The resident memory of a process, in kB.
+/// Resident memory in kB.
 fn resident_kb(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
@@ -121,14 +121,14 @@ fn resident_kb(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// An HTTP/2 client that lets nothing be sent to it, and asks for much: a preface, settings with a window of 0, requests.
+/// An HTTP/2 client with a window of 0 that sends many requests: preface, settings, requests.
 fn http2_with_window_0(path: &str) -> Vec<u8> {
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
         [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
     };
     let path_length = u8::try_from(path.len()).unwrap();
-    // From HPACK's static table: GET, http; then the path and the authority as literals.
+    // From HPACK's static table: GET, http; then path and authority as literals.
     let headers = [
         &[0x82, 0x86, 0x04, path_length],
         path.as_bytes(),
@@ -142,7 +142,7 @@ fn http2_with_window_0(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// How many requests for a path were answered, as the metrics have it.
+/// Number of answered requests for a path, from the metrics.
 async fn answered(admin: SocketAddr, path: &str) -> usize {
     let metrics = client()
         .get(format!("http://{admin}/metrics"))
@@ -162,9 +162,9 @@ async fn answered(admin: SocketAddr, path: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_nobody_reads_hold_no_memory() {
-    let stage = Stage::new().await;
-    let service = serve(&stage, 1_024);
+async fn unread_answers_hold_no_memory() {
+    let fixture = WorkerFixture::new().await;
+    let service = serve(&fixture, 1_024);
     let (api, admin) = (service.address.unwrap(), service.admin.unwrap());
     let path = "/openapi.json";
     for encoding in ["identity", "gzip"] {
@@ -177,13 +177,13 @@ async fn answers_that_nobody_reads_hold_no_memory() {
         warm.bytes().await.unwrap();
     }
     let idle = resident_kb(service.pid());
-    let mut held = Vec::new();
+    let mut streams = Vec::new();
     let pipelined = format!("GET {path} HTTP/1.1\r\nhost: h\r\n\r\n").repeat(REQUESTS as usize);
     let begun = answered(admin, path).await;
     for _ in 0..UNREAD {
         let mut stream = connect(api).await;
         stream.write_all(pipelined.as_bytes()).await.unwrap();
-        held.push(stream);
+        streams.push(stream);
     }
     while answered(admin, path).await < begun + UNREAD {
         tokio::task::yield_now().await;
@@ -192,16 +192,16 @@ async fn answers_that_nobody_reads_hold_no_memory() {
     let mut refused = 0;
     for _ in 0..UNREAD {
         let mut stream = connect(api).await;
-        // It may be closed before all of it is written.
+        // The server may close the connection before all is written.
         _ = stream.write_all(&http2_with_window_0(path)).await;
         let mut answer = Vec::new();
         // A reset is an end too.
         refused += usize::from(
-            timeout(PATIENCE / 4, stream.read_to_end(&mut answer))
+            timeout(WAIT_LIMIT / 4, stream.read_to_end(&mut answer))
                 .await
                 .is_ok(),
         );
-        held.push(stream);
+        streams.push(stream);
     }
     let both = resident_kb(service.pid()).saturating_sub(idle);
     println!(

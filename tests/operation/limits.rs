@@ -1,18 +1,18 @@
-//! Requests per caller on our own routes (security, "Limits").
+//! Rate limits per caller on our own routes (security.md, rule 23).
 
 use std::num::NonZeroU32;
 
 use farescan::config::LimitConfig;
 use serde_json::json;
 
-use crate::support::app::{Answer, KEY, TestApp};
+use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::db::TestDb;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
 const BURST: u32 = 4;
 
-/// A service that lets a caller send four requests at once and one more each second.
+/// A service with a burst of four requests and one more per second.
 async fn strict() -> (TestDb, TestApp) {
     let limits = LimitConfig {
         requests_per_second: NonZeroU32::MIN,
@@ -21,14 +21,15 @@ async fn strict() -> (TestDb, TestApp) {
     let db = TestDb::new().await;
     let app = TestApp::builder()
         .database(&db)
-        .state(move |app| app.with_limits(&limits))
+        .state(move |app| app.with_rate_limits(&limits))
         .start()
         .await;
     (db, app)
 }
 
-/// Sends until it is refused. A token comes back each second, so a slow machine needs a few more tries.
-async fn refused(app: &TestApp, method: &str, path: &str, key: &str) -> Option<Answer> {
+/// Sends until a request is refused. Tokens refill each second, so a slow machine needs more
+/// requests.
+async fn refused(app: &TestApp, method: &str, path: &str, key: &str) -> Option<HttpResponse> {
     for _ in 0..30 {
         let answer = app
             .send(
@@ -45,7 +46,7 @@ async fn refused(app: &TestApp, method: &str, path: &str, key: &str) -> Option<A
 }
 
 #[tokio::test]
-async fn a_caller_in_a_hurry_is_told_when_to_come_back_and_others_are_not() {
+async fn rate_limits_are_per_caller_and_give_retry_after() {
     let (_db, app) = strict().await;
     for _ in 0..BURST {
         assert_eq!(app.get("/v1/scans").await.status, 200);
@@ -57,7 +58,7 @@ async fn a_caller_in_a_hurry_is_told_when_to_come_back_and_others_are_not() {
     assert!(
         answer
             .message()
-            .contains(&format!("a second in the long run, {BURST} at once")),
+            .contains(&format!("requests/s sustained, burst {BURST}")),
         "{}",
         answer.message()
     );
@@ -73,7 +74,7 @@ async fn a_caller_in_a_hurry_is_told_when_to_come_back_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn every_route_of_our_own_is_limited_and_none_of_the_specified_seven() {
+async fn own_routes_are_rate_limited_the_specified_seven_are_not() {
     let (_db, app) = strict().await;
     app.upstream
         .on_any()
@@ -104,7 +105,7 @@ async fn every_route_of_our_own_is_limited_and_none_of_the_specified_seven() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_answer_is_401_however_often() {
+async fn requests_without_a_key_always_get_401() {
     let (_db, app) = strict().await;
     for _ in 0..3 * BURST {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A database belongs to one marketplace: no process that asks another one works on it, or answers its callers.
+//! A database belongs to one marketplace: a process with another one neither works on it nor serves
+//! from it.
 
 use std::process::ExitStatus;
 
@@ -7,46 +8,46 @@ use rust_decimal::Decimal;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::process::{Ended, farescan, program, run};
-use crate::faults::process::Serve;
-use crate::support::db::reachable_folder;
+use super::process::{CommandResult, farescan, program, run};
+use crate::faults::process::FarescanProcess;
+use crate::support::db::world_readable_folder;
 use crate::support::reply::{Gate, Reply};
-use crate::support::upstream::{Upstream, fare};
-use crate::worker::stage::{Stage, ring_text};
+use crate::support::upstream::{ScriptedServer, fare};
+use crate::worker::fixture::{WorkerFixture, ring_text};
 
-/// What the scripted marketplace asks for every fare; the sandbox invents others.
+/// The scripted marketplace's price; the sandbox returns other prices.
 const PRICE: u64 = 7_777;
-/// The dates of the scan that must not be answered by anybody else.
+/// The dates of a scan that only its own marketplace may answer.
 const DATES: i64 = 31;
-/// A key that the sandbox would take too.
+/// A key that the sandbox accepts too.
 const KEY: &str = "sandbox-unlimited";
 
-/// A service with a scan of [`DATES`] items, two of which are in flight until the gate opens.
-async fn busy(stage: &Stage, gate: &Gate) -> (Serve, ScanId) {
-    stage
+/// A service with a scan of [`DATES`] items, two of them in flight until the gate opens.
+async fn service_with_scan(fixture: &WorkerFixture, gate: &Gate) -> (FarescanProcess, ScanId) {
+    fixture
         .upstream
         .on_any()
         .answer(|call| Reply::json(json!([fare(PRICE, &call.body)])));
-    let service = Serve::start(stage, 2);
-    service.says("a lease was taken").await;
-    // Until a key was taken once, one call at a time is made with it.
-    stage
-        .ended(stage.submit(1, &json!({"label": "first"})).await)
+    let service = FarescanProcess::start(fixture, 2);
+    service.wait_for_log("lease acquired").await;
+    // Until the marketplace has accepted the key, the lane makes one call at a time.
+    fixture
+        .wait_until_ended(fixture.submit(1, &json!({"label": "first"})).await)
         .await;
     let gate = gate.clone();
-    stage
+    fixture
         .upstream
         .on_any()
-        .answer(move |call| Reply::json(json!([fare(PRICE, &call.body)])).held_by(&gate));
-    let scan = stage.submit(DATES, &json!({})).await;
-    stage.upstream.wait_for_in_flight(2).await;
+        .answer(move |call| Reply::json(json!([fare(PRICE, &call.body)])).gated_by(&gate));
+    let scan = fixture.submit(DATES, &json!({})).await;
+    fixture.upstream.wait_for_in_flight(2).await;
     (service, scan)
 }
 
-/// How many of a scan's prices are not the marketplace's, once it has ended.
-async fn invented(stage: &Stage, scan: ScanId) -> usize {
-    stage.ended(scan).await;
-    let items = stage.items(scan).await;
+/// Number of prices of an ended scan that are not the marketplace's.
+async fn wrong_prices(fixture: &WorkerFixture, scan: ScanId) -> usize {
+    fixture.wait_until_ended(scan).await;
+    let items = fixture.items(scan).await;
     assert_eq!(items.len(), usize::try_from(DATES).unwrap());
     items
         .iter()
@@ -54,9 +55,9 @@ async fn invented(stage: &Stage, scan: ScanId) -> usize {
         .count()
 }
 
-/// A demo in the shell of whoever has set up a real service.
-fn demo(stage: &Stage) -> Ended {
-    let place = reachable_folder();
+/// Runs the demo with a real service's environment.
+fn demo(fixture: &WorkerFixture) -> CommandResult {
+    let place = world_readable_folder();
     run(farescan(
         &program(),
         &[
@@ -68,165 +69,184 @@ fn demo(stage: &Stage) -> Ended {
             "127.0.0.1:0",
         ],
     )
-    .env("DATABASE_URL", stage.db.url())
-    .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-    .env("FARESCAN_HOTELS_URL", stage.upstream.url())
+    .env("DATABASE_URL", fixture.db.url())
+    .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
+    .env("FARESCAN_HOTELS_URL", fixture.upstream.url())
     .env("FARESCAN_MASTER_KEY", ring_text())
     .env("FARESCAN_DATA_DIR", place.path()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_demo_beside_a_service_answers_none_of_its_scans() {
-    let stage = Stage::with_key(KEY).await;
+async fn a_demo_next_to_a_service_runs_none_of_its_scans() {
+    let fixture = WorkerFixture::with_key(KEY).await;
     let gate = Gate::closed();
-    let (_service, scan) = busy(&stage, &gate).await;
-    let told = tokio::task::block_in_place(|| demo(&stage));
+    let (_service, scan) = service_with_scan(&fixture, &gate).await;
+    let output = tokio::task::block_in_place(|| demo(&fixture));
     gate.open();
-    let invented = invented(&stage, scan).await;
-    let workers = stage
+    let wrong_prices = wrong_prices(&fixture, scan).await;
+    let workers = fixture
         .count("select count(distinct worker_id) from attempts")
         .await;
     println!(
-        "{invented} of {DATES} prices are the sandbox's; {workers} workers; the demo said:\n{}{}",
-        told.out, told.err
+        "{wrong_prices} of {DATES} prices are the sandbox's; {workers} workers; the demo said:\n{}{}",
+        output.out, output.err
     );
-    assert_eq!((invented, workers), (0, 1));
+    assert_eq!((wrong_prices, workers), (0, 1));
     assert_eq!(
-        stage.upstream.count(),
+        fixture.upstream.count(),
         1 + usize::try_from(DATES).unwrap(),
         "each date was asked of the marketplace once"
     );
-    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        told.out.contains("32 requests spent"),
-        "the demo shows all that it has: {told:?}"
+        output.out.contains("32 requests spent"),
+        "the demo shows all that it has: {output:?}"
     );
 }
 
-/// Refused with both marketplaces and the command that changes it.
-fn assert_refused((status, said): &(ExitStatus, String), asks: &str, stage: &Stage) {
-    assert_eq!(status.code(), Some(1), "{said}");
-    let url = stage.upstream.url();
+/// Asserts that the error names both marketplaces and the command that changes it.
+fn assert_refused(
+    (status, output): &(ExitStatus, String),
+    marketplace_name: &str,
+    fixture: &WorkerFixture,
+) {
+    assert_eq!(status.code(), Some(1), "{output}");
+    let url = fixture.upstream.url();
     for words in [
         format!("marketplace `flights {url}, hotels {url}`"),
-        format!("name `{asks}`"),
+        format!("name `{marketplace_name}`"),
         "`farescan marketplace set`".into(),
     ] {
-        assert!(said.contains(&words), "{words} is not in: {said}");
+        assert!(output.contains(&words), "{words} is not in: {output}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_does_not_start_on_the_database_of_a_service() {
-    let stage = Stage::with_key(KEY).await;
+    let fixture = WorkerFixture::with_key(KEY).await;
     let gate = Gate::closed();
-    let (_service, scan) = busy(&stage, &gate).await;
-    let refused = Serve::sandbox(&stage).words().await;
+    let (_service, scan) = service_with_scan(&fixture, &gate).await;
+    let refused = FarescanProcess::start_sandbox(&fixture)
+        .wait_for_failure()
+        .await;
     gate.open();
     println!(
         "{} of {DATES} prices are the sandbox's; it said: {}",
-        invented(&stage, scan).await,
+        wrong_prices(&fixture, scan).await,
         refused.1
     );
-    assert_refused(&refused, "sandbox", &stage);
-    assert_eq!(stage.count("select count(*) from workers").await, 1);
+    assert_refused(&refused, "sandbox", &fixture);
+    assert_eq!(fixture.count("select count(*) from workers").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_another_marketplace_does_not_start_on_a_database() {
-    let stage = Stage::new().await;
-    let first = Serve::start(&stage, 1);
+async fn a_process_with_another_marketplace_does_not_start() {
+    let fixture = WorkerFixture::new().await;
+    let first = FarescanProcess::start(&fixture, 1);
     first
-        .says("the database belongs to this marketplace from now on")
+        .wait_for_log("bound the database to this marketplace")
         .await;
-    let other = Upstream::start().await;
+    let other = ScriptedServer::start().await;
     let urls = [
         ("FARESCAN_FLIGHTS_URL", other.url()),
         ("FARESCAN_HOTELS_URL", other.url()),
     ];
-    let asks = format!("flights {0}, hotels {0}", other.url());
+    let marketplace_name = format!("flights {0}, hotels {0}", other.url());
     for started in [
-        Serve::with(&stage, 1, &urls),
-        Serve::worker(&stage, 1, &urls),
-        Serve::gateway_with(&stage, &urls),
+        FarescanProcess::start_with(&fixture, 1, &urls),
+        FarescanProcess::start_worker(&fixture, 1, &urls),
+        FarescanProcess::start_gateway_with(&fixture, &urls),
     ] {
-        assert_refused(&started.words().await, &asks, &stage);
+        assert_refused(
+            &started.wait_for_failure().await,
+            &marketplace_name,
+            &fixture,
+        );
     }
-    // One that has the same is welcome.
-    Serve::worker(&stage, 1, &[])
-        .says("a lease was taken")
+    // A process with the same marketplace may start.
+    FarescanProcess::start_worker(&fixture, 1, &[])
+        .wait_for_log("lease acquired")
         .await;
-    assert_eq!(stage.count("select count(*) from workers").await, 2);
+    assert_eq!(fixture.count("select count(*) from workers").await, 2);
     assert_eq!(other.count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_marketplaces_at_a_first_start_one_is_refused() {
-    let stage = Stage::new().await;
-    let other = Upstream::start().await;
+async fn two_marketplaces_at_first_start_one_is_refused() {
+    let fixture = WorkerFixture::new().await;
+    let other = ScriptedServer::start().await;
     let urls = [
         ("FARESCAN_FLIGHTS_URL", other.url()),
         ("FARESCAN_HOTELS_URL", other.url()),
     ];
     let services = [
-        Serve::start(&stage, 1),
-        Serve::with(&stage, 1, &urls),
-        Serve::start(&stage, 1),
-        Serve::with(&stage, 1, &urls),
+        FarescanProcess::start(&fixture, 1),
+        FarescanProcess::start_with(&fixture, 1, &urls),
+        FarescanProcess::start(&fixture, 1),
+        FarescanProcess::start_with(&fixture, 1, &urls),
     ];
-    let started: Vec<bool> = futures::future::join_all(services.iter().map(Serve::starts)).await;
+    let started: Vec<bool> =
+        futures::future::join_all(services.iter().map(FarescanProcess::wait_for_start)).await;
     assert_eq!((started[0], started[1]), (started[2], started[3]));
     assert_ne!(
         started[0], started[1],
         "one marketplace's processes start, the other's do not"
     );
-    let held: Vec<String> = sqlx::query_scalar("select marketplace from installation")
-        .fetch_all(stage.pool())
+    let stored: Vec<String> = sqlx::query_scalar("select marketplace from installation")
+        .fetch_all(fixture.pool())
         .await
         .unwrap();
     let url = if started[0] {
-        stage.upstream.url()
+        fixture.upstream.url()
     } else {
         other.url()
     };
-    assert_eq!(held, [format!("flights {url}, hotels {url}")]);
+    assert_eq!(stored, [format!("flights {url}, hotels {url}")]);
 }
 
-/// As a version left it that noted no marketplace.
-async fn forget(stage: &Stage) {
-    let forget = "update workers set marketplace = null";
-    sqlx::query(forget).execute(stage.pool()).await.unwrap();
-    let forget = "update installation set marketplace = null, marketplace_since = null";
-    sqlx::query(forget).execute(stage.pool()).await.unwrap();
+/// Restores the state of a version that stored no marketplace.
+async fn clear_marketplace(fixture: &WorkerFixture) {
+    let clear_marketplace = "update workers set marketplace = null";
+    sqlx::query(clear_marketplace)
+        .execute(fixture.pool())
+        .await
+        .unwrap();
+    let clear_marketplace = "update installation set marketplace = null, marketplace_since = null";
+    sqlx::query(clear_marketplace)
+        .execute(fixture.pool())
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_before_with_callers_is_not_a_sandboxs() {
-    let stage = Stage::new().await;
-    stage.ended_by_a_worker(1).await;
-    forget(&stage).await;
-    let (status, said) = Serve::sandbox(&stage).words().await;
-    assert_eq!(status.code(), Some(1), "{said}");
+async fn a_sandbox_rejects_an_old_database_with_callers() {
+    let fixture = WorkerFixture::new().await;
+    fixture.complete_scan(1).await;
+    clear_marketplace(&fixture).await;
+    let (status, output) = FarescanProcess::start_sandbox(&fixture)
+        .wait_for_failure()
+        .await;
+    assert_eq!(status.code(), Some(1), "{output}");
     assert!(
-        said.contains("does not say which marketplace")
-            && said.contains("farescan marketplace set --sandbox"),
-        "{said}"
+        output.contains("no recorded marketplace")
+            && output.contains("farescan marketplace set --sandbox"),
+        "{output}"
     );
     assert_eq!(
-        stage
+        fixture
             .count("select count(*) from installation where marketplace is null")
             .await,
         1
     );
-    Serve::start(&stage, 1)
-        .says("the database belongs to this marketplace from now on")
+    FarescanProcess::start(&fixture, 1)
+        .wait_for_log("bound the database to this marketplace")
         .await;
 }
 
-/// `farescan marketplace …` with the settings that reach this marketplace.
-fn marketplace(stage: &Stage, upstream: &Upstream, args: &[&str]) -> Ended {
+/// Runs `farescan marketplace …` with this marketplace's settings.
+fn marketplace(fixture: &WorkerFixture, upstream: &ScriptedServer, args: &[&str]) -> CommandResult {
     let mut command = farescan(&program(), &[&["marketplace"], args].concat());
-    command.env("DATABASE_URL", stage.db.url());
+    command.env("DATABASE_URL", fixture.db.url());
     if args == ["set"] {
         command
             .env("FARESCAN_FLIGHTS_URL", upstream.url())
@@ -236,24 +256,24 @@ fn marketplace(stage: &Stage, upstream: &Upstream, args: &[&str]) -> Ended {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn marketplace_set_moves_a_database_once_nobody_works_on_it() {
-    let stage = Stage::new().await;
-    let other = Upstream::start().await;
-    let of = |upstream: &Upstream| format!("flights {0}, hotels {0}", upstream.url());
+async fn marketplace_set_waits_until_no_worker_has_a_lease() {
+    let fixture = WorkerFixture::new().await;
+    let other = ScriptedServer::start().await;
+    let of = |upstream: &ScriptedServer| format!("flights {0}, hotels {0}", upstream.url());
     assert!(
-        marketplace(&stage, &other, &["show"])
+        marketplace(&fixture, &other, &["show"])
             .out
             .starts_with("none yet"),
         "before the first start"
     );
-    let worker = Serve::worker(&stage, 1, &[]);
-    worker.says("a lease was taken").await;
+    let worker = FarescanProcess::start_worker(&fixture, 1, &[]);
+    worker.wait_for_log("lease acquired").await;
     assert_eq!(
-        marketplace(&stage, &other, &["show"]).out.trim(),
-        of(&stage.upstream)
+        marketplace(&fixture, &other, &["show"]).out.trim(),
+        of(&fixture.upstream)
     );
 
-    let refused = marketplace(&stage, &other, &["set"]);
+    let refused = marketplace(&fixture, &other, &["set"]);
     assert_eq!(refused.code, Some(1));
     assert!(
         refused.err.contains("a worker has a lease until")
@@ -262,65 +282,69 @@ async fn marketplace_set_moves_a_database_once_nobody_works_on_it() {
     );
 
     worker.signal(Signal::TERM);
-    assert!(worker.ended().await.success());
-    let moved = marketplace(&stage, &other, &["set"]);
+    assert!(worker.wait_for_exit().await.success());
+    let moved = marketplace(&fixture, &other, &["set"]);
     assert_eq!((moved.code, moved.err.as_str()), (Some(0), ""), "{moved:?}");
     assert!(
-        moved.out.contains(&of(&other)) && moved.out.contains(&of(&stage.upstream)),
+        moved.out.contains(&of(&other)) && moved.out.contains(&of(&fixture.upstream)),
         "{moved:?}"
     );
-    let (status, said) = Serve::worker(&stage, 1, &[]).words().await;
+    let (status, output) = FarescanProcess::start_worker(&fixture, 1, &[])
+        .wait_for_failure()
+        .await;
     assert!(
-        status.code() == Some(1) && said.contains(&of(&other)),
-        "{said}"
+        status.code() == Some(1) && output.contains(&of(&other)),
+        "{output}"
     );
 }
 
-/// A process that stood still past its lease does not go on with the old marketplace.
+/// A process paused beyond its lease must not continue with the old marketplace.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_slept_through_a_move_ends() {
-    let stage = Stage::new().await;
-    let other = Upstream::start().await;
-    let worker = Serve::worker(&stage, 1, &[]);
-    worker.says("a lease was taken").await;
+async fn a_worker_that_missed_a_marketplace_change_ends() {
+    let fixture = WorkerFixture::new().await;
+    let other = ScriptedServer::start().await;
+    let worker = FarescanProcess::start_worker(&fixture, 1, &[]);
+    worker.wait_for_log("lease acquired").await;
     worker.signal(Signal::STOP);
-    stage
-        .becomes(
+    fixture
+        .wait_for_count(
             "select count(*) from workers where lease_until < clock_timestamp()",
             1,
         )
         .await;
-    assert_eq!(marketplace(&stage, &other, &["set"]).code, Some(0));
+    assert_eq!(marketplace(&fixture, &other, &["set"]).code, Some(0));
     worker.signal(Signal::CONT);
     worker
-        .says("the database was moved to another marketplace")
+        .wait_for_log("lease refused: the database now belongs to another marketplace")
         .await;
-    assert_eq!(worker.ended().await.code(), Some(1));
+    assert_eq!(worker.wait_for_exit().await.code(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_of_another_marketplaces_database_is_refused() {
-    let stage = Stage::new().await;
-    let replica = Stage::new().await;
-    let started = Serve::start(&replica, 1);
+    let fixture = WorkerFixture::new().await;
+    let replica = WorkerFixture::new().await;
+    let started = FarescanProcess::start(&replica, 1);
     started.url().await;
-    let (status, said) =
-        Serve::gateway_with(&stage, &[("FARESCAN_READ_DATABASE_URL", replica.db.url())])
-            .words()
-            .await;
-    assert_eq!(status.code(), Some(1), "{said}");
+    let (status, output) = FarescanProcess::start_gateway_with(
+        &fixture,
+        &[("FARESCAN_READ_DATABASE_URL", replica.db.url())],
+    )
+    .wait_for_failure()
+    .await;
+    assert_eq!(status.code(), Some(1), "{output}");
     assert!(
-        said.contains("the replica belongs to the marketplace")
-            && said.contains("FARESCAN_READ_DATABASE_URL"),
-        "{said}"
+        output.contains("the replica belongs to the marketplace")
+            && output.contains("FARESCAN_READ_DATABASE_URL"),
+        "{output}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_does_not_move_to_another_marketplaces_database() {
-    let stages = [Stage::new().await, Stage::new().await];
-    for stage in &stages {
-        Serve::start(stage, 1).url().await;
+async fn callers_cannot_be_moved_between_marketplaces() {
+    let stages = [WorkerFixture::new().await, WorkerFixture::new().await];
+    for fixture in &stages {
+        FarescanProcess::start(fixture, 1).url().await;
     }
     let tenant = farescan::ids::TenantId::new().to_string();
     let refused = run(
@@ -333,7 +357,7 @@ async fn a_caller_does_not_move_to_another_marketplaces_database() {
     assert!(
         stages
             .iter()
-            .all(|stage| refused.err.contains(stage.upstream.url())),
+            .all(|fixture| refused.err.contains(fixture.upstream.url())),
         "both are named: {refused:?}"
     );
 }

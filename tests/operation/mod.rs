@@ -1,4 +1,4 @@
-//! What operators have: the admin listener, the limits, the commands for keys and settings, the container's files.
+//! Operator features: admin listener, limits, commands, the container's files.
 
 mod admin;
 mod clock;

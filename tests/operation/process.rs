@@ -1,4 +1,4 @@
-//! `farescan` commands as processes with nothing in their environment but what a test says.
+//! Runs `farescan` commands as processes with only the environment that a test sets.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::PATIENCE;
+use crate::support::WAIT_LIMIT;
 
-/// The program of this build.
+/// The built program.
 pub fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_farescan").into()
 }
 
-/// A command line of the program at `program`.
+/// A command line of `program`.
 pub fn farescan(program: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command
@@ -28,36 +28,36 @@ pub fn farescan(program: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// How a command ended.
+/// Exit status and output of a command.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandResult {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-/// Runs a command to its end.
-pub fn run(command: &mut Command) -> Ended {
+/// Runs a command and waits for it.
+pub fn run(command: &mut Command) -> CommandResult {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ended {
+    CommandResult {
         code: output.status.code(),
         out: text(output.stdout),
         err: text(output.stderr),
     }
 }
 
-/// A process that listens. Dropped, it is killed.
-pub struct Listening {
+/// A listening process. Killed on drop.
+pub struct ListeningProcess {
     child: Child,
-    /// Where the API is, or the sandbox.
+    /// Address of the API or the sandbox.
     pub address: Option<SocketAddr>,
-    /// Where health and metrics are.
+    /// Address of the admin listener.
     pub admin: Option<SocketAddr>,
 }
 
-impl Listening {
-    /// Starts it and waits for its log line `listening`.
+impl ListeningProcess {
+    /// Starts the process and waits for its log line `listening`.
     pub fn start(command: &mut Command) -> Self {
         let mut child = command
             .env("FARESCAN_LOG_FORMAT", "json")
@@ -66,8 +66,8 @@ impl Listening {
             .spawn()
             .unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
-        let (say, said) = mpsc::channel();
-        // Read to its end, so that the process never waits for a reader.
+        let (say, output) = mpsc::channel();
+        // Keep reading, so that the process never blocks on its output.
         std::thread::spawn(move || {
             for line in log.lines().map_while(Result::ok) {
                 let json: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -86,8 +86,8 @@ impl Listening {
             }
             say.send(Err("it ended before it listened")).ok();
         });
-        let (address, admin) = said
-            .recv_timeout(PATIENCE)
+        let (address, admin) = output
+            .recv_timeout(WAIT_LIMIT)
             .expect("it listens in time")
             .expect("it listens");
         Self {
@@ -97,15 +97,15 @@ impl Listening {
         }
     }
 
-    /// The process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Tells it to end, and how it ended.
+    /// Sends SIGTERM and returns the exit status.
     pub async fn end(mut self) -> ExitStatus {
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        let end = std::time::Instant::now() + PATIENCE;
+        let end = std::time::Instant::now() + WAIT_LIMIT;
         while std::time::Instant::now() < end {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -116,9 +116,9 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListeningProcess {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may have ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! `tenants::rewrap` on a real database: what is moved, what is left, and that nobody's key is lost.
+//! `tenants::rewrap` on a real database: moves keys to the primary entry and loses none.
 
 use farescan::ids::{GrantId, TenantId};
 use farescan::search::CallerKey;
@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use crate::support::db::TestDb;
 
-/// A ring of keys named by single letters, the first the primary.
+/// A keyring of entries named by single letters, the first being the primary.
 fn ring(ids: &str) -> Keyring {
     let entry = |id: char| format!("{id}:{}", format!("{:02x}", u32::from(id)).repeat(32));
     Keyring::parse(&ids.chars().map(entry).collect::<Vec<_>>().join(",")).unwrap()
@@ -17,14 +17,14 @@ fn ring(ids: &str) -> Keyring {
 
 async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
+    let tenant = store::find_or_create(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
 
-async fn hold(pool: &PgPool, ring: &Keyring, tenant: TenantId, key: &str) -> GrantTerms {
+async fn add_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, key: &str) -> GrantTerms {
     let expires_at = "2099-01-01T00:00:00.123456Z".parse().unwrap();
     let terms = GrantTerms {
         tenant,
@@ -40,7 +40,7 @@ async fn hold(pool: &PgPool, ring: &Keyring, tenant: TenantId, key: &str) -> Gra
     terms
 }
 
-async fn held(pool: &PgPool, ring: &Keyring, terms: &GrantTerms) -> String {
+async fn key_of(pool: &PgPool, ring: &Keyring, terms: &GrantTerms) -> String {
     open_grant(pool, ring, terms.tenant, terms.grant)
         .await
         .unwrap()
@@ -49,16 +49,16 @@ async fn held(pool: &PgPool, ring: &Keyring, terms: &GrantTerms) -> String {
 }
 
 #[tokio::test]
-async fn what_is_held_moves_to_the_primary_once_and_opens_without_the_old_entry() {
+async fn rewrapped_keys_open_without_the_old_entry() {
     let db = TestDb::new().await;
     let pool = db.pool();
     let mut grants = Vec::new();
-    // More than two batches, of several callers.
+    // More than two batches, of several tenants.
     for caller in 0..3 {
         let tenant = tenant(pool, &ring("a"), &format!("key-{caller}")).await;
         for _ in 0..150 {
             grants.push((
-                hold(pool, &ring("a"), tenant, &format!("key-{caller}")).await,
+                add_grant(pool, &ring("a"), tenant, &format!("key-{caller}")).await,
                 format!("key-{caller}"),
             ));
         }
@@ -81,12 +81,12 @@ async fn what_is_held_moves_to_the_primary_once_and_opens_without_the_old_entry(
         ("b", 449, 0, 0)
     );
     assert_eq!(
-        done.strangers,
+        done.callers_by_older_key,
         [("a".to_owned(), 3)],
         "nobody has called since"
     );
     for (terms, key) in &grants {
-        assert_eq!(held(pool, &ring("b"), terms).await, *key);
+        assert_eq!(key_of(pool, &ring("b"), terms).await, *key);
     }
     store::check_ring(pool, &ring("b"))
         .await
@@ -103,20 +103,20 @@ async fn what_is_held_moves_to_the_primary_once_and_opens_without_the_old_entry(
 }
 
 #[tokio::test]
-async fn what_a_running_process_changes_meanwhile_is_left_to_it() {
+async fn rewrap_leaves_concurrently_changed_keys_alone() {
     let db = TestDb::new().await;
     let pool = db.pool();
     let tenant = tenant(pool, &ring("a"), "key").await;
     let (resumed, ended) = (
-        hold(pool, &ring("a"), tenant, "key").await,
-        hold(pool, &ring("a"), tenant, "key").await,
+        add_grant(pool, &ring("a"), tenant, "key").await,
+        add_grant(pool, &ring("a"), tenant, "key").await,
     );
     let mut conn = pool.acquire().await.unwrap();
-    let read = store::grants_beside(&mut conn, "b", None, 10)
+    let read = store::grants_under_other_keys(&mut conn, "b", None, 10)
         .await
         .unwrap();
     assert_eq!(read.len(), 2);
-    // Between its read and its write, one scan is resumed with a new key and the other ends.
+    // Between read and write, one scan is resumed with a new key and the other ends.
     let sealed = resumed.seal(&ring("a"), &CallerKey::new("the-new-key"));
     store::replace_grant(&mut conn, &resumed, &sealed)
         .await
@@ -126,10 +126,13 @@ async fn what_a_running_process_changes_meanwhile_is_left_to_it() {
         .unwrap();
     let swaps: Vec<_> = read
         .into_iter()
-        .map(|held| (held, resumed.seal(&ring("ba"), &CallerKey::new("key"))))
+        .map(|sealed| (sealed, resumed.seal(&ring("ba"), &CallerKey::new("key"))))
         .collect();
-    assert_eq!(store::swap_sealed(&mut conn, &swaps).await.unwrap(), 0);
-    assert_eq!(held(pool, &ring("ba"), &resumed).await, "the-new-key");
+    assert_eq!(
+        store::replace_sealed_keys(&mut conn, &swaps).await.unwrap(),
+        0
+    );
+    assert_eq!(key_of(pool, &ring("ba"), &resumed).await, "the-new-key");
     assert!(
         open_grant(pool, &ring("ba"), tenant, ended.grant)
             .await
@@ -138,14 +141,14 @@ async fn what_a_running_process_changes_meanwhile_is_left_to_it() {
 }
 
 #[tokio::test]
-async fn what_does_not_open_is_counted_and_left_and_the_others_move() {
+async fn rewrap_counts_and_skips_keys_that_do_not_open() {
     let db = TestDb::new().await;
     let pool = db.pool();
     let tenant = tenant(pool, &ring("a"), "key").await;
     let (good, lost, spoilt) = (
-        hold(pool, &ring("a"), tenant, "key").await,
-        hold(pool, &ring("x"), tenant, "key").await,
-        hold(pool, &ring("a"), tenant, "key").await,
+        add_grant(pool, &ring("a"), tenant, "key").await,
+        add_grant(pool, &ring("x"), tenant, "key").await,
+        add_grant(pool, &ring("a"), tenant, "key").await,
     );
     sqlx::query(
         "update key_grants set expires_at = expires_at + interval '1 day' where grant_id = $1",
@@ -171,6 +174,10 @@ async fn what_does_not_open_is_counted_and_left_and_the_others_move() {
             )
         ]
     );
-    assert_eq!(held(pool, &ring("b"), &good).await, "key");
-    assert_eq!(held(pool, &ring("x"), &lost).await, "key", "left as it was");
+    assert_eq!(key_of(pool, &ring("b"), &good).await, "key");
+    assert_eq!(
+        key_of(pool, &ring("x"), &lost).await,
+        "key",
+        "left as it was"
+    );
 }

@@ -1,7 +1,8 @@
-//! The compose file's services as processes of this machine, in its order: its own command lines and variables, a Postgres that asks for
-//! the password, and, where the test may change users, the image's user without a place to write to.
+//! The compose services as local processes, in start order: their own command lines and variables,
+//! a Postgres with password authentication and, if the test runs as root, the image's user without
+//! a writable folder.
 //!
-//! Not tried here: Docker itself (images, volumes, networks).
+//! Not covered: Docker itself (images, volumes, networks).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,21 +19,21 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tempfile::TempDir;
 
 use super::compose::{compose, interpolated, words};
-use super::process::{Ended, Listening, farescan, program, run};
-use crate::support::db::{execute, reachable_folder};
+use super::process::{CommandResult, ListeningProcess, farescan, program, run};
+use crate::support::db::{execute, world_readable_folder};
 
-/// The user of the image.
+/// The image's user.
 const USER: u32 = 65532;
 
-/// The folders that the volumes would be, and where the services that run are.
+/// Folders in place of the volumes, and the running services.
 struct Stack {
     compose: Value,
     place: TempDir,
     program: PathBuf,
-    /// What stands in the file, and what it is here.
-    here: BTreeMap<String, String>,
+    /// Replacements of texts in the file.
+    localized: BTreeMap<String, String>,
     postgres: Option<Postgres>,
-    running: BTreeMap<String, Listening>,
+    running: BTreeMap<String, ListeningProcess>,
 }
 
 fn is_root() -> bool {
@@ -41,10 +42,10 @@ fn is_root() -> bool {
 
 impl Stack {
     fn new() -> Self {
-        let place = reachable_folder();
+        let place = world_readable_folder();
         let program = place.path().join("farescan");
         fs::copy(self::program(), &program).unwrap();
-        let mut here = BTreeMap::new();
+        let mut localized = BTreeMap::new();
         for (volume, owner) in [
             ("keys", Some(USER)),
             ("spool", Some(USER)),
@@ -56,47 +57,47 @@ impl Stack {
                 fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
                 chown(&folder, owner, owner).unwrap();
             }
-            here.insert(
+            localized.insert(
                 format!("/farescan/{volume}"),
                 folder.to_str().unwrap().to_owned(),
             );
         }
-        // A free port each: they share this machine's loopback.
+        // Each service gets a free port, because all share the loopback interface.
         for port in ["0.0.0.0:8080", "0.0.0.0:9090", "0.0.0.0:8090"] {
-            here.insert(port.to_owned(), "127.0.0.1:0".to_owned());
+            localized.insert(port.to_owned(), "127.0.0.1:0".to_owned());
         }
         Self {
             compose: compose(),
             place,
             program,
-            here,
+            localized,
             postgres: None,
             running: BTreeMap::new(),
         }
     }
 
-    /// A text of the file as it is here.
-    fn here(&self, text: &str) -> String {
-        self.here
+    /// Applies the replacements to a text of the file.
+    fn localized(&self, text: &str) -> String {
+        self.localized
             .iter()
-            .fold(interpolated(text), |text, (there, here)| {
-                text.replace(there, here)
+            .fold(interpolated(text), |text, (there, localized)| {
+                text.replace(there, localized)
             })
     }
 
-    /// A service's command line as the image's user; it can write nowhere but where a volume lets it.
+    /// A service's command line as the image's user, who can write only to volumes.
     fn command(&self, service: &str) -> Command {
         let service = &self.compose["services"][service];
         let line: Vec<_> = words(&service["command"])
             .into_iter()
-            .map(|word| self.here(word))
+            .map(|word| self.localized(word))
             .collect();
         let mut command = farescan(
             &self.program,
             &line.iter().map(String::as_str).collect::<Vec<_>>(),
         );
         for (name, value) in service["environment"].as_object().into_iter().flatten() {
-            command.env(name, self.here(value.as_str().unwrap()));
+            command.env(name, self.localized(value.as_str().unwrap()));
         }
         command.current_dir(self.place.path());
         if is_root() {
@@ -105,8 +106,8 @@ impl Stack {
         command
     }
 
-    /// Starts a service, or runs one that ends; when this returns, those that wait for it may start.
-    async fn bring_up(&mut self, name: &str) {
+    /// Starts a service, or runs one that ends. Returns when dependent services may start.
+    async fn start_service(&mut self, name: &str) {
         match name {
             "password" => self.make_password(),
             "postgres" => self.start_postgres().await,
@@ -115,9 +116,9 @@ impl Stack {
                 assert_eq!(ended.code, Some(0), "{name}: {ended:?}");
             }
             _ => {
-                let running = Listening::start(&mut self.command(name));
+                let running = ListeningProcess::start(&mut self.command(name));
                 if name == "sandbox" {
-                    self.here.insert(
+                    self.localized.insert(
                         "sandbox:8090".to_owned(),
                         running.address.unwrap().to_string(),
                     );
@@ -127,11 +128,11 @@ impl Stack {
         }
     }
 
-    /// The step's own script.
+    /// Runs the step's own script.
     fn make_password(&self) {
         let service = &self.compose["services"]["password"];
         let entry: Vec<_> = words(&service["entrypoint"]);
-        let script = self.here(words(&service["command"])[0]);
+        let script = self.localized(words(&service["command"])[0]);
         let status = Command::new(entry[0])
             .args(&entry[1..])
             .arg(script)
@@ -150,15 +151,15 @@ impl Stack {
             &self.place.path().join("database/password"),
         )
         .await;
-        self.here.insert(
+        self.localized.insert(
             "postgres:5432".to_owned(),
             format!("127.0.0.1:{}", postgres.port),
         );
         self.postgres = Some(postgres);
     }
 
-    /// The image's health check, of one service.
-    fn health(&self, service: &str) -> Ended {
+    /// Runs the image's health check for one service.
+    fn health(&self, service: &str) -> CommandResult {
         let admin = self.running[service].admin.unwrap().to_string();
         run(farescan(&self.program, &["healthcheck"]).env("FARESCAN_ADMIN_LISTEN", admin))
     }
@@ -168,10 +169,10 @@ impl Stack {
     }
 }
 
-/// Services in an order in which each comes after what it waits for.
-fn in_order(compose: &Value) -> Vec<String> {
+/// Services ordered by their dependencies.
+fn start_order(compose: &Value) -> Vec<String> {
     let services = compose["services"].as_object().unwrap();
-    // The marketplace first, as it is waited for by nobody and asked by everybody.
+    // The marketplace first: no service depends on it, but all call it.
     let mut order = vec!["sandbox".to_owned()];
     while order.len() < services.len() {
         let ready = services.iter().find(|(name, service)| {
@@ -186,7 +187,7 @@ fn in_order(compose: &Value) -> Vec<String> {
     order
 }
 
-/// A cluster as the image would make it: a password for everyone, TCP alone.
+/// A cluster as the image creates it: password authentication, TCP only.
 struct Postgres {
     server: Child,
     port: u16,
@@ -194,7 +195,7 @@ struct Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // The server takes its children with it.
+        // The server stops its children.
         let pid = rustix::process::Pid::from_child(&self.server);
         rustix::process::kill_process(pid, rustix::process::Signal::QUIT).ok();
         self.server.wait().ok();
@@ -258,7 +259,7 @@ impl Postgres {
         let password = fs::read_to_string(password).unwrap();
         let url =
             format!("postgres://farescan:{password}@127.0.0.1:{port}/postgres?sslmode=disable");
-        let mut connection = connected(&url.parse().unwrap()).await;
+        let mut connection = connect_with_retry(&url.parse().unwrap()).await;
         execute(&mut connection, "create database farescan")
             .await
             .unwrap();
@@ -266,8 +267,8 @@ impl Postgres {
     }
 }
 
-/// Once the server is up.
-async fn connected(options: &PgConnectOptions) -> PgConnection {
+/// Connects, with retries until the server is ready.
+async fn connect_with_retry(options: &PgConnectOptions) -> PgConnection {
     for _ in 0..6_000 {
         if let Ok(connection) = options.connect().await {
             return connection;
@@ -277,7 +278,7 @@ async fn connected(options: &PgConnectOptions) -> PgConnection {
     panic!("the server does not come up");
 }
 
-/// The folder of an installed Postgres: as set, on the path, or the newest where Debian puts it.
+/// Folder of a Postgres installation: as configured, in PATH, or the newest of Debian's.
 fn programs() -> PathBuf {
     let named = std::env::var_os("FARESCAN_PG_BIN").map(PathBuf::from);
     let on_path = std::env::var_os("PATH")
@@ -310,7 +311,7 @@ fn owner_of_clusters() -> u32 {
         .expect("there is a user for the server")
 }
 
-async fn ask(request: reqwest::RequestBuilder) -> (u16, Value) {
+async fn send(request: reqwest::RequestBuilder) -> (u16, Value) {
     let answer = request
         .header("x-api-key", "sandbox-unlimited")
         .send()
@@ -320,12 +321,12 @@ async fn ask(request: reqwest::RequestBuilder) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_services_come_up_in_their_order_and_a_scan_goes_through_them() {
+async fn compose_services_start_in_order_and_run_a_scan() {
     let mut stack = Stack::new();
-    let order = in_order(&stack.compose);
+    let order = start_order(&stack.compose);
     assert_eq!(order.len(), 7, "{order:?}");
     for name in &order {
-        stack.bring_up(name).await;
+        stack.start_service(name).await;
     }
     for service in ["serve", "worker"] {
         let health = stack.health(service);
@@ -347,15 +348,16 @@ async fn the_services_come_up_in_their_order_and_a_scan_goes_through_them() {
         "request": {"from_airport": "TLV", "to_airport": "LHR"},
         "sweep": {"departure_date": {"from": first.to_string(), "to": last.to_string()}},
     });
-    let (status, scan) = ask(http
-        .post(format!("http://{}/v1/scans", stack.api()))
-        .json(&order))
+    let (status, scan) = send(
+        http.post(format!("http://{}/v1/scans", stack.api()))
+            .json(&order),
+    )
     .await;
     assert_eq!(status, 202, "{scan}");
     let id = scan["id"].as_str().unwrap();
     let mut scan = Value::Null;
     for _ in 0..3 {
-        (_, scan) = ask(http.get(format!("http://{}/v1/scans/{id}?wait=30", stack.api()))).await;
+        (_, scan) = send(http.get(format!("http://{}/v1/scans/{id}?wait=30", stack.api()))).await;
         if scan["finished_at"].is_string() {
             break;
         }
@@ -366,14 +368,14 @@ async fn the_services_come_up_in_their_order_and_a_scan_goes_through_them() {
         "{scan:#}"
     );
 
-    // What is made once stays the same when everything comes up again.
+    // A second start keeps what the first one created.
     let before = (
         stack.password(),
         fs::read(stack.place.path().join("keys/master.key")).unwrap(),
     );
     assert_eq!(before.0.len(), 64);
     for again in ["password", "keys", "migrate"] {
-        stack.bring_up(again).await;
+        stack.start_service(again).await;
     }
     assert_eq!(
         (

@@ -1,4 +1,4 @@
-//! The first minutes: what a person at a terminal is told, and what a start refuses.
+//! The first start: terminal output and refused starts.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sqlx::postgres::PgConnectOptions;
 
-use super::process::{Listening, farescan, program, run};
-use crate::support::db::{PrivatePg, TestDb, reachable_folder};
-use crate::worker::stage::{Stage, ring_text};
+use super::process::{ListeningProcess, farescan, program, run};
+use crate::support::db::{PrivatePg, TestDb, world_readable_folder};
+use crate::worker::fixture::{WorkerFixture, ring_text};
 
 fn demo(data: &Path, more: &[&str]) -> Command {
     let mut command = farescan(
@@ -37,7 +37,7 @@ fn demo(data: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// Reads until a line holds these words.
+/// Reads until a line contains `words`.
 fn read_until(process: &mut Child, words: &str) -> BufReader<std::process::ChildStdout> {
     let mut out = BufReader::new(process.stdout.take().unwrap());
     let mut line = String::new();
@@ -64,8 +64,8 @@ fn ended(mut process: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn two_demos_at_once_both_tell_their_story() {
-    let data = reachable_folder();
+fn two_concurrent_demos_both_finish() {
+    let data = world_readable_folder();
     let both = [(); 2].map(|()| demo(data.path(), &["--exit"]).spawn().unwrap());
     for demo in both {
         let ended = demo.wait_with_output().unwrap();
@@ -91,8 +91,8 @@ fn two_demos_at_once_both_tell_their_story() {
 }
 
 #[test]
-fn a_demo_whose_reader_leaves_ends_without_a_word() {
-    let data = reachable_folder();
+fn a_demo_whose_output_is_closed_ends_silently() {
+    let data = world_readable_folder();
     let mut process = demo(data.path(), &[]).spawn().unwrap();
     drop(read_until(&mut process, "description  http://"));
     assert_eq!(ended(process), (Some(141), String::new()));
@@ -106,19 +106,19 @@ fn a_demo_whose_reader_leaves_ends_without_a_word() {
 }
 
 #[test]
-fn a_demo_that_a_signal_ends_says_so_by_its_code() {
-    let data = reachable_folder();
+fn a_demo_ended_by_a_signal_has_its_exit_code() {
+    let data = world_readable_folder();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut process = demo(data.path(), &[]).spawn().unwrap();
-        let _out = read_until(&mut process, "Ctrl-C ends it");
+        let _out = read_until(&mut process, "Ctrl-C stops it");
         kill_process(Pid::from_child(&process), signal).unwrap();
         assert_eq!(ended(process), (Some(code), String::new()));
     }
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_before_a_database_is_made() {
-    let data = reachable_folder();
+fn a_port_in_use_is_reported_before_a_database_is_created() {
+    let data = world_readable_folder();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let refused = run(
@@ -134,8 +134,8 @@ fn a_port_that_is_taken_is_told_before_a_database_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_without_a_master_key_warns_with_what_mends_it() {
-    let stage = Stage::new().await;
+async fn serve_without_a_master_key_warns_and_says_what_to_do() {
+    let fixture = WorkerFixture::new().await;
     let mut serve = farescan(
         &program(),
         &[
@@ -147,9 +147,9 @@ async fn serve_without_a_master_key_warns_with_what_mends_it() {
         ],
     );
     let serve = serve
-        .env("DATABASE_URL", stage.db.url())
-        .env("FARESCAN_FLIGHTS_URL", stage.upstream.url())
-        .env("FARESCAN_HOTELS_URL", stage.upstream.url())
+        .env("DATABASE_URL", fixture.db.url())
+        .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
+        .env("FARESCAN_HOTELS_URL", fixture.upstream.url())
         .env("FARESCAN_LOG_FORMAT", "json")
         .stderr(Stdio::piped());
     let mut process = serve.spawn().unwrap();
@@ -174,17 +174,17 @@ async fn serve_without_a_master_key_warns_with_what_mends_it() {
         warnings.len() == 1 && warnings[0].contains("`farescan keys new --out master.key`"),
         "{log:#?}"
     );
-    let said = log.join("\n");
-    assert!(!said.contains("already exists, skipping"), "{said}");
+    let output = log.join("\n");
+    assert!(!output.contains("already exists, skipping"), "{output}");
     assert!(
-        said.contains("/docs\""),
-        "the line `listening` names the API's description: {said}"
+        output.contains("/docs\""),
+        "the line `listening` names the API's description: {output}"
     );
 }
 
-/// Each in one line with the place, the role and the cause.
+/// Each error is one line with address, role and cause.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_lets_nobody_in_is_told_in_one_line() {
+async fn a_refused_database_connection_is_reported_in_one_line() {
     let server = PrivatePg::start().await;
     let right: PgConnectOptions = server.url().parse().unwrap();
     let socket = right.get_socket().unwrap().display().to_string();
@@ -230,29 +230,31 @@ async fn a_database_that_lets_nobody_in_is_told_in_one_line() {
                 .env("FARESCAN_FLIGHTS_URL", "http://127.0.0.1:9")
                 .env("FARESCAN_HOTELS_URL", "http://127.0.0.1:9")
                 .env("FARESCAN_MASTER_KEY", ring_text()));
-            let said = refused.err.lines().last().unwrap_or_default();
-            println!("{said}");
+            let output = refused.err.lines().last().unwrap_or_default();
+            println!("{output}");
             assert_eq!(refused.code, Some(1), "{url}");
             assert!(
-                said.contains("no connection to the database")
-                    && said.contains(place)
-                    && said.contains(cause),
-                "{place}: {said}"
+                output.contains("cannot connect to the database")
+                    && output.contains(place)
+                    && output.contains(cause),
+                "{place}: {output}"
             );
             assert!(
-                !said.contains("hunter2") && !said.contains(".c:") && !said.contains(" at line "),
-                "{said}"
+                !output.contains("hunter2")
+                    && !output.contains(".c:")
+                    && !output.contains(" at line "),
+                "{output}"
             );
             assert!(
-                url.contains("127.0.0.1") || said.contains(&socket),
-                "{said}"
+                url.contains("127.0.0.1") || output.contains(&socket),
+                "{output}"
             );
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_key_that_others_can_read_is_refused() {
+async fn a_master_key_file_readable_by_others_is_refused() {
     let db = TestDb::new().await;
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("master.key");
@@ -288,7 +290,7 @@ async fn a_master_key_that_others_can_read_is_refused() {
         fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
         if starts {
             assert!(
-                Listening::start(&mut serve(for_group))
+                ListeningProcess::start(&mut serve(for_group))
                     .end()
                     .await
                     .success(),
@@ -299,18 +301,18 @@ async fn a_master_key_that_others_can_read_is_refused() {
         let refused = run(&mut serve(for_group));
         assert_eq!(refused.code, Some(1), "{mode:o} {refused:?}");
         let mend = format!(
-            "has mode {mode:04o}, so that others can read it: run `chmod 600 {}`",
+            "has mode {mode:04o}, so other users can read it: run `chmod 600 {}`",
             file.display()
         );
         assert!(refused.err.contains(&mend), "{mend}: {refused:?}");
     }
 }
 
-/// Its core files and, for whoever is not root, its memory.
+/// Core files and, for users other than root, the memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_memory_of_a_process_is_closed_to_others() {
-    let place = reachable_folder();
+fn other_users_cannot_read_a_processs_memory() {
+    let place = world_readable_folder();
     let copy = place.path().join("farescan");
     fs::copy(program(), &copy).unwrap();
     let mut command = farescan(&copy, &["sandbox", "--listen", "127.0.0.1:0"]);
@@ -326,7 +328,7 @@ fn the_memory_of_a_process_is_closed_to_others() {
     log.read_line(&mut String::new()).unwrap();
     let proc = Path::new("/proc").join(process.id().to_string());
     let limits = fs::read_to_string(proc.join("limits")).unwrap();
-    // What proc(5) shows of a process that must not be dumped belongs to root, whoever runs it.
+    // For a process that is not dumpable, the files in /proc belong to root (proc(5)).
     let owner = fs::metadata(proc.join("environ")).unwrap().uid();
     process.kill().unwrap();
     process.wait().unwrap();

@@ -1,4 +1,4 @@
-//! A future may be dropped at any of its waits: a client hangs up, a time limit is met. The connection that it had is the next one's.
+//! A future may be dropped at any await point. Its connection must stay usable.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -8,7 +8,7 @@ use sqlx::postgres::PgPoolOptions;
 
 use crate::support::db::TestDb;
 
-/// Lets a future come this far, and drops it.
+/// Polls a future this often, then drops it.
 async fn drop_after<F: Future>(polls: usize, future: F) {
     let mut future = Box::pin(future);
     for _ in 0..polls {
@@ -22,9 +22,9 @@ async fn drop_after<F: Future>(polls: usize, future: F) {
     }
 }
 
-/// What is done next on the connection of a transaction that was not waited for is done for good.
+/// Later statements on the connection of an abandoned `begin` are committed.
 #[tokio::test]
-async fn a_begin_that_nobody_waits_for_leaves_no_transaction_behind() {
+async fn an_abandoned_begin_leaves_no_open_transaction() {
     let db = TestDb::new().await;
     let one = PgPoolOptions::new()
         .max_connections(1)
@@ -36,7 +36,7 @@ async fn a_begin_that_nobody_waits_for_leaves_no_transaction_behind() {
         .await
         .unwrap();
     for polls in 1..120_u8 {
-        // Of either kind, so that no step of one is passed over.
+        // Alternates between both functions; each gets every number of polls.
         if polls % 2 == 0 {
             drop_after(usize::from(polls / 2), db::begin(&one)).await;
         } else {

@@ -1,29 +1,35 @@
-//! Ready in time, the answer is the synchronous endpoint's own: status, headers and body, and the same one call of the marketplace.
+//! A search that ends within the wait gets the response of the synchronous endpoint (status,
+//! headers and body), with the same single call of the marketplace.
 
 use std::collections::BTreeMap;
 
 use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
-use crate::control::house::House;
+use crate::control::test_service::TestService;
 use crate::gateway::endpoints::{body, with};
-use crate::support::app::{Answer, KEY};
+use crate::support::app::{HttpResponse, KEY};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
 pub const READY: &str = "respond-async, wait=60";
 
-pub async fn prefer(house: &House, preference: &str, endpoint: Endpoint, body: &Value) -> Answer {
-    let request = house
+pub async fn prefer(
+    service: &TestService,
+    preference: &str,
+    endpoint: Endpoint,
+    body: &Value,
+) -> HttpResponse {
+    let request = service
         .app
         .request("POST", &format!("/v1/{endpoint}"))
         .header("x-api-key", KEY)
         .header("prefer", preference);
-    house.app.send(request.json(body)).await
+    service.app.send(request.json(body)).await
 }
 
-/// What an answer is, without what differs from any answer to the next.
-fn told(answer: &Answer) -> (u16, BTreeMap<String, Vec<String>>, String) {
+/// The parts of a response that are equal for equal requests.
+fn visible_parts(answer: &HttpResponse) -> (u16, BTreeMap<String, Vec<String>>, String) {
     let mut headers = BTreeMap::<_, Vec<_>>::new();
     for (name, value) in &answer.headers {
         if !["date", "x-request-id", "preference-applied"].contains(&name.as_str()) {
@@ -45,23 +51,23 @@ fn told(answer: &Answer) -> (u16, BTreeMap<String, Vec<String>>, String) {
     )
 }
 
-/// Lanes go on, so that the next row is asked.
-async fn unpaused(house: &House) {
+/// Ends all pauses of lanes, so that the next row is sent.
+async fn unpause_lanes(service: &TestService) {
     let sql = "update lanes set paused_until = null, pause_reason = null, next_at = now()";
-    sqlx::query(sql).execute(house.db.pool()).await.unwrap();
+    sqlx::query(sql).execute(service.db.pool()).await.unwrap();
 }
 
-/// The same request both ways, with the same answer of the marketplace.
-async fn both_ways(house: &House, reply: &Reply, endpoint: Endpoint, body: &Value) {
-    house.app.upstream.on_any().reply(reply.clone());
-    let before = house.app.upstream.count();
-    let plain = house.app.post(&format!("/v1/{endpoint}"), body).await;
-    let between = house.app.upstream.count();
-    let preferred = prefer(house, READY, endpoint, body).await;
-    let after = house.app.upstream.count();
+/// Compares the responses of both ways, with the same answer of the marketplace.
+async fn compare_both_ways(service: &TestService, reply: &Reply, endpoint: Endpoint, body: &Value) {
+    service.app.upstream.on_any().reply(reply.clone());
+    let before = service.app.upstream.count();
+    let plain = service.app.post(&format!("/v1/{endpoint}"), body).await;
+    let between = service.app.upstream.count();
+    let preferred = prefer(service, READY, endpoint, body).await;
+    let after = service.app.upstream.count();
     assert_eq!(
-        told(&preferred),
-        told(&plain),
+        visible_parts(&preferred),
+        visible_parts(&plain),
         "{endpoint} {body} {reply:?}"
     );
     assert_eq!(
@@ -74,7 +80,7 @@ async fn both_ways(house: &House, reply: &Reply, endpoint: Endpoint, body: &Valu
         between - before,
         "{endpoint} {reply:?}: as many calls"
     );
-    let calls = house.app.upstream.calls();
+    let calls = service.app.upstream.calls();
     assert_eq!(
         calls[between].body, calls[before].body,
         "{endpoint}: the same question"
@@ -83,10 +89,11 @@ async fn both_ways(house: &House, reply: &Reply, endpoint: Endpoint, body: &Valu
         (&calls[between].path, &calls[between].key),
         (&calls[before].path, &calls[before].key)
     );
-    unpaused(house).await;
+    unpause_lanes(service).await;
 }
 
-/// What the marketplace may do, for flights and for hotels; each endpoint is given all of it.
+/// The possible answers of the marketplace, for flights and hotels; each endpoint is tested with
+/// all.
 fn replies() -> Vec<Reply> {
     let quota = |reply: Reply| {
         reply
@@ -135,23 +142,23 @@ fn replies() -> Vec<Reply> {
     ]
 }
 
-async fn every_outcome(endpoint: Endpoint, body: Value) {
-    let house = House::open().await;
-    let worker = house.worker(4);
-    house.warm().await;
+async fn compare_every_outcome(endpoint: Endpoint, body: Value) {
+    let service = TestService::start().await;
+    let worker = service.start_worker(4);
+    service.accept_key().await;
     for reply in replies() {
-        both_ways(&house, &reply, endpoint, &body).await;
+        compare_both_ways(&service, &reply, endpoint, &body).await;
     }
     worker.stop().await;
     assert_eq!(
-        house
+        service
             .count("select count(*) from scans where finished_at is null")
             .await,
         0,
-        "none is left underway"
+        "no call is left in flight"
     );
     assert_eq!(
-        house
+        service
             .count("select count(*) from key_grants where wiped_at is null")
             .await,
         0,
@@ -160,9 +167,9 @@ async fn every_outcome(endpoint: Endpoint, body: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flights_are_answered_as_the_synchronous_endpoint_answers_them() {
+async fn flights_get_the_synchronous_response() {
     let filters = json!({"max_price": 200, "sort_type": "Price", "limit": 2, "max_stops": 1});
-    every_outcome(
+    compare_every_outcome(
         Endpoint::FlightsOneway,
         with(Endpoint::FlightsOneway, filters),
     )
@@ -170,9 +177,9 @@ async fn flights_are_answered_as_the_synchronous_endpoint_answers_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strict_flights_are_answered_as_the_synchronous_endpoint_answers_them() {
+async fn strict_flights_get_the_synchronous_response() {
     let strict = json!({"strict": true, "max_stops": 0});
-    every_outcome(
+    compare_every_outcome(
         Endpoint::FlightsRoundtrip,
         with(Endpoint::FlightsRoundtrip, strict),
     )
@@ -180,54 +187,57 @@ async fn strict_flights_are_answered_as_the_synchronous_endpoint_answers_them() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hotels_of_a_place_are_answered_as_the_synchronous_endpoint_answers_them() {
-    every_outcome(Endpoint::HotelsSearch, body(Endpoint::HotelsSearch)).await;
+async fn hotel_searches_get_the_synchronous_response() {
+    compare_every_outcome(Endpoint::HotelsSearch, body(Endpoint::HotelsSearch)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hotel_by_name_is_answered_as_the_synchronous_endpoint_answers_it() {
-    every_outcome(Endpoint::HotelsByName, body(Endpoint::HotelsByName)).await;
+async fn a_hotel_by_name_gets_the_synchronous_response() {
+    compare_every_outcome(Endpoint::HotelsByName, body(Endpoint::HotelsByName)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rooms_are_answered_as_the_synchronous_endpoint_answers_them() {
-    every_outcome(Endpoint::HotelsRooms, body(Endpoint::HotelsRooms)).await;
+async fn rooms_get_the_synchronous_response() {
+    compare_every_outcome(Endpoint::HotelsRooms, body(Endpoint::HotelsRooms)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_error_is_tried_twice_and_billed_so_both_ways() {
-    let house = House::open().await;
-    let worker = house.worker(2);
-    let asked = body(Endpoint::FlightsOneway);
-    house
-        .app
-        .upstream
-        .on_any()
-        .replies([Reply::status(503), Reply::json(json!([fare(99, &asked)]))]);
-    let answer = prefer(&house, READY, Endpoint::FlightsOneway, &asked).await;
+async fn a_server_error_is_tried_and_billed_twice_both_ways() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    let request_body = body(Endpoint::FlightsOneway);
+    service.app.upstream.on_any().replies([
+        Reply::status(503),
+        Reply::json(json!([fare(99, &request_body)])),
+    ]);
+    let answer = prefer(&service, READY, Endpoint::FlightsOneway, &request_body).await;
     worker.stop().await;
     assert_eq!(
         (answer.status, answer.header("x-upstream-requests")),
         (200, "2")
     );
-    assert_eq!(house.app.upstream.count(), 2);
-    assert_eq!(house.get("/v1/usage").await["totals"]["requests"], json!(2));
+    assert_eq!(service.app.upstream.count(), 2);
+    assert_eq!(
+        service.get("/v1/usage").await["totals"]["requests"],
+        json!(2)
+    );
 }
 
-/// The marketplace repeats the key in its answer's headers and in a 429: neither is stored.
+/// The marketplace repeats the key in response headers and in a 429: the stored outcome contains
+/// neither.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_for_the_answer_holds_no_key() {
-    let house = House::open().await;
-    let worker = house.worker(2);
+async fn a_stored_outcome_contains_no_key() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
     for reply in [
         Reply::status(429)
             .body(format!("slow down, {KEY}"))
             .header("x-plan-note", KEY),
         Reply::status(401).with_json(json!({"message": format!("no such key: {KEY}")})),
     ] {
-        house.app.upstream.on_any().reply(reply.clone());
+        service.app.upstream.on_any().reply(reply.clone());
         let answer = prefer(
-            &house,
+            &service,
             READY,
             Endpoint::HotelsRooms,
             &body(Endpoint::HotelsRooms),
@@ -237,15 +247,15 @@ async fn what_is_kept_for_the_answer_holds_no_key() {
             !format!("{} {:?}", answer.text(), answer.headers).contains(KEY),
             "{reply:?}"
         );
-        unpaused(&house).await;
+        unpause_lanes(&service).await;
     }
     worker.stop().await;
-    let kept: Vec<Vec<u8>> = sqlx::query_scalar("select outcome from search_outcomes")
-        .fetch_all(house.db.pool())
+    let stored: Vec<Vec<u8>> = sqlx::query_scalar("select outcome from search_outcomes")
+        .fetch_all(service.db.pool())
         .await
         .unwrap();
-    assert_eq!(kept.len(), 2);
-    for outcome in kept {
+    assert_eq!(stored.len(), 2);
+    for outcome in stored {
         let text = String::from_utf8(zstd::decode_all(&outcome[..]).unwrap()).unwrap();
         assert!(!text.contains(KEY) && text.contains("[key]"), "{text}");
     }

@@ -1,4 +1,5 @@
-//! A preference is never an error: what cannot be honoured is ignored, and the search is asked at once, once.
+//! A preference is never an error: if it cannot be honoured, the search is sent synchronously,
+//! once.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -9,19 +10,19 @@ use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::answers::prefer;
-use crate::control::house::{House, fares};
+use crate::control::test_service::{TestService, fares};
 use crate::gateway::endpoints::{bodies, body};
-use crate::support::app::{Answer, KEY, TestApp};
+use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::db::TestDb;
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
 
-async fn preferring(
+async fn send_with_preference(
     app: &TestApp,
     path: &str,
     body: &serde_json::Value,
     once: Option<&str>,
-) -> Answer {
+) -> HttpResponse {
     let mut request = app
         .request("POST", path)
         .header("x-api-key", KEY)
@@ -34,10 +35,10 @@ async fn preferring(
 }
 
 #[tokio::test]
-async fn a_service_that_keeps_nothing_asks_at_once() {
+async fn without_key_custody_the_search_is_synchronous() {
     let app = TestApp::start().await;
     for (number, (endpoint, _, body)) in bodies().into_iter().enumerate() {
-        let answer = preferring(&app, &format!("/v1/{endpoint}"), &body, None).await;
+        let answer = send_with_preference(&app, &format!("/v1/{endpoint}"), &body, None).await;
         assert_eq!(
             (answer.status, answer.header("preference-applied")),
             (200, ""),
@@ -61,7 +62,7 @@ async fn a_service_that_keeps_nothing_asks_at_once() {
 }
 
 #[tokio::test]
-async fn while_the_database_is_away_it_is_asked_at_once_unless_it_must_be_asked_once() {
+async fn without_the_database_only_keyless_searches_are_sent() {
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .unwrap()
@@ -73,8 +74,8 @@ async fn while_the_database_is_away_it_is_asked_at_once_unless_it_must_be_asked_
     let pool = PgPoolOptions::new()
         .acquire_timeout(Duration::from_secs(1))
         .connect_lazy_with(options.clone());
-    let app = TestApp::builder().orders(pool, options).start().await;
-    let answer = preferring(&app, "/v1/flights/oneway", &body(ONEWAY), None).await;
+    let app = TestApp::builder().scan_api(pool, options).start().await;
+    let answer = send_with_preference(&app, "/v1/flights/oneway", &body(ONEWAY), None).await;
     assert_eq!(
         (
             answer.status,
@@ -83,7 +84,7 @@ async fn while_the_database_is_away_it_is_asked_at_once_unless_it_must_be_asked_
         ),
         (200, "", 1)
     );
-    let answer = preferring(&app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
+    let answer = send_with_preference(&app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
     assert_eq!(
         answer.kind(),
         "503 unavailable",
@@ -93,37 +94,39 @@ async fn while_the_database_is_away_it_is_asked_at_once_unless_it_must_be_asked_
 }
 
 #[tokio::test]
-async fn at_a_bound_of_the_caller_it_is_asked_at_once_unless_it_must_be_asked_once() {
-    let house = House::open().await;
+async fn at_a_limit_only_searches_without_a_key_are_synchronous() {
+    let service = TestService::start().await;
     for _ in 0..100 {
-        house.order(&fares(1)).await;
+        service.submit(&fares(1)).await;
     }
-    let answer = prefer(&house, "respond-async", ONEWAY, &body(ONEWAY)).await;
+    let answer = prefer(&service, "respond-async", ONEWAY, &body(ONEWAY)).await;
     assert_eq!(
         (
             answer.status,
             answer.header("preference-applied"),
-            house.app.upstream.count()
+            service.app.upstream.count()
         ),
         (200, "", 1)
     );
-    let answer = preferring(&house.app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
+    let answer =
+        send_with_preference(&service.app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
     assert_eq!(
         (answer.kind().as_str(), answer.header("retry-after")),
         ("429 too_many_requests", "60")
     );
     assert_eq!(
         (
-            house.app.upstream.count(),
-            house.count("select count(*) from scans").await
+            service.app.upstream.count(),
+            service.count("select count(*) from scans").await
         ),
         (1, 100)
     );
 }
 
-/// A stored search is an order, so it takes a token of its caller's bucket; the synchronous search takes none.
+/// A stored search is a submit, so it takes a token of its caller's rate limit; a synchronous one
+/// does not.
 #[tokio::test]
-async fn who_orders_too_fast_is_told_only_where_it_must_be_asked_once() {
+async fn the_rate_limit_refuses_only_searches_with_a_key() {
     let limits = LimitConfig {
         requests_per_second: NonZeroU32::MIN,
         request_burst: NonZeroU32::MIN,
@@ -131,7 +134,7 @@ async fn who_orders_too_fast_is_told_only_where_it_must_be_asked_once() {
     let db = TestDb::new().await;
     let app = TestApp::builder()
         .database(&db)
-        .state(move |app| app.with_limits(&limits))
+        .state(move |app| app.with_rate_limits(&limits))
         .start()
         .await;
     let asynchronous = async || {
@@ -143,7 +146,7 @@ async fn who_orders_too_fast_is_told_only_where_it_must_be_asked_once() {
             .await
     };
     assert_eq!(asynchronous().await.status, 202);
-    // A token comes back each second, so a slow machine needs a few more tries.
+    // The limit regains a token each second, so a slow machine needs a few more tries.
     let mut refused = asynchronous().await;
     for _ in 0..30 {
         if refused.status == 429 {
@@ -163,8 +166,8 @@ async fn who_orders_too_fast_is_told_only_where_it_must_be_asked_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_preference_of_ours_changes_nothing() {
-    let house = House::open().await;
+async fn unknown_preferences_have_no_effect() {
+    let service = TestService::start().await;
     for preference in [
         "return=minimal",
         "handling=lenient",
@@ -174,7 +177,7 @@ async fn what_is_no_preference_of_ours_changes_nothing() {
         "wait=-5",
         ";;=,,",
     ] {
-        let answer = prefer(&house, preference, ONEWAY, &body(ONEWAY)).await;
+        let answer = prefer(&service, preference, ONEWAY, &body(ONEWAY)).await;
         assert_eq!(
             (answer.status, answer.header("preference-applied")),
             (200, ""),
@@ -182,16 +185,16 @@ async fn what_is_no_preference_of_ours_changes_nothing() {
         );
     }
     let resolve = prefer(
-        &house,
+        &service,
         "respond-async",
         Endpoint::HotelsResolve,
         &body(Endpoint::HotelsResolve),
     )
     .await;
-    assert_eq!(resolve.status, 200, "resolve is no search of prices");
-    assert_eq!(house.count("select count(*) from scans").await, 0);
+    assert_eq!(resolve.status, 200, "resolve is not a price search");
+    assert_eq!(service.count("select count(*) from scans").await, 0);
     let waits = prefer(
-        &house,
+        &service,
         "respond-async, wait=999999, return=minimal",
         Endpoint::HotelsRooms,
         &json!({}),
@@ -202,27 +205,30 @@ async fn what_is_no_preference_of_ours_changes_nothing() {
         "400 invalid_request",
         "the body is checked first"
     );
-    let keyless = house
+    let keyless = service
         .app
         .request("POST", "/v1/flights/oneway")
         .header("prefer", "respond-async")
         .json(&body(ONEWAY));
-    assert_eq!(house.app.send(keyless).await.kind(), "401 missing_api_key");
     assert_eq!(
-        house.count("select count(*) from tenants").await,
+        service.app.send(keyless).await.kind(),
+        "401 missing_api_key"
+    );
+    assert_eq!(
+        service.count("select count(*) from tenants").await,
         0,
         "nothing was stored"
     );
 }
 
-/// The synchronous endpoint forwards a date that has passed, so the scan does too.
+/// The synchronous endpoint forwards a past date, so the scan does too.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_date_that_has_passed_is_the_marketplaces_to_judge() {
-    let house = House::open().await;
-    let worker = house.worker(1);
-    let mut asked = body(ONEWAY);
-    asked["departure_date"] = json!("2020-01-01");
-    let answer = prefer(&house, "wait=60", ONEWAY, &asked).await;
+async fn a_past_date_is_forwarded_to_the_marketplace() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(1);
+    let mut request_body = body(ONEWAY);
+    request_body["departure_date"] = json!("2020-01-01");
+    let answer = prefer(&service, "wait=60", ONEWAY, &request_body).await;
     worker.stop().await;
     assert_eq!(
         (answer.status, answer.header("preference-applied")),
@@ -230,5 +236,5 @@ async fn a_date_that_has_passed_is_the_marketplaces_to_judge() {
         "{}",
         answer.text()
     );
-    assert_eq!(house.app.upstream.calls()[0].body, asked);
+    assert_eq!(service.app.upstream.calls()[0].body, request_body);
 }

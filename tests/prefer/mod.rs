@@ -1,4 +1,5 @@
-//! `Prefer` (RFC 7240) on the five searches: a synchronous search that may become a scan of one item.
+//! `Prefer` (RFC 7240) on the five searches: a synchronous search that may become a scan of one
+//! item.
 
 mod answers;
 mod ignored;

@@ -1,39 +1,46 @@
-//! Not ready in time, the search is a scan: named at once, asked once, whoever asks again.
+//! A search that does not end within the wait becomes a scan, which is sent once for all
+//! repetitions.
 
 use farescan::contract::Endpoint;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::answers::prefer;
-use crate::control::house::House;
+use crate::control::test_service::TestService;
 use crate::gateway::endpoints::{body, with};
-use crate::scans::office::{Comes, Office};
-use crate::support::app::{Answer, KEY};
+use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::app::{HttpResponse, KEY};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
 
-async fn once(house: &House, preference: &str, key: &str, body: &Value) -> Answer {
-    let request = house
+async fn once(service: &TestService, preference: &str, key: &str, body: &Value) -> HttpResponse {
+    let request = service
         .app
         .request("POST", "/v1/flights/oneway")
         .header("x-api-key", KEY)
         .header("prefer", preference);
-    house
+    service
         .app
         .send(request.header("idempotency-key", key).json(body))
         .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn respond_async_is_a_scan_of_one_item_that_goes_upstream_as_it_is_written() {
-    let house = House::open().await;
-    let asked = with(
+async fn respond_async_makes_a_scan_of_one_unchanged_search() {
+    let service = TestService::start().await;
+    let request_body = with(
         Endpoint::FlightsRoundtrip,
         json!({"max_stops": 1, "max_price": 500, "sort_type": "Price"}),
     );
-    let answer = prefer(&house, "respond-async", Endpoint::FlightsRoundtrip, &asked).await;
+    let answer = prefer(
+        &service,
+        "respond-async",
+        Endpoint::FlightsRoundtrip,
+        &request_body,
+    )
+    .await;
     let scan = answer.json();
     let id = scan["id"].as_str().unwrap();
     assert_eq!(
@@ -63,17 +70,17 @@ async fn respond_async_is_a_scan_of_one_item_that_goes_upstream_as_it_is_written
         ),
         (&json!("queued"), &json!({}), &json!(1))
     );
-    assert_eq!(house.app.upstream.count(), 0, "nobody has asked it yet");
+    assert_eq!(service.app.upstream.count(), 0, "not sent yet");
 
-    let worker = house.worker(1);
-    let ended = house.ended(id).await;
+    let worker = service.start_worker(1);
+    let ended = service.wait_until_ended(id).await;
     worker.stop().await;
     assert_eq!(
         (&ended["status"], &ended["best"]["price"]),
         (&json!("completed"), &json!(310))
     );
-    let sent = house.app.upstream.calls()[0].body.clone();
-    let mut written = asked;
+    let sent = service.app.upstream.calls()[0].body.clone();
+    let mut written = request_body;
     written.as_object_mut().unwrap().remove("max_stops");
     written["max_departure_stops"] = json!(1);
     written["max_return_stops"] = json!(1);
@@ -81,24 +88,24 @@ async fn respond_async_is_a_scan_of_one_item_that_goes_upstream_as_it_is_written
         sent, written,
         "no `strict`, no other `limit`, the price filters upstream"
     );
-    let observed = house
+    let observed = service
         .count("select count(*) from observations where price = 310")
         .await;
-    assert_eq!(observed, 1, "what a scan sees is history");
+    assert_eq!(observed, 1, "its result is in the history");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_ready_by_then_is_named_and_an_equal_request_gets_its_answer() {
-    let house = House::open().await;
-    let worker = house.worker(2);
+async fn a_late_search_is_named_and_a_repetition_gets_its_answer() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
     let gate = Gate::closed();
-    let asked = body(ONEWAY);
-    house.app.upstream.on_any().reply(
-        Reply::json(json!([fare(120, &asked)]))
+    let request_body = body(ONEWAY);
+    service.app.upstream.on_any().reply(
+        Reply::json(json!([fare(120, &request_body)]))
             .header("x-search-status", "ok")
-            .held_by(&gate),
+            .gated_by(&gate),
     );
-    let early = once(&house, "wait=1", "k", &asked).await;
+    let early = once(&service, "wait=1", "k", &request_body).await;
     let scan = early.json();
     assert_eq!(
         (early.status, early.header("preference-applied")),
@@ -108,8 +115,9 @@ async fn what_is_not_ready_by_then_is_named_and_an_equal_request_gets_its_answer
         early.header("location"),
         format!("/v1/scans/{}", scan["id"].as_str().unwrap())
     );
-    house.app.upstream.wait_for_in_flight(1).await;
-    let others = join_all((0..6).map(|_| once(&house, "respond-async, wait=0", "k", &asked))).await;
+    service.app.upstream.wait_for_in_flight(1).await;
+    let others =
+        join_all((0..6).map(|_| once(&service, "respond-async, wait=0", "k", &request_body))).await;
     for other in others {
         assert_eq!(
             (
@@ -121,7 +129,7 @@ async fn what_is_not_ready_by_then_is_named_and_an_equal_request_gets_its_answer
         );
     }
     gate.open();
-    let late = once(&house, "wait=60", "k", &asked).await;
+    let late = once(&service, "wait=60", "k", &request_body).await;
     assert_eq!(
         (
             late.status,
@@ -138,17 +146,17 @@ async fn what_is_not_ready_by_then_is_named_and_an_equal_request_gets_its_answer
         (json!(120), "ok")
     );
     assert_eq!(late.header("x-upstream-requests"), "1");
-    let again = once(&house, "respond-async", "k", &asked).await;
+    let again = once(&service, "respond-async", "k", &request_body).await;
     assert_eq!(
         (again.status, &again.json()["id"]),
         (202, &scan["id"]),
         "who does not wait is given the first answer"
     );
     worker.stop().await;
-    assert_eq!(house.app.upstream.count(), 1, "asked once");
+    assert_eq!(service.app.upstream.count(), 1, "sent once");
     assert_eq!(
         once(
-            &house,
+            &service,
             "respond-async",
             "k",
             &with(ONEWAY, json!({"limit": 1}))
@@ -158,34 +166,36 @@ async fn what_is_not_ready_by_then_is_named_and_an_equal_request_gets_its_answer
         "422 idempotency_mismatch"
     );
     assert_eq!(
-        once(&house, "respond-async", "a key", &asked).await.kind(),
+        once(&service, "respond-async", "a key", &request_body)
+            .await
+            .kind(),
         "400 invalid_request"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_equal_requests_at_once_are_one_search() {
-    let house = House::open().await;
-    let worker = house.worker(8);
-    let asked = body(ONEWAY);
-    let answers = join_all((0..20).map(|_| once(&house, "wait=60", "k", &asked))).await;
+async fn twenty_concurrent_equal_requests_are_one_search() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
+    let request_body = body(ONEWAY);
+    let answers = join_all((0..20).map(|_| once(&service, "wait=60", "k", &request_body))).await;
     worker.stop().await;
     let first = answers[0].text();
     for answer in &answers {
         assert_eq!((answer.status, answer.text()), (200, first.clone()));
     }
-    assert_eq!(house.app.upstream.count(), 1);
+    assert_eq!(service.app.upstream.count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_answer_that_says_nothing_is_no_empty_item() {
-    let house = House::open().await;
-    let worker = house.worker(2);
-    house.app.upstream.on_any().reply(Reply::json(json!([])));
+async fn an_inconclusive_empty_answer_is_no_empty_item() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service.app.upstream.on_any().reply(Reply::json(json!([])));
     let mut seen = Vec::new();
     for strict in [false, true] {
         let scan = prefer(
-            &house,
+            &service,
             "respond-async",
             ONEWAY,
             &with(ONEWAY, json!({"strict": strict})),
@@ -193,8 +203,8 @@ async fn an_empty_answer_that_says_nothing_is_no_empty_item() {
         .await
         .json();
         let id = scan["id"].as_str().unwrap();
-        house.ended(id).await;
-        let item = house.items(id).await.remove(0);
+        service.wait_until_ended(id).await;
+        let item = service.items(id).await.remove(0);
         seen.push((item["search_status"].clone(), item["reason"].clone()));
     }
     worker.stop().await;
@@ -207,17 +217,18 @@ async fn an_empty_answer_that_says_nothing_is_no_empty_item() {
     );
 }
 
-/// A call that was lost with its process has no answer yet, and may get one: the caller is told where.
+/// A call that was lost with its process has no answer yet but may get one: the response names the
+/// scan.
 #[tokio::test]
-async fn what_has_no_answer_to_show_is_named() {
-    let office = Office::open().await;
+async fn a_search_without_an_answer_returns_its_scan() {
+    let service = SteppedService::start().await;
     let post = async |preference: &str| {
-        let request = office
+        let request = service
             .app
             .request("POST", "/v1/flights/oneway")
             .header("x-api-key", KEY)
             .header("prefer", preference);
-        office
+        service
             .app
             .send(request.header("idempotency-key", "k").json(&body(ONEWAY)))
             .await
@@ -226,10 +237,12 @@ async fn what_has_no_answer_to_show_is_named() {
         .as_str()
         .unwrap()
         .to_owned();
-    let claims = office.claim().await;
-    office.begin(&claims[0]).await;
-    // Done by hand, without the outcome that a worker keeps.
-    office.end(&claims[0], Comes::Degraded("worker_lost")).await;
+    let claims = service.claim().await;
+    service.begin(&claims[0]).await;
+    // Completed step by step, without the outcome that a worker stores.
+    service
+        .finish(&claims[0], SearchOutcome::Degraded("worker_lost"))
+        .await;
     let answer = post("wait=5").await;
     assert_eq!(
         (
@@ -240,37 +253,39 @@ async fn what_has_no_answer_to_show_is_named() {
         (202, &json!(id), &json!("incomplete"))
     );
 
-    let cancelled = office.order(&crate::scans::office::fares(1)).await;
-    office
+    let cancelled = service
+        .submit(&crate::scans::stepped_service::fares(1))
+        .await;
+    service
         .app
         .post(&format!("/v1/scans/{cancelled}/cancel"), &json!({}))
         .await;
-    let deleted = office
+    let deleted = service
         .app
         .request("DELETE", &format!("/v1/scans/{id}"))
         .header("x-api-key", KEY);
-    assert_eq!(office.app.send(deleted).await.status, 204);
+    assert_eq!(service.app.send(deleted).await.status, 204);
     assert_eq!(
         post("wait=5").await.status,
         202,
-        "of a deleted scan the first answer is kept"
+        "the first response of a deleted scan stays"
     );
-    assert_eq!(office.app.upstream.count(), 0, "it is never asked again");
+    assert_eq!(service.app.upstream.count(), 0, "it is never sent again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_key_ends_the_search_and_stops_the_lane() {
-    let house = House::open().await;
-    let worker = house.worker(2);
-    house
+async fn a_rejected_key_ends_the_search_and_pauses_the_lane() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service
         .app
         .upstream
         .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
-    let scan = prefer(&house, "respond-async", ONEWAY, &body(ONEWAY))
+    let scan = prefer(&service, "respond-async", ONEWAY, &body(ONEWAY))
         .await
         .json();
-    let ended = house.ended(scan["id"].as_str().unwrap()).await;
+    let ended = service.wait_until_ended(scan["id"].as_str().unwrap()).await;
     worker.stop().await;
     assert_eq!(
         (
@@ -280,14 +295,14 @@ async fn a_refused_key_ends_the_search_and_stops_the_lane() {
         ),
         (&json!("incomplete"), &json!(1), &json!(null))
     );
-    let item = house.items(scan["id"].as_str().unwrap()).await.remove(0);
+    let item = service.items(scan["id"].as_str().unwrap()).await.remove(0);
     assert_eq!(
         (&item["reason"], &item["error"]),
         (&json!("key_rejected"), &json!("Invalid API key"))
     );
     assert_eq!(
-        house.get("/v1/quota").await["flights"]["paused"],
+        service.get("/v1/quota").await["flights"]["paused"],
         json!({"reason": "key_rejected", "until": null})
     );
-    assert_eq!(house.app.upstream.count(), 1);
+    assert_eq!(service.app.upstream.count(), 1);
 }

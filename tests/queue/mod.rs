@@ -1,15 +1,15 @@
-//! The queue's moves against a real Postgres, one at a time and against each other.
+//! The queue's operations against a real Postgres, one at a time and concurrently.
 
 mod begin;
 mod claim;
-mod hold;
-mod late;
-mod lost;
+mod fairness;
+pub mod fixture;
+mod late_answers;
+mod lost_calls;
 mod model;
-mod order;
 mod pace;
-mod plans;
+mod page_reads;
+mod pause;
 mod races;
 mod record;
 mod sweep;
-pub mod yard;

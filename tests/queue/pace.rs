@@ -1,4 +1,5 @@
-//! How a lane learns its pace: the rules of the migration `pace`, driven through made-up time against a marketplace that counts.
+//! How a lane learns its pace: the SQL rules, run on a simulated clock against a marketplace that
+//! counts requests.
 
 use farescan::ids::TenantId;
 use proptest::prelude::*;
@@ -6,61 +7,61 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
-use super::yard::Yard;
+use super::fixture::QueueFixture;
 
-/// What a claim does to a lane, at a time that the test gives: the same rules, without items.
+/// The effect of a claim on a lane at a given time: the same rules, without items.
 const TAKE: &str =
     "create function take(p_at timestamptz, p_wanted integer, p_in_flight integer) returns integer language plpgsql as $$
     declare lane lanes; got integer;
     begin
         select * into lane from lanes;
         if lane.paused_until > p_at then return 0; end if;
-        lane := paced(lane, p_at);
+        lane := with_pace(lane, p_at);
         lane.paused_until := null;
         lane.pause_reason := null;
         lane.arrival := greatest(lane.arrival, p_at);
-        got := greatest(0, least(p_wanted, lane_places(lane, p_at), lane.max_in_flight - p_in_flight,
-                                 calls_left(lane, p_in_flight, p_at)));
+        got := greatest(0, least(p_wanted, calls_within_pace(lane, p_at), lane.max_in_flight - p_in_flight,
+                                 calls_within_plan(lane, p_in_flight, p_at)));
         lane.arrival := lane.arrival + got * lane.emission;
         lane.full_up := p_in_flight + got >= lane.max_in_flight;
-        perform keep_lane(lane);
+        perform store_lane(lane);
         return got;
     end $$";
 
-/// A lane and a clock of its own, in seconds.
-struct Model {
+/// A lane with a simulated clock, in seconds.
+struct LaneModel {
     conn: sqlx::pool::PoolConnection<sqlx::Postgres>,
     at: f64,
-    _yard: Yard,
+    _yard: QueueFixture,
 }
 
 #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
-struct Pace {
+struct LanePace {
     per_minute: f64,
     burst: i32,
     max_in_flight: i32,
     source: String,
 }
 
-impl Model {
+impl LaneModel {
     async fn new(per_minute: f64, in_flight: i32) -> Self {
-        let yard = Yard::with_lane(per_minute, in_flight).await;
-        sqlx::raw_sql(TAKE).execute(&yard.pool).await.unwrap();
+        let fixture = QueueFixture::with_lane(per_minute, in_flight).await;
+        sqlx::raw_sql(TAKE).execute(&fixture.pool).await.unwrap();
         Self {
-            conn: yard.pool.acquire().await.unwrap(),
+            conn: fixture.pool.acquire().await.unwrap(),
             at: 0.0,
-            _yard: yard,
+            _yard: fixture,
         }
     }
 
-    /// A lane as new.
-    async fn renew(&mut self, per_minute: f64, in_flight: i32) {
+    /// Replaces the lane by a new one.
+    async fn reset(&mut self, per_minute: f64, in_flight: i32) {
         self.run("delete from lanes").await;
         let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from tenants")
             .fetch_one(&mut *self.conn)
             .await
             .unwrap();
-        let made = sqlx::query("select make_lane($1, 'flights', $2, $3)")
+        let made = sqlx::query("select create_lane($1, 'flights', $2, $3)")
             .bind(TenantId::from(tenant).uuid());
         made.bind(per_minute)
             .bind(in_flight)
@@ -86,10 +87,10 @@ impl Model {
         )
     }
 
-    async fn pace(&mut self) -> Pace {
+    async fn pace(&mut self) -> LanePace {
         let sql = format!(
             "select (60 / extract(epoch from p.emission))::float8 as per_minute, p.burst, p.max_in_flight, p.pace_source as source
-             from lanes l, paced(l, {}) p",
+             from lanes l, with_pace(l, {}) p",
             self.time()
         );
         sqlx::query_as(AssertSqlSafe(sql))
@@ -110,24 +111,24 @@ impl Model {
         got.try_into().unwrap()
     }
 
-    async fn tell(&mut self, news: &Value) {
-        let told = format!(
-            "select keep_lane(told(l, n, :t)) from lanes l, jsonb_populate_record(null::lane_news, '{news}') n where is_news(l, n, :t)"
+    async fn update_lane(&mut self, changes: &Value) {
+        let update = format!(
+            "select store_lane(lane_updated(l, n, :t)) from lanes l, jsonb_populate_record(null::lane_update, '{changes}') n where changes_lane(l, n, :t)"
         );
-        self.run(&told).await;
+        self.run(&update).await;
     }
 
     /// A 429 of the rate window.
-    async fn too_fast(&mut self, seconds: f64) {
+    async fn rate_limited(&mut self, seconds: f64) {
         let until = format!(":t + make_interval(secs => {seconds})");
-        self.run(&format!("select keep_lane(stopped(slowed(l, {until}, :t), 'rate_limited', {until})) from lanes l")).await;
+        self.run(&format!("select store_lane(with_pause(after_429(l, {until}, :t), 'rate_limited', {until})) from lanes l")).await;
     }
 
-    async fn bound(&mut self, per_minute: Option<u32>) {
+    async fn set_own_limit(&mut self, per_minute: Option<u32>) {
         let bound = per_minute.map_or_else(|| "null".to_owned(), |rate| rate.to_string());
         self.run(&format!("update lanes set own_per_minute = {bound}"))
             .await;
-        self.run("select keep_lane(paced(l, :t)) from lanes l")
+        self.run("select store_lane(with_pace(l, :t)) from lanes l")
             .await;
     }
 }
@@ -137,44 +138,46 @@ fn near(one: f64, other: f64) -> bool {
 }
 
 #[tokio::test]
-async fn a_lane_starts_slowly_and_takes_95_percent_of_what_the_headers_allow() {
-    let mut lane = Model::new(60.0, 8).await;
+async fn a_lane_starts_slowly_then_uses_95_percent_of_the_limit() {
+    let mut lane = LaneModel::new(60.0, 8).await;
     assert_eq!(
         lane.pace().await,
-        Pace {
+        LanePace {
             per_minute: 60.0,
             burst: 2,
             max_in_flight: 8,
             source: "start".to_owned()
         }
     );
-    lane.tell(&json!({"window_limit": 500, "window_remaining": 499, "window_reset_seconds": 60}))
-        .await;
+    lane.update_lane(
+        &json!({"window_limit": 500, "window_remaining": 499, "window_reset_seconds": 60}),
+    )
+    .await;
     let learned = lane.pace().await;
     assert!(near(learned.per_minute, 475.0), "{learned:?}");
     assert_eq!((learned.burst, learned.source.as_str()), (15, "headers"));
-    lane.tell(&json!({"window_limit": 0})).await;
+    lane.update_lane(&json!({"window_limit": 0})).await;
     assert!(
         near(lane.pace().await.per_minute, 60.0),
-        "an allowance of nothing is none"
+        "a limit of 0 is ignored"
     );
-    lane.tell(&json!({"window_limit": i64::MAX})).await;
+    lane.update_lane(&json!({"window_limit": i64::MAX})).await;
     assert!(
         near(lane.pace().await.per_minute, 60_000.0),
-        "no plan is that fast"
+        "the pace has an upper bound"
     );
 }
 
 #[tokio::test]
-async fn a_429_halves_the_pace_once_and_it_grows_again_by_5_percent_a_minute() {
-    let mut lane = Model::new(60.0, 8).await;
-    lane.tell(&json!({"window_limit": 200, "window_remaining": 199}))
+async fn a_429_halves_the_pace_once_then_it_grows_again() {
+    let mut lane = LaneModel::new(60.0, 8).await;
+    lane.update_lane(&json!({"window_limit": 200, "window_remaining": 199}))
         .await;
     lane.take(1, 0).await;
-    // Three that were in flight together, the last after the pause.
+    // Three calls in flight together; the last is refused after the pause.
     for at in [1.0, 1.5, 4.0] {
         lane.at = at;
-        lane.too_fast(2.0).await;
+        lane.rate_limited(2.0).await;
         assert!(
             near(lane.pace().await.per_minute, 95.0),
             "at {at}: {:?}",
@@ -197,10 +200,10 @@ async fn a_429_halves_the_pace_once_and_it_grows_again_by_5_percent_a_minute() {
         );
     }
     assert_eq!(lane.pace().await.source, "headers");
-    // A call after the pause that is refused again halves it again.
+    // A call after the pause that is refused halves the pace again.
     lane.at = 100.0;
     lane.take(1, 0).await;
-    lane.too_fast(2.0).await;
+    lane.rate_limited(2.0).await;
     assert!(
         near(lane.pace().await.per_minute, 102.8 / 2.0),
         "{:?}",
@@ -209,12 +212,12 @@ async fn a_429_halves_the_pace_once_and_it_grows_again_by_5_percent_a_minute() {
 }
 
 #[tokio::test]
-async fn however_often_it_is_refused_it_never_stands_still() {
-    let mut lane = Model::new(60.0, 8).await;
+async fn repeated_429s_never_stop_a_lane() {
+    let mut lane = LaneModel::new(60.0, 8).await;
     for hour in 0..40_u32 {
         lane.at = f64::from(hour) * 70.0;
         lane.take(1, 0).await;
-        lane.too_fast(1.0).await;
+        lane.rate_limited(1.0).await;
         assert!(
             lane.pace().await.per_minute >= 0.999,
             "{:?}",
@@ -224,14 +227,14 @@ async fn however_often_it_is_refused_it_never_stands_still() {
     lane.at += 7_200.0;
     assert!(
         near(lane.pace().await.per_minute, 60.0),
-        "after two hours it is back"
+        "after two hours the pace has recovered"
     );
 }
 
 #[tokio::test]
-async fn places_in_flight_grow_while_answers_come_and_the_pace_is_not_used_up() {
-    let mut lane = Model::new(60.0, 8).await;
-    // A search takes 10 s: by Little's law 475 a minute need 79 places.
+async fn max_in_flight_grows_until_the_pace_is_used_up() {
+    let mut lane = LaneModel::new(60.0, 8).await;
+    // A search takes 10 s: by Little's law 475 calls a minute need 79 in flight.
     let mut in_flight = std::collections::VecDeque::<f64>::new();
     let mut began = Vec::new();
     for tenth in 0..1_200_u32 {
@@ -243,7 +246,7 @@ async fn places_in_flight_grow_while_answers_come_and_the_pace_is_not_used_up() 
         if answered > 0 {
             in_flight.drain(..answered);
             let headers = json!({"window_limit": 500, "window_remaining": 400, "window_reset_seconds": 60, "answered": answered});
-            lane.tell(&headers).await;
+            lane.update_lane(&headers).await;
         }
         let got = lane.take(100, in_flight.len()).await;
         in_flight.extend((0..got).map(|_| lane.at));
@@ -263,7 +266,7 @@ async fn places_in_flight_grow_while_answers_come_and_the_pace_is_not_used_up() 
     );
     let most = lane.pace().await.max_in_flight;
     assert!((79..=240).contains(&most), "{most}");
-    lane.too_fast(1.0).await;
+    lane.rate_limited(1.0).await;
     assert!(
         lane.pace().await.max_in_flight <= most / 2,
         "{:?}",
@@ -272,19 +275,19 @@ async fn places_in_flight_grow_while_answers_come_and_the_pace_is_not_used_up() 
 }
 
 #[tokio::test]
-async fn while_the_plan_is_not_known_the_places_stay() {
-    let mut lane = Model::new(60.0, 8).await;
+async fn max_in_flight_stays_while_the_plan_is_unknown() {
+    let mut lane = LaneModel::new(60.0, 8).await;
     for second in 0..60_u32 {
         lane.at = f64::from(second);
         lane.take(8, 0).await;
-        lane.tell(&json!({"answered": 1})).await;
+        lane.update_lane(&json!({"answered": 1})).await;
     }
     assert_eq!(lane.pace().await.max_in_flight, 8);
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_written_again() {
-    let yard = Yard::with_lane(60.0, 8).await;
+async fn an_update_without_news_does_not_write_the_lane() {
+    let fixture = QueueFixture::with_lane(60.0, 8).await;
     let version = "select concat(ctid, ' ', xmin) from lanes where tenant_id = $1";
     let plan = |remaining, window| farescan::search::PlanQuota {
         limit: Some(50_000),
@@ -296,52 +299,54 @@ async fn what_is_known_is_not_written_again() {
             reset_seconds: Some(60),
         }),
     };
-    yard.tell(plan(40_000, 140)).await;
-    let known = yard.lane(version).await;
-    yard.tell(plan(39_999, 139)).await;
-    yard.tell(farescan::search::PlanQuota::default()).await;
+    fixture.update_lane(plan(40_000, 140)).await;
+    let known = fixture.lane_value(version).await;
+    fixture.update_lane(plan(39_999, 139)).await;
+    fixture
+        .update_lane(farescan::search::PlanQuota::default())
+        .await;
     assert_eq!(
-        yard.lane(version).await,
+        fixture.lane_value(version).await,
         known,
-        "far from its end, what is left is written once a second"
+        "far from the limit, the remainder is written at most once a second"
     );
-    yard.tell(plan(39_998, 3)).await;
+    fixture.update_lane(plan(39_998, 3)).await;
     assert_ne!(
-        yard.lane(version).await,
+        fixture.lane_value(version).await,
         known,
         "the window is nearly used up"
     );
 }
 
-/// What may happen to a lane.
+/// One random event of a lane.
 #[derive(Debug, Clone)]
-enum Step {
-    Pass(u32),
+enum LaneStep {
+    Wait(u32),
     Claim(u8),
     Answer(prop::sample::Index),
-    Bound(Option<u32>),
+    SetLimit(Option<u32>),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<LaneStep>> {
     let step = prop_oneof![
-        4 => (50..4_000_u32).prop_map(Step::Pass),
-        4 => (1..40_u8).prop_map(Step::Claim),
-        4 => any::<prop::sample::Index>().prop_map(Step::Answer),
-        1 => prop::option::of(1..300_u32).prop_map(Step::Bound),
+        4 => (50..4_000_u32).prop_map(LaneStep::Wait),
+        4 => (1..40_u8).prop_map(LaneStep::Claim),
+        4 => any::<prop::sample::Index>().prop_map(LaneStep::Answer),
+        1 => prop::option::of(1..300_u32).prop_map(LaneStep::SetLimit),
     ];
     prop::collection::vec(step, 20..80)
 }
 
-/// A marketplace that counts requests as they come in, and says with each answer how it stood then.
-struct Marketplace {
+/// A marketplace that counts requests on arrival and reports its counters with each answer.
+struct CountingMarketplace {
     window: u32,
     window_began: f64,
     in_window: u32,
     plan: u32,
     spent: u32,
-    /// Requests refused for their rate after it had told the caller what the rate is.
+    /// Requests refused for their rate although an answer had already reported the limits.
     refused: u32,
-    told: bool,
+    limits_known: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -350,18 +355,18 @@ enum Refusal {
     TooFast { seconds: u32 },
 }
 
-/// A request under way: what its answer will say, and whether it was refused.
+/// A request in flight: the headers of its answer, and whether it was refused.
 #[derive(Debug, Clone)]
-struct Sent {
+struct PendingCall {
     headers: Value,
     refused: Option<Refusal>,
 }
 
-/// Seconds until the plan begins anew, from the start: longer than any run.
+/// Seconds from the start until the plan resets: longer than any run.
 const PLAN_SECONDS: f64 = 86_400.0;
 
-impl Marketplace {
-    fn take(&mut self, at: f64) -> Sent {
+impl CountingMarketplace {
+    fn receive(&mut self, at: f64) -> PendingCall {
         if at >= self.window_began + 60.0 {
             (self.window_began, self.in_window) = (at, 0);
         }
@@ -369,7 +374,7 @@ impl Marketplace {
         let refused = if self.spent >= self.plan {
             Some(Refusal::QuotaUsedUp)
         } else if self.in_window >= self.window {
-            self.refused += u32::from(self.told);
+            self.refused += u32::from(self.limits_known);
             // Whole seconds, rounded up.
             Some(Refusal::TooFast {
                 seconds: (0..=60)
@@ -386,19 +391,20 @@ impl Marketplace {
             "plan_reset_seconds": (PLAN_SECONDS - at).ceil(), "window_limit": self.window,
             "window_remaining": self.window - self.in_window, "window_reset_seconds": ends
         });
-        Sent { headers, refused }
+        PendingCall { headers, refused }
     }
 }
 
-/// In every run: never above a bound of the caller's nor above burst and rate in any window; never refused by a marketplace whose rate is
-/// known but for what was under way when it was learned; beyond the plan never more than was under way; and it always recovers.
+/// In every run the lane stays within the caller's limit and within burst and rate in any window.
+/// Once the rate is known, only calls that were already in flight are refused. Calls beyond the
+/// plan never exceed those in flight. The lane always recovers.
 #[test]
-fn a_lane_keeps_to_every_plan_and_bound_and_always_recovers() {
+fn a_lane_respects_every_plan_and_limit_and_recovers() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let lane = std::cell::RefCell::new(runtime.block_on(Model::new(60.0, 8)));
+    let lane = std::cell::RefCell::new(runtime.block_on(LaneModel::new(60.0, 8)));
     let cases = if std::env::var_os("FARESCAN_SOAK").is_some() {
         500
     } else {
@@ -413,40 +419,41 @@ fn a_lane_keeps_to_every_plan_and_bound_and_always_recovers() {
     let plans = (5..400_u32, 10..2_000_u32, steps());
     runner
         .run(&plans, |(window, plan, steps)| {
-            runtime.block_on(keeps_to(&mut lane.borrow_mut(), window, plan, steps))
+            runtime.block_on(check_run(&mut lane.borrow_mut(), window, plan, steps))
         })
         .unwrap();
-    // Its database goes inside the runtime.
+    // The database is dropped inside the runtime.
     runtime.block_on(async { drop(lane) });
 }
 
-async fn keeps_to(
-    lane: &mut Model,
+async fn check_run(
+    lane: &mut LaneModel,
     window: u32,
     plan: u32,
-    steps: Vec<Step>,
+    steps: Vec<LaneStep>,
 ) -> Result<(), TestCaseError> {
-    lane.renew(60.0, 8).await;
-    let mut market = Marketplace {
+    lane.reset(60.0, 8).await;
+    let mut market = CountingMarketplace {
         window,
         window_began: -60.0,
         in_window: 0,
         plan,
         spent: 0,
         refused: 0,
-        told: false,
+        limits_known: false,
     };
-    let (mut under_way, mut own, mut beyond, mut unknowing) = (Vec::<Sent>::new(), None, 0, 0);
-    let mut claims = Vec::<(f64, u32, Pace)>::new();
+    let (mut in_flight, mut own, mut over_quota, mut sent_unaware) =
+        (Vec::<PendingCall>::new(), None, 0, 0);
+    let mut claims = Vec::<(f64, u32, LanePace)>::new();
     for step in steps {
         match step {
-            Step::Pass(ms) => lane.at += f64::from(ms) / 1_000.0,
-            Step::Bound(bound) => {
+            LaneStep::Wait(ms) => lane.at += f64::from(ms) / 1_000.0,
+            LaneStep::SetLimit(bound) => {
                 own = bound;
-                lane.bound(bound).await;
+                lane.set_own_limit(bound).await;
             }
-            Step::Claim(wanted) => {
-                let got = lane.take(wanted.into(), under_way.len()).await;
+            LaneStep::Claim(wanted) => {
+                let got = lane.take(wanted.into(), in_flight.len()).await;
                 let pace = lane.pace().await;
                 prop_assert!(
                     pace.per_minute > 0.9 && pace.burst >= 1 && pace.max_in_flight >= 1,
@@ -458,45 +465,45 @@ async fn keeps_to(
                 );
                 claims.push((lane.at, got, pace));
                 for _ in 0..got {
-                    let sent = market.take(lane.at);
-                    beyond += u32::from(sent.refused == Some(Refusal::QuotaUsedUp));
-                    under_way.push(sent);
+                    let sent = market.receive(lane.at);
+                    over_quota += u32::from(sent.refused == Some(Refusal::QuotaUsedUp));
+                    in_flight.push(sent);
                 }
             }
-            Step::Answer(index) if !under_way.is_empty() => {
-                let answer = under_way.remove(index.index(under_way.len()));
-                if !market.told {
-                    (market.told, unknowing) = (true, under_way.len());
+            LaneStep::Answer(index) if !in_flight.is_empty() => {
+                let answer = in_flight.remove(index.index(in_flight.len()));
+                if !market.limits_known {
+                    (market.limits_known, sent_unaware) = (true, in_flight.len());
                 }
                 if let Some(Refusal::TooFast { seconds }) = answer.refused {
-                    lane.too_fast(seconds.into()).await;
+                    lane.rate_limited(seconds.into()).await;
                 }
-                lane.tell(&answer.headers).await;
+                lane.update_lane(&answer.headers).await;
             }
-            Step::Answer(_) => {}
+            LaneStep::Answer(_) => {}
         }
     }
     prop_assert_eq!(market.refused, 0, "refused although the rate was known");
     prop_assert!(
-        beyond <= u32::try_from(unknowing).unwrap().max(8),
-        "{} beyond the plan, {} were under way",
-        beyond,
-        unknowing
+        over_quota <= u32::try_from(sent_unaware).unwrap().max(8),
+        "{} beyond the plan, {} were in flight",
+        over_quota,
+        sent_unaware
     );
-    within_burst_and_rate(&claims)?;
+    check_windows(&claims)?;
 
-    // Two days later, everything answered: the plan has begun anew, one call asks, and the pace is back.
-    for answer in under_way.drain(..) {
-        market.told = true;
-        lane.tell(&answer.headers).await;
+    // Two days later, with every call answered, the plan has reset: one call restores the pace.
+    for answer in in_flight.drain(..) {
+        market.limits_known = true;
+        lane.update_lane(&answer.headers).await;
     }
     lane.at += 2.0 * PLAN_SECONDS;
     prop_assert!(
         lane.take(1, 0).await == 1,
-        "it goes on by itself: {:?}",
+        "the lane recovers: {:?}",
         lane.pace().await
     );
-    let allowed = if market.told {
+    let allowed = if market.limits_known {
         0.95 * f64::from(window)
     } else {
         60.0
@@ -510,7 +517,7 @@ async fn keeps_to(
     Ok(())
 }
 
-fn within_burst_and_rate(claims: &[(f64, u32, Pace)]) -> Result<(), TestCaseError> {
+fn check_windows(claims: &[(f64, u32, LanePace)]) -> Result<(), TestCaseError> {
     for (first, (from, _, _)) in claims.iter().enumerate() {
         let (mut seen, mut rate, mut burst) = (0, 0.0_f64, 0);
         for (to, got, pace) in &claims[first..] {

@@ -1,41 +1,43 @@
-//! Every move against every other at the same time: what must hold afterwards, whatever the order was.
+//! All operations of the queue concurrently, and the invariants that must hold afterwards in any
+//! order.
 
 use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::ids::ScanId;
 use farescan::queue::WorkerId;
-use farescan::queue::hold::{Cause, hold_scan};
-use farescan::queue::store::{self, LaneClaims, Verdict, Visit};
+use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::store::{self, BeginVerdict, ClaimResult, LaneClaims};
 use jiff::Timestamp;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::yard::{Yard, degraded, done, ok, rejected, scan_of};
+use super::fixture::{QueueFixture, degraded, done, ok, rejected, scan_of};
 
-/// A worker that claims, begins, and then records, gives up or does both, in random order.
-async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
-    let mut dice = StdRng::seed_from_u64(seed);
-    let slots = dice.random_range(1..8);
+/// A worker that claims, begins, and then records, abandons or does both, in random order.
+async fn run_worker(fixture: &QueueFixture, worker: WorkerId, seed: u64, rounds: usize) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let slots = rng.random_range(1..8);
     for _ in 0..rounds {
-        let Visit::Claims(claims, _) = retried(|| store::claim(&yard.pool, worker, slots)).await
+        let ClaimResult::Claims(claims, _) =
+            retry(|| store::claim(&fixture.pool, worker, slots)).await
         else {
             return;
         };
-        if dice.random_bool(0.1) {
-            continue; // the answer is lost: strays finds them
+        if rng.random_bool(0.1) {
+            continue; // the response is lost: `leaked_claims` finds these claims
         }
-        let asked: Vec<_> = claims
+        let attempts: Vec<_> = claims
             .iter()
             .map(|claimed| (claimed.claim, AttemptId::new()))
             .collect();
-        let verdicts = retried(|| store::begin(&yard.pool, &asked, Timestamp::now())).await;
-        let begun = asked
+        let verdicts = retry(|| store::begin(&fixture.pool, &attempts, Timestamp::now())).await;
+        let begun = attempts
             .iter()
             .zip(&verdicts)
-            .filter(|(_, verdict)| **verdict == Verdict::Begun)
+            .filter(|(_, verdict)| **verdict == BeginVerdict::Begun)
             .map(|((claim, _), _)| *claim);
         let calls: Vec<_> = begun
-            .map(|claim| match dice.random_range(0..10) {
+            .map(|claim| match rng.random_range(0..10) {
                 0..5 => ok(claim),
                 5 => done(claim, SearchStatus::Empty),
                 6..9 => degraded(claim),
@@ -43,37 +45,38 @@ async fn work(yard: &Yard, worker: WorkerId, seed: u64, rounds: usize) {
             })
             .collect();
         let lane = lane_of(
-            yard,
-            asked
+            fixture,
+            attempts
                 .iter()
                 .map(|(claim, _)| (claim.item.uuid(), claim.number)),
         );
-        if dice.random_bool(0.3) {
-            retried(|| store::give_up(&yard.pool, &lane, Timestamp::now())).await;
+        if rng.random_bool(0.3) {
+            retry(|| store::abandon(&fixture.pool, &lane, Timestamp::now())).await;
         }
-        retried(async || {
-            let mut tx = farescan::db::begin(&yard.pool).await?;
+        retry(async || {
+            let mut tx = farescan::db::begin(&fixture.pool).await?;
             store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now())
                 .await?;
             tx.commit().await
         })
         .await;
-        retried(|| store::give_up(&yard.pool, &lane, Timestamp::now())).await;
+        retry(|| store::abandon(&fixture.pool, &lane, Timestamp::now())).await;
     }
 }
 
-fn lane_of(yard: &Yard, claims: impl Iterator<Item = (uuid::Uuid, i32)>) -> LaneClaims {
+fn lane_of(fixture: &QueueFixture, claims: impl Iterator<Item = (uuid::Uuid, i32)>) -> LaneClaims {
     let (items, numbers) = claims.unzip();
     LaneClaims {
-        tenant: yard.tenant,
+        tenant: fixture.tenant,
         api: "flights".to_owned(),
         items,
         numbers,
     }
 }
 
-/// As the engine does: a deadlock or a serialization failure is tried again, anything else fails the test.
-async fn retried<T, F: Future<Output = sqlx::Result<T>>>(mut once: impl FnMut() -> F) -> T {
+/// Retries a deadlock or a serialization failure, as the engine does; any other error fails the
+/// test.
+async fn retry<T, F: Future<Output = sqlx::Result<T>>>(mut once: impl FnMut() -> F) -> T {
     for _ in 0..20 {
         match once().await {
             Ok(done) => return done,
@@ -85,94 +88,105 @@ async fn retried<T, F: Future<Output = sqlx::Result<T>>>(mut once: impl FnMut() 
     panic!("tried 20 times");
 }
 
-async fn upkeep(yard: &Yard, workers: &[WorkerId], rounds: usize) {
+async fn upkeep(fixture: &QueueFixture, workers: &[WorkerId], rounds: usize) {
     for _ in 0..rounds {
-        yard.run("update lanes set paused_until = null, pause_reason = null, next_at = clock_timestamp()").await;
-        yard.lane("select release_delayed(now(), $1, 'flights', 50)::text")
+        fixture.execute("update lanes set paused_until = null, pause_reason = null, next_at = clock_timestamp()").await;
+        fixture
+            .lane_value("select release_delayed(now(), $1, 'flights', 50)::text")
             .await;
         for worker in workers {
-            for lane in store::strays(&yard.pool, *worker, &[], 0.05).await.unwrap() {
-                retried(|| store::give_up(&yard.pool, &lane, Timestamp::now())).await;
+            for lane in store::leaked_claims(&fixture.pool, *worker, &[], 0.05)
+                .await
+                .unwrap()
+            {
+                retry(|| store::abandon(&fixture.pool, &lane, Timestamp::now())).await;
             }
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_the_order_nothing_is_lost_or_counted_twice() {
+async fn concurrent_steps_lose_nothing_and_count_once() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
-    let yard = Yard::with_lane(60_000.0, 500).await;
+    let fixture = QueueFixture::with_lane(60_000.0, 500).await;
     let workers = [
-        yard.worker().await,
-        yard.worker().await,
-        yard.worker().await,
+        fixture.worker().await,
+        fixture.worker().await,
+        fixture.worker().await,
     ];
     let mut scans = Vec::new();
     for attempts in [1, 2, 3] {
-        scans.push(yard.submit(scan_of(60).max_attempts(attempts)).await);
+        scans.push(fixture.submit(scan_of(60).max_attempts(attempts)).await);
         scans.push(
-            yard.submit(scan_of(20).max_attempts(attempts).max_requests(25))
+            fixture
+                .submit(scan_of(20).max_attempts(attempts).max_requests(25))
                 .await,
         );
     }
     let cancelled = scans[2];
     tokio::join!(
-        work(&yard, workers[0], seed, 40),
-        work(&yard, workers[1], seed.wrapping_add(1), 40),
-        work(&yard, workers[2], seed.wrapping_add(2), 40),
-        upkeep(&yard, &workers, 60),
+        run_worker(&fixture, workers[0], seed, 40),
+        run_worker(&fixture, workers[1], seed.wrapping_add(1), 40),
+        run_worker(&fixture, workers[2], seed.wrapping_add(2), 40),
+        upkeep(&fixture, &workers, 60),
         async {
-            while yard.scan(cancelled).await.ok < 5 {
+            while fixture.scan(cancelled).await.ok < 5 {
                 tokio::task::yield_now().await;
             }
-            yard.cancel(cancelled).await;
+            fixture.cancel(cancelled).await;
         },
     );
     for scan in scans {
-        settle(&yard, &workers, scan).await;
-        books_are_right(&yard, scan).await;
+        complete_scan(&fixture, &workers, scan).await;
+        check_counters(&fixture, scan).await;
     }
 }
 
-/// Works off what the random part left, without chance.
-async fn settle(yard: &Yard, workers: &[WorkerId], scan: ScanId) {
+/// Completes the items that the random part left, without random choices.
+async fn complete_scan(fixture: &QueueFixture, workers: &[WorkerId], scan: ScanId) {
     for _ in 0..1_000 {
-        let seen = yard.scan(scan).await;
+        let seen = fixture.scan(scan).await;
         if seen.finished || seen.status == "paused" {
             return;
         }
-        upkeep(yard, workers, 1).await;
-        let claims = yard.claim(workers[0], 50).await;
-        let verdicts = yard.begin(&claims).await;
+        upkeep(fixture, workers, 1).await;
+        let claims = fixture.claim(workers[0], 50).await;
+        let verdicts = fixture.begin(&claims).await;
         let begun = claims
             .iter()
             .zip(&verdicts)
-            .filter(|(_, verdict)| **verdict == Verdict::Begun);
-        yard.record(
-            &begun
-                .map(|(claimed, _)| ok(claimed.claim))
-                .collect::<Vec<_>>(),
-        )
-        .await;
+            .filter(|(_, verdict)| **verdict == BeginVerdict::Begun);
+        fixture
+            .record(
+                &begun
+                    .map(|(claimed, _)| ok(claimed.claim))
+                    .collect::<Vec<_>>(),
+            )
+            .await;
         for (claimed, verdict) in claims.iter().zip(&verdicts) {
-            if *verdict == Verdict::NoRoom {
-                hold_scan(&yard.pool, yard.tenant, claimed.scan, &Cause::BudgetSpent)
-                    .await
-                    .unwrap();
+            if *verdict == BeginVerdict::BudgetSpent {
+                pause_scan(
+                    &fixture.pool,
+                    fixture.tenant,
+                    claimed.scan,
+                    &PauseCause::BudgetSpent,
+                )
+                .await
+                .unwrap();
             }
         }
     }
     panic!(
         "the scan does not end: {:?} {:?}",
-        yard.scan(scan).await,
-        yard.states(scan).await
+        fixture.scan(scan).await,
+        fixture.count_by_state(scan).await
     );
 }
 
-/// The scan's counters are what its items and attempts say.
-async fn books_are_right(yard: &Yard, scan: ScanId) {
-    let seen = yard.scan(scan).await;
+/// The scan's counters agree with its items and attempts.
+async fn check_counters(fixture: &QueueFixture, scan: ScanId) {
+    let seen = fixture.scan(scan).await;
     let (ended, spent, attempts, most): (i64, i64, i64, i64) = sqlx::query_as(
         "select (select count(*) from scan_items where scan_id = $1 and state in ('done', 'failed', 'cancelled')),
                 (select coalesce(sum(requests_spent), 0) from attempts where scan_id = $1),
@@ -180,7 +194,7 @@ async fn books_are_right(yard: &Yard, scan: ScanId) {
                 (select max(counted_calls)::bigint - max(max_attempts) from scan_items join scans using (scan_id) where scan_id = $1)",
     )
     .bind(scan.uuid())
-    .fetch_one(&yard.pool)
+    .fetch_one(&fixture.pool)
     .await
     .unwrap();
     let counted =
@@ -201,7 +215,7 @@ async fn books_are_right(yard: &Yard, scan: ScanId) {
             sqlx::query_scalar("select count(*) from scan_items where scan_id = $1 and state = 'done' and search_status = $2")
                 .bind(scan.uuid())
                 .bind(status)
-                .fetch_one(&yard.pool)
+                .fetch_one(&fixture.pool)
                 .await
                 .unwrap();
         assert_eq!(i64::from(count), items, "{status}: {seen:?}");

@@ -1,26 +1,26 @@
-//! Sweeps, one at a time, while somebody holds what they need.
+//! Sweeps, one at a time, while another transaction locks rows that they need.
 
 use std::time::{Duration, Instant};
 
 use farescan::config::RetentionConfig;
 use farescan::ids::TenantId;
 use farescan::queue::WorkerId;
-use farescan::queue::retain::retire;
-use farescan::queue::sweep::Sweep;
+use farescan::queue::retention::remove_expired;
+use farescan::queue::sweeper::Sweeper;
 use jiff::Timestamp;
 use sqlx::{Postgres, Transaction};
 
-use super::yard::{Yard, degraded, scan_of};
+use super::fixture::{QueueFixture, degraded, scan_of};
 
 const LEASE: Duration = Duration::from_secs(1);
-/// How long a pass of the retention may go on with scans.
+/// How long a retention pass may remove scans.
 const PASS_TIME: Duration = Duration::from_secs(10);
 /// The most sweeps that a step may need.
 const SWEEPS: usize = 2;
 
-/// Holds a caller's lane until it is dropped.
-async fn locked(yard: &Yard, tenant: TenantId) -> Transaction<'static, Postgres> {
-    let mut tx = farescan::db::begin(&yard.pool).await.unwrap();
+/// Locks a caller's lane until the transaction ends.
+async fn lock_lane(fixture: &QueueFixture, tenant: TenantId) -> Transaction<'static, Postgres> {
+    let mut tx = farescan::db::begin(&fixture.pool).await.unwrap();
     sqlx::query("select from lanes where tenant_id = $1 for update")
         .bind(tenant.uuid())
         .execute(&mut *tx)
@@ -29,139 +29,141 @@ async fn locked(yard: &Yard, tenant: TenantId) -> Transaction<'static, Postgres>
     tx
 }
 
-/// Has the lane known as empty, so that a claim leaves all its places to others.
-async fn leave(yard: &Yard, worker: WorkerId) {
-    assert!(yard.claim(worker, 1).await.is_empty());
+/// Marks the lane as empty, so that the next claim takes only items of other lanes.
+async fn mark_lane_empty(fixture: &QueueFixture, worker: WorkerId) {
+    assert!(fixture.claim(worker, 1).await.is_empty());
 }
 
 /// How many sweeps it takes until a number is 0.
-async fn sweeps_until_none(yard: &Yard, sql: &'static str, tenant: TenantId) -> usize {
-    let mut sweep = Sweep::new(yard.pool.clone(), LEASE);
+async fn sweeps_until_none(fixture: &QueueFixture, sql: &'static str, tenant: TenantId) -> usize {
+    let mut sweep = Sweeper::new(fixture.pool.clone(), LEASE);
     for sweeps in 0..=SWEEPS {
         let left: i64 = sqlx::query_scalar(sql)
             .bind(tenant.uuid())
-            .fetch_one(&yard.pool)
+            .fetch_one(&fixture.pool)
             .await
             .unwrap();
         println!("after {sweeps} sweeps: {left}");
         if left == 0 {
             return sweeps;
         }
-        sweep.once(true).await.unwrap();
-        // The next look at dead workers is due at once.
-        sweep = Sweep::new(yard.pool.clone(), LEASE);
+        sweep.run_once(true).await.unwrap();
+        // A new sweeper checks for dead workers at once.
+        sweep = Sweeper::new(fixture.pool.clone(), LEASE);
     }
-    panic!("it is not done after {SWEEPS} sweeps");
+    panic!("rows are left after {SWEEPS} sweeps");
 }
 
-/// More dead calls than a round takes are of the caller whose lane is locked.
+/// The caller with the locked lane has more lost calls than a sweep takes at once.
 #[tokio::test]
-async fn a_locked_lane_keeps_no_other_callers_dead_calls() {
-    let yard = Yard::new().await;
-    let (worker, other) = (yard.worker().await, TenantId::new());
-    yard.submit(scan_of(1_100)).await;
-    yard.call(worker, 1_100).await;
-    leave(&yard, worker).await;
-    yard.add_lane(other, 60_000.0, 100).await;
-    yard.submit_for(other, scan_of(5)).await;
-    yard.call(worker, 5).await;
+async fn a_locked_lane_delays_no_other_callers_lost_calls() {
+    let fixture = QueueFixture::new().await;
+    let (worker, other) = (fixture.worker().await, TenantId::new());
+    fixture.submit(scan_of(1_100)).await;
+    fixture.claim_and_begin(worker, 1_100).await;
+    mark_lane_empty(&fixture, worker).await;
+    fixture.add_lane(other, 60_000.0, 100).await;
+    fixture.submit_for(other, scan_of(5)).await;
+    fixture.claim_and_begin(worker, 5).await;
     sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s'")
-        .execute(&yard.pool)
+        .execute(&fixture.pool)
         .await
         .unwrap();
 
-    let held = locked(&yard, yard.tenant).await;
+    let lane_lock = lock_lane(&fixture, fixture.tenant).await;
     let calling = "select count(*) from scan_items where tenant_id = $1 and state = 'calling'";
-    assert!(sweeps_until_none(&yard, calling, other).await <= SWEEPS);
+    assert!(sweeps_until_none(&fixture, calling, other).await <= SWEEPS);
     let left: i64 = sqlx::query_scalar(calling)
-        .bind(yard.tenant.uuid())
-        .fetch_one(&yard.pool)
+        .bind(fixture.tenant.uuid())
+        .fetch_one(&fixture.pool)
         .await
         .unwrap();
-    assert_eq!(left, 1_100, "nothing was done past the lock");
-    held.rollback().await.unwrap();
-    assert!(sweeps_until_none(&yard, calling, yard.tenant).await <= SWEEPS);
+    assert_eq!(left, 1_100, "the locked lane's calls are unchanged");
+    lane_lock.rollback().await.unwrap();
+    assert!(sweeps_until_none(&fixture, calling, fixture.tenant).await <= SWEEPS);
 }
 
-/// More due retries than a round takes are of the caller whose lane is locked.
+/// The caller with the locked lane has more due retries than a sweep takes at once.
 #[tokio::test]
-async fn a_locked_lane_keeps_no_other_callers_retries() {
-    let yard = Yard::new().await;
-    let (worker, other) = (yard.worker().await, TenantId::new());
-    yard.submit(scan_of(1_100).max_attempts(2)).await;
-    let calls = yard.call(worker, 1_100).await;
-    yard.record(&calls.into_iter().map(degraded).collect::<Vec<_>>())
+async fn a_locked_lane_delays_no_other_callers_retries() {
+    let fixture = QueueFixture::new().await;
+    let (worker, other) = (fixture.worker().await, TenantId::new());
+    fixture.submit(scan_of(1_100).max_attempts(2)).await;
+    let calls = fixture.claim_and_begin(worker, 1_100).await;
+    fixture
+        .record(&calls.into_iter().map(degraded).collect::<Vec<_>>())
         .await;
-    leave(&yard, worker).await;
-    yard.add_lane(other, 60_000.0, 100).await;
-    yard.submit_for(other, scan_of(5).max_attempts(2)).await;
-    let calls = yard.call(worker, 5).await;
-    yard.record(&calls.into_iter().map(degraded).collect::<Vec<_>>())
+    mark_lane_empty(&fixture, worker).await;
+    fixture.add_lane(other, 60_000.0, 100).await;
+    fixture.submit_for(other, scan_of(5).max_attempts(2)).await;
+    let calls = fixture.claim_and_begin(worker, 5).await;
+    fixture
+        .record(&calls.into_iter().map(degraded).collect::<Vec<_>>())
         .await;
 
-    let held = locked(&yard, yard.tenant).await;
+    let lane_lock = lock_lane(&fixture, fixture.tenant).await;
     let delayed = "select count(*) from scan_items where tenant_id = $1 and state = 'delayed'";
-    assert!(sweeps_until_none(&yard, delayed, other).await <= SWEEPS);
-    held.rollback().await.unwrap();
-    assert!(sweeps_until_none(&yard, delayed, yard.tenant).await <= SWEEPS);
+    assert!(sweeps_until_none(&fixture, delayed, other).await <= SWEEPS);
+    lane_lock.rollback().await.unwrap();
+    assert!(sweeps_until_none(&fixture, delayed, fixture.tenant).await <= SWEEPS);
 }
 
-/// A step that cannot work at all: here, its table is gone.
+/// A step fails because its table is missing.
 #[tokio::test]
-async fn a_step_that_fails_is_not_in_the_way_of_the_others() {
-    let yard = Yard::new().await;
-    let worker = yard.worker().await;
-    let scan = yard.submit(scan_of(3)).await;
-    yard.call(worker, 3).await;
+async fn a_failing_sweep_step_does_not_stop_the_others() {
+    let fixture = QueueFixture::new().await;
+    let worker = fixture.worker().await;
+    let scan = fixture.submit(scan_of(3)).await;
+    fixture.claim_and_begin(worker, 3).await;
     sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s'")
-        .execute(&yard.pool)
+        .execute(&fixture.pool)
         .await
         .unwrap();
     let orders = "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at)
                   select $1, '/v1/scans', n::text, sha256(n::text::bytea), now() - interval '3 days' from generate_series(1, 20000) n";
     sqlx::query(orders)
-        .bind(yard.tenant.uuid())
-        .execute(&yard.pool)
+        .bind(fixture.tenant.uuid())
+        .execute(&fixture.pool)
         .await
         .unwrap();
     for gone in ["scan_strategies", "scan_events"] {
         let rename = sqlx::AssertSqlSafe(format!("alter table {gone} rename to {gone}_gone"));
-        sqlx::raw_sql(rename).execute(&yard.pool).await.unwrap();
+        sqlx::raw_sql(rename).execute(&fixture.pool).await.unwrap();
     }
     sqlx::raw_sql("drop trigger number_items on scan_items")
-        .execute(&yard.pool)
+        .execute(&fixture.pool)
         .await
         .unwrap();
-    let mut sweep = Sweep::new(yard.pool.clone(), LEASE);
-    sweep.once(true).await.unwrap();
-    assert_eq!(yard.states(scan).await.get("calling"), None);
+    let mut sweep = Sweeper::new(fixture.pool.clone(), LEASE);
+    sweep.run_once(true).await.unwrap();
+    assert_eq!(fixture.count_by_state(scan).await.get("calling"), None);
     let left: i64 = sqlx::query_scalar("select count(*) from idempotency_keys")
-        .fetch_one(&yard.pool)
+        .fetch_one(&fixture.pool)
         .await
         .unwrap();
     assert!(left < 20_000, "{left}");
 }
 
-/// A thousand rows of each step at least go in a sweep, and sweeps follow each other while something is left.
+/// Each sweep removes at least a thousand rows per step, and sweeps repeat while rows are left.
 #[tokio::test]
-async fn upkeep_goes_on_while_something_is_left() {
-    let yard = Yard::new().await;
+async fn sweeps_repeat_until_nothing_is_left() {
+    let fixture = QueueFixture::new().await;
     let orders = "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at)
                   select $1, '/v1/scans', n::text, sha256(n::text::bytea), now() - interval '3 days' from generate_series(1, 20500) n";
     sqlx::query(orders)
-        .bind(yard.tenant.uuid())
-        .execute(&yard.pool)
+        .bind(fixture.tenant.uuid())
+        .execute(&fixture.pool)
         .await
         .unwrap();
-    let mut sweep = Sweep::new(yard.pool.clone(), LEASE);
+    let mut sweep = Sweeper::new(fixture.pool.clone(), LEASE);
     let mut left = 20_500_i64;
     let mut sweeps = 0;
     while left > 0 {
-        sweep.once(true).await.unwrap();
+        sweep.run_once(true).await.unwrap();
         sweeps += 1;
         let before = left;
         left = sqlx::query_scalar("select count(*) from idempotency_keys")
-            .fetch_one(&yard.pool)
+            .fetch_one(&fixture.pool)
             .await
             .unwrap();
         println!("after {sweeps} sweeps: {left}");
@@ -169,16 +171,16 @@ async fn upkeep_goes_on_while_something_is_left() {
     }
 }
 
-/// Of 450 scans that are too old one is held: the others go, in one pass.
+/// One of 450 expired scans is locked; one pass removes the others.
 #[tokio::test]
-async fn retention_takes_all_old_scans_but_one_that_is_held() {
-    let yard = Yard::new().await;
+async fn retention_removes_all_old_scans_but_a_locked_one() {
+    let fixture = QueueFixture::new().await;
     for _ in 0..450 {
-        yard.submit(scan_of(1)).await;
+        fixture.submit(scan_of(1)).await;
     }
     let ended = "update scans set status = 'cancelled', cancelled = 1, finished_at = now() - interval '40 days'";
-    sqlx::raw_sql(ended).execute(&yard.pool).await.unwrap();
-    let mut holder = farescan::db::begin(&yard.pool).await.unwrap();
+    sqlx::raw_sql(ended).execute(&fixture.pool).await.unwrap();
+    let mut holder = farescan::db::begin(&fixture.pool).await.unwrap();
     sqlx::raw_sql("select from scans order by finished_at, scan_id limit 1 for update")
         .execute(&mut *holder)
         .await
@@ -188,10 +190,10 @@ async fn retention_takes_all_old_scans_but_one_that_is_held() {
         ..RetentionConfig::default()
     };
     let (mut deleted, mut passes) = (0, 0);
-    // On a machine that is busy the time of a pass may not suffice for all.
+    // On a busy machine the time of one pass may not suffice for all.
     while deleted < 449 {
         let begun = Instant::now();
-        let retired = retire(&yard.pool, &config, Timestamp::now())
+        let retired = remove_expired(&fixture.pool, &config, Timestamp::now())
             .await
             .unwrap()
             .scans;

@@ -1,24 +1,25 @@
-//! The catalogue of a migrated database: whether its tables could be spread over several by tenant (docs/scaling.md).
+//! The catalogue of a migrated database: whether its tables could be sharded by tenant
+//! (docs/scaling.md).
 
 use sqlx::PgPool;
 
 use crate::support::db::{TestDb, connect, execute};
 
-/// Keys of tables with a tenant that do not begin with it, and why that is no obstacle.
+/// Keys of tables with a tenant that do not begin with it, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     (
         "tenant_keys primary key (key_id, fingerprint)",
-        "the directory that finds the tenant: small, and the same everywhere",
+        "finds the tenant; small enough to be the same on every shard",
     ),
     (
         "passed_keys primary key (key_id, fingerprint)",
-        "the directory too: keys that have passed on, for two days",
+        "as tenant_keys: rotated keys, for two days",
     ),
     ("tenants primary key (tenant_id)", "the tenant itself"),
 ];
 
-/// Tables without a tenant, and why.
-const TENANTLESS: &[(&str, &str)] = &[
+/// Tables without a tenant, with the reason.
+const TABLES_WITHOUT_TENANT: &[(&str, &str)] = &[
     ("_sqlx_migrations", "which migrations have run"),
     (
         "circuits",
@@ -26,17 +27,15 @@ const TENANTLESS: &[(&str, &str)] = &[
     ),
     (
         "installation",
-        "one row: the number of this database, and its marketplace",
+        "one row: the id of this database and its marketplace",
     ),
-    (
-        "retiring_partitions",
-        "partitions that are being taken away",
-    ),
+    ("retiring_partitions", "partitions that are being removed"),
     ("workers", "leases of processes, which work for all callers"),
 ];
 
-/// Every primary key, unique index and foreign key of a table with a tenant that does not have it first, on both ends.
-async fn breaking(pool: &PgPool) -> Vec<String> {
+/// Primary keys, unique indexes and foreign keys of tables with a tenant that do not begin with it;
+/// of a foreign key both ends.
+async fn tenant_key_violations(pool: &PgPool) -> Vec<String> {
     let keys = "
         with tables as (
             select c.oid, c.relname, a.attnum as tenant
@@ -67,7 +66,7 @@ async fn breaking(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar(keys).fetch_all(pool).await.unwrap()
 }
 
-async fn tenantless(pool: &PgPool) -> Vec<String> {
+async fn tables_without_tenant(pool: &PgPool) -> Vec<String> {
     let tables = "
         select c.relname::text from pg_class c
         where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
@@ -77,7 +76,7 @@ async fn tenantless(pool: &PgPool) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_table_can_be_spread_by_tenant() {
+async fn every_table_can_be_sharded_by_tenant() {
     let db = TestDb::new().await;
     let mut expected: Vec<_> = EXCEPTIONS
         .iter()
@@ -85,24 +84,23 @@ async fn every_table_can_be_spread_by_tenant() {
         .collect();
     expected.sort();
     assert_eq!(
-        breaking(db.pool()).await,
+        tenant_key_violations(db.pool()).await,
         expected,
-        "a key that does not begin with tenant_id, or an exception that is none any more"
+        "a key that does not begin with tenant_id, or an obsolete exception"
     );
-    let expected: Vec<_> = TENANTLESS
+    let expected: Vec<_> = TABLES_WITHOUT_TENANT
         .iter()
         .map(|(table, _)| (*table).to_owned())
         .collect();
     assert_eq!(
-        tenantless(db.pool()).await,
+        tables_without_tenant(db.pool()).await,
         expected,
-        "a table without a tenant, or an exception that is none any more"
+        "a table without a tenant, or an obsolete exception"
     );
 }
 
-/// The rule can be broken, and that is seen.
 #[tokio::test]
-async fn a_table_that_breaks_the_rule_is_named() {
+async fn tables_that_cannot_be_sharded_are_found() {
     let db = TestDb::new().await;
     let mut conn = connect(&db.connect_options()).await;
     let tables = "
@@ -110,7 +108,7 @@ async fn a_table_that_breaks_the_rule_is_named() {
         create table two (tenant_id uuid not null, id uuid, other uuid references one, primary key (tenant_id, id), unique (id, tenant_id));
         create table three (id uuid)";
     execute(&mut conn, tables).await.unwrap();
-    let seen = breaking(db.pool()).await;
+    let seen = tenant_key_violations(db.pool()).await;
     for key in [
         "one primary key (id)",
         "two unique index (id, tenant_id)",
@@ -118,13 +116,17 @@ async fn a_table_that_breaks_the_rule_is_named() {
     ] {
         assert!(seen.contains(&key.to_owned()), "{key}: {seen:?}");
     }
-    assert!(tenantless(db.pool()).await.contains(&"three".to_owned()));
+    assert!(
+        tables_without_tenant(db.pool())
+            .await
+            .contains(&"three".to_owned())
+    );
 }
 
-/// Statements may go to one shard alone only if they say which: that is held by `isolation::forgotten`. Here: nothing counts up by itself
-/// over all tenants but what no tenant sees.
+/// No sequence counts over all tenants, except one that no tenant sees. `isolation::unscoped_sql`
+/// checks that each statement names its tenant.
 #[tokio::test]
-async fn no_number_is_shared_by_tenants() {
+async fn no_sequence_is_shared_by_tenants() {
     let db = TestDb::new().await;
     let sequences: Vec<String> = sqlx::query_scalar(
         "select d.refobjid::regclass::text from pg_class s join pg_depend d on d.objid = s.oid and d.deptype in ('a', 'i')

@@ -1,4 +1,5 @@
-//! Moving a caller between two installations, each with a database and processes of its own (docs/scaling.md, "Cells").
+//! Moving a caller between two installations, each with its own database and processes
+//! (docs/scaling.md, "Cells").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,26 +10,26 @@ use farescan::tenants::relocate::TABLES;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::control::house::Dice;
-use crate::faults::books::Books;
-use crate::faults::process::Serve;
+use crate::control::test_service::Rng;
+use crate::faults::ledger::LedgerCheck;
+use crate::faults::process::FarescanProcess;
 use crate::monitors;
 use crate::support::db::TestDb;
 use crate::support::reply::Reply;
-use crate::support::upstream::{Upstream, fare};
-use crate::worker::stage::{KEY, Stage, fares, ring_text};
+use crate::support::upstream::{ScriptedServer, fare};
+use crate::worker::fixture::{KEY, WorkerFixture, fares, ring_text};
 
-/// Two installations in front of one marketplace, whose ledger is the first one's.
+/// Two installations with one marketplace, the first one's.
 struct Cells {
-    stages: [Stage; 2],
-    services: [Serve; 2],
+    stages: [WorkerFixture; 2],
+    services: [FarescanProcess; 2],
     tenant: TenantId,
 }
 
 impl Cells {
-    /// The caller is known at the first, where a scan of one date has ended.
+    /// Starts both. The caller has one ended scan of one date at the first.
     async fn open() -> Self {
-        let stages = [Stage::new().await, Stage::new().await];
+        let stages = [WorkerFixture::new().await, WorkerFixture::new().await];
         let marketplace = stages[0].upstream.url().to_owned();
         stages[0].upstream.on_any().answer(|call| {
             let day: u64 = call.body["departure_date"].as_str().unwrap()[8..]
@@ -41,10 +42,10 @@ impl Cells {
             ("FARESCAN_HOTELS_URL", marketplace.as_str()),
         ];
         let services = [
-            Serve::start(&stages[0], 4),
-            Serve::with(&stages[1], 4, &one_marketplace),
+            FarescanProcess::start(&stages[0], 4),
+            FarescanProcess::start_with(&stages[1], 4, &one_marketplace),
         ];
-        services[1].says("listening").await;
+        services[1].wait_for_log("listening").await;
         let mut first = fares(1);
         first["request"]["to_airport"] = "CDG".into();
         let order = services[0].post("/v1/scans", &first).await;
@@ -54,11 +55,13 @@ impl Cells {
             stages,
             services,
         };
-        cells.ended(0, order.body["id"].as_str().unwrap()).await;
+        cells
+            .wait_until_ended(0, order.body["id"].as_str().unwrap())
+            .await;
         cells
     }
 
-    fn ledger(&self) -> &Upstream {
+    fn ledger(&self) -> &ScriptedServer {
         &self.stages[0].upstream
     }
 
@@ -74,8 +77,8 @@ impl Cells {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
-    /// Asks a cell for a scan until it has ended.
-    async fn ended(&self, cell: usize, scan: &str) -> Value {
+    /// Polls a cell until the scan has ended.
+    async fn wait_until_ended(&self, cell: usize, scan: &str) -> Value {
         for _ in 0..10 {
             let (status, seen) = self.get(cell, &format!("/v1/scans/{scan}?wait=30")).await;
             assert_eq!(status, 200, "{seen}");
@@ -86,8 +89,8 @@ impl Cells {
         panic!("{scan} does not end");
     }
 
-    fn moving(&self, from: usize) -> Child {
-        moving(
+    fn start_move(&self, from: usize) -> Child {
+        start_move(
             self.tenant,
             self.stages[from].db.url(),
             self.stages[1 - from].db.url(),
@@ -95,35 +98,35 @@ impl Cells {
         )
     }
 
-    fn moved(&self, from: usize) -> String {
+    fn run_move(&self, from: usize) -> String {
         let Output {
             status,
             stdout,
             stderr,
-        } = self.moving(from).wait_with_output().unwrap();
+        } = self.start_move(from).wait_with_output().unwrap();
         assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
         String::from_utf8(stdout).unwrap()
     }
 
-    /// How often each date of the route was asked.
-    fn asked(&self, to: &str) -> BTreeMap<String, usize> {
-        let mut asked = BTreeMap::new();
+    /// Calls by date of a route.
+    fn calls_by_date(&self, to: &str) -> BTreeMap<String, usize> {
+        let mut calls_by_date = BTreeMap::new();
         for call in self
             .ledger()
             .calls()
             .iter()
             .filter(|call| call.body["to_airport"] == to)
         {
-            *asked
+            *calls_by_date
                 .entry(call.body["departure_date"].as_str().unwrap().to_owned())
                 .or_default() += 1;
         }
-        asked
+        calls_by_date
     }
 }
 
-/// `farescan tenants move` as a process of its own.
-fn moving(tenant: TenantId, source: &str, target: &str, ring: &str) -> Child {
+/// Starts `farescan tenants move`.
+fn start_move(tenant: TenantId, source: &str, target: &str, ring: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_farescan"))
         .args(["tenants", "move", "--tenant", &tenant.to_string()])
         .env("DATABASE_URL", source)
@@ -136,9 +139,9 @@ fn moving(tenant: TenantId, source: &str, target: &str, ring: &str) -> Child {
         .unwrap()
 }
 
-/// Tables that hold rows of a caller.
-async fn holding(pool: &PgPool, tenant: TenantId) -> BTreeSet<&'static str> {
-    let mut holding = BTreeSet::new();
+/// Tables with rows of a caller.
+async fn tables_with_rows(pool: &PgPool, tenant: TenantId) -> BTreeSet<&'static str> {
+    let mut tables_with_rows = BTreeSet::new();
     for table in TABLES {
         let count = format!("select count(*) from {table} where tenant_id = $1");
         let rows: i64 = sqlx::query_scalar(AssertSqlSafe(count))
@@ -147,10 +150,10 @@ async fn holding(pool: &PgPool, tenant: TenantId) -> BTreeSet<&'static str> {
             .await
             .unwrap();
         if rows > 0 {
-            holding.insert(*table);
+            tables_with_rows.insert(*table);
         }
     }
-    holding
+    tables_with_rows
 }
 
 fn rows_by(id: &str, list: &Value) -> BTreeMap<String, Value> {
@@ -163,7 +166,7 @@ fn rows_by(id: &str, list: &Value) -> BTreeMap<String, Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_caller_goes_on_in_the_other_cell() {
+async fn a_moved_caller_continues_in_the_other_cell() {
     let cells = Cells::open().await;
     let watched = cells.services[0]
         .post("/v1/monitors", &monitors::monitor())
@@ -181,11 +184,11 @@ async fn a_moved_caller_goes_on_in_the_other_cell() {
     let history = "/v1/history/flights?from_airport=TLV&to_airport=LHR&limit=500";
     let seen_before = cells.get(0, history).await.1;
 
-    let printed = cells.moved(0);
+    let printed = cells.run_move(0);
     let asked_at_move = cells.ledger().count();
     assert!(printed.contains("scan_items 41"), "{printed}");
 
-    let end = cells.ended(1, &scan).await;
+    let end = cells.wait_until_ended(1, &scan).await;
     assert_eq!(end["status"], "completed", "{end}");
     let after = rows_by("id", &cells.get(1, &items).await.1);
     assert_eq!(
@@ -210,11 +213,11 @@ async fn a_moved_caller_goes_on_in_the_other_cell() {
             .count(),
         seen_before["data"].as_array().unwrap().len()
     );
-    let asked = cells.asked("LHR");
+    let calls_by_date = cells.calls_by_date("LHR");
     assert_eq!(
-        (asked.len(), asked.values().max()),
+        (calls_by_date.len(), calls_by_date.values().max()),
         (40, Some(&1)),
-        "each date is asked once: {asked:?}"
+        "each date is asked once: {calls_by_date:?}"
     );
 
     let monitor = format!("/v1/monitors/{}", watched.body["id"].as_str().unwrap());
@@ -227,64 +230,64 @@ async fn a_moved_caller_goes_on_in_the_other_cell() {
         assert_eq!(cells.get(0, &path).await.0, 404, "{path} at the old cell");
     }
     assert_eq!(
-        holding(cells.stages[0].pool(), cells.tenant).await,
+        tables_with_rows(cells.stages[0].pool(), cells.tenant).await,
         BTreeSet::new()
     );
-    let books = Books::between(cells.ledger(), cells.stages[1].pool())
+    let ledger = LedgerCheck::run_on(cells.ledger(), cells.stages[1].pool())
         .await
-        .complete();
-    println!("{printed}moved after {asked_at_move} of 41 calls; {books}");
+        .without_losses();
+    println!("{printed}moved after {asked_at_move} of 41 calls; {ledger}");
 }
 
-/// Whenever the command dies, one cell at most works for the caller, and the same command finishes the move.
+/// Whenever the command dies, at most one cell works for the caller.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_move_that_is_killed_is_finished_by_the_next() {
+async fn the_next_move_finishes_a_killed_one() {
     let cells = Cells::open().await;
     let order = cells.services[0].post("/v1/scans", &fares(120)).await;
     let scan = order.body["id"].as_str().unwrap().to_owned();
-    let mut dice = Dice(11);
+    let mut rng = Rng(11);
     let (mut killed, mut at) = (0, 0);
     for _ in 0..6 {
-        let mut child = cells.moving(at);
-        tokio::time::sleep(Duration::from_millis(dice.below(250))).await;
+        let mut child = cells.start_move(at);
+        tokio::time::sleep(Duration::from_millis(rng.below(250))).await;
         child.kill().unwrap();
         killed += usize::from(!child.wait().unwrap().success());
-        let printed = cells.moved(at);
+        let printed = cells.run_move(at);
         assert!(printed.contains("moved"), "{printed}");
         assert_eq!(
-            holding(cells.stages[at].pool(), cells.tenant).await,
+            tables_with_rows(cells.stages[at].pool(), cells.tenant).await,
             BTreeSet::new(),
             "{printed}"
         );
         at = 1 - at;
     }
-    let end = cells.ended(at, &scan).await;
+    let end = cells.wait_until_ended(at, &scan).await;
     assert_eq!(end["items"]["ok"], 120, "{end}");
-    let asked = cells.asked("LHR");
+    let calls_by_date = cells.calls_by_date("LHR");
     assert_eq!(
-        (asked.len(), asked.values().max()),
+        (calls_by_date.len(), calls_by_date.values().max()),
         (120, Some(&1)),
-        "each date is asked once: {asked:?}"
+        "each date is asked once: {calls_by_date:?}"
     );
-    let books = Books::between(cells.ledger(), cells.stages[at].pool())
+    let ledger = LedgerCheck::run_on(cells.ledger(), cells.stages[at].pool())
         .await
-        .complete();
-    println!("6 moves, {killed} killed; {books}");
+        .without_losses();
+    println!("6 moves, {killed} killed; {ledger}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_the_target_could_not_serve_stays() {
+async fn a_caller_stays_if_the_target_cannot_serve_it() {
     let cells = Cells::open().await;
     let [here, there] = [cells.stages[0].db.url(), cells.stages[1].db.url()];
     let refused =
         |child: Child| String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
     let other_ring = format!("other:{}", "17".repeat(32));
-    let said = refused(moving(cells.tenant, here, there, &other_ring));
+    let said = refused(start_move(cells.tenant, here, there, &other_ring));
     assert!(
         said.contains("the target's master key lacks the entries test"),
         "{said}"
     );
-    let said = refused(moving(TenantId::new(), here, there, &ring_text()));
+    let said = refused(start_move(TenantId::new(), here, there, &ring_text()));
     assert!(said.contains("there is no caller ten_"), "{said}");
     let elsewhere = TestDb::new().await;
     sqlx::query(
@@ -293,9 +296,14 @@ async fn a_caller_that_the_target_could_not_serve_stays() {
     .execute(elsewhere.pool())
     .await
     .unwrap();
-    let said = refused(moving(cells.tenant, here, elsewhere.url(), &ring_text()));
+    let said = refused(start_move(
+        cells.tenant,
+        here,
+        elsewhere.url(),
+        &ring_text(),
+    ));
     assert!(said.contains("the target to `another.example`"), "{said}");
-    // The target works for it: as a restored backup would.
+    // The target already works for the caller, as after a restored backup.
     let busy = "insert into tenants (tenant_id, created_at) values ($1, now())";
     sqlx::query(busy)
         .bind(cells.tenant.uuid())
@@ -310,7 +318,7 @@ async fn a_caller_that_the_target_could_not_serve_stays() {
         .execute(cells.stages[1].pool())
         .await
         .unwrap();
-    let said = refused(moving(cells.tenant, here, there, &ring_text()));
+    let said = refused(start_move(cells.tenant, here, there, &ring_text()));
     assert!(said.contains("the target has the caller"), "{said}");
     assert_eq!(
         cells.get(0, "/v1/scans").await.1["data"]
@@ -318,7 +326,7 @@ async fn a_caller_that_the_target_could_not_serve_stays() {
             .unwrap()
             .len(),
         1,
-        "the caller is served where it was"
+        "the source still serves the caller"
     );
     assert_eq!(
         cells.stages[0]
@@ -329,7 +337,7 @@ async fn a_caller_that_the_target_could_not_serve_stays() {
 }
 
 #[tokio::test]
-async fn a_move_takes_every_table_with_a_tenant() {
+async fn a_move_copies_every_table_with_a_tenant() {
     let db = TestDb::new().await;
     let tables: BTreeSet<String> = sqlx::query_scalar::<_, String>(
         "select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped
@@ -354,7 +362,7 @@ async fn a_move_takes_every_table_with_a_tenant() {
     .await
     .unwrap();
     let place = |name: &str| TABLES.iter().position(|table| *table == name).unwrap();
-    // What has no tenant is each installation's own.
+    // Tables without a tenant belong to each installation.
     for (from, to) in references
         .into_iter()
         .filter(|(from, _)| tables.contains(from))

@@ -1,4 +1,4 @@
-//! More than one machine: what lets the tables be spread, and several processes on one database.
+//! More than one machine: sharding by tenant, several processes, cells and a replica.
 
 mod catalogue;
 mod cells;

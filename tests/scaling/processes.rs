@@ -6,13 +6,13 @@ use std::time::Duration;
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use crate::faults::books::Books;
-use crate::faults::process::{Serve, post};
+use crate::faults::ledger::LedgerCheck;
+use crate::faults::process::{FarescanProcess, post};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::worker::stage::{KEY, Stage, fares};
+use crate::worker::fixture::{KEY, WorkerFixture, fares};
 
-/// A scan of this many dates to one place.
+/// A scan of this many dates to one airport.
 fn order(dates: i64, to: &str) -> Value {
     let mut order = fares(dates);
     order["request"]["to_airport"] = to.into();
@@ -34,7 +34,7 @@ async fn get(url: &str, path: &str) -> Value {
     answer.json().await.unwrap()
 }
 
-/// The ids of the items that a scan's events tell of, until the scan has ended.
+/// The ids of the items in a scan's events, until the scan has ended.
 async fn watch(url: String, scan: String) -> BTreeSet<String> {
     let answer = client()
         .get(format!("{url}/v1/scans/{scan}/events"))
@@ -66,7 +66,7 @@ async fn watch(url: String, scan: String) -> BTreeSet<String> {
             };
             match line("event:").as_deref() {
                 Some("item") if data["state"] == "done" => {
-                    _ = items.insert(data["id"].as_str().unwrap().to_owned())
+                    _ = items.insert(data["id"].as_str().unwrap().to_owned());
                 }
                 Some("scan") if !data["finished_at"].is_null() => return items,
                 _ => {}
@@ -78,22 +78,28 @@ async fn watch(url: String, scan: String) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_services_and_two_workers_share_one_database() {
-    let stage = Stage::new().await;
-    stage.upstream.on_any().answer(|call| {
+    let fixture = WorkerFixture::new().await;
+    fixture.upstream.on_any().answer(|call| {
         Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(20))
     });
-    let services = [Serve::gateway(&stage), Serve::gateway(&stage)];
+    let services = [
+        FarescanProcess::start_gateway(&fixture),
+        FarescanProcess::start_gateway(&fixture),
+    ];
     let urls = [services[0].url().await, services[1].url().await];
-    let workers = [Serve::worker(&stage, 4, &[]), Serve::worker(&stage, 4, &[])];
+    let workers = [
+        FarescanProcess::start_worker(&fixture, 4, &[]),
+        FarescanProcess::start_worker(&fixture, 4, &[]),
+    ];
     for worker in &workers {
-        worker.says("listening").await;
+        worker.wait_for_log("listening").await;
     }
 
-    // One scan at a time until the marketplace has taken the key.
-    let first = stage.submit(1, &json!({})).await;
-    stage.ended(first).await;
+    // Gets the key accepted: before that a caller has one scan at a time.
+    let first = fixture.submit(1, &json!({})).await;
+    fixture.wait_until_ended(first).await;
 
-    // Ordered at each, and watched at the other.
+    // Submitted at one service and watched at the other.
     let (scans_each, dates) = (3, 20);
     let mut watched = Vec::new();
     for (number, to) in ["LHR", "CDG", "JFK", "FCO", "AMS", "BER"]
@@ -112,7 +118,7 @@ async fn two_services_and_two_workers_share_one_database() {
         .unwrap();
         assert_eq!(answer.status, 202, "{}", answer.body);
         let scan = answer.body["id"].as_str().unwrap().to_owned();
-        // The same order at the other service is the same scan.
+        // The same idempotency key at the other service is the same scan.
         let again = post(
             there,
             "/v1/scans",
@@ -132,7 +138,7 @@ async fn two_services_and_two_workers_share_one_database() {
         ));
     }
     for (scan, there, events) in watched {
-        let items = tokio::time::timeout(crate::support::PATIENCE, events)
+        let items = tokio::time::timeout(crate::support::WAIT_LIMIT, events)
             .await
             .expect("the scan ends")
             .unwrap();
@@ -144,21 +150,21 @@ async fn two_services_and_two_workers_share_one_database() {
             .map(|item| item["id"].as_str().unwrap().to_owned())
             .collect();
         assert_eq!(all.len(), usize::try_from(dates).unwrap());
-        assert_eq!(items, all, "the other process told of each item");
+        assert_eq!(items, all, "the other process reports each item");
     }
 
-    // Both have worked, and nothing was called twice.
+    // Both workers made calls, and no call was made twice.
     let calls = 1 + 2 * scans_each * dates;
-    let books = Books::compare(&stage).await.complete();
-    assert_eq!(stage.upstream.count(), usize::try_from(calls).unwrap());
+    let ledger = LedgerCheck::run(&fixture).await.without_losses();
+    assert_eq!(fixture.upstream.count(), usize::try_from(calls).unwrap());
     let by_worker: Vec<(i64, i64)> =
         sqlx::query_as("select worker_id, count(*) from attempts group by 1 order by 1")
-            .fetch_all(stage.pool())
+            .fetch_all(fixture.pool())
             .await
             .unwrap();
     assert_eq!(by_worker.len(), 2, "{by_worker:?}");
-    println!("{books}; by worker: {by_worker:?}");
-    // Whoever is asked tells the same.
+    println!("{ledger}; by worker: {by_worker:?}");
+    // Both services answer the same.
     for path in [
         "/v1/usage?group=scan",
         "/v1/history/flights?from_airport=TLV&to_airport=LHR",

@@ -1,4 +1,5 @@
-//! A replica for the history: a database of its own with other contents, which shows who reads where.
+//! A replica for the history, simulated by a second database with other contents, which shows which
+//! database an answer comes from.
 
 use farescan::config::DatabaseConfig;
 use farescan::db::Database;
@@ -9,11 +10,11 @@ use farescan::tenants::store;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::faults::process::Serve;
-use crate::history::archive::Archive;
+use crate::faults::process::FarescanProcess;
+use crate::history::fixture::HistoryFixture;
 use crate::support::app::{KEY, TestApp};
 use crate::support::db::TestDb;
-use crate::worker::stage::Stage;
+use crate::worker::fixture::WorkerFixture;
 
 const LISTS: [&str; 4] = [
     "/v1/history/flights?from_airport=TLV&to_airport=LHR",
@@ -22,8 +23,8 @@ const LISTS: [&str; 4] = [
     "/v1/history/flights/grid?from_airport=TLV&to_airport=LHR&departure_from=2030-01-01&departure_to=2030-01-01&rows=departure_date",
 ];
 
-/// As replication would have brought it over.
-async fn known(replica: &TestDb, tenant: TenantId) {
+/// Inserts the tenant, as replication would.
+async fn insert_tenant(replica: &TestDb, tenant: TenantId) {
     let row = sqlx::query("insert into tenants (tenant_id, created_at) values ($1, now())");
     row.bind(tenant.uuid())
         .execute(replica.pool())
@@ -31,7 +32,7 @@ async fn known(replica: &TestDb, tenant: TenantId) {
         .unwrap();
 }
 
-/// The prices of an answer, whatever it is.
+/// The prices of an answer of any history route.
 fn prices(answer: &Value) -> Vec<i64> {
     let row = |row: &Value| {
         row["price"]
@@ -47,36 +48,36 @@ fn prices(answer: &Value) -> Vec<i64> {
         .collect()
 }
 
-async fn with_replica(archive: &Archive, url: &str) -> TestApp {
+async fn with_replica(fixture: &HistoryFixture, url: &str) -> TestApp {
     let config = DatabaseConfig {
         read_url: Some(url.into()),
-        ..archive.db.config()
+        ..fixture.db.config()
     };
     let database = Database::open(&config).await.unwrap();
     let reads = database.replica().unwrap().clone();
     TestApp::builder()
-        .database(&archive.db)
+        .database(&fixture.db)
         .state(move |app| app.with_replica(reads))
         .start()
         .await
 }
 
 #[tokio::test]
-async fn the_history_and_its_files_are_read_from_the_replica_and_everything_else_is_not() {
-    let archive = Archive::open().await;
+async fn only_the_history_is_read_from_the_replica() {
+    let fixture = HistoryFixture::open().await;
     let replica = TestDb::new().await;
-    archive
-        .keep(&[archive.fare("2030-01-01", -60, Some(100))])
+    fixture
+        .insert(&[fixture.fare("2030-01-01", -60, Some(100))])
         .await;
-    known(&replica, archive.tenant).await;
+    insert_tenant(&replica, fixture.tenant).await;
     let mut conn = replica.pool().acquire().await.unwrap();
-    history::record(&mut conn, &[archive.fare("2030-01-01", -60, Some(200))])
+    history::insert(&mut conn, &[fixture.fare("2030-01-01", -60, Some(200))])
         .await
         .unwrap();
-    let app = with_replica(&archive, replica.url()).await;
+    let app = with_replica(&fixture, replica.url()).await;
     for path in LISTS {
         assert_eq!(
-            prices(&archive.app.get(path).await.json()),
+            prices(&fixture.app.get(path).await.json()),
             [100],
             "{path}: without one"
         );
@@ -97,7 +98,7 @@ async fn the_history_and_its_files_are_read_from_the_replica_and_everything_else
             "{path}"
         );
     }
-    // A replica without the tables of scans would do: orders and what becomes of them are the primary's.
+    // Scans are written to and read from the primary.
     let order = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}, "sweep": {"departure_date": ["2030-01-01"]}});
     assert_eq!(app.post("/v1/scans", &order).await.status, 202);
     assert_eq!(
@@ -114,15 +115,15 @@ async fn the_history_and_its_files_are_read_from_the_replica_and_everything_else
     assert_eq!(scans, 0);
 }
 
-/// Nobody stands in for it: the primary would get the very load that it is to be kept from.
+/// No fallback: the primary would get the load that the replica takes off it.
 #[tokio::test]
-async fn while_the_replica_is_away_the_history_says_so_and_the_rest_goes_on() {
-    let archive = Archive::open().await;
-    archive
-        .keep(&[archive.fare("2030-01-01", -60, Some(100))])
+async fn without_the_replica_only_the_history_is_unavailable() {
+    let fixture = HistoryFixture::open().await;
+    fixture
+        .insert(&[fixture.fare("2030-01-01", -60, Some(100))])
         .await;
     let app = with_replica(
-        &archive,
+        &fixture,
         "postgres://nobody@127.0.0.1:1/none?sslmode=disable",
     )
     .await;
@@ -140,13 +141,12 @@ async fn while_the_replica_is_away_the_history_says_so_and_the_rest_goes_on() {
     assert_eq!(
         app.admin("/readyz").await.status,
         200,
-        "scans are taken and worked off all the same"
+        "scans are accepted and run"
     );
 }
 
-/// Its sessions cannot write, whatever it is.
 #[tokio::test]
-async fn nothing_is_written_through_it() {
+async fn replica_sessions_are_read_only() {
     let replica = TestDb::new().await;
     let config = DatabaseConfig {
         read_url: Some(replica.url().into()),
@@ -180,34 +180,36 @@ async fn nothing_is_written_through_it() {
     );
 }
 
-/// The setting reaches a real process.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_takes_the_replica_from_its_environment() {
-    let stage = Stage::new().await;
+async fn the_environment_configures_the_replica() {
+    let worker_fixture = WorkerFixture::new().await;
     let replica = TestDb::new().await;
-    let mut conn = stage.pool().acquire().await.unwrap();
-    let tenant = store::find_or_make(
+    let mut conn = worker_fixture.pool().acquire().await.unwrap();
+    let tenant = store::find_or_create(
         &mut conn,
-        &stage.ring,
-        &CallerKey::new(crate::worker::stage::KEY),
+        &worker_fixture.ring,
+        &CallerKey::new(crate::worker::fixture::KEY),
         Timestamp::now(),
     )
     .await
     .unwrap();
-    known(&replica, tenant).await;
+    insert_tenant(&replica, tenant).await;
     let mut reads = replica.pool().acquire().await.unwrap();
-    let archive = Archive::open().await;
+    let fixture = HistoryFixture::open().await;
     let seen = history::Observation {
         tenant,
-        ..archive.fare("2030-01-01", -60, Some(200))
+        ..fixture.fare("2030-01-01", -60, Some(200))
     };
-    history::record(&mut reads, &[seen]).await.unwrap();
-    let service = Serve::gateway_with(&stage, &[("FARESCAN_READ_DATABASE_URL", replica.url())]);
+    history::insert(&mut reads, &[seen]).await.unwrap();
+    let service = FarescanProcess::start_gateway_with(
+        &worker_fixture,
+        &[("FARESCAN_READ_DATABASE_URL", replica.url())],
+    );
     let url = service.url().await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let answer = client
         .get(format!("{url}{}", LISTS[0]))
-        .header("x-api-key", crate::worker::stage::KEY)
+        .header("x-api-key", crate::worker::fixture::KEY)
         .send()
         .await
         .unwrap();

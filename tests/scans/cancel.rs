@@ -1,20 +1,20 @@
-//! Ending a scan by its caller's word.
+//! Cancelling a scan.
 
-use farescan::queue::store::Verdict;
+use farescan::queue::store::BeginVerdict;
 use serde_json::json;
 
-use super::office::{Comes, Office, fares};
+use super::stepped_service::{SearchOutcome, SteppedService, fares};
 
 #[tokio::test]
-async fn nothing_begins_after_the_answer_and_what_is_in_flight_is_kept() {
-    let office = Office::open().await;
-    let id = office.order(&fares(5)).await;
-    let claims = office.claim().await;
-    office.begin(&claims[0]).await;
-    office.begin(&claims[1]).await;
-    office.end(&claims[0], Comes::Ok(100)).await;
+async fn no_call_begins_after_a_cancel_and_running_calls_finish() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(5)).await;
+    let claims = service.claim().await;
+    service.begin(&claims[0]).await;
+    service.begin(&claims[1]).await;
+    service.finish(&claims[0], SearchOutcome::Ok(100)).await;
 
-    let answer = office
+    let answer = service
         .app
         .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
         .await;
@@ -33,11 +33,11 @@ async fn nothing_begins_after_the_answer_and_what_is_in_flight_is_kept() {
         scan["key_custody"]["until"].is_string(),
         "one call is in flight"
     );
-    assert_eq!(office.try_begin(&claims[2]).await, Verdict::Gone);
-    assert_eq!(office.claim().await.len(), 0);
+    assert_eq!(service.try_begin(&claims[2]).await, BeginVerdict::ClaimLost);
+    assert_eq!(service.claim().await.len(), 0);
 
-    office.end(&claims[1], Comes::Ok(90)).await;
-    let scan = office.scan(&id).await;
+    service.finish(&claims[1], SearchOutcome::Ok(90)).await;
+    let scan = service.scan(&id).await;
     assert_eq!(
         (
             &scan["status"],
@@ -55,11 +55,11 @@ async fn nothing_begins_after_the_answer_and_what_is_in_flight_is_kept() {
 }
 
 #[tokio::test]
-async fn with_nothing_in_flight_it_ends_at_once_and_again_is_fine() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
+async fn a_cancel_without_running_calls_ends_the_scan_at_once() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
     let path = format!("/v1/scans/{id}/cancel");
-    let first = office.app.post(&path, &json!({})).await;
+    let first = service.app.post(&path, &json!({})).await;
     assert_eq!(
         (
             first.status,
@@ -68,30 +68,33 @@ async fn with_nothing_in_flight_it_ends_at_once_and_again_is_fine() {
         ),
         (200, &json!(null), json!(1.0))
     );
-    let again = office.app.post(&path, &json!({})).await;
+    let again = service.app.post(&path, &json!({})).await;
     assert_eq!((again.status, again.json()), (200, first.json()));
-    let bare = office
+    let bare = service
         .app
         .send(
-            office
+            service
                 .app
                 .request("POST", &path)
                 .header("x-api-key", crate::support::app::KEY),
         )
         .await;
-    assert_eq!(bare.status, 200, "no body is needed");
+    assert_eq!(bare.status, 200, "no body is required");
     let hex = sqlx::query_scalar::<_, i32>(
         "select max(octet_length(ciphertext) + octet_length(nonce)) from key_grants",
     );
-    assert_eq!(hex.fetch_one(office.db.pool()).await.unwrap(), 0, "wiped");
+    assert_eq!(hex.fetch_one(service.db.pool()).await.unwrap(), 0, "wiped");
 }
 
 #[tokio::test]
-async fn what_has_ended_by_itself_cannot_be_cancelled() {
-    let office = Office::open().await;
-    for (comes, status) in [(Comes::Ok(1), "completed"), (Comes::Refused, "incomplete")] {
-        let id = office.done(&fares(1), |_| comes).await;
-        let answer = office
+async fn a_scan_that_has_ended_cannot_be_cancelled() {
+    let service = SteppedService::start().await;
+    for (outcome, status) in [
+        (SearchOutcome::Ok(1), "completed"),
+        (SearchOutcome::Failed, "incomplete"),
+    ] {
+        let id = service.submit_and_complete(&fares(1), |_| outcome).await;
+        let answer = service
             .app
             .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
             .await;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::office::{Comes, Office, day, fares};
+use super::stepped_service::{SearchOutcome, SteppedService, day, fares};
 
-/// Round trips of three dates and two lengths.
+/// Round trips of three dates and two lengths of stay.
 fn trips() -> Value {
     json!({
         "endpoint": "flights/roundtrip",
@@ -14,11 +14,11 @@ fn trips() -> Value {
 }
 
 #[tokio::test]
-async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
-    let office = Office::open().await;
-    let id = office.order(&trips()).await;
+async fn a_grid_distinguishes_empty_degraded_and_pending_cells() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&trips()).await;
     let path = format!("/v1/scans/{id}/grid?rows=departure_date&columns=nights");
-    let fresh = office.get(&path).await;
+    let fresh = service.get(&path).await;
     assert_eq!(
         fresh["rows"],
         json!({"field": "departure_date", "values": [day(1), day(2), day(3)]})
@@ -35,20 +35,23 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
             .all(|cell| cell["state"] == "pending" && cell["search_status"].is_null())
     );
 
-    let comes = [
-        Comes::Ok(300),
-        Comes::Empty,
-        Comes::Degraded("blocked_page"),
-        Comes::Refused,
-        Comes::Partial(280),
-        Comes::NotYet,
+    let outcomes = [
+        SearchOutcome::Ok(300),
+        SearchOutcome::Empty,
+        SearchOutcome::Degraded("blocked_page"),
+        SearchOutcome::Failed,
+        SearchOutcome::Partial(280),
+        SearchOutcome::InFlight,
     ];
-    for claimed in office.claim().await {
-        let position = office.begin(&claimed).await;
-        office.end(&claimed, comes[position]).await;
+    for claimed in service.claim().await {
+        let position = service.begin(&claimed).await;
+        service.finish(&claimed, outcomes[position]).await;
     }
-    let cells = office.get(&path).await["cells"].as_array().unwrap().clone();
-    let told = |cell: &Value| {
+    let cells = service.get(&path).await["cells"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let shown = |cell: &Value| {
         ["row", "column", "state", "search_status", "reason", "price"]
             .map(|field| cell[field].clone())
     };
@@ -63,11 +66,11 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
     assert_eq!(
         cells
             .iter()
-            .map(|cell| json!(told(cell)))
+            .map(|cell| json!(shown(cell)))
             .collect::<Vec<_>>(),
         expected
     );
-    let items = office.column(&format!("/v1/scans/{id}/items"), "id").await;
+    let items = service.column(&format!("/v1/scans/{id}/items"), "id").await;
     assert_eq!(
         cells
             .iter()
@@ -76,7 +79,7 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
         items
     );
 
-    let narrow = office
+    let narrow = service
         .get(&format!("/v1/scans/{id}/grid?rows=nights"))
         .await;
     assert_eq!(narrow["columns"], json!(null));
@@ -95,36 +98,39 @@ async fn empty_degraded_and_not_yet_searched_are_three_different_things() {
 }
 
 #[tokio::test]
-async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
-    let office = Office::open().await;
-    let id = office.order(&trips()).await;
-    for (query, words) in [
+async fn a_grid_needs_swept_fields_and_its_own_tenant() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&trips()).await;
+    for (query, message) in [
         ("", "`rows` is missing"),
         (
             "?rows=to_airport",
-            "`rows` holds \"to_airport\"; allowed: a field that this scan sweeps: `departure_date`, `nights`",
+            "`rows`: found \"to_airport\"; expected a field that this scan sweeps: `departure_date`, `nights`",
         ),
         (
             "?rows=nights&columns=nights",
-            "`columns` holds \"nights\"; allowed: a field that this scan sweeps: `departure_date`",
+            "`columns`: found \"nights\"; expected a field that this scan sweeps: `departure_date`",
         ),
         (
             "?rows=nights&columns=departure_date&baseline=us",
-            "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip",
+            "`baseline`: found \"us\"; expected no baseline for flights/roundtrip",
         ),
-        ("?rows=nights&cells=2", "`cells`"),
+        ("?rows=nights&cells=2", "unknown field `cells`"),
     ] {
-        let answer = office.app.get(&format!("/v1/scans/{id}/grid{query}")).await;
+        let answer = service
+            .app
+            .get(&format!("/v1/scans/{id}/grid{query}"))
+            .await;
         assert_eq!(answer.kind(), "400 invalid_request", "{query}");
         assert!(
-            answer.message().starts_with(words),
+            answer.message().starts_with(message),
             "{query}: {}",
             answer.message()
         );
     }
     let path = format!("/v1/scans/{id}/grid?rows=nights");
     assert_eq!(
-        office.get_as("another-key-0123456789", &path).await.kind(),
+        service.get_as("another-key-0123456789", &path).await.kind(),
         "404 not_found"
     );
     let none = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
@@ -134,7 +140,7 @@ async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
         format!("/v1/scans/{id}/compare/{none}"),
     ] {
         assert_eq!(
-            office.app.get(&path).await.kind(),
+            service.app.get(&path).await.kind(),
             "404 not_found",
             "{path}"
         );
@@ -143,27 +149,31 @@ async fn a_grid_asks_for_what_the_scan_sweeps_and_is_its_callers_own() {
 
 #[tokio::test]
 async fn two_scans_are_compared_cell_by_cell() {
-    let office = Office::open().await;
+    let service = SteppedService::start().await;
     let first = [
-        Comes::Ok(300),
-        Comes::Ok(200),
-        Comes::Ok(100),
-        Comes::Empty,
-        Comes::Ok(50),
-        Comes::Degraded("blocked_page"),
+        SearchOutcome::Ok(300),
+        SearchOutcome::Ok(200),
+        SearchOutcome::Ok(100),
+        SearchOutcome::Empty,
+        SearchOutcome::Ok(50),
+        SearchOutcome::Degraded("blocked_page"),
     ];
     let then = [
-        Comes::Ok(270),
-        Comes::Ok(250),
-        Comes::Ok(100),
-        Comes::Ok(80),
-        Comes::Empty,
-        Comes::Ok(40),
-        Comes::Ok(10),
+        SearchOutcome::Ok(270),
+        SearchOutcome::Ok(250),
+        SearchOutcome::Ok(100),
+        SearchOutcome::Ok(80),
+        SearchOutcome::Empty,
+        SearchOutcome::Ok(40),
+        SearchOutcome::Ok(10),
     ];
-    let before = office.done(&fares(6), |position| first[position]).await;
-    let after = office.done(&fares(7), |position| then[position]).await;
-    let compared = office
+    let before = service
+        .submit_and_complete(&fares(6), |position| first[position])
+        .await;
+    let after = service
+        .submit_and_complete(&fares(7), |position| then[position])
+        .await;
+    let compared = service
         .get(&format!("/v1/scans/{before}/compare/{after}"))
         .await;
     let cells = compared["cells"].as_array().unwrap();
@@ -205,13 +215,17 @@ async fn two_scans_are_compared_cell_by_cell() {
 }
 
 #[tokio::test]
-async fn scans_of_other_products_have_no_cell_in_common_and_other_endpoints_are_refused() {
-    let office = Office::open().await;
-    let before = office.done(&fares(2), |_| Comes::Ok(300)).await;
+async fn different_products_share_no_cell_and_endpoints_must_match() {
+    let service = SteppedService::start().await;
+    let before = service
+        .submit_and_complete(&fares(2), |_| SearchOutcome::Ok(300))
+        .await;
     let mut other = fares(2);
     other["request"]["to_airport"] = json!("CDG");
-    let paris = office.done(&other, |_| Comes::Ok(200)).await;
-    let compared = office
+    let paris = service
+        .submit_and_complete(&other, |_| SearchOutcome::Ok(200))
+        .await;
+    let compared = service
         .get(&format!("/v1/scans/{before}/compare/{paris}"))
         .await;
     assert_eq!(
@@ -223,8 +237,8 @@ async fn scans_of_other_products_have_no_cell_in_common_and_other_endpoints_are_
         json!({"to_airport": "CDG", "departure_date": day(2)}),
         "what differs tells cells apart"
     );
-    let round = office.order(&trips()).await;
-    let answer = office
+    let round = service.submit(&trips()).await;
+    let answer = service
         .app
         .get(&format!("/v1/scans/{before}/compare/{round}"))
         .await;
@@ -232,18 +246,18 @@ async fn scans_of_other_products_have_no_cell_in_common_and_other_endpoints_are_
     assert!(
         answer
             .message()
-            .contains("allowed: a scan of flights/oneway"),
+            .contains("expected a scan of flights/oneway"),
         "{}",
         answer.message()
     );
 }
 
 #[tokio::test]
-async fn a_preview_of_two_phases_counts_what_may_be_searched() {
-    let office = Office::open().await;
-    let mut order = fares(31);
-    order["strategy"] = json!({"coarse_step": 4, "refine": 1});
-    let preview = office.app.post("/v1/scans/preview", &order).await.json();
+async fn a_two_phase_preview_counts_the_possible_searches() {
+    let service = SteppedService::start().await;
+    let mut body = fares(31);
+    body["strategy"] = json!({"coarse_step": 4, "refine": 1});
+    let preview = service.app.post("/v1/scans/preview", &body).await.json();
     assert_eq!(
         (&preview["items"], &preview["requests"]),
         (&json!(31), &json!({"least": 9, "most": 30})),

@@ -1,11 +1,11 @@
-//! Scans, through HTTP and against a real database. Where items have to be searched, [`office`] works the queue's own moves by hand,
-//! so that every outcome comes when a test says.
+//! Scans, through HTTP and against a real database. [`stepped_service`] runs the queue's steps one
+//! by one, so that a test decides the time and outcome of every search.
 
 mod cancel;
 mod grid;
 mod idempotency;
-pub mod office;
 mod read;
 mod refused;
 mod retry;
+pub mod stepped_service;
 mod submit;

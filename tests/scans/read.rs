@@ -4,13 +4,13 @@ use farescan::queue::store::{StoredAnswer, insert_answers};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::office::{Comes, Office, fares};
+use super::stepped_service::{SearchOutcome, SteppedService, fares};
 
 /// All pages of a list, following `Link`, with their sizes.
-async fn pages(office: &Office, path: &str) -> (Vec<Value>, Vec<usize>) {
+async fn pages(service: &SteppedService, path: &str) -> (Vec<Value>, Vec<usize>) {
     let (mut next, mut rows, mut sizes) = (path.to_owned(), Vec::new(), Vec::new());
     loop {
-        let answer = office.app.get(&next).await;
+        let answer = service.app.get(&next).await;
         assert_eq!(answer.status, 200, "{next}: {}", answer.text());
         let page = answer.json();
         let data = page["data"].as_array().unwrap().clone();
@@ -35,9 +35,11 @@ fn column(rows: &[Value], field: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn scans_are_listed_newest_first_by_page_and_filter() {
-    let office = Office::open().await;
-    office.done(&fares(1), |_| Comes::Empty).await;
-    let mut ids = office.column("/v1/scans", "id").await;
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Empty)
+        .await;
+    let mut ids = service.column("/v1/scans", "id").await;
     for number in 0..4 {
         let mut body = fares(1);
         body["tags"] = if number % 2 == 0 {
@@ -45,42 +47,47 @@ async fn scans_are_listed_newest_first_by_page_and_filter() {
         } else {
             json!(["odd"])
         };
-        ids.insert(0, office.order(&body).await.into());
+        ids.insert(0, service.submit(&body).await.into());
     }
-    let (rows, sizes) = pages(&office, "/v1/scans?limit=2").await;
+    let (rows, sizes) = pages(&service, "/v1/scans?limit=2").await;
     assert_eq!((column(&rows, "id"), sizes), (ids.clone(), vec![2, 2, 1]));
     assert_eq!(
-        office.column("/v1/scans?tag=even", "id").await,
+        service.column("/v1/scans?tag=even", "id").await,
         [ids[1].clone(), ids[3].clone()]
     );
     assert_eq!(
-        office.column("/v1/scans?status=completed", "id").await,
+        service.column("/v1/scans?status=completed", "id").await,
         [ids[4].clone()]
     );
     assert_eq!(
-        office
+        service
             .column("/v1/scans?endpoint=hotels/rooms", "id")
             .await
             .len(),
         0
     );
-    assert_eq!(pages(&office, "/v1/scans?tag=even&limit=1").await.1, [1, 1]);
+    assert_eq!(
+        pages(&service, "/v1/scans?tag=even&limit=1").await.1,
+        [1, 1]
+    );
 }
 
 #[tokio::test]
 async fn items_are_filtered_sorted_and_paged() {
-    let office = Office::open().await;
-    let comes = [
-        Comes::Ok(300),
-        Comes::Empty,
-        Comes::Ok(100),
-        Comes::Degraded("blocked_page"),
-        Comes::Refused,
-        Comes::Partial(100),
+    let service = SteppedService::start().await;
+    let outcomes = [
+        SearchOutcome::Ok(300),
+        SearchOutcome::Empty,
+        SearchOutcome::Ok(100),
+        SearchOutcome::Degraded("blocked_page"),
+        SearchOutcome::Failed,
+        SearchOutcome::Partial(100),
     ];
-    let id = office.done(&fares(6), |position| comes[position]).await;
+    let id = service
+        .submit_and_complete(&fares(6), |position| outcomes[position])
+        .await;
     let path = format!("/v1/scans/{id}/items");
-    let (rows, sizes) = pages(&office, &format!("{path}?limit=4")).await;
+    let (rows, sizes) = pages(&service, &format!("{path}?limit=4")).await;
     assert_eq!(
         (column(&rows, "position"), sizes),
         ((0..6).map(Value::from).collect(), vec![4, 2])
@@ -111,7 +118,7 @@ async fn items_are_filtered_sorted_and_paged() {
         (&json!("invalid_request"), &json!("no such airport"))
     );
 
-    let by_price = pages(&office, &format!("{path}?sort=price&limit=1")).await;
+    let by_price = pages(&service, &format!("{path}?sort=price&limit=1")).await;
     assert_eq!(
         column(&by_price.0, "position"),
         [2, 5, 0, 1, 3, 4].map(Value::from)
@@ -126,7 +133,9 @@ async fn items_are_filtered_sorted_and_paged() {
     ] {
         let positions: Vec<_> = positions.into_iter().map(Value::from).collect();
         assert_eq!(
-            office.column(&format!("{path}?{filter}"), "position").await,
+            service
+                .column(&format!("{path}?{filter}"), "position")
+                .await,
             positions,
             "{filter}"
         );
@@ -134,29 +143,29 @@ async fn items_are_filtered_sorted_and_paged() {
 }
 
 #[tokio::test]
-async fn wire_states_hide_the_queues_own() {
-    let office = Office::open().await;
-    let id = office.order(&fares(3)).await;
-    let claims = office.claim().await;
-    office.begin(&claims[0]).await;
+async fn api_states_hide_the_states_of_the_queue() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(3)).await;
+    let claims = service.claim().await;
+    service.begin(&claims[0]).await;
     let path = format!("/v1/scans/{id}/items");
     assert_eq!(
-        office.column(&path, "state").await,
+        service.column(&path, "state").await,
         ["running", "pending", "pending"].map(Value::from),
         "claimed is pending still"
     );
     assert_eq!(
-        office
+        service
             .column(&format!("{path}?state=running"), "position")
             .await,
         [json!(0)]
     );
     sqlx::query("update scan_items set state = 'held', worker_id = null where state = 'claimed'")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     assert_eq!(
-        office
+        service
             .column(&format!("{path}?state=pending"), "position")
             .await
             .len(),
@@ -165,19 +174,19 @@ async fn wire_states_hide_the_queues_own() {
 }
 
 #[tokio::test]
-async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
-    let claims = office.claim().await;
+async fn answers_and_attempts_are_shown_on_request() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
+    let claims = service.claim().await;
     let body = json!([{"airline": "Example Air", "price_as_number": 100}]);
-    for (claimed, comes) in claims
-        .iter()
-        .zip([Comes::Ok(100), Comes::Degraded("upstream_timeout")])
-    {
-        office.begin(claimed).await;
-        office.end(claimed, comes).await;
+    for (claimed, outcome) in claims.iter().zip([
+        SearchOutcome::Ok(100),
+        SearchOutcome::Degraded("upstream_timeout"),
+    ]) {
+        service.begin(claimed).await;
+        service.finish(claimed, outcome).await;
     }
-    let mut conn = office.db.pool().acquire().await.unwrap();
+    let mut conn = service.db.pool().acquire().await.unwrap();
     let packed = zstd::encode_all(body.to_string().as_bytes(), 3).unwrap();
     let claim = claims[0].claim;
     let answer = StoredAnswer {
@@ -191,23 +200,23 @@ async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
 
     let path = format!("/v1/scans/{id}/items");
     assert_eq!(
-        office.column(&path, "answer").await,
+        service.column(&path, "answer").await,
         [json!(null), json!(null)]
     );
     assert_eq!(
-        office
+        service
             .column(&format!("{path}?expand=answer"), "answer")
             .await,
         [body.clone(), json!(null)]
     );
-    let items = office.column(&path, "id").await;
+    let items = service.column(&path, "id").await;
     let first = format!("/v1/items/{}", items[0].as_str().unwrap());
     assert_eq!(
-        office.get(&format!("{first}?expand=answer")).await["answer"],
+        service.get(&format!("{first}?expand=answer")).await["answer"],
         body
     );
-    assert_eq!(office.get(&first).await.get("answer"), None);
-    let attempts = office
+    assert_eq!(service.get(&first).await.get("answer"), None);
+    let attempts = service
         .get(&format!(
             "/v1/items/{}/attempts",
             items[1].as_str().unwrap()
@@ -228,13 +237,13 @@ async fn the_whole_answer_and_every_attempt_are_shown_on_demand() {
     );
     assert!(attempt["id"].as_str().unwrap().starts_with("att_") && attempt["ended_at"].is_string());
     let unknown = "/v1/items/itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b/attempts";
-    assert_eq!(office.app.get(unknown).await.kind(), "404 not_found");
+    assert_eq!(service.app.get(unknown).await.kind(), "404 not_found");
 }
 
 #[tokio::test]
-async fn bad_queries_are_named() {
-    let office = Office::open().await;
-    let id = office.order(&fares(1)).await;
+async fn invalid_query_parameters_are_named() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(1)).await;
     for (path, field) in [
         ("/v1/scans?status=sleeping".to_owned(), "status"),
         ("/v1/scans?limit=501".to_owned(), "limit"),
@@ -248,10 +257,13 @@ async fn bad_queries_are_named() {
             "cursor",
         ),
     ] {
-        let answer = office.app.get(&path).await;
+        let answer = service.app.get(&path).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{path}");
         assert!(
-            answer.message().starts_with(&format!("`{field}` holds")),
+            answer.message().starts_with(&format!("`{field}`: found"))
+                || answer
+                    .message()
+                    .starts_with(&format!("unknown field `{field}`")),
             "{path}: {}",
             answer.message()
         );
@@ -259,35 +271,35 @@ async fn bad_queries_are_named() {
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_scan() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
+async fn a_wait_returns_when_the_scan_ends() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
     let path = format!("/v1/scans/{id}?wait=60");
-    let waiting = office.app.get(&path);
+    let waiting = service.app.get(&path);
     let working = async {
-        // The waiter has looked once by now, or looks soon: it may not matter.
+        // The wait may or may not have read the scan by now; both must work.
         tokio::task::yield_now().await;
-        office.work(|_| Comes::Ok(100)).await;
+        service.complete_all(|_| SearchOutcome::Ok(100)).await;
     };
-    let (answer, ()) = tokio::time::timeout(crate::support::PATIENCE, async {
+    let (answer, ()) = tokio::time::timeout(crate::support::WAIT_LIMIT, async {
         tokio::join!(waiting, working)
     })
     .await
     .unwrap();
     assert_eq!(answer.json()["status"], json!("completed"));
     assert_eq!(
-        office.get(&path).await["status"],
+        service.get(&path).await["status"],
         json!("completed"),
         "an ended scan is not waited for"
     );
 }
 
 #[tokio::test]
-async fn waiting_ends_with_the_time() {
-    let office = Office::open().await;
-    let id = office.order(&fares(1)).await;
+async fn a_wait_returns_when_its_time_is_up() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(1)).await;
     assert_eq!(
-        office.get(&format!("/v1/scans/{id}?wait=1")).await["status"],
+        service.get(&format!("/v1/scans/{id}?wait=1")).await["status"],
         json!("queued")
     );
 }

@@ -1,10 +1,10 @@
-//! What cannot be costs nothing: every fault is named, nothing is stored, nothing is called.
+//! An invalid request costs nothing: all faults are named, nothing is stored, no call is made.
 
 use serde_json::{Value, json};
 
-use super::office::{Office, fares};
+use super::stepped_service::{SteppedService, fares};
 
-/// A good order with one part changed.
+/// A valid scan request with one change.
 fn with(change: impl FnOnce(&mut Value)) -> Value {
     let mut body = fares(3);
     change(&mut body);
@@ -12,9 +12,9 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
 }
 
 #[tokio::test]
-async fn bad_orders_are_refused_with_all_their_faults() {
-    let office = Office::open().await;
-    let before = office.rows().await;
+async fn invalid_scan_requests_are_refused_with_all_faults() {
+    let service = SteppedService::start().await;
+    let before = service.row_counts().await;
     for (body, paths) in [
         (json!({}), vec!["endpoint", "request"]),
         (
@@ -79,61 +79,58 @@ async fn bad_orders_are_refused_with_all_their_faults() {
             ],
         ),
     ] {
-        let answer = office.app.post("/v1/scans", &body).await;
+        let answer = service.app.post("/v1/scans", &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
-        let mut told: Vec<_> = answer.message().split(". `").map(path_of).collect();
+        let details = answer.json()["error"]["details"].clone();
+        let mut found: Vec<_> = details
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|fault| fault["field"].as_str().unwrap().to_owned())
+            .collect();
         let mut expected: Vec<_> = paths.iter().map(|path| (*path).to_owned()).collect();
-        told.sort();
+        found.sort();
         expected.sort();
-        assert_eq!(told, expected, "{body}\n{}", answer.message());
+        assert_eq!(found, expected, "{body}\n{}", answer.message());
     }
-    assert_eq!(office.rows().await, before, "nothing is stored");
-    assert_eq!(office.app.upstream.count(), 0, "nothing is called");
-}
-
-fn path_of(fault: &str) -> String {
-    fault
-        .trim_start_matches('`')
-        .split('`')
-        .next()
-        .unwrap()
-        .to_owned()
+    assert_eq!(service.row_counts().await, before, "nothing is stored");
+    assert_eq!(service.app.upstream.count(), 0, "nothing is called");
 }
 
 #[tokio::test]
-async fn bodies_are_bounded_and_keys_come_first() {
-    let office = Office::open().await;
+async fn body_size_is_bounded_and_the_api_key_is_checked_first() {
+    let service = SteppedService::start().await;
     let large = with(|body| body["label"] = json!("x".repeat(1 << 20)));
-    let refused = office.app.post("/v1/scans", &large).await;
+    let refused = service.app.post("/v1/scans", &large).await;
     assert_eq!(refused.kind(), "413 payload_too_large");
     assert_eq!(
         refused.message(),
-        "`body` holds more than is allowed: at most 1024 KiB"
+        "`body` is too large; expected at most 1024 KiB"
     );
-    let keyless = office
+    let keyless = service
         .app
-        .send(office.app.request("POST", "/v1/scans").json(&json!([])))
+        .send(service.app.request("POST", "/v1/scans").json(&json!([])))
         .await;
     assert_eq!(keyless.kind(), "401 missing_api_key");
     assert_eq!(
-        office.app.post("/v1/scans", &json!([])).await.kind(),
+        service.app.post("/v1/scans", &json!([])).await.kind(),
         "400 invalid_request"
     );
 }
 
-/// Another caller's id is answered as one that never was, on every route with an id.
+/// Another tenant's id is treated as unknown, on every route with an id.
 #[tokio::test]
-async fn anothers_scan_is_as_unknown_as_none() {
-    let office = Office::open().await;
-    let id = office.order(&fares(1)).await;
-    let item = office.column(&format!("/v1/scans/{id}/items"), "id").await[0]
+async fn another_tenants_scan_is_unknown_on_every_route() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(1)).await;
+    let item = service.column(&format!("/v1/scans/{id}/items"), "id").await[0]
         .as_str()
         .unwrap()
         .to_owned();
     let stranger = "another-key-0123456789";
-    // Known as a tenant, too.
+    // The other caller is a tenant too.
     assert_eq!(
-        office
+        service
             .post_as(stranger, "/v1/scans", &fares(1))
             .await
             .status,
@@ -149,7 +146,7 @@ async fn anothers_scan_is_as_unknown_as_none() {
         ("scn_x", "itm_x"),
         ("1", "1"),
     ];
-    let before = office.rows().await;
+    let before = service.row_counts().await;
     for (method, path) in [
         ("GET", "/v1/scans/SCAN"),
         ("GET", "/v1/scans/SCAN?wait=1"),
@@ -166,13 +163,13 @@ async fn anothers_scan_is_as_unknown_as_none() {
             for (scan, item) in ids {
                 let path = path.replace("SCAN", scan).replace("ITEM", item);
                 let answer = match method {
-                    "GET" => office.get_as(key, &path).await,
+                    "GET" => service.get_as(key, &path).await,
                     _ if path.ends_with("/retry") => {
-                        office
+                        service
                             .post_as(key, &path, &json!({"search_status": ["degraded"]}))
                             .await
                     }
-                    _ => office.post_as(key, &path, &json!({})).await,
+                    _ => service.post_as(key, &path, &json!({})).await,
                 };
                 assert_eq!(answer.kind(), "404 not_found", "{method} {path}");
                 answers.push(answer.message());
@@ -181,26 +178,26 @@ async fn anothers_scan_is_as_unknown_as_none() {
                 answers[0], answers[1],
                 "{method} {path}: another's is as one that never was"
             );
-            // What is no id can be nobody's, so its form is told.
+            // A malformed id belongs to nobody, so the error names its form.
             let (what, prefix) = if path.contains("ITEM") {
                 ("item", "itm")
             } else {
                 ("scan", "scn")
             };
-            let form = format!("allowed: an id of the form {prefix}_ and 32 hexadecimal digits");
-            let told = [
+            let form = format!("expected an id of the form {prefix}_ and 32 hexadecimal digits");
+            let expected = [
                 format!("there is no {what} `{prefix}_x`; {form}"),
                 format!("there is no {what} `1`; {form}"),
             ];
-            assert_eq!(answers[2..], told, "{method} {path}");
+            assert_eq!(answers[2..], expected, "{method} {path}");
         }
     }
-    assert_eq!(office.rows().await, before);
-    let theirs = office.get_as(stranger, "/v1/scans").await.json();
+    assert_eq!(service.row_counts().await, before);
+    let theirs = service.get_as(stranger, "/v1/scans").await.json();
     assert_eq!(theirs["data"].as_array().unwrap().len(), 1);
     assert_ne!(theirs["data"][0]["id"], json!(id));
     assert_eq!(
-        office
+        service
             .get_as("a-key-that-never-ordered", "/v1/scans")
             .await
             .json(),

@@ -1,23 +1,23 @@
-//! Ordering a scan.
+//! Submitting a scan.
 
 use farescan::ids::{GrantId, TenantId};
 use farescan::tenants;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::office::{Comes, Office, day, fares};
+use super::stepped_service::{SearchOutcome, SteppedService, day, fares};
 use crate::support::app::{KEY, TestApp, ring};
-use crate::support::db::{PrivatePg, TestDb, accept_at_once};
+use crate::support::db::{PrivatePg, TestDb, accept_new_tenants};
 use crate::support::reply::Reply;
 
 #[tokio::test]
-async fn a_scan_is_accepted_whole_and_read_back() {
-    let office = Office::open().await;
+async fn a_submitted_scan_is_returned_and_read_back_whole() {
+    let service = SteppedService::start().await;
     let mut body = fares(3);
     body["label"] = json!("January");
     body["tags"] = json!(["demo"]);
     body["max_requests"] = json!(5);
-    let answer = office.app.post("/v1/scans", &body).await;
+    let answer = service.app.post("/v1/scans", &body).await;
     assert_eq!(answer.status, 202, "{}", answer.text());
     let scan = answer.json();
     let id = scan["id"].as_str().unwrap();
@@ -49,32 +49,28 @@ async fn a_scan_is_accepted_whole_and_read_back() {
     );
     assert!(
         scan["key_custody"]["until"].is_string(),
-        "the key is held and the caller is told until when"
+        "the key is stored and the response has its expiry"
     );
     assert_eq!(
         scan["request"].to_string(),
         body["request"].to_string(),
-        "as given, in the caller's order"
+        "as sent, in the caller's order"
     );
-    assert_eq!(office.scan(id).await, scan);
-    let searches = office
+    assert_eq!(service.scan(id).await, scan);
+    let searches = service
         .column(&format!("/v1/scans/{id}/items"), "search")
         .await;
     let expected: Vec<_> =
         (1..=3).map(|number| json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day(number)})).collect();
     assert_eq!(searches, expected);
-    assert_eq!(
-        office.app.upstream.count(),
-        0,
-        "an order calls nothing by itself"
-    );
+    assert_eq!(service.app.upstream.count(), 0, "a submit makes no call");
 }
 
 #[tokio::test]
-async fn the_key_is_sealed_opens_for_its_tenant_only_and_is_wiped_with_the_end() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
-    let pool = office.db.pool();
+async fn the_key_is_sealed_per_tenant_and_destroyed_at_the_end() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
+    let pool = service.db.pool();
     let (tenant, grant): (Uuid, Uuid) = sqlx::query_as("select tenant_id, grant_id from scans")
         .fetch_one(pool)
         .await
@@ -90,15 +86,15 @@ async fn the_key_is_sealed_opens_for_its_tenant_only_and_is_wiped_with_the_end()
     let another = tenants::open_grant(pool, &ring(), TenantId::new(), grant).await;
     assert!(matches!(another, Err(tenants::GrantError::Gone)));
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let dump = office.dump().await;
+    let dump = service.dump_database().await;
     assert!(dump.contains("flights/oneway") && !dump.contains(KEY) && !dump.contains(&hex));
 
-    office.work(|_| Comes::Ok(100)).await;
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
     assert!(matches!(
         tenants::open_grant(pool, &ring(), tenant, grant).await,
         Err(tenants::GrantError::Gone)
     ));
-    let scan = office.scan(&id).await;
+    let scan = service.scan(&id).await;
     assert_eq!(
         (&scan["status"], &scan["key_custody"]),
         (&json!("completed"), &json!(null))
@@ -106,22 +102,22 @@ async fn the_key_is_sealed_opens_for_its_tenant_only_and_is_wiped_with_the_end()
 }
 
 #[tokio::test]
-async fn a_scan_tells_how_far_it_is() {
-    let office = Office::open().await;
-    let id = office.order(&fares(6)).await;
-    let claims = office.claim().await;
-    let comes = [
-        Comes::Ok(250),
-        Comes::Ok(199),
-        Comes::Empty,
-        Comes::Degraded("blocked_page"),
-        Comes::NotYet,
+async fn a_scan_reports_its_progress() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(6)).await;
+    let claims = service.claim().await;
+    let outcomes = [
+        SearchOutcome::Ok(250),
+        SearchOutcome::Ok(199),
+        SearchOutcome::Empty,
+        SearchOutcome::Degraded("blocked_page"),
+        SearchOutcome::InFlight,
     ];
-    for (claimed, comes) in claims.iter().zip(comes) {
-        office.begin(claimed).await;
-        office.end(claimed, comes).await;
+    for (claimed, outcome) in claims.iter().zip(outcomes) {
+        service.begin(claimed).await;
+        service.finish(claimed, outcome).await;
     }
-    let scan = office.scan(&id).await;
+    let scan = service.scan(&id).await;
     let items = json!({
         "total": 6, "pending": 1, "running": 1, "ok": 2, "empty": 1, "partial": 0, "degraded": 1, "failed": 0, "cancelled": 0
     });
@@ -141,14 +137,14 @@ async fn a_scan_tells_how_far_it_is() {
 }
 
 #[tokio::test]
-async fn a_lane_that_is_stopped_shows_in_its_scans() {
-    let office = Office::open().await;
-    let id = office.order(&fares(2)).await;
+async fn a_paused_lane_pauses_its_scans() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(2)).await;
     sqlx::query("select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
-    let scan = office.scan(&id).await;
+    let scan = service.scan(&id).await;
     assert_eq!(
         (
             &scan["status"],
@@ -158,17 +154,17 @@ async fn a_lane_that_is_stopped_shows_in_its_scans() {
         (&json!("paused"), &json!("rate_limited"), &json!(null))
     );
     assert_eq!(
-        office.column("/v1/scans?status=paused", "id").await,
+        service.column("/v1/scans?status=paused", "id").await,
         [json!(id)]
     );
     assert_eq!(
-        office.column("/v1/scans?status=queued", "id").await.len(),
+        service.column("/v1/scans?status=queued", "id").await.len(),
         0
     );
 }
 
 #[tokio::test]
-async fn all_five_endpoints_sweep() {
+async fn all_five_endpoints_accept_a_sweep() {
     let stay = json!({"checkin_date": "2030-01-01", "currency": "EUR"});
     let with = |more: serde_json::Value| {
         let mut request = stay.clone();
@@ -210,12 +206,12 @@ async fn all_five_endpoints_sweep() {
             2,
         ),
     ] {
-        let office = Office::open().await;
-        let id = office
-            .order(&json!({"endpoint": endpoint, "request": request, "sweep": sweep}))
+        let service = SteppedService::start().await;
+        let id = service
+            .submit(&json!({"endpoint": endpoint, "request": request, "sweep": sweep}))
             .await;
         assert_eq!(
-            office.scan(&id).await["items"]["total"],
+            service.scan(&id).await["items"]["total"],
             json!(items),
             "{endpoint}"
         );
@@ -223,63 +219,65 @@ async fn all_five_endpoints_sweep() {
 }
 
 #[tokio::test]
-async fn ten_thousand_items_are_one_scan() {
-    let office = Office::open().await;
-    let id = office.order(&fares(10_000)).await;
-    assert_eq!(office.scan(&id).await["items"]["total"], json!(10_000));
-    let last = office
+async fn a_scan_may_have_ten_thousand_items() {
+    let service = SteppedService::start().await;
+    let id = service.submit(&fares(10_000)).await;
+    assert_eq!(service.scan(&id).await["items"]["total"], json!(10_000));
+    let last = service
         .get(&format!("/v1/scans/{id}/items?limit=1&sort=position"))
         .await;
     assert_eq!(last["data"][0]["position"], json!(0));
     let places: (i64, i32, i32) = sqlx::query_as(
         "select count(distinct position), min(position), max(position) from scan_items",
     )
-    .fetch_one(office.db.pool())
+    .fetch_one(service.db.pool())
     .await
     .unwrap();
     assert_eq!(places, (10_000, 0, 9_999));
 }
 
 #[tokio::test]
-async fn live_scans_and_open_items_of_a_caller_are_bounded() {
-    let office = Office::open().await;
-    office.done(&fares(1), |_| Comes::Empty).await;
+async fn a_callers_live_scans_and_open_items_are_limited() {
+    let service = SteppedService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Empty)
+        .await;
     for _ in 0..9 {
-        office.order(&fares(10_000)).await;
+        service.submit(&fares(10_000)).await;
     }
-    office.order(&fares(9_950)).await;
-    let full = office.app.post("/v1/scans", &fares(51)).await;
+    service.submit(&fares(9_950)).await;
+    let full = service.app.post("/v1/scans", &fares(51)).await;
     assert_eq!(full.kind(), "429 too_many_requests");
     assert!(
-        full.message().contains("99950 items are underway"),
+        full.message().contains("this caller has 99950 open items"),
         "{}",
         full.message()
     );
     for _ in 0..50 {
-        office.order(&fares(1)).await;
+        service.submit(&fares(1)).await;
     }
-    let other = office
+    let other = service
         .post_as("another-key-0123456789", "/v1/scans", &fares(1))
         .await;
-    assert_eq!(other.status, 202, "another caller's limits are its own");
+    assert_eq!(other.status, 202, "limits are per caller");
 
     sqlx::query("update scans set total = 1 where total > 1")
-        .execute(office.db.pool())
+        .execute(service.db.pool())
         .await
         .unwrap();
     for _ in 0..40 {
-        office.order(&fares(1)).await;
+        service.submit(&fares(1)).await;
     }
-    let many = office.app.post("/v1/scans", &fares(1)).await;
+    let many = service.app.post("/v1/scans", &fares(1)).await;
     assert!(
-        many.message().starts_with("100 scans are underway"),
+        many.message().starts_with("this caller has 100 live scans"),
         "{}",
         many.message()
     );
 }
 
 #[tokio::test]
-async fn a_service_without_a_master_key_says_what_to_set() {
+async fn without_a_master_key_errors_name_the_missing_setting() {
     let db = TestDb::new().await;
     let app = TestApp::builder().pool(db.pool().clone()).start().await;
     let scan = "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
@@ -304,7 +302,7 @@ async fn a_service_without_a_master_key_says_what_to_set() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
+async fn an_unavailable_database_is_503_until_it_recovers() {
     let mut server = PrivatePg::start().await;
     let config = farescan::config::DatabaseConfig {
         url: Some(server.url().into()),
@@ -312,9 +310,9 @@ async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
     };
     let database = farescan::db::Database::open(&config).await.unwrap();
     farescan::db::migrate(database.pool()).await.unwrap();
-    accept_at_once(database.pool()).await;
+    accept_new_tenants(database.pool()).await;
     let app = TestApp::builder()
-        .orders(database.pool().clone(), database.connect_options().clone())
+        .scan_api(database.pool().clone(), database.connect_options().clone())
         .start()
         .await;
     let id = app.post("/v1/scans", &fares(1)).await.json()["id"]
@@ -348,11 +346,11 @@ async fn a_database_that_is_away_is_503_and_recovers_by_itself() {
         .request("POST", "/v1/scans")
         .header("x-api-key", "another-key-0123456789")
         .json(&fares(1));
-    assert_eq!(app.send(another).await.status, 202, "it takes orders again");
+    assert_eq!(app.send(another).await.status, 202, "submits succeed again");
     assert_eq!(
         app.upstream.count(),
         1,
-        "the search alone was sent: nobody works on the orders here"
+        "only the search was sent: no worker runs here"
     );
     database.close().await;
 }

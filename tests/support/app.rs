@@ -7,8 +7,8 @@ use axum::http::HeaderMap;
 use farescan::config::PaceConfig;
 use farescan::db::RequestPools;
 use farescan::http::{self, AppState, Custody, admin_router, router};
-use farescan::queue::charge::Charges;
-use farescan::scans::watch::{Watch, WatchSettings};
+use farescan::queue::charge::ChargeRecorder;
+use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::tenants::Keyring;
 use farescan::upstream::{Client, UpstreamConfig};
 use serde_json::Value;
@@ -19,14 +19,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::db::TestDb;
-use super::upstream::Upstream;
+use super::upstream::ScriptedServer;
 
 /// The key that [`TestApp::post`] and [`TestApp::get`] send.
 pub const KEY: &str = "test-key-0123456789";
 
-/// A running service. Dropped, it is gone.
+/// A running service; it stops when dropped.
 pub struct TestApp {
-    pub upstream: Upstream,
+    pub upstream: ScriptedServer,
     url: String,
     admin_url: String,
     http: reqwest::Client,
@@ -41,32 +41,32 @@ impl Drop for TestApp {
     }
 }
 
-type Change = Box<dyn FnOnce(&mut UpstreamConfig)>;
+type ConfigChange = Box<dyn FnOnce(&mut UpstreamConfig)>;
 type StateChange = Box<dyn FnOnce(AppState) -> AppState>;
 
-/// What differs from the usual service.
+/// The settings of a [`TestApp`].
 #[derive(Default)]
 pub struct TestAppBuilder {
     pool: Option<PgPool>,
-    config: Option<Change>,
+    config: Option<ConfigChange>,
     custody: Option<Custody>,
     watch: WatchSettings,
     state: Option<StateChange>,
 }
 
-/// The ring of every test.
+/// The keyring of the services in these tests.
 pub fn ring() -> Keyring {
     Keyring::parse(&format!("test:{}", "5a".repeat(32))).unwrap()
 }
 
 impl TestAppBuilder {
-    /// Watches scans by other clocks and bounds; to be said before the database.
+    /// Watches scans with other intervals and bounds. Call it before [`Self::database`].
     #[must_use]
     pub fn watch(self, watch: WatchSettings) -> Self {
         Self { watch, ..self }
     }
 
-    /// Keeps its work here.
+    /// Uses this pool.
     #[must_use]
     pub fn pool(self, pool: PgPool) -> Self {
         Self {
@@ -75,23 +75,23 @@ impl TestAppBuilder {
         }
     }
 
-    /// Takes orders and keeps them here; its lanes are as fast as lanes can be.
+    /// Serves the scan API on this database, with the highest pace that a lane can have.
     #[must_use]
     pub fn database(self, db: &TestDb) -> Self {
-        self.orders(db.pool().clone(), db.connect_options())
+        self.scan_api(db.pool().clone(), db.connect_options())
     }
 
-    /// The same for a database that a test may take away.
+    /// The same for a database that the test may stop.
     #[must_use]
-    pub fn orders(self, pool: PgPool, options: PgConnectOptions) -> Self {
+    pub fn scan_api(self, pool: PgPool, options: PgConnectOptions) -> Self {
         let pace = PaceConfig {
             flights_per_minute: 60_000,
             hotels_per_minute: 60_000,
             max_in_flight: 1_000,
         };
         let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
-        let watch = Watch::start(pool.clone(), options, self.watch, &stop);
-        let charges = Charges::start(pool.clone(), Arc::clone(&ring), &stop);
+        let watch = ScanWatch::start(pool.clone(), options, self.watch, &stop);
+        let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), &stop);
         Self {
             pool: Some(pool),
             custody: Some(Custody {
@@ -104,7 +104,7 @@ impl TestAppBuilder {
         }
     }
 
-    /// New lanes begin with this pace.
+    /// New lanes start with this pace.
     #[must_use]
     pub fn pace(self, pace: PaceConfig) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl TestAppBuilder {
         }
     }
 
-    /// Takes orders with this.
+    /// Serves the scan API with this custody.
     #[must_use]
     pub fn custody(self, custody: Custody) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl TestAppBuilder {
         }
     }
 
-    /// Reaches the marketplace by other settings.
+    /// Changes the settings of the marketplace client.
     #[must_use]
     pub fn config(self, change: impl FnOnce(&mut UpstreamConfig) + 'static) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl TestAppBuilder {
         }
     }
 
-    /// Has something else in its state.
+    /// Changes the application state.
     #[must_use]
     pub fn state(self, change: impl FnOnce(AppState) -> AppState + 'static) -> Self {
         Self {
@@ -140,14 +140,14 @@ impl TestAppBuilder {
         }
     }
 
-    /// Gives a search this much time instead of 180 s.
+    /// Sets the time limit of a search, 180 s by default.
     #[must_use]
     pub fn budget(self, budget: Duration) -> Self {
         self.config(move |config| config.search_timeout_seconds = budget)
     }
 
     pub async fn start(self) -> TestApp {
-        let upstream = Upstream::start().await;
+        let upstream = ScriptedServer::start().await;
         let mut config = upstream.config();
         if let Some(change) = self.config {
             change(&mut config);
@@ -156,8 +156,8 @@ impl TestAppBuilder {
             Client::new(&config).unwrap(),
             self.pool.map(RequestPools::shared),
         );
-        // A loaded machine is no caller in a hurry.
-        app = app.with_patience(Duration::from_secs(60));
+        // On a loaded machine a permit may take long.
+        app = app.with_permit_timeout(Duration::from_secs(60));
         if let Some(custody) = self.custody {
             app = app.with_custody(custody);
         }
@@ -190,15 +190,15 @@ async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
     )
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub bytes: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -273,7 +273,7 @@ impl TestApp {
         &self.admin_url
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> HttpResponse {
         self.send(
             self.request("POST", path)
                 .header("x-api-key", KEY)
@@ -282,24 +282,24 @@ impl TestApp {
         .await
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> HttpResponse {
         self.send(self.request("GET", path).header("x-api-key", KEY))
             .await
     }
 
-    /// From the admin listener.
-    pub async fn admin(&self, path: &str) -> Answer {
+    /// Sends a request to the admin listener.
+    pub async fn admin(&self, path: &str) -> HttpResponse {
         self.send(self.http.get(format!("{}{path}", self.admin_url)))
             .await
     }
 
-    /// A request without a key, to be completed.
+    /// A request without a key, for the test to complete.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         self.http
             .request(method.parse().unwrap(), format!("{}{path}", self.url()))
     }
 
-    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
-        Answer::of(request).await
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> HttpResponse {
+        HttpResponse::of(request).await
     }
 }

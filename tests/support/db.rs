@@ -1,8 +1,9 @@
-//! Real databases for tests: `TestDb`, one for each test on a shared server, and `PrivatePg`, a server of a test's own.
+//! Real databases for tests: `TestDb`, one for each test on a shared server, and `PrivatePg`, a
+//! server of a test's own.
 //!
-//! The shared server is `DATABASE_URL` if set (its role must be allowed to create databases), else an embedded one
-//! without fsync in the temporary folder. Test processes come and go in parallel: they adopt it, and none stops it,
-//! so that the next run finds it warm. `script/test` stops it at the end.
+//! The shared server is `DATABASE_URL` if set (its role must be allowed to create databases), else
+//! an embedded one without fsync in the temporary folder. Parallel test processes share it and none
+//! stops it, so the next run starts faster. `script/test` stops it at the end.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,17 +13,17 @@ use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use farescan::config::DatabaseConfig;
-use farescan::db::embedded::{Durability, Server, ServerOptions};
+use farescan::db::embedded::{Durability, EmbeddedServer, ServerOptions};
 use farescan::db::{self, Database};
 use rustix::process::{Pid, Signal};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tempfile::TempDir;
 
-/// Databases of failed or killed tests are kept this long, to be looked at.
-const KEEP_SECONDS: u64 = 1800;
-/// A test waits no longer than this for its database to go.
-const LONGEST_DROP: Duration = Duration::from_secs(2);
+/// Databases of failed or killed tests stay this long for inspection.
+const MAX_AGE_SECONDS: u64 = 1800;
+/// The longest that a test waits until its database is dropped.
+const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A migrated, empty database, dropped when its test has passed.
 pub struct TestDb {
@@ -30,7 +31,6 @@ pub struct TestDb {
     admin: PgConnectOptions,
     url: String,
     database: Database,
-    is_gone: bool,
 }
 
 impl TestDb {
@@ -58,63 +58,14 @@ impl TestDb {
             admin,
             url,
             database,
-            is_gone: false,
         }
-    }
-
-    /// Drops it now. For a task in which other tests' futures are polled: they would wait while this one's end is waited for in `drop`.
-    pub async fn close(mut self) {
-        self.is_gone = true;
-        execute(&mut connect(&self.admin).await, &self.drop_statement())
-            .await
-            .unwrap();
     }
 
     fn drop_statement(&self) -> String {
         format!("drop database if exists {} with (force)", self.name)
     }
 
-    /// A database of its own with all that this one holds, which nobody may be using any more.
-    pub async fn copy(&self) -> Self {
-        let name = unique_name();
-        let mut connection = connect(&self.admin).await;
-        let leave =
-            "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
-        let create = format!(
-            "create database {name} template {} strategy file_copy",
-            self.name
-        );
-        for tries_left in (0..100).rev() {
-            sqlx::query(leave)
-                .bind(&self.name)
-                .execute(&mut connection)
-                .await
-                .unwrap();
-            match execute(&mut connection, &create).await {
-                Ok(()) => break,
-                Err(error) if tries_left == 0 => panic!("cannot copy a test database: {error}"),
-                // A session that was told to leave is at it still.
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
-        connection.close().await.unwrap();
-        let url = self
-            .admin
-            .clone()
-            .database(&name)
-            .to_url_lossy()
-            .to_string();
-        let database = Database::open(&config(&url)).await.unwrap();
-        Self {
-            name,
-            admin: self.admin.clone(),
-            url,
-            database,
-            is_gone: false,
-        }
-    }
-
-    /// The program's own pool on it.
+    /// The program's own pool.
     pub fn pool(&self) -> &PgPool {
         self.database.pool()
     }
@@ -124,12 +75,12 @@ impl TestDb {
         self.database.connect_options().clone()
     }
 
-    /// For programs that are started on it, as their `DATABASE_URL`.
+    /// The `DATABASE_URL` of programs that use this database.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// For parts that open it themselves.
+    /// For code that opens the database itself.
     pub fn config(&self) -> DatabaseConfig {
         config(&self.url)
     }
@@ -137,16 +88,13 @@ impl TestDb {
 
 impl Drop for TestDb {
     fn drop(&mut self) {
-        if self.is_gone {
-            return;
-        }
         if std::thread::panicking() {
-            eprintln!("the test's database is kept for a while: {}", self.url);
+            eprintln!("the test's database remains for inspection: {}", self.url);
             return;
         }
         let (admin, drop_it) = (self.admin.clone(), self.drop_statement());
-        let (tell, told) = mpsc::channel();
-        // A runtime of its own: the test's cannot be waited for from within.
+        let (done, dropped) = mpsc::channel();
+        // The test's own runtime cannot block on a future here.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -154,11 +102,12 @@ impl Drop for TestDb {
                 .unwrap();
             runtime
                 .block_on(async { execute(&mut connect(&admin).await, &drop_it).await.unwrap() });
-            let _ = tell.send(());
+            let _ = done.send(());
         });
-        // Postgres drops no database before every session has heard of it, and one whose client does not read its answer hears nothing: a
-        // process that a test has stopped, for one. The drop ends by itself then.
-        let gone = told.recv_timeout(LONGEST_DROP);
+        // Postgres waits until every session has confirmed the drop. A session whose client does
+        // not read, such as a stopped process, does not confirm it; the drop then ends later by
+        // itself.
+        let gone = dropped.recv_timeout(DROP_TIMEOUT);
         assert_ne!(
             gone,
             Err(mpsc::RecvTimeoutError::Disconnected),
@@ -167,18 +116,18 @@ impl Drop for TestDb {
     }
 }
 
-/// A server of the test's own, which it may crash; the rest of the program takes it for an external one.
+/// A server for one test, which may crash it. The program treats it as an external server.
 pub struct PrivatePg {
-    // Before the folder: it must be stopped when that goes.
-    server: Option<Server>,
+    // Declared before the folder: it must stop before the folder is removed.
+    server: Option<EmbeddedServer>,
     options: ServerOptions,
     _place: TempDir,
 }
 
 impl PrivatePg {
-    /// Empty but for a database `farescan` without tables.
+    /// Starts a server with an empty database `farescan`.
     pub async fn start() -> Self {
-        let place = reachable_folder();
+        let place = world_readable_folder();
         let options = ServerOptions {
             home: place.path().join("pg"),
             pg_bin: None,
@@ -208,42 +157,45 @@ impl PrivatePg {
             .into_owned()
     }
 
-    /// As `pg_ctl stop -m immediate`: sessions are cut, nothing is flushed. Returns when nobody answers any more.
+    /// As `pg_ctl stop -m immediate`: sessions are cut, nothing is flushed. Returns when the server
+    /// has exited.
     pub async fn stop_immediate(&mut self) {
         let server = self.server.as_ref().unwrap();
         rustix::process::kill_process(Pid::from_raw(server.pid()).unwrap(), Signal::QUIT).unwrap();
         let pid_file = self.options.home.join("postgres/data/postmaster.pid");
-        until("the server is gone", || !pid_file.exists()).await;
+        wait_until("the server is gone", || !pid_file.exists()).await;
     }
 
-    /// As `pg_ctl stop -m fast`: sessions are cut, everything is flushed. Returns when nobody answers any more.
+    /// As `pg_ctl stop -m fast`: sessions are cut, everything is flushed. Returns when the server
+    /// has exited.
     pub async fn stop_fast(&mut self) {
         let server = self.server.as_ref().unwrap();
         rustix::process::kill_process(Pid::from_raw(server.pid()).unwrap(), Signal::INT).unwrap();
         let pid_file = self.data_dir().join("postmaster.pid");
-        until("the server is gone", || !pid_file.exists()).await;
+        wait_until("the server is gone", || !pid_file.exists()).await;
     }
 
-    /// The server's own folder.
+    /// The server's data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.options.home.join("postgres/data")
     }
 
-    /// Gives a file to the server's user.
-    pub fn give(&self, file: &Path) {
+    /// Makes the server's user the owner of a file.
+    pub fn chown_to_server(&self, file: &Path) {
         let owner = std::fs::metadata(self.data_dir()).unwrap();
         std::os::unix::fs::chown(file, Some(owner.uid()), Some(owner.gid())).unwrap();
     }
 
-    /// Starts it again; the URL stays.
+    /// Starts the server again with the same URL.
     pub async fn restart(&mut self) {
-        // The first guard goes when the second holds the lock: it does not stop the server then.
+        // The first guard is dropped once the second holds the lock, so it does not stop the
+        // server.
         self.server = Some(start(self.options.clone()).await);
     }
 }
 
-/// A temporary folder that the server's user can reach when root runs the test.
-pub fn reachable_folder() -> TempDir {
+/// A temporary folder that the server's user can access when root runs the test.
+pub fn world_readable_folder() -> TempDir {
     let permissions = std::fs::Permissions::from_mode(0o755);
     tempfile::Builder::new()
         .prefix("farescan-")
@@ -253,12 +205,12 @@ pub fn reachable_folder() -> TempDir {
 }
 
 /// Waits for a condition.
-pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = tokio::time::Instant::now() + super::PATIENCE;
+pub async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = tokio::time::Instant::now() + super::WAIT_LIMIT;
     while !condition() {
         assert!(
             tokio::time::Instant::now() < end,
-            "waited too long until {what}"
+            "timed out waiting until {what}"
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -279,7 +231,7 @@ pub async fn execute(connection: &mut PgConnection, sql: &str) -> Result<(), sql
 }
 
 fn config(url: &str) -> DatabaseConfig {
-    // Tests work with the engine's pool alone, several workers and services on one.
+    // Tests use only the engine's pool, which several workers and services share.
     DatabaseConfig {
         url: Some(url.into()),
         max_connections: 40,
@@ -288,16 +240,16 @@ fn config(url: &str) -> DatabaseConfig {
     }
 }
 
-async fn start(options: ServerOptions) -> Server {
-    tokio::task::spawn_blocking(move || Server::start(&options).unwrap())
+async fn start(options: ServerOptions) -> EmbeddedServer {
+    tokio::task::spawn_blocking(move || EmbeddedServer::start(&options).unwrap())
         .await
         .unwrap()
 }
 
-/// How to connect as one who may create databases.
+/// Connects as a role that may create databases.
 async fn shared_server() -> PgConnectOptions {
-    // Never dropped, so never stopped: the lock goes with the process, the server stays for the next one.
-    static SHARED: OnceLock<Server> = OnceLock::new();
+    // A static is never dropped, so the server keeps running; the process's exit releases the lock.
+    static SHARED: OnceLock<EmbeddedServer> = OnceLock::new();
     if let Some(url) = std::env::var("DATABASE_URL")
         .ok()
         .filter(|url| !url.is_empty())
@@ -311,12 +263,13 @@ async fn shared_server() -> PgConnectOptions {
         durability: Durability::Scratch,
     };
     let shared = tokio::task::spawn_blocking(move || {
-        SHARED.get_or_init(|| Server::start(&options).unwrap())
+        SHARED.get_or_init(|| EmbeddedServer::start(&options).unwrap())
     });
     shared.await.unwrap().connect_options().database("postgres")
 }
 
-/// Migrates once for all tests with the same migrations. Takes the name only when it is whole.
+/// Migrates once for all tests with the same migrations. The template gets its name only when it is
+/// complete.
 async fn make_template(admin: &PgConnectOptions, connection: &mut PgConnection, template: &str) {
     execute(
         connection,
@@ -346,7 +299,7 @@ async fn make_template(admin: &PgConnectOptions, connection: &mut PgConnection, 
             .await
             .unwrap();
         db::migrate(&pool).await.expect("the migrations run");
-        accept_at_once(&pool).await;
+        accept_new_tenants(&pool).await;
         pool.close().await;
         execute(
             connection,
@@ -363,9 +316,9 @@ async fn make_template(admin: &PgConnectOptions, connection: &mut PgConnection, 
     .unwrap();
 }
 
-/// The scripted marketplace accepts any key: here its callers are accepted from the start, so that a test can order what it is about at
-/// once. What a caller may do who is not accepted yet is tested without this: [`strangers`].
-pub async fn accept_at_once(pool: &PgPool) {
+/// Marks new tenants as accepted by the marketplace, so that a test can submit several scans at
+/// once. Tests of callers that are not accepted yet undo it with [`require_key_acceptance`].
+pub async fn accept_new_tenants(pool: &PgPool) {
     for statement in [
         "create or replace function accept_at_once() returns trigger language plpgsql as $$
          begin new.accepted_at := new.created_at; return new; end $$",
@@ -375,8 +328,9 @@ pub async fn accept_at_once(pool: &PgPool) {
     }
 }
 
-/// From here on callers are strangers until the marketplace accepts them, as they are in production.
-pub async fn strangers(pool: &PgPool) {
+/// From now on a tenant is accepted only once the marketplace has accepted its key, as in
+/// production.
+pub async fn require_key_acceptance(pool: &PgPool) {
     sqlx::query("drop trigger accept_at_once on tenants")
         .execute(pool)
         .await
@@ -390,6 +344,7 @@ fn migrations_digest() -> String {
         digest.update(migration.version.to_be_bytes());
         digest.update(&migration.checksum);
     }
+    digest.update(farescan::db::functions::digest());
     digest
         .finalize()
         .iter()
@@ -416,7 +371,7 @@ fn seconds_now() -> u64 {
         .as_secs()
 }
 
-/// Drops what failed or killed tests left long ago, unless somebody is connected to it.
+/// Drops databases that failed or killed tests left long ago and that nobody is connected to.
 async fn drop_stale(connection: &mut PgConnection) {
     let names: Vec<String> = sqlx::query_scalar(
         "select datname::text from pg_database where datname like 'farescan\\_test\\_%' \
@@ -425,11 +380,11 @@ async fn drop_stale(connection: &mut PgConnection) {
     .fetch_all(&mut *connection)
     .await
     .unwrap();
-    let oldest = seconds_now() - KEEP_SECONDS;
+    let oldest = seconds_now() - MAX_AGE_SECONDS;
     for name in names {
         let born: Option<u64> = name.split('_').nth(2).and_then(|born| born.parse().ok());
         if born.is_some_and(|born| born < oldest) {
-            // Another test may be at it too: whoever comes second finds nothing to drop.
+            // Another test may drop it at the same time; the second one finds nothing.
             drop(execute(connection, &format!("drop database if exists {name}")).await);
         }
     }

@@ -1,11 +1,10 @@
-//! What the tests stand on.
+//! Test databases, the service under test and the scripted marketplace.
 
 pub mod app;
 pub mod db;
 pub mod reply;
 pub mod upstream;
-pub mod wire;
 
-/// How long a test waits for what it waits for. It never takes as long: a machine that is loaded to twenty may take a hundred times what
-/// another takes, and a bound in seconds would tell of the machine. nextest ends a test that hangs after 300 s.
-pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(240);
+/// The longest that a test waits for a condition. It is generous because an overloaded machine may
+/// take a hundred times the usual time. nextest ends a test that hangs after 300 s.
+pub const WAIT_LIMIT: std::time::Duration = std::time::Duration::from_secs(240);

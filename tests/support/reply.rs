@@ -1,4 +1,4 @@
-//! What the scripted marketplace writes back, good manners or not.
+//! Replies of the scripted server, including ones that break HTTP.
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// One scripted answer.
+/// One scripted reply.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: u16,
@@ -17,34 +17,34 @@ pub struct Reply {
     body: Vec<u8>,
     delay: Duration,
     gate: Option<Gate>,
-    manners: Manners,
+    behavior: ReplyBehavior,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manners {
+enum ReplyBehavior {
     Good,
-    /// Says nothing and keeps the connection.
+    /// Sends nothing and keeps the connection open.
     Hang,
-    /// Breaks the connection instead of answering.
+    /// Resets the connection instead of replying.
     Reset,
-    /// Says how much will come, sends half of it and breaks off.
+    /// Sends half of the announced body and closes the connection.
     HalfBody,
-    /// Says how much will come, sends half of it and stands still.
+    /// Sends half of the announced body and keeps the connection open.
     StalledBody,
-    /// Sends a byte at a time with this between them.
+    /// Sends the body byte by byte with this pause between.
     Drip(Duration),
-    /// Sends bytes that are no HTTP.
-    Noise,
+    /// Sends bytes that are not HTTP.
+    Garbage,
 }
 
-/// What becomes of the connection.
+/// Whether the connection stays open after a reply.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ConnectionEnd {
     KeepAlive,
     Close,
 }
 
-/// Holds answers back until it is opened.
+/// Delays replies until it is opened.
 #[derive(Debug, Clone)]
 pub struct Gate(watch::Sender<bool>);
 
@@ -53,12 +53,12 @@ impl Gate {
         Self(watch::Sender::new(false))
     }
 
-    /// Lets all answers that it holds, and those to come, through.
+    /// Lets delayed and future replies through.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
 
-    async fn passed(&self) {
+    async fn opened(&self) {
         let mut state = self.0.subscribe();
         state.wait_for(|open| *open).await.unwrap();
     }
@@ -73,7 +73,7 @@ impl Reply {
             body: Vec::new(),
             delay: Duration::ZERO,
             gate: None,
-            manners: Manners::Good,
+            behavior: ReplyBehavior::Good,
         }
     }
 
@@ -87,7 +87,7 @@ impl Reply {
         Self::status(200).body(body)
     }
 
-    /// 503 `search_incomplete`, as the flights engine says it.
+    /// 503 `search_incomplete` in the form of the flights engine.
     pub fn search_incomplete(reason: &str) -> Self {
         let error = serde_json::json!({"type": "search_incomplete", "reason": reason, "message": "the search did not complete"});
         Self::status(503).with_json(serde_json::json!({ "error": error }))
@@ -95,26 +95,26 @@ impl Reply {
 
     pub fn hang() -> Self {
         Self {
-            manners: Manners::Hang,
+            behavior: ReplyBehavior::Hang,
             ..Self::status(200)
         }
     }
 
     pub fn reset() -> Self {
         Self {
-            manners: Manners::Reset,
+            behavior: ReplyBehavior::Reset,
             ..Self::status(200)
         }
     }
 
-    pub fn noise() -> Self {
+    pub fn garbage() -> Self {
         Self {
-            manners: Manners::Noise,
+            behavior: ReplyBehavior::Garbage,
             ..Self::status(200)
         }
     }
 
-    /// Over 8 MiB of good JSON.
+    /// More than 8 MiB of valid JSON.
     pub fn huge() -> Self {
         Self::text(format!(
             "[{{\"filler\": \"{}\"}}]",
@@ -122,21 +122,21 @@ impl Reply {
         ))
     }
 
-    /// A few hundred bytes that become over 8 MiB of good JSON.
-    pub fn bomb() -> Self {
+    /// A few hundred compressed bytes that expand to more than 8 MiB of valid JSON.
+    pub fn compression_bomb() -> Self {
         let body = zstd::encode_all(Self::huge().body.as_slice(), 1).unwrap();
         Self::text(body).header("content-encoding", "zstd")
     }
 
-    /// Says that it is compressed, and is not.
-    pub fn garbled() -> Self {
+    /// Declares gzip but is not compressed.
+    pub fn not_gzip() -> Self {
         Self::text("this is no gzip").header("content-encoding", "gzip")
     }
 
     #[must_use]
     pub fn half_body(self) -> Self {
         Self {
-            manners: Manners::HalfBody,
+            behavior: ReplyBehavior::HalfBody,
             ..self
         }
     }
@@ -144,7 +144,7 @@ impl Reply {
     #[must_use]
     pub fn stalled_body(self) -> Self {
         Self {
-            manners: Manners::StalledBody,
+            behavior: ReplyBehavior::StalledBody,
             ..self
         }
     }
@@ -152,7 +152,7 @@ impl Reply {
     #[must_use]
     pub fn drip(self, pause: Duration) -> Self {
         Self {
-            manners: Manners::Drip(pause),
+            behavior: ReplyBehavior::Drip(pause),
             ..self
         }
     }
@@ -181,56 +181,56 @@ impl Reply {
             .header("content-type", "application/json")
     }
 
-    /// Answers this much later.
+    /// Replies after this delay.
     #[must_use]
     pub fn delay(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// Answers once the gate is open.
+    /// Replies once the gate is open.
     #[must_use]
-    pub fn held_by(self, gate: &Gate) -> Self {
+    pub fn gated_by(self, gate: &Gate) -> Self {
         Self {
             gate: Some(gate.clone()),
             ..self
         }
     }
 
-    pub(super) async fn write(&self, stream: &mut TcpStream) -> io::Result<End> {
+    pub(super) async fn write(&self, stream: &mut TcpStream) -> io::Result<ConnectionEnd> {
         sleep(self.delay).await;
         if let Some(gate) = &self.gate {
-            gate.passed().await;
+            gate.opened().await;
         }
-        match self.manners {
-            Manners::Hang => gone(stream).await,
-            Manners::Reset => stream.set_zero_linger()?,
-            Manners::Noise => stream.write_all(b"\x16\x03garbage\r\n\r\n").await?,
-            Manners::Good => {
+        match self.behavior {
+            ReplyBehavior::Hang => wait_for_disconnect(stream).await,
+            ReplyBehavior::Reset => stream.set_zero_linger()?,
+            ReplyBehavior::Garbage => stream.write_all(b"\x16\x03garbage\r\n\r\n").await?,
+            ReplyBehavior::Good => {
                 stream
                     .write_all(&[self.head().as_bytes(), &self.body].concat())
                     .await?;
-                return Ok(End::KeepAlive);
+                return Ok(ConnectionEnd::KeepAlive);
             }
-            Manners::HalfBody | Manners::StalledBody => {
+            ReplyBehavior::HalfBody | ReplyBehavior::StalledBody => {
                 stream
                     .write_all(
                         &[self.head().as_bytes(), &self.body[..self.body.len() / 2]].concat(),
                     )
                     .await?;
-                if self.manners == Manners::StalledBody {
-                    gone(stream).await;
+                if self.behavior == ReplyBehavior::StalledBody {
+                    wait_for_disconnect(stream).await;
                 }
             }
-            Manners::Drip(pause) => {
+            ReplyBehavior::Drip(pause) => {
                 stream.write_all(self.head().as_bytes()).await?;
                 for byte in &self.body {
                     stream.write_all(&[*byte]).await?;
                     sleep(pause).await;
                 }
-                return Ok(End::KeepAlive);
+                return Ok(ConnectionEnd::KeepAlive);
             }
         }
-        Ok(End::Close)
+        Ok(ConnectionEnd::Close)
     }
 
     fn head(&self) -> String {
@@ -246,8 +246,8 @@ impl Reply {
     }
 }
 
-/// Until the client goes away.
-async fn gone(stream: &mut TcpStream) {
+/// Waits until the client closes the connection.
+async fn wait_for_disconnect(stream: &mut TcpStream) {
     let mut byte = [0];
     while let Ok(1..) = tokio::io::AsyncReadExt::read(stream, &mut byte).await {}
 }

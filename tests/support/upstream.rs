@@ -1,7 +1,9 @@
-//! The scripted marketplace: answers on loopback as a test tells it, and keeps a ledger of every call.
+//! The scripted server, which stands for the marketplace or a webhook receiver: it replies on
+//! loopback as a test scripts it, and records every call in a ledger.
 //!
-//! It speaks HTTP/1.1 by hand, so that it can also do what a server should not: break off, stand still, drip, send garbage. Without a
-//! rule it answers each endpoint with a small, good answer. The last rule that matches a call decides.
+//! It writes HTTP/1.1 by hand, so that it can also misbehave: break off, stall, drip, send garbage.
+//! Without a rule it sends a small valid answer for each endpoint. The last rule that matches a
+//! call decides.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -14,16 +16,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::reply::{End, Reply};
-use crate::support::PATIENCE;
+use super::reply::{ConnectionEnd, Reply};
+use crate::support::WAIT_LIMIT;
 
-/// One call as it came in.
+/// One received call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Which of the native paths it asked; `None`: none of them.
+    /// The endpoint of the native path; `None` for any other path.
     pub endpoint: Option<Endpoint>,
     pub path: String,
-    /// In their order, names in lower case.
+    /// In the order received, names in lower case.
     pub headers: Vec<(String, String)>,
     /// `Value::Null` when it was not JSON.
     pub body: Value,
@@ -31,9 +33,9 @@ pub struct Call {
     pub raw: Vec<u8>,
     /// When its last byte was read.
     pub at: Instant,
-    /// What the key header held.
+    /// The value of the key header.
     pub key: String,
-    /// Its answer was written, or the connection was given up.
+    /// The reply was written, or the connection was closed.
     pub ended: bool,
 }
 
@@ -47,29 +49,29 @@ impl Call {
     }
 }
 
-type Answer = Box<dyn FnMut(&Call) -> Option<Reply> + Send>;
+type ReplyRule = Box<dyn FnMut(&Call) -> Option<Reply> + Send>;
 
 #[derive(Default)]
 struct Script {
-    rules: Vec<Answer>,
+    rules: Vec<ReplyRule>,
     calls: Vec<Call>,
 }
 
-/// A marketplace at one address, flights and hotels alike. Dropped, it is gone, with its connections.
-pub struct Upstream {
+/// A server at one address, for flights and hotels. Dropping it closes its connections.
+pub struct ScriptedServer {
     url: String,
     script: Arc<Mutex<Script>>,
     changed: watch::Sender<()>,
     server: JoinHandle<()>,
 }
 
-impl Drop for Upstream {
+impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.server.abort();
     }
 }
 
-impl Upstream {
+impl ScriptedServer {
     pub async fn start() -> Self {
         Self::start_at("127.0.0.1:0").await
     }
@@ -94,23 +96,23 @@ impl Upstream {
         &self.url
     }
 
-    /// The settings that reach it.
+    /// Client settings that lead to this server.
     pub fn config(&self) -> UpstreamConfig {
         let url: reqwest::Url = self.url().parse().unwrap();
         UpstreamConfig::at(url.clone(), url)
     }
 
-    /// What calls to `endpoint` are answered from now on.
-    pub fn on(&self, endpoint: Endpoint) -> Rule<'_> {
-        Rule {
+    /// Scripts the replies to calls of `endpoint` from now on.
+    pub fn on(&self, endpoint: Endpoint) -> RuleBuilder<'_> {
+        RuleBuilder {
             upstream: self,
             matches: Box::new(move |call| call.endpoint == Some(endpoint)),
         }
     }
 
-    /// What all calls are answered from now on.
-    pub fn on_any(&self) -> Rule<'_> {
-        Rule {
+    /// Scripts the replies to all calls from now on.
+    pub fn on_any(&self) -> RuleBuilder<'_> {
+        RuleBuilder {
             upstream: self,
             matches: Box::new(|_| true),
         }
@@ -135,7 +137,7 @@ impl Upstream {
             .count()
     }
 
-    /// Waits until the ledger is as the test wants it.
+    /// Waits until the ledger meets a condition.
     pub async fn wait_for(&self, what: &str, condition: impl Fn(&[Call]) -> bool) {
         let mut changes = self.changed.subscribe();
         let met = async {
@@ -143,15 +145,15 @@ impl Upstream {
                 changes.changed().await.unwrap();
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, met).await;
+        let waited = tokio::time::timeout(WAIT_LIMIT, met).await;
         assert!(
             waited.is_ok(),
-            "waited in vain until {what}; the ledger: {:#?}",
+            "timed out waiting until {what}; the ledger: {:#?}",
             self.calls()
         );
     }
 
-    /// Waits until at least `count` calls wait for their answer at once.
+    /// Waits until at least `count` calls are in flight at once.
     pub async fn wait_for_in_flight(&self, count: usize) {
         let in_flight = |calls: &[Call]| calls.iter().filter(|call| !call.ended).count() >= count;
         self.wait_for(&format!("{count} calls are in flight"), in_flight)
@@ -159,14 +161,14 @@ impl Upstream {
     }
 }
 
-/// A rule in the making.
-pub struct Rule<'a> {
-    upstream: &'a Upstream,
+/// Builds a rule for replies.
+pub struct RuleBuilder<'a> {
+    upstream: &'a ScriptedServer,
     matches: Box<dyn Fn(&Call) -> bool + Send>,
 }
 
-impl Rule<'_> {
-    /// Only for calls that are so.
+impl RuleBuilder<'_> {
+    /// Adds a condition on the call.
     #[must_use]
     pub fn when(self, also: impl Fn(&Call) -> bool + Send + 'static) -> Self {
         Self {
@@ -175,12 +177,12 @@ impl Rule<'_> {
         }
     }
 
-    /// Always this.
+    /// Always sends this reply.
     pub fn reply(self, reply: Reply) {
         self.answer(move |_| reply.clone());
     }
 
-    /// One after the other; the last stays.
+    /// Sends these replies one after the other, then repeats the last.
     pub fn replies(self, replies: impl IntoIterator<Item = Reply>) {
         let mut replies: Vec<_> = replies.into_iter().collect();
         self.answer(move |_| {
@@ -192,7 +194,7 @@ impl Rule<'_> {
         });
     }
 
-    /// Whatever the closure makes of the call.
+    /// Sends the reply that the closure makes of the call.
     pub fn answer(self, mut answer: impl FnMut(&Call) -> Reply + Send + 'static) {
         let matches = self.matches;
         lock(&self.upstream.script)
@@ -206,14 +208,22 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 }
 
 async fn serve(listener: TcpListener, script: Arc<Mutex<Script>>, changed: watch::Sender<()>) {
-    // Aborted with this task, so a dropped marketplace leaves no connection behind.
+    // Aborted with this task, so a dropped server leaves no connection behind.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(converse(stream, Arc::clone(&script), changed.clone()));
+        connections.spawn(serve_connection(
+            stream,
+            Arc::clone(&script),
+            changed.clone(),
+        ));
     }
 }
 
-async fn converse(mut stream: TcpStream, script: Arc<Mutex<Script>>, changed: watch::Sender<()>) {
+async fn serve_connection(
+    mut stream: TcpStream,
+    script: Arc<Mutex<Script>>,
+    changed: watch::Sender<()>,
+) {
     while let Some(call) = read_call(&mut stream).await {
         let (number, reply) = {
             let mut script = lock(&script);
@@ -222,7 +232,7 @@ async fn converse(mut stream: TcpStream, script: Arc<Mutex<Script>>, changed: wa
                 .iter_mut()
                 .rev()
                 .find_map(|rule| rule(&call))
-                .unwrap_or_else(|| ordinary(&call));
+                .unwrap_or_else(|| default_reply(&call));
             script.calls.push(call);
             (script.calls.len() - 1, reply)
         };
@@ -230,13 +240,13 @@ async fn converse(mut stream: TcpStream, script: Arc<Mutex<Script>>, changed: wa
         let end = reply.write(&mut stream).await;
         lock(&script).calls[number].ended = true;
         changed.send_replace(());
-        if !matches!(end, Ok(End::KeepAlive)) {
+        if !matches!(end, Ok(ConnectionEnd::KeepAlive)) {
             return;
         }
     }
 }
 
-/// Reads one request with a `content-length`; `None` when the client is gone.
+/// Reads one request with a `content-length`; `None` when the client has disconnected.
 async fn read_call(stream: &mut TcpStream) -> Option<Call> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -268,7 +278,7 @@ async fn read_call(stream: &mut TcpStream) -> Option<Call> {
     Some(call)
 }
 
-/// The native paths, written out here so that a mistake in the service's own table shows.
+/// The native paths, repeated here so that a mistake in the service's own table fails a test.
 fn endpoint(path: &str) -> Option<Endpoint> {
     Some(match path {
         "/api/google_flights/oneway/v1" => Endpoint::FlightsOneway,
@@ -281,8 +291,8 @@ fn endpoint(path: &str) -> Option<Endpoint> {
     })
 }
 
-/// A small, good answer of each endpoint.
-pub fn ordinary(call: &Call) -> Reply {
+/// A small valid answer of each endpoint.
+pub fn default_reply(call: &Call) -> Reply {
     let body = &call.body;
     match call.endpoint {
         Some(Endpoint::FlightsOneway) => {
@@ -315,23 +325,23 @@ pub fn ordinary(call: &Call) -> Reply {
 }
 
 /// One itinerary of a one-way answer at this price.
-pub fn fare(price: u64, asked: &Value) -> Value {
+pub fn fare(price: u64, request: &Value) -> Value {
     json!({
         "price_range_in_relation_to_other_periods": "low", "price_insights_low": 180, "price_insights_high": 320,
-        "from_airport": format!("Origin ({})", asked["from_airport"].as_str().unwrap_or_default()),
-        "to_airport": format!("Destination ({})", asked["to_airport"].as_str().unwrap_or_default()),
-        "departure_date": asked["departure_date"], "price": format!("${price}"), "price_as_number": price,
+        "from_airport": format!("Origin ({})", request["from_airport"].as_str().unwrap_or_default()),
+        "to_airport": format!("Destination ({})", request["to_airport"].as_str().unwrap_or_default()),
+        "departure_date": request["departure_date"], "price": format!("${price}"), "price_as_number": price,
         "duration": "5 hr", "duration_seconds": 18_000, "buy_link": "https://flights.example/?tfs=x&curr=USD",
         "airline": "Example Air", "stops": 0, "stops_info": [], "departure_description": "7:15", "arrival_description": "10:40",
     })
 }
 
 /// One pair of a round-trip answer at this price.
-pub fn pair(price: u64, asked: &Value) -> Value {
+pub fn pair(price: u64, request: &Value) -> Value {
     json!({
         "price_range_in_relation_to_other_periods": null, "price_insights_low": null, "price_insights_high": null,
-        "from_airport": "Origin", "to_airport": "Destination", "departure_date": asked["departure_date"],
-        "return_date": asked["return_date"], "total_price": format!("${price}"), "total_price_as_number": price,
+        "from_airport": "Origin", "to_airport": "Destination", "departure_date": request["departure_date"],
+        "return_date": request["return_date"], "total_price": format!("${price}"), "total_price_as_number": price,
         "total_duration_seconds": 36_000, "total_stops": 0, "buy_link": "https://flights.example/?tfs=y&curr=USD",
         "departure_flight_airline": "Example Air", "return_flight_airline": "Example Air",
     })

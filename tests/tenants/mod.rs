@@ -19,14 +19,14 @@ fn ring(ids: &str) -> Keyring {
 
 async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
     let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = store::find_or_make(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
+    let tenant = store::find_or_create(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
 
-async fn found(pool: &PgPool, ring: &Keyring, key: &str) -> Option<TenantId> {
+async fn find_tenant(pool: &PgPool, ring: &Keyring, key: &str) -> Option<TenantId> {
     let mut conn = pool.acquire().await.unwrap();
     store::find(&mut conn, ring, &CallerKey::new(key), Timestamp::now())
         .await
@@ -34,7 +34,7 @@ async fn found(pool: &PgPool, ring: &Keyring, key: &str) -> Option<TenantId> {
 }
 
 #[tokio::test]
-async fn first_requests_at_once_make_one_tenant_also_while_a_new_primary_is_rolled_out() {
+async fn concurrent_first_requests_create_one_tenant() {
     let db = TestDb::new().await;
     let rings = [ring("a"), ring("ba")];
     let made =
@@ -60,17 +60,17 @@ async fn a_fingerprint_is_renewed_under_the_primary_when_seen() {
     let db = TestDb::new().await;
     let made = tenant(db.pool(), &ring("a"), "key").await;
     assert_eq!(
-        found(db.pool(), &ring("b"), "key").await,
+        find_tenant(db.pool(), &ring("b"), "key").await,
         None,
-        "nobody knows it under b yet"
+        "no fingerprint under b yet"
     );
-    assert_eq!(found(db.pool(), &ring("ba"), "key").await, Some(made));
+    assert_eq!(find_tenant(db.pool(), &ring("ba"), "key").await, Some(made));
     assert_eq!(
-        found(db.pool(), &ring("b"), "key").await,
+        find_tenant(db.pool(), &ring("b"), "key").await,
         Some(made),
         "a may be dropped from the ring now"
     );
-    assert_eq!(found(db.pool(), &ring("ba"), "another").await, None);
+    assert_eq!(find_tenant(db.pool(), &ring("ba"), "another").await, None);
 }
 
 fn terms(tenant: TenantId, expires_at: &str) -> GrantTerms {
@@ -82,7 +82,7 @@ fn terms(tenant: TenantId, expires_at: &str) -> GrantTerms {
     }
 }
 
-async fn held(pool: &PgPool, terms: &GrantTerms, ring: &Keyring) {
+async fn insert_sealed_key(pool: &PgPool, terms: &GrantTerms, ring: &Keyring) {
     let mut conn = pool.acquire().await.unwrap();
     let sealed = terms.seal(ring, &CallerKey::new("the-key"));
     store::insert_grant(&mut conn, terms, &sealed, Timestamp::now())
@@ -99,7 +99,7 @@ async fn a_grant_opens_until_it_is_wiped_or_expires() {
         async move { tenants::open_grant(&pool, &ring, terms.tenant, terms.grant).await }
     };
     let live = terms(tenant, "2099-01-01T00:00:00.123456Z");
-    held(db.pool(), &live, &ring).await;
+    insert_sealed_key(db.pool(), &live, &ring).await;
     assert_eq!(open(live).await.unwrap().expose(), "the-key");
 
     let mut conn = db.pool().acquire().await.unwrap();
@@ -121,7 +121,7 @@ async fn a_grant_opens_until_it_is_wiped_or_expires() {
     assert!(matches!(open(live).await, Err(GrantError::Gone)));
 
     let expired = terms(tenant, "2020-01-01T00:00:00Z");
-    held(db.pool(), &expired, &ring).await;
+    insert_sealed_key(db.pool(), &expired, &ring).await;
     assert!(matches!(open(expired).await, Err(GrantError::Gone)));
 }
 
@@ -142,7 +142,7 @@ async fn a_row_that_was_moved_or_changed_does_not_open() {
             .await
             .unwrap();
         let live = terms(mine, "2099-01-01T00:00:00Z");
-        held(db.pool(), &live, &ring).await;
+        insert_sealed_key(db.pool(), &live, &ring).await;
         sqlx::query(change)
             .bind(theirs.uuid())
             .execute(db.pool())
@@ -166,7 +166,7 @@ async fn a_ring_that_lacks_a_key_in_use_is_refused_at_start() {
     let db = TestDb::new().await;
     let tenant = tenant(db.pool(), &ring("a"), "key").await;
     let live = terms(tenant, "2099-01-01T00:00:00Z");
-    held(db.pool(), &live, &ring("a")).await;
+    insert_sealed_key(db.pool(), &live, &ring("a")).await;
     store::check_ring(db.pool(), &ring("ba")).await.unwrap();
     let refused = store::check_ring(db.pool(), &ring("b"))
         .await

@@ -1,79 +1,80 @@
-//! Endpoints that are switched off, on again, moved and closed.
+//! Endpoints are switched off, switched on, moved and closed.
 
 use farescan::contract::webhooks::{DeliveryReason, DeliveryStatus, OffReason};
 use farescan::webhooks::{Sender, WebhookError, endpoint, resend};
 use jiff::Timestamp;
 
-use super::post::{Post, address, deliver, guard, lock};
+use super::harness::{WebhookTest, address, deliver, guard, lock};
+use crate::support::app::ring;
 use crate::support::reply::{Gate, Reply};
-use crate::support::upstream::Upstream;
+use crate::support::upstream::ScriptedServer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("down.test").await;
+async fn five_days_without_success_switch_a_webhook_off() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("down.test").await;
     receiver.on_any().reply(Reply::status(500));
-    let deliverer = post.deliverer();
-    let first = post.enqueue(monitor).await;
+    let deliverer = hooks.deliverer();
+    let first = hooks.enqueue(monitor).await;
     for number in 1..=8 {
-        post.tried(first, number).await;
-        post.due_now(first).await;
+        hooks.tried(first, number).await;
+        hooks.due_now(first).await;
     }
     assert_eq!(
-        post.ended(first).await.delivery.reason,
+        hooks.ended(first).await.delivery.reason,
         Some(DeliveryReason::TriesSpent)
     );
-    let id = post.enqueue(monitor).await;
-    let waits = post.enqueue(monitor).await;
-    post.tried(waits, 1).await;
+    let id = hooks.enqueue(monitor).await;
+    let waits = hooks.enqueue(monitor).await;
+    hooks.tried(waits, 1).await;
     for number in 1..=7 {
-        post.tried(id, number).await;
+        hooks.tried(id, number).await;
         if number < 7 {
-            post.due_now(id).await;
+            hooks.due_now(id).await;
         }
     }
-    assert!(post.endpoint(monitor).await.unwrap().off_at.is_none());
+    assert!(hooks.endpoint(monitor).await.unwrap().off_at.is_none());
     let days = "update webhook_endpoints set failing_since = now() - interval '5 days'";
-    sqlx::query(days).execute(post.pool()).await.unwrap();
-    post.due_now(id).await;
+    sqlx::query(days).execute(hooks.pool()).await.unwrap();
+    hooks.due_now(id).await;
     assert_eq!(
-        post.ended(id).await.delivery.reason,
+        hooks.ended(id).await.delivery.reason,
         Some(DeliveryReason::TriesSpent)
     );
-    let webhook = post.endpoint(monitor).await.unwrap();
+    let webhook = hooks.endpoint(monitor).await.unwrap();
     assert_eq!(webhook.off_reason, Some(OffReason::Failing));
     assert!(webhook.off_at.is_some());
     assert_eq!(
-        post.ended(waits).await.delivery.reason,
+        hooks.ended(waits).await.delivery.reason,
         Some(DeliveryReason::EndpointOff),
-        "what waited is not tried any more"
+        "a pending delivery is not tried any more"
     );
 
     let calls = receiver.count();
-    let meanwhile = post.enqueue(monitor).await;
-    let seen = post.detail(meanwhile).await.delivery;
+    let meanwhile = hooks.enqueue(monitor).await;
+    let seen = hooks.detail(meanwhile).await.delivery;
     assert_eq!(
         (seen.status, seen.reason, seen.try_count),
         (DeliveryStatus::Failed, Some(DeliveryReason::EndpointOff), 0)
     );
-    let refused = post.resend(meanwhile).await.unwrap_err();
+    let refused = hooks.resend(meanwhile).await.unwrap_err();
     let expected = format!(
-        "this monitor's webhook is switched off (`failing`): nothing was delivered for five days; switch it on with \
-         POST /v1/monitors/{monitor}/enable-webhook, or give it another URL with PATCH /v1/monitors/{monitor}"
+        "the monitor's webhook is switched off (`failing`): nothing was delivered for five days; switch it on with \
+         POST /v1/monitors/{monitor}/enable-webhook or change its URL with PATCH /v1/monitors/{monitor}"
     );
     assert_eq!(refused.to_string(), expected);
 
     receiver.on_any().reply(Reply::status(200));
-    let mut conn = post.pool().acquire().await.unwrap();
-    endpoint::enable(&mut lock(&mut conn, post.tenant, monitor).await)
+    let mut conn = hooks.pool().acquire().await.unwrap();
+    endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await)
         .await
         .unwrap();
-    let webhook = post.endpoint(monitor).await.unwrap();
+    let webhook = hooks.endpoint(monitor).await.unwrap();
     assert_eq!((webhook.off_at, webhook.failing_since), (None, None));
     for id in [meanwhile, id] {
-        let before = post.detail(id).await.delivery.try_count;
-        post.resend(id).await.unwrap();
-        let seen = post.ended(id).await;
+        let before = hooks.detail(id).await.delivery.try_count;
+        hooks.resend(id).await.unwrap();
+        let seen = hooks.ended(id).await;
         assert_eq!(
             (seen.delivery.status, seen.delivery.try_count),
             (DeliveryStatus::Delivered, before + 1)
@@ -87,59 +88,66 @@ async fn five_days_without_a_success_switch_it_off_and_it_can_be_switched_on() {
     assert_eq!(
         receiver.count(),
         calls + 2,
-        "nothing was sent while it was off"
+        "nothing was sent while the webhook was off"
     );
-    assert!(post.endpoint(monitor).await.unwrap().delivered_at.is_some());
+    assert!(
+        hooks
+            .endpoint(monitor)
+            .await
+            .unwrap()
+            .delivered_at
+            .is_some()
+    );
     deliverer.stop().await;
 }
 
-/// A receiver that is asked seldom has all the tries of a delivery, however long ago the last success was.
+/// The last success may be long ago if deliveries are rare.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_failure_after_a_long_pause_does_not_switch_it_off() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("seldom.test").await;
+async fn one_failure_after_a_long_pause_does_not_switch_off() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("seldom.test").await;
     receiver
         .on_any()
         .replies([Reply::status(500), Reply::status(500), Reply::status(200)]);
     let days = "update webhook_endpoints set failing_since = now() - interval '30 days'";
-    sqlx::query(days).execute(post.pool()).await.unwrap();
-    let deliverer = post.deliverer();
-    let id = post.enqueue(monitor).await;
+    sqlx::query(days).execute(hooks.pool()).await.unwrap();
+    let deliverer = hooks.deliverer();
+    let id = hooks.enqueue(monitor).await;
     for number in 1..=2 {
-        post.tried(id, number).await;
-        post.due_now(id).await;
+        hooks.tried(id, number).await;
+        hooks.due_now(id).await;
     }
     assert_eq!(
-        post.ended(id).await.delivery.status,
+        hooks.ended(id).await.delivery.status,
         DeliveryStatus::Delivered
     );
-    let webhook = post.endpoint(monitor).await.unwrap();
+    let webhook = hooks.endpoint(monitor).await.unwrap();
     assert_eq!((webhook.off_at, webhook.failing_since), (None, None));
     deliverer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("gone.test").await;
+async fn a_410_fails_pending_deliveries_until_the_url_changes() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("gone.test").await;
     receiver
         .on_any()
         .replies([Reply::status(500), Reply::status(410)]);
-    let deliverer = post.deliverer();
-    let waits = post.enqueue(monitor).await;
-    post.tried(waits, 1).await;
-    let gone = post.enqueue(monitor).await;
+    let deliverer = hooks.deliverer();
+    let waits = hooks.enqueue(monitor).await;
+    hooks.tried(waits, 1).await;
+    let gone = hooks.enqueue(monitor).await;
     assert_eq!(
-        post.ended(gone).await.delivery.reason,
+        hooks.ended(gone).await.delivery.reason,
         Some(DeliveryReason::Gone)
     );
     assert_eq!(
-        post.ended(waits).await.delivery.reason,
+        hooks.ended(waits).await.delivery.reason,
         Some(DeliveryReason::EndpointOff)
     );
-    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    let test = resend::test(
-        &mut lock(&mut tx, post.tenant, monitor).await,
+    let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
+    let test = resend::send_test(
+        &mut lock(&mut tx, hooks.tenant, monitor).await,
         Timestamp::now(),
     )
     .await
@@ -153,64 +161,67 @@ async fn gone_ends_all_that_waits_and_a_new_place_begins_anew() {
         assert!(test.to_string().contains(words), "{test}");
     }
 
-    let other = Upstream::start().await;
+    let other = ScriptedServer::start().await;
     other.on_any().reply(Reply::status(200));
-    post.names.lead("other.test", &[&[address(&other)]]);
-    let mut conn = post.pool().acquire().await.unwrap();
+    hooks.names.resolve_to("other.test", &[&[address(&other)]]);
+    let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::change_url(
-        &mut lock(&mut conn, post.tenant, monitor).await,
+        &mut lock(&mut conn, hooks.tenant, monitor).await,
+        &ring(),
         "http://other.test/",
     )
     .await
     .unwrap();
-    post.resend(gone).await.unwrap();
+    hooks.resend(gone).await.unwrap();
     assert_eq!(
-        post.ended(gone).await.delivery.status,
+        hooks.ended(gone).await.delivery.status,
         DeliveryStatus::Delivered
     );
     assert_eq!((receiver.count(), other.count()), (2, 1));
     deliverer.stop().await;
 }
 
-/// Moved in the middle of a try: what the old place says then, says nothing of the new one.
+/// The URL changes during a try.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_try_to_the_old_place_does_not_switch_the_new_one_off() {
+async fn a_try_to_the_old_url_does_not_switch_off_the_new_one() {
     for (status, failures) in [(410, 0), (410, 7), (500, 7), (500, 2)] {
-        let post = Post::open().await;
-        let (old, monitor) = post.receiver("old.test").await;
+        let hooks = WebhookTest::open().await;
+        let (old, monitor) = hooks.receiver("old.test").await;
         let gate = Gate::closed();
         old.on_any().reply(
             Reply::status(status)
                 .header("retry-after", "9000")
-                .held_by(&gate),
+                .gated_by(&gate),
         );
-        let new = Upstream::start().await;
+        let new = ScriptedServer::start().await;
         new.on_any().reply(Reply::status(204));
-        post.names.lead("new.test", &[&[address(&new)]]);
-        let (tried, behind) = (post.enqueue(monitor).await, post.enqueue(monitor).await);
+        hooks.names.resolve_to("new.test", &[&[address(&new)]]);
+        let (tried, behind) = (hooks.enqueue(monitor).await, hooks.enqueue(monitor).await);
         let begun = "update deliveries set failures = $2 where delivery_id = $1";
         sqlx::query(begun)
             .bind(tried.uuid())
             .bind(failures)
-            .execute(post.pool())
+            .execute(hooks.pool())
             .await
             .unwrap();
         let days = "update webhook_endpoints set failing_since = now() - interval '30 days'";
-        sqlx::query(days).execute(post.pool()).await.unwrap();
-        // As patient as a service: the receiver is held for as long as this test takes.
-        let sender = Sender::with_names(guard(), std::sync::Arc::new(post.names.clone())).unwrap();
-        let deliverer = deliver(post.pool(), sender);
+        sqlx::query(days).execute(hooks.pool()).await.unwrap();
+        // With the default timeout: the receiver hangs until the end of the test.
+        let sender =
+            Sender::with_resolver(guard(), std::sync::Arc::new(hooks.names.clone())).unwrap();
+        let deliverer = deliver(hooks.pool(), sender);
         old.wait_for_in_flight(1).await;
-        let mut tx = farescan::db::begin(post.pool()).await.unwrap();
+        let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
         endpoint::change_url(
-            &mut lock(&mut tx, post.tenant, monitor).await,
+            &mut lock(&mut tx, hooks.tenant, monitor).await,
+            &ring(),
             "http://new.test/",
         )
         .await
         .unwrap();
         tx.commit().await.unwrap();
         gate.open();
-        let seen = post.tried(tried, 1).await;
+        let seen = hooks.tried(tried, 1).await;
         assert_eq!(
             (seen.tries[0].http_status, seen.delivery.status),
             (Some(status), DeliveryStatus::Pending),
@@ -224,24 +235,25 @@ async fn a_try_to_the_old_place_does_not_switch_the_new_one_off() {
             .as_secs();
         assert!(
             wait <= 6,
-            "the new place is not the one that asked for time: {wait} s"
+            "the Retry-After of the old URL does not apply: {wait} s"
         );
-        let webhook = post.endpoint(monitor).await.unwrap();
+        let webhook = hooks.endpoint(monitor).await.unwrap();
         assert_eq!(
             (webhook.off_reason, webhook.failing_since),
             (None, None),
             "{status} after {failures}"
         );
         assert_eq!(
-            post.count("select max(failures)::bigint from deliveries")
+            hooks
+                .count("select max(failures)::bigint from deliveries")
                 .await,
             i64::from(failures),
-            "nor is it a failure of the new place"
+            "it is not a failure of the new URL"
         );
-        post.due_now(tried).await;
+        hooks.due_now(tried).await;
         for id in [tried, behind] {
             assert_eq!(
-                post.ended(id).await.delivery.status,
+                hooks.ended(id).await.delivery.status,
                 DeliveryStatus::Delivered
             );
         }
@@ -250,137 +262,137 @@ async fn a_try_to_the_old_place_does_not_switch_the_new_one_off() {
     }
 }
 
-/// What the new place says counts again, from its first try on.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_place_that_is_gone_is_switched_off() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("old.test").await;
+async fn a_410_of_the_new_url_switches_it_off() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("old.test").await;
     receiver.on_any().reply(Reply::status(410));
-    let mut conn = post.pool().acquire().await.unwrap();
+    let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::change_url(
-        &mut lock(&mut conn, post.tenant, monitor).await,
+        &mut lock(&mut conn, hooks.tenant, monitor).await,
+        &ring(),
         "http://old.test/other",
     )
     .await
     .unwrap();
-    let deliverer = post.deliverer();
-    let id = post.enqueue(monitor).await;
+    let deliverer = hooks.deliverer();
+    let id = hooks.enqueue(monitor).await;
     assert_eq!(
-        post.ended(id).await.delivery.reason,
+        hooks.ended(id).await.delivery.reason,
         Some(DeliveryReason::Gone)
     );
     assert_eq!(
-        post.endpoint(monitor).await.unwrap().off_reason,
+        hooks.endpoint(monitor).await.unwrap().off_reason,
         Some(OffReason::Gone)
     );
-    endpoint::enable(&mut lock(&mut conn, post.tenant, monitor).await)
+    endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await)
         .await
         .unwrap();
-    post.resend(id).await.unwrap();
-    post.tried(id, 2).await;
+    hooks.resend(id).await.unwrap();
+    hooks.tried(id, 2).await;
     assert_eq!(
-        post.endpoint(monitor).await.unwrap().off_reason,
+        hooks.endpoint(monitor).await.unwrap().off_reason,
         Some(OffReason::Gone),
-        "and so does what it says once it is on again"
+        "also after it was switched on again"
     );
     deliverer.stop().await;
 }
 
-/// Closed in the middle of a try: the try is on record, nothing is sent any more, and the secrets are gone.
+/// The try in flight is recorded, and the secrets are destroyed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_is_closed_sends_nothing_any_more() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("closed.test").await;
+async fn a_webhook_closed_during_a_try_sends_nothing_more() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("closed.test").await;
     let gate = Gate::closed();
-    receiver.on_any().reply(Reply::status(500).held_by(&gate));
-    let deliverer = post.deliverer();
-    let id = post.enqueue(monitor).await;
-    let behind = post.enqueue(monitor).await;
+    receiver.on_any().reply(Reply::status(500).gated_by(&gate));
+    let deliverer = hooks.deliverer();
+    let id = hooks.enqueue(monitor).await;
+    let behind = hooks.enqueue(monitor).await;
     receiver.wait_for_in_flight(1).await;
-    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
+    let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
     endpoint::close(
-        &mut lock(&mut tx, post.tenant, monitor).await,
+        &mut lock(&mut tx, hooks.tenant, monitor).await,
         Timestamp::now(),
     )
     .await
     .unwrap();
     tx.commit().await.unwrap();
     gate.open();
-    post.tried(id, 1).await;
+    hooks.tried(id, 1).await;
     for id in [id, behind] {
         assert_eq!(
-            post.detail(id).await.delivery.reason,
+            hooks.detail(id).await.delivery.reason,
             Some(DeliveryReason::EndpointClosed)
         );
-        let refused = post.resend(id).await.unwrap_err();
+        let refused = hooks.resend(id).await.unwrap_err();
         assert!(
             matches!(refused, WebhookError::InvalidState(_)),
             "{refused}"
         );
     }
-    assert_eq!(post.endpoint(monitor).await, None);
+    assert_eq!(hooks.endpoint(monitor).await, None);
     assert_eq!(
-        post.count("select count(*) from key_grants where purpose = 'webhook'")
+        hooks
+            .count("select count(*) from key_grants where purpose = 'webhook'")
             .await,
         0
     );
     assert_eq!(receiver.count(), 1);
-    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
+    let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
     endpoint::close(
-        &mut lock(&mut tx, post.tenant, monitor).await,
+        &mut lock(&mut tx, hooks.tenant, monitor).await,
         Timestamp::now(),
     )
     .await
     .unwrap();
-    let missing = endpoint::enable(&mut lock(&mut tx, post.tenant, monitor).await)
+    let missing = endpoint::enable(&mut lock(&mut tx, hooks.tenant, monitor).await)
         .await
         .unwrap_err();
     assert!(matches!(missing, WebhookError::NoEndpoint));
     deliverer.stop().await;
 }
 
-/// Sent again while it is being tried for the last time: it begins anew, whatever comes of that try.
 #[tokio::test(flavor = "multi_thread")]
-async fn sent_again_in_the_middle_of_its_last_try_it_begins_anew() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("last.test").await;
+async fn a_resend_during_the_last_try_restarts_the_delivery() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("last.test").await;
     let gate = Gate::closed();
     receiver.on_any().reply(Reply::status(500));
-    let deliverer = post.deliverer();
-    let id = post.enqueue(monitor).await;
+    let deliverer = hooks.deliverer();
+    let id = hooks.enqueue(monitor).await;
     for number in 1..=7 {
-        post.tried(id, number).await;
+        hooks.tried(id, number).await;
         if number == 7 {
-            receiver.on_any().reply(Reply::status(500).held_by(&gate));
+            receiver.on_any().reply(Reply::status(500).gated_by(&gate));
         }
-        post.due_now(id).await;
+        hooks.due_now(id).await;
     }
     receiver
-        .wait_for("the last try is under way", |calls| calls.len() == 8)
+        .wait_for("the last try is in flight", |calls| calls.len() == 8)
         .await;
-    post.resend(id).await.unwrap();
+    hooks.resend(id).await.unwrap();
     gate.open();
-    let seen = post.tried(id, 8).await;
+    let seen = hooks.tried(id, 8).await;
     assert_eq!(seen.delivery.status, DeliveryStatus::Pending);
     receiver.on_any().reply(Reply::status(200));
-    post.due_now(id).await;
+    hooks.due_now(id).await;
     assert_eq!(
-        post.ended(id).await.delivery.status,
+        hooks.ended(id).await.delivery.status,
         DeliveryStatus::Delivered
     );
     deliverer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_its_monitor_all_of_it_goes() {
-    let post = Post::open().await;
-    let (receiver, monitor) = post.receiver("deleted.test").await;
+async fn endpoint_and_deliveries_are_deleted_with_the_monitor() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("deleted.test").await;
     receiver.on_any().reply(Reply::status(500));
-    let deliverer = post.deliverer();
-    let id = post.enqueue(monitor).await;
-    post.tried(id, 1).await;
+    let deliverer = hooks.deliverer();
+    let id = hooks.enqueue(monitor).await;
+    hooks.tried(id, 1).await;
     let monitors = sqlx::query("delete from monitors where monitor_id = $1").bind(monitor.uuid());
-    monitors.execute(post.pool()).await.unwrap();
+    monitors.execute(hooks.pool()).await.unwrap();
     for table in [
         "webhook_endpoints",
         "deliveries",
@@ -389,7 +401,7 @@ async fn with_its_monitor_all_of_it_goes() {
     ] {
         let count =
             sqlx::query_scalar(sqlx::AssertSqlSafe(format!("select count(*) from {table}")));
-        let count: i64 = count.fetch_one(post.pool()).await.unwrap();
+        let count: i64 = count.fetch_one(hooks.pool()).await.unwrap();
         assert_eq!(count, 0, "{table}");
     }
     deliverer.stop().await;

@@ -1,4 +1,4 @@
-//! Real processes that die, or stand still, in the middle of a delivery.
+//! Real processes that are killed or stopped during a delivery.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use farescan::ids::{DeliveryId, TenantId};
 use farescan::webhooks::read;
 use rustix::process::Signal;
 
-use super::post::{enqueue, is_signed, webhook_under};
-use crate::faults::process::Serve;
+use super::harness::{enqueue, is_signed, webhook_under};
+use crate::faults::process::FarescanProcess;
 use crate::support::reply::{Gate, Reply};
-use crate::support::upstream::Upstream;
-use crate::worker::stage::Stage;
+use crate::support::upstream::ScriptedServer;
+use crate::worker::fixture::WorkerFixture;
 
 const OPEN: [(&str, &str); 2] = [
     ("FARESCAN_WEBHOOKS_ALLOW_INSECURE", "true"),
@@ -19,7 +19,7 @@ const OPEN: [(&str, &str); 2] = [
 ];
 
 async fn when(
-    stage: &Stage,
+    fixture: &WorkerFixture,
     tenant: TenantId,
     id: DeliveryId,
     what: &str,
@@ -27,7 +27,7 @@ async fn when(
 ) -> DeliveryDetail {
     let end = tokio::time::Instant::now() + Duration::from_secs(300);
     loop {
-        let seen = read::detail(stage.pool(), tenant, id)
+        let seen = read::detail(fixture.pool(), tenant, id)
             .await
             .unwrap()
             .unwrap();
@@ -36,7 +36,7 @@ async fn when(
         }
         assert!(
             tokio::time::Instant::now() < end,
-            "waited in vain until {what}: {seen:#?}"
+            "timed out waiting until {what}: {seen:#?}"
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -54,20 +54,24 @@ fn errors(seen: &DeliveryDetail) -> Vec<Option<&'static str>> {
         .collect()
 }
 
-async fn tenant(stage: &Stage) -> TenantId {
-    let mut tx = farescan::db::begin(stage.pool()).await.unwrap();
-    let key = farescan::search::CallerKey::new(crate::worker::stage::KEY);
-    let tenant =
-        farescan::tenants::store::find_or_make(&mut tx, &stage.ring, &key, jiff::Timestamp::now())
-            .await
-            .unwrap();
+async fn tenant(fixture: &WorkerFixture) -> TenantId {
+    let mut tx = farescan::db::begin(fixture.pool()).await.unwrap();
+    let key = farescan::search::CallerKey::new(crate::worker::fixture::KEY);
+    let tenant = farescan::tenants::store::find_or_create(
+        &mut tx,
+        &fixture.ring,
+        &key,
+        jiff::Timestamp::now(),
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     tenant
 }
 
-/// What the processes have written to their logs.
-fn logs(stage: &Stage) -> String {
-    let files = std::fs::read_dir(stage.spool.path())
+/// The logs of all processes.
+fn logs(fixture: &WorkerFixture) -> String {
+    let files = std::fs::read_dir(fixture.spool.path())
         .unwrap()
         .map(|entry| entry.unwrap().path());
     let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
@@ -76,28 +80,31 @@ fn logs(stage: &Stage) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_in_the_middle_of_deliveries_it_loses_none() {
-    let stage = Stage::new().await;
-    let tenant = tenant(&stage).await;
-    let receiver = Upstream::start().await;
+async fn a_process_killed_during_deliveries_loses_none() {
+    let fixture = WorkerFixture::new().await;
+    let tenant = tenant(&fixture).await;
+    let receiver = ScriptedServer::start().await;
     let gate = Gate::closed();
-    receiver.on_any().reply(Reply::status(200).held_by(&gate));
+    receiver.on_any().reply(Reply::status(200).gated_by(&gate));
     let mut sent = Vec::new();
     for number in 0..4 {
         let url = format!("{}/hook/{number}?token=hunter2", receiver.url());
-        let (monitor, secret) = webhook_under(&stage.ring, stage.pool(), tenant, &url).await;
-        sent.push((enqueue(stage.pool(), tenant, monitor).await, secret.clone()));
-        sent.push((enqueue(stage.pool(), tenant, monitor).await, secret));
+        let (monitor, secret) = webhook_under(&fixture.ring, fixture.pool(), tenant, &url).await;
+        sent.push((
+            enqueue(fixture.pool(), tenant, monitor).await,
+            secret.clone(),
+        ));
+        sent.push((enqueue(fixture.pool(), tenant, monitor).await, secret));
     }
-    let killed = Serve::worker(&stage, 1, &OPEN);
+    let killed = FarescanProcess::start_worker(&fixture, 1, &OPEN);
     receiver.wait_for_in_flight(4).await;
     killed.kill();
     let died = tokio::time::Instant::now();
-    let next = Serve::worker(&stage, 1, &OPEN);
+    let next = FarescanProcess::start_worker(&fixture, 1, &OPEN);
     gate.open();
     let mut lost = 0;
     for (id, _) in &sent {
-        let seen = when(&stage, tenant, *id, "it is delivered", is_delivered).await;
+        let seen = when(&fixture, tenant, *id, "it is delivered", is_delivered).await;
         assert!(
             matches!(errors(&seen)[..], [None] | [Some("worker_lost"), None]),
             "{seen:#?}"
@@ -106,11 +113,11 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
     }
     let took = died.elapsed();
     next.signal(Signal::TERM);
-    assert!(next.ended().await.success());
+    assert!(next.wait_for_exit().await.success());
     assert_eq!(
         (lost, receiver.count()),
         (4, 12),
-        "four were in flight, and were sent once more: at least once, and not more than that"
+        "only the four in flight were sent once more"
     );
     for call in receiver.calls() {
         let secret = &sent
@@ -120,9 +127,9 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
             .1;
         assert!(is_signed(&call, secret), "{call:#?}");
     }
-    let logs = logs(&stage);
+    let logs = logs(&fixture);
     assert!(
-        logs.contains("a delivery was tried") && logs.len() > 10_000,
+        logs.contains("webhook delivery tried") && logs.len() > 10_000,
         "logs at trace"
     );
     for (_, secret) in &sent {
@@ -138,43 +145,43 @@ async fn killed_in_the_middle_of_deliveries_it_loses_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_stood_still_does_not_overwrite_what_came_after_it() {
-    let stage = Stage::new().await;
-    let tenant = tenant(&stage).await;
-    let receiver = Upstream::start().await;
+async fn a_stopped_process_does_not_overwrite_a_later_result() {
+    let fixture = WorkerFixture::new().await;
+    let tenant = tenant(&fixture).await;
+    let receiver = ScriptedServer::start().await;
     receiver
         .on_any()
         .replies([Reply::hang(), Reply::status(200)]);
     let (monitor, _) = webhook_under(
-        &stage.ring,
-        stage.pool(),
+        &fixture.ring,
+        fixture.pool(),
         tenant,
         &format!("{}/", receiver.url()),
     )
     .await;
-    let stopped = Serve::worker(&stage, 1, &OPEN);
-    stopped.says("listening").await;
-    let id = enqueue(stage.pool(), tenant, monitor).await;
+    let stopped = FarescanProcess::start_worker(&fixture, 1, &OPEN);
+    stopped.wait_for_log("listening").await;
+    let id = enqueue(fixture.pool(), tenant, monitor).await;
     receiver.wait_for_in_flight(1).await;
     stopped.signal(Signal::STOP);
-    let alive = Serve::worker(&stage, 1, &OPEN);
-    let seen = when(&stage, tenant, id, "the other delivers it", is_delivered).await;
+    let alive = FarescanProcess::start_worker(&fixture, 1, &OPEN);
+    let seen = when(&fixture, tenant, id, "the other delivers it", is_delivered).await;
     assert_eq!(errors(&seen), [Some("worker_lost"), None]);
     stopped.signal(Signal::CONT);
-    stopped.says("came too late").await;
-    let late = read::detail(stage.pool(), tenant, id)
+    stopped.wait_for_log("came too late").await;
+    let late = read::detail(fixture.pool(), tenant, id)
         .await
         .unwrap()
         .unwrap();
     assert_eq!(
         late.delivery, seen.delivery,
-        "its late failure is evidence and nothing more"
+        "the late failure has no effect"
     );
     assert_eq!(errors(&late), [Some("timeout"), None]);
-    // Both go on.
+    // Both processes continue.
     for _ in 0..4 {
-        let id = enqueue(stage.pool(), tenant, monitor).await;
-        when(&stage, tenant, id, "it is delivered", is_delivered).await;
+        let id = enqueue(fixture.pool(), tenant, monitor).await;
+        when(&fixture, tenant, id, "it is delivered", is_delivered).await;
     }
     assert_eq!(receiver.count(), 6);
     stopped.kill();

@@ -1,14 +1,15 @@
-//! Webhooks: real receivers over loopback, a resolver of the test's, real processes that are killed.
+//! Webhooks: real receivers on loopback, a test resolver, and real processes that are killed.
 //!
-//! The schedule is the database's: a test moves due times there instead of waiting. Receivers are at 127.0.0.1, which the setting for
-//! tests opens; what must not be reached listens for real at 127.0.0.2, so a guard that lets something through is seen to.
+//! Due times are in the database, so a test changes them instead of waiting. Receivers listen at
+//! 127.0.0.1, which the insecure setting allows. Forbidden targets listen at 127.0.0.2, so the
+//! tests notice a guard that lets a call through.
 
+mod concurrent_commands;
 mod endpoints;
-mod fates;
+pub mod harness;
 mod kill;
-mod lanes;
-mod pairs;
-pub mod post;
+mod limits;
+mod one_at_a_time;
+mod outcomes;
 mod routes;
 mod secrets;
-mod shares;

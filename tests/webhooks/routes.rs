@@ -1,15 +1,15 @@
-//! The routes: lists, details, resend, test, rotation, switching on.
+//! The routes: lists, details, resend, test, rotation, enabling.
 
 use serde_json::{Value, json};
 
-use super::post::{Post, deliver, is_signed};
+use super::harness::{WebhookTest, deliver, is_signed};
 use crate::support::app::{KEY, TestApp};
 use crate::support::reply::Reply;
 use farescan::ids::DeliveryId;
 use farescan::webhooks::Sender;
 
-async fn app(post: &Post) -> TestApp {
-    TestApp::builder().database(&post.db).start().await
+async fn app(hooks: &WebhookTest) -> TestApp {
+    TestApp::builder().database(&hooks.db).start().await
 }
 
 fn ids(page: &Value) -> Vec<&str> {
@@ -22,22 +22,22 @@ fn ids(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_can_be_listed_and_read() {
-    let post = Post::open().await;
-    let app = app(&post).await;
-    let (receiver, monitor) = post.receiver("one.test").await;
-    let (_, other) = post.receiver("two.test").await;
+async fn deliveries_can_be_listed_and_read() {
+    let hooks = WebhookTest::open().await;
+    let app = app(&hooks).await;
+    let (receiver, monitor) = hooks.receiver("one.test").await;
+    let (_, other) = hooks.receiver("two.test").await;
     receiver.on_any().replies([
         Reply::status(200).body("thanks"),
         Reply::status(500).body("oh no"),
     ]);
-    let deliverer = post.deliverer();
-    let first = post.enqueue(monitor).await;
-    post.ended(first).await;
-    let second = post.enqueue(monitor).await;
-    post.tried(second, 1).await;
-    let third = post.enqueue(other).await;
-    post.tried(third, 1).await;
+    let deliverer = hooks.deliverer();
+    let first = hooks.enqueue(monitor).await;
+    hooks.ended(first).await;
+    let second = hooks.enqueue(monitor).await;
+    hooks.tried(second, 1).await;
+    let third = hooks.enqueue(other).await;
+    hooks.tried(third, 1).await;
     deliverer.stop().await;
     let [first, second, third] = [first, second, third].map(|id| id.to_string());
 
@@ -147,14 +147,14 @@ async fn what_was_sent_can_be_listed_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
-    let post = Post::open().await;
-    let app = app(&post).await;
-    let (receiver, monitor) = post.receiver("test.test").await;
+async fn a_test_shows_its_result_and_a_delivery_can_be_resent() {
+    let hooks = WebhookTest::open().await;
+    let app = app(&hooks).await;
+    let (receiver, monitor) = hooks.receiver("test.test").await;
     receiver
         .on_any()
         .replies([Reply::status(500), Reply::status(200)]);
-    let deliverer = post.deliverer();
+    let deliverer = hooks.deliverer();
     let sent = app
         .post(&format!("/v1/monitors/{monitor}/test"), &json!({}))
         .await;
@@ -166,7 +166,7 @@ async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
     let path = sent.header("location").to_owned();
     let id = sent.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(path, format!("/v1/deliveries/{id}"));
-    let seen = post.ended(id.parse().unwrap()).await;
+    let seen = hooks.ended(id.parse().unwrap()).await;
     assert_eq!(
         (seen.delivery.reason.unwrap().as_str(), seen.tries.len()),
         ("test_failed", 1),
@@ -174,7 +174,7 @@ async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
     );
     assert_eq!(receiver.calls()[0].body["type"], "monitor.test");
 
-    post.minute_passes().await;
+    hooks.age_tests_by_a_minute().await;
     let again = app.post(&format!("{path}/resend"), &json!({})).await;
     assert_eq!(
         (
@@ -184,7 +184,7 @@ async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
         ),
         (202, path.as_str(), &json!("pending"))
     );
-    let seen = post.ended(id.parse().unwrap()).await;
+    let seen = hooks.ended(id.parse().unwrap()).await;
     assert_eq!(
         (seen.delivery.status.as_str(), seen.tries.len()),
         ("delivered", 2)
@@ -192,27 +192,27 @@ async fn a_test_tells_how_it_went_and_a_delivery_is_sent_again() {
     let calls = receiver.calls();
     assert_eq!(calls[0].header("webhook-id"), calls[1].header("webhook-id"));
     assert_eq!(calls[0].raw, calls[1].raw, "byte for byte");
-    // What was delivered can be sent once more too.
-    post.minute_passes().await;
+    // A delivered one can be resent too.
+    hooks.age_tests_by_a_minute().await;
     assert_eq!(
         app.post(&format!("{path}/resend"), &json!({})).await.status,
         202
     );
-    post.when(id.parse().unwrap(), "it was sent a third time", |seen| {
-        seen.tries.len() == 3 && seen.delivery.ended_at.is_some()
-    })
-    .await;
+    hooks
+        .when(id.parse().unwrap(), "it was sent a third time", |seen| {
+            seen.tries.len() == 3 && seen.delivery.ended_at.is_some()
+        })
+        .await;
     deliverer.stop().await;
 }
 
-/// What is sent is sent once, however often the request for it comes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_or_resend_that_is_repeated_is_sent_once() {
-    let post = Post::open().await;
-    let app = app(&post).await;
-    let (receiver, monitor) = post.receiver("once.test").await;
+async fn a_repeated_test_or_resend_request_sends_once() {
+    let hooks = WebhookTest::open().await;
+    let app = app(&hooks).await;
+    let (receiver, monitor) = hooks.receiver("once.test").await;
     receiver.on_any().reply(Reply::status(200));
-    let deliverer = post.deliverer();
+    let deliverer = hooks.deliverer();
     let ask = async |path: &str, key: &'static str| {
         let request = app
             .request("POST", path)
@@ -223,7 +223,7 @@ async fn a_test_or_resend_that_is_repeated_is_sent_once() {
     let test = format!("/v1/monitors/{monitor}/test");
     let first = ask(&test, "one").await;
     let id: DeliveryId = first.json()["id"].as_str().unwrap().parse().unwrap();
-    post.ended(id).await;
+    hooks.ended(id).await;
     let again = ask(&test, "one").await;
     assert_eq!(
         (
@@ -235,21 +235,22 @@ async fn a_test_or_resend_that_is_repeated_is_sent_once() {
     );
     assert_eq!(again.header("location"), first.header("location"));
     let resend = format!("/v1/deliveries/{id}/resend");
-    post.minute_passes().await;
+    hooks.age_tests_by_a_minute().await;
     assert_eq!(
         ask(&resend, "one").await.header("idempotent-replayed"),
         "",
-        "another path is another matter"
+        "the same key on another path is independent"
     );
-    post.when(id, "it was sent again", |seen| {
-        seen.tries.len() == 2 && seen.delivery.ended_at.is_some()
-    })
-    .await;
+    hooks
+        .when(id, "it was sent again", |seen| {
+            seen.tries.len() == 2 && seen.delivery.ended_at.is_some()
+        })
+        .await;
     assert_eq!(
         ask(&resend, "one").await.header("idempotent-replayed"),
         "true"
     );
-    post.minute_passes().await;
+    hooks.age_tests_by_a_minute().await;
     let other = ask(&test, "two").await.json()["id"]
         .as_str()
         .unwrap()
@@ -257,10 +258,10 @@ async fn a_test_or_resend_that_is_repeated_is_sent_once() {
         .unwrap();
     assert_ne!(other, id);
     assert_eq!(ask(&test, "not a key").await.kind(), "400 invalid_request");
-    post.ended(other).await;
+    hooks.ended(other).await;
     assert_eq!(
         (
-            post.count("select count(*) from deliveries").await,
+            hooks.count("select count(*) from deliveries").await,
             receiver.count()
         ),
         (2, 3)
@@ -269,14 +270,14 @@ async fn a_test_or_resend_that_is_repeated_is_sent_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_rotated_and_a_webhook_switched_on() {
-    let post = Post::open().await;
-    let app = app(&post).await;
-    let (receiver, _) = post.receiver("rotate.test").await;
+async fn a_secret_can_be_rotated_and_a_webhook_enabled() {
+    let hooks = WebhookTest::open().await;
+    let app = app(&hooks).await;
+    let (receiver, _) = hooks.receiver("rotate.test").await;
     receiver
         .on_any()
         .replies([Reply::status(200), Reply::status(410)]);
-    let (monitor, old) = post.webhook("http://rotate.test/").await;
+    let (monitor, old) = hooks.webhook("http://rotate.test/").await;
     let rotated = app
         .post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({}))
         .await;
@@ -291,8 +292,8 @@ async fn a_secret_is_rotated_and_a_webhook_switched_on() {
         .unwrap()
         .to_owned();
     assert!(new.starts_with("whsec_") && rotated.json()["old_secret_until"].is_string());
-    let deliverer = post.deliverer();
-    post.ended(post.enqueue(monitor).await).await;
+    let deliverer = hooks.deliverer();
+    hooks.ended(hooks.enqueue(monitor).await).await;
     assert!(is_signed(&receiver.calls()[0], &old) && is_signed(&receiver.calls()[0], &new));
     for _ in 0..2 {
         assert_eq!(
@@ -309,8 +310,8 @@ async fn a_secret_is_rotated_and_a_webhook_switched_on() {
         "409 invalid_state"
     );
 
-    let gone = post.enqueue(monitor).await;
-    post.ended(gone).await;
+    let gone = hooks.enqueue(monitor).await;
+    hooks.ended(gone).await;
     for path in [
         format!("/v1/monitors/{monitor}/test"),
         format!("/v1/deliveries/{gone}/resend"),
@@ -351,15 +352,15 @@ async fn a_secret_is_rotated_and_a_webhook_switched_on() {
     deliverer.stop().await;
 }
 
-/// The usual way, with nothing opened: a URL that a setting once allowed is refused at its next try, and nothing is sent.
+/// Also a URL that the setting once allowed is refused at its next try.
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_setting_for_tests_loopback_is_not_called() {
-    let post = Post::open().await;
-    let (receiver, _) = post.receiver("here.test").await;
+async fn without_the_insecure_setting_loopback_is_not_called() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, _) = hooks.receiver("here.test").await;
     let strict = farescan::webhooks::Guard::new(&farescan::config::WebhookConfig::default());
     let deliverer = deliver(
-        post.pool(),
-        Sender::with_names(strict, std::sync::Arc::new(post.names.clone())).unwrap(),
+        hooks.pool(),
+        Sender::with_resolver(strict, std::sync::Arc::new(hooks.names.clone())).unwrap(),
     );
     for url in [
         "http://here.test/",
@@ -368,8 +369,8 @@ async fn without_the_setting_for_tests_loopback_is_not_called() {
         "https://127.0.0.1/",
         "https://[::1]/",
     ] {
-        let (monitor, _) = post.webhook(url).await;
-        let seen = post.tried(post.enqueue(monitor).await, 1).await;
+        let (monitor, _) = hooks.webhook(url).await;
+        let seen = hooks.tried(hooks.enqueue(monitor).await, 1).await;
         let refused = if url == "https://here.test/" {
             "unresolved"
         } else {

@@ -1,4 +1,4 @@
-//! Secrets: what verifies what, and where they must not show. Signatures are verified by the standard's own library.
+//! Secrets: rotation, and where they must not appear. The standard's library verifies signatures.
 
 use farescan::search::CallerKey;
 use farescan::tenants::rewrap::rewrap;
@@ -7,19 +7,22 @@ use farescan::webhooks::{WebhookError, endpoint};
 use jiff::{SignedDuration, Timestamp};
 use sqlx::AssertSqlSafe;
 
-use super::post::{Post, is_signed, lock};
+use super::harness::{WebhookTest, is_signed, lock};
 use crate::support::app::{KEY, ring};
 use crate::support::reply::Reply;
 
 async fn rotated(
-    post: &Post,
+    hooks: &WebhookTest,
     monitor: farescan::ids::MonitorId,
     now: Timestamp,
 ) -> Result<String, WebhookError> {
-    let mut tx = farescan::db::begin(post.pool()).await.unwrap();
-    let (secret, until) =
-        endpoint::rotate_secret(&mut lock(&mut tx, post.tenant, monitor).await, &ring(), now)
-            .await?;
+    let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
+    let (secret, until) = endpoint::rotate_secret(
+        &mut lock(&mut tx, hooks.tenant, monitor).await,
+        &ring(),
+        now,
+    )
+    .await?;
     tx.commit().await.unwrap();
     assert!(
         (until.duration_since(now) - SignedDuration::from_hours(24)).abs()
@@ -29,14 +32,14 @@ async fn rotated(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rotation_signs_with_both_for_a_day() {
-    let post = Post::open().await;
-    let (receiver, _) = post.receiver("signed.test").await;
+async fn after_a_rotation_both_secrets_sign_for_a_day() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, _) = hooks.receiver("signed.test").await;
     receiver.on_any().reply(Reply::status(200));
-    let (monitor, first) = post.webhook("http://signed.test/").await;
-    let deliverer = post.deliverer();
+    let (monitor, first) = hooks.webhook("http://signed.test/").await;
+    let deliverer = hooks.deliverer();
     let sent = async |signatures: usize, by: &[&str], not_by: &[&str]| {
-        post.ended(post.enqueue(monitor).await).await;
+        hooks.ended(hooks.enqueue(monitor).await).await;
         let call = receiver.calls().pop().unwrap();
         assert_eq!(
             call.header("webhook-signature").split(' ').count(),
@@ -54,22 +57,25 @@ async fn a_rotation_signs_with_both_for_a_day() {
     };
     sent(1, &[&first], &["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]).await;
     let day_ago = Timestamp::now() - SignedDuration::from_hours(25);
-    let second = rotated(&post, monitor, day_ago).await.unwrap();
+    let second = rotated(&hooks, monitor, day_ago).await.unwrap();
     sent(1, &[&second], &[&first]).await;
-    let third = rotated(&post, monitor, Timestamp::now()).await.unwrap();
+    let third = rotated(&hooks, monitor, Timestamp::now()).await.unwrap();
     sent(2, &[&second, &third], &[&first]).await;
     assert_eq!(
-        post.count("select count(*) from key_grants where purpose = 'webhook'")
+        hooks
+            .count("select count(*) from key_grants where purpose = 'webhook'")
             .await,
         3,
-        "of the other webhook one, of this two: what had ended is gone"
+        "one secret of the other webhook and two of this one; expired ones are deleted"
     );
-    // The answer to a rotation may be lost, and asked for again: the secret that the receiver has still verifies.
-    let fourth = rotated(&post, monitor, Timestamp::now()).await.unwrap();
+    // If the response to a rotation is lost and repeated, the receiver's secret still verifies.
+    let fourth = rotated(&hooks, monitor, Timestamp::now()).await.unwrap();
     sent(3, &[&second, &third, &fourth], &[&first]).await;
-    let fifth = rotated(&post, monitor, Timestamp::now()).await.unwrap();
+    let fifth = rotated(&hooks, monitor, Timestamp::now()).await.unwrap();
     sent(4, &[&second, &third, &fourth, &fifth], &[]).await;
-    let refused = rotated(&post, monitor, Timestamp::now()).await.unwrap_err();
+    let refused = rotated(&hooks, monitor, Timestamp::now())
+        .await
+        .unwrap_err();
     assert!(
         matches!(refused, WebhookError::InvalidState(_)),
         "{refused}"
@@ -78,13 +84,13 @@ async fn a_rotation_signs_with_both_for_a_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_outlive_a_rotation_of_the_callers_key_and_move_to_a_new_master_key() {
-    let post = Post::open().await;
-    let (receiver, _) = post.receiver("kept.test").await;
+async fn secrets_survive_key_rotation_and_a_new_master_key() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, _) = hooks.receiver("kept.test").await;
     receiver.on_any().reply(Reply::status(200));
-    let (monitor, secret) = post.webhook("http://kept.test/").await;
+    let (monitor, secret) = hooks.webhook("http://kept.test/").await;
     let (old, new) = (CallerKey::new(KEY), CallerKey::new("the-next-key-0123"));
-    let rotation = rotate::rotate(post.pool(), &ring(), &old, &new, Timestamp::now()).await;
+    let rotation = rotate::rotate(hooks.pool(), &ring(), &old, &new, Timestamp::now()).await;
     assert_eq!(
         rotation.unwrap().held_keys,
         0,
@@ -96,12 +102,12 @@ async fn secrets_outlive_a_rotation_of_the_callers_key_and_move_to_a_new_master_
         "5a".repeat(32)
     ))
     .unwrap();
-    let moved = rewrap(post.pool(), &both).await.unwrap();
+    let moved = rewrap(hooks.pool(), &both).await.unwrap();
     assert_eq!((moved.moved, moved.unopened.len()), (2, 0));
-    // A process without the new master key cannot sign, says so, and tries again later; nothing was sent.
-    let deliverer = post.deliverer();
-    let id = post.enqueue(monitor).await;
-    let seen = post.tried(id, 1).await;
+    // A process without the new master key cannot sign: it records the error and retries later.
+    let deliverer = hooks.deliverer();
+    let id = hooks.enqueue(monitor).await;
+    let seen = hooks.tried(id, 1).await;
     assert_eq!(seen.tries[0].error.unwrap().as_str(), "secret_unreadable");
     assert_eq!(receiver.count(), 0);
     let back = Keyring::parse(&format!(
@@ -110,18 +116,18 @@ async fn secrets_outlive_a_rotation_of_the_callers_key_and_move_to_a_new_master_
         "6b".repeat(32)
     ))
     .unwrap();
-    assert_eq!(rewrap(post.pool(), &back).await.unwrap().moved, 2);
-    post.due_now(id).await;
-    post.ended(id).await;
+    assert_eq!(rewrap(hooks.pool(), &back).await.unwrap().moved, 2);
+    hooks.due_now(id).await;
+    hooks.ended(id).await;
     assert!(is_signed(&receiver.calls()[0], &secret));
     deliverer.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_in_the_database_in_the_clear() {
+async fn the_database_holds_no_plaintext_secret() {
     use base64::Engine as _;
-    let post = Post::open().await;
-    let (_, secret) = post.webhook("http://sealed.test/").await;
+    let hooks = WebhookTest::open().await;
+    let (_, secret) = hooks.webhook("http://sealed.test/").await;
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(secret.trim_start_matches("whsec_"))
         .unwrap();
@@ -135,7 +141,7 @@ async fn no_secret_is_in_the_database_in_the_clear() {
     ] {
         let rows = format!("select coalesce(string_agg(t::text, ' '), '') from {table} t");
         let text: String = sqlx::query_scalar(AssertSqlSafe(rows))
-            .fetch_one(post.pool())
+            .fetch_one(hooks.pool())
             .await
             .unwrap();
         assert!(

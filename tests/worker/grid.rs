@@ -1,4 +1,4 @@
-//! Grids and markets from what a worker has recorded.
+//! Grids, market comparisons and history from the results of a worker.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use farescan::scans::grid::grid;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
-use super::stage::Stage;
+use super::fixture::WorkerFixture;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
-async fn read(stage: &Stage, scan: ScanId, pairs: &[(&str, &str)]) -> Grid {
+async fn read_grid(fixture: &WorkerFixture, scan: ScanId, pairs: &[(&str, &str)]) -> Grid {
     grid(
-        stage.pool(),
-        stage.tenant().await,
+        fixture.pool(),
+        fixture.tenant().await,
         scan,
         &GridQuery::from_query(pairs.iter().copied()).unwrap(),
     )
@@ -28,30 +28,30 @@ async fn read(stage: &Stage, scan: ScanId, pairs: &[(&str, &str)]) -> Grid {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cell_shows_the_best_offer_of_its_samples_with_band_verdict_and_link() {
-    let stage = Stage::new().await;
-    let mut asked = 0_u64;
-    stage
+async fn a_grid_cell_shows_the_best_offer_of_its_samples() {
+    let fixture = WorkerFixture::new().await;
+    let mut calls = 0_u64;
+    fixture
         .upstream
         .on(Endpoint::FlightsOneway)
         .answer(move |call| {
-            asked += 1;
-            let mut cheap = fare(200 + asked, &call.body);
-            cheap["buy_link"] = json!(format!("https://flights.example/?n={asked}&curr=USD"));
+            calls += 1;
+            let mut cheap = fare(200 + calls, &call.body);
+            cheap["buy_link"] = json!(format!("https://flights.example/?n={calls}&curr=USD"));
             Reply::json(json!([fare(400, &call.body), cheap]))
         });
-    let worker = stage.worker();
-    let mut order = super::stage::fares(2);
-    order["sweep"]["samples"] = json!(3);
-    let scan = stage.order(&order).await;
-    stage.ended(scan).await;
+    let worker = fixture.start_worker();
+    let mut body = super::fixture::fares(2);
+    body["sweep"]["samples"] = json!(3);
+    let scan = fixture.submit_body(&body).await;
+    fixture.wait_until_ended(scan).await;
     worker.stop().await;
-    let grid = read(&stage, scan, &[("rows", "departure_date")]).await;
+    let grid = read_grid(&fixture, scan, &[("rows", "departure_date")]).await;
     assert_eq!(
         (grid.rows.values.len(), grid.cells.len(), grid.columns),
         (2, 2, None)
     );
-    let items = stage.items(scan).await;
+    let items = fixture.items(scan).await;
     for cell in &grid.cells {
         let of_cell = items
             .iter()
@@ -78,17 +78,17 @@ async fn a_cell_shows_the_best_offer_of_its_samples_with_band_verdict_and_link()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_retry_did_not_see_again_is_not_shown() {
-    let stage = Stage::new().await;
-    stage.upstream.on_any().reply(
+async fn a_grid_omits_an_offer_that_a_retry_did_not_find() {
+    let fixture = WorkerFixture::new().await;
+    fixture.upstream.on_any().reply(
         Reply::json(json!([fare(99, &json!({}))]))
             .header("x-search-status", "partial")
             .header("x-search-reason", "search_truncated"),
     );
-    let worker = stage.worker();
-    let scan = stage.submit(1, &json!({})).await;
-    stage.ended(scan).await;
-    let cell = read(&stage, scan, &[("rows", "departure_date")])
+    let worker = fixture.start_worker();
+    let scan = fixture.submit(1, &json!({})).await;
+    fixture.wait_until_ended(scan).await;
+    let cell = read_grid(&fixture, scan, &[("rows", "departure_date")])
         .await
         .cells
         .remove(0);
@@ -96,16 +96,16 @@ async fn what_a_retry_did_not_see_again_is_not_shown() {
         (cell.price, cell.search_status, cell.buy_link.is_some()),
         (Some(99.into()), Some(SearchStatus::Partial), true)
     );
-    stage
+    fixture
         .upstream
         .on_any()
         .reply(Reply::search_incomplete("blocked_page"));
-    stage
+    fixture
         .retry(scan, &json!({"search_status": ["partial"]}))
         .await;
-    stage.ended(scan).await;
+    fixture.wait_until_ended(scan).await;
     worker.stop().await;
-    let cell = read(&stage, scan, &[("rows", "departure_date")])
+    let cell = read_grid(&fixture, scan, &[("rows", "departure_date")])
         .await
         .cells
         .remove(0);
@@ -119,48 +119,48 @@ async fn what_a_retry_did_not_see_again_is_not_shown() {
     );
 }
 
-/// One stay from four markets, three samples each.
+/// A scan of one stay from four markets, three samples each.
 fn markets() -> Value {
-    let mut order = super::stage::fares(1);
-    let checkin = order["sweep"]["departure_date"]["from"]
+    let mut body = super::fixture::fares(1);
+    let checkin = body["sweep"]["departure_date"]["from"]
         .as_str()
         .unwrap()
         .parse::<jiff::civil::Date>()
         .unwrap();
-    order["endpoint"] = json!("hotels/by-name");
-    order["request"] = json!({"hotel_name": "Grand Hotel", "checkin_date": checkin, "checkout_date": checkin.tomorrow().unwrap(), "currency": "USD"});
-    order["sweep"] = json!({"proxy_country": ["us", "de", "fr", "jp"], "samples": 3});
-    order
+    body["endpoint"] = json!("hotels/by-name");
+    body["request"] = json!({"hotel_name": "Grand Hotel", "checkin_date": checkin, "checkout_date": checkin.tomorrow().unwrap(), "currency": "USD"});
+    body["sweep"] = json!({"proxy_country": ["us", "de", "fr", "jp"], "samples": 3});
+    body
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn markets_stand_beside_their_baseline() {
+async fn each_market_is_compared_with_the_baseline() {
     use ParityVerdict::{Gap, Noise, NotComparable};
-    let stage = Stage::new().await;
-    let mut asked = 0_u64;
-    stage.upstream.on(Endpoint::HotelsByName).answer(move |call| {
-        asked += 1;
+    let fixture = WorkerFixture::new().await;
+    let mut calls = 0_u64;
+    fixture.upstream.on(Endpoint::HotelsByName).answer(move |call| {
+        calls += 1;
         let market = call.body["proxy_country"].as_str().unwrap();
         let (price, room) = match market {
-            "us" => (400 + asked % 3, "Double"),
-            "de" => (360 + asked % 3, "double "),
+            "us" => (400 + calls % 3, "Double"),
+            "de" => (360 + calls % 3, "double "),
             "fr" => (401, "Double"),
             _ => (100, "Single"),
         };
         Reply::json(json!({"name": "Grand Hotel", "available": true, "price": price, "room_type": room, "link": "https://hotels.example/one"}))
     });
-    let worker = stage.worker();
-    let scan = stage.order(&markets()).await;
-    stage.ended(scan).await;
+    let worker = fixture.start_worker();
+    let scan = fixture.submit_body(&markets()).await;
+    fixture.wait_until_ended(scan).await;
     worker.stop().await;
-    let grid = read(
-        &stage,
+    let grid = read_grid(
+        &fixture,
         scan,
         &[("rows", "proxy_country"), ("baseline", "US")],
     )
     .await;
     assert_eq!(grid.rows.values, ["us", "de", "fr", "jp"].map(Value::from));
-    let told: Vec<_> = grid
+    let parities: Vec<_> = grid
         .cells
         .iter()
         .map(|cell| {
@@ -169,9 +169,9 @@ async fn markets_stand_beside_their_baseline() {
                 .map(|parity| (parity.verdict, parity.samples))
         })
         .collect();
-    assert_eq!(told[0], None, "the baseline itself");
+    assert_eq!(parities[0], None, "the baseline itself");
     assert_eq!(
-        (told[1], told[3]),
+        (parities[1], parities[3]),
         (Some((Gap, 3)), Some((NotComparable, 3)))
     );
     let base = grid.cells[0].price.unwrap();
@@ -180,16 +180,16 @@ async fn markets_stand_beside_their_baseline() {
     assert!(german.difference_percent.unwrap() < Decimal::from(-9));
     assert_eq!(grid.cells[3].parity.as_ref().unwrap().difference, None);
     assert!(
-        matches!(told[2], Some((Noise | Gap, 3))),
+        matches!(parities[2], Some((Noise | Gap, 3))),
         "which depends on the order of the samples"
     );
     assert_eq!(
         (grid.cells[1].link.as_deref(), grid.cells[1].room.as_deref()),
         (Some("https://hotels.example/one"), Some("double"))
     );
-    // And the history says the room, as the hotel is what was asked for.
-    let rates = seen(
-        &stage,
+    // The history also names the room, since the request named the hotel.
+    let rates = read_rates(
+        &fixture,
         &[("hotel_name", "Grand Hotel"), ("proxy_country", "jp")],
     )
     .await;
@@ -199,39 +199,39 @@ async fn markets_stand_beside_their_baseline() {
     );
 }
 
-/// The rates that a caller has seen.
-async fn seen(stage: &Stage, question: &[(&str, &str)]) -> Vec<HotelObservation> {
-    let asked = HotelHistoryQuery::from_query(question.iter().copied()).unwrap();
-    let mut conn = stage.pool().acquire().await.unwrap();
-    query::hotels(&mut conn, stage.tenant().await, &asked)
+/// The caller's hotel observations.
+async fn read_rates(fixture: &WorkerFixture, question: &[(&str, &str)]) -> Vec<HotelObservation> {
+    let query = HotelHistoryQuery::from_query(question.iter().copied()).unwrap();
+    let mut conn = fixture.pool().acquire().await.unwrap();
+    query::hotels(&mut conn, fixture.tenant().await, &query)
         .await
         .unwrap()
         .data
 }
 
-/// Of a place it is the hotel that was not asked for.
+/// A search of a destination does not name a hotel, so the history does.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_history_of_a_place_names_the_hotel() {
-    let stage = Stage::new().await;
+async fn hotel_history_of_a_destination_names_the_hotel() {
+    let fixture = WorkerFixture::new().await;
     let cheap = json!({"name": "Hotel One", "price": 90, "room_type": "Single", "link": "https://hotels.example/one"});
     let dear = json!({"name": "Hotel Two", "price": 120, "room_type": "Double", "link": "https://hotels.example/two"});
-    stage
+    fixture
         .upstream
         .on(Endpoint::HotelsSearch)
         .reply(Reply::json(json!({"properties": [dear, cheap]})));
-    let mut order = markets();
-    order["endpoint"] = json!("hotels/search");
-    order["request"]
+    let mut body = markets();
+    body["endpoint"] = json!("hotels/search");
+    body["request"]
         .as_object_mut()
         .unwrap()
         .shift_remove("hotel_name");
-    order["request"]["destination"] = json!("Barcelona");
-    order["sweep"] = json!({});
-    let worker = stage.worker();
-    let scan = stage.order(&order).await;
-    stage.ended(scan).await;
+    body["request"]["destination"] = json!("Barcelona");
+    body["sweep"] = json!({});
+    let worker = fixture.start_worker();
+    let scan = fixture.submit_body(&body).await;
+    fixture.wait_until_ended(scan).await;
     worker.stop().await;
-    let rates = seen(&stage, &[("destination", "Barcelona")]).await;
+    let rates = read_rates(&fixture, &[("destination", "Barcelona")]).await;
     assert_eq!(
         (rates.len(), &rates[0].hotel, &rates[0].room),
         (1, &Some("Hotel One".to_owned()), &None)
@@ -239,24 +239,24 @@ async fn the_history_of_a_place_names_the_hotel() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_grid_of_ten_thousand_items_is_read_in_one_go() {
-    let stage = Stage::new().await;
-    let mut order = super::stage::fares(100);
-    order["endpoint"] = json!("flights/roundtrip");
-    order["sweep"]["nights"] = json!((1..=50).collect::<Vec<_>>());
-    order["sweep"]["samples"] = json!(2);
-    let scan = stage.order(&order).await;
+async fn a_grid_of_ten_thousand_items_is_one_response() {
+    let fixture = WorkerFixture::new().await;
+    let mut body = super::fixture::fares(100);
+    body["endpoint"] = json!("flights/roundtrip");
+    body["sweep"]["nights"] = json!((1..=50).collect::<Vec<_>>());
+    body["sweep"]["samples"] = json!(2);
+    let scan = fixture.submit_body(&body).await;
     for sql in [
         "update scan_items set state = 'done', search_status = 'ok', best_price = position, currency = 'USD'",
         "insert into item_offers (tenant_id, item_id, seller, link, band_low, band_high, verdict)
          select tenant_id, item_id, 'Example Air', 'https://flights.example/?' || repeat('x', 250), 180, 320, 'low' from scan_items",
         "analyze",
     ] {
-        sqlx::query(sql).execute(stage.pool()).await.unwrap();
+        sqlx::query(sql).execute(fixture.pool()).await.unwrap();
     }
     let begin = Instant::now();
-    let grid = read(
-        &stage,
+    let grid = read_grid(
+        &fixture,
         scan,
         &[("rows", "departure_date"), ("columns", "nights")],
     )

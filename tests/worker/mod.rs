@@ -1,10 +1,11 @@
-//! The running worker in this process: real scans, a real Postgres, the scripted marketplace and its ledger.
+//! A worker in the test's process: real scans, a real Postgres, the scripted marketplace and its
+//! ledger.
 
 mod begin;
 mod calls;
-mod ends;
+pub mod fixture;
 mod grid;
-mod locked;
-pub mod stage;
+mod locked_lane;
 mod statistics;
+mod stop;
 mod two_phase;

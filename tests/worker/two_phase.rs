@@ -1,4 +1,4 @@
-//! A scan in two phases, searched by a running worker; and what it saves over many worlds of the sandbox.
+//! Two-phase scans by a running worker, and their savings over many sandbox seeds.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use farescan::sandbox::{SandboxOptions, serve};
 use farescan::scans::plan::{earliest_today, plan};
 use farescan::scans::two_phase::TwoPhase;
 use farescan::scans::{self, two_phase};
-use farescan::search::{CallerKey, Finding, Search, Sight};
+use farescan::search::{CallerKey, Finding, ItemSummary, Search};
 use farescan::upstream::{Client, UpstreamConfig};
 use jiff::Timestamp;
 use jiff::civil::{Date, date};
@@ -17,7 +17,7 @@ use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::stage::{Stage, fares};
+use super::fixture::{WorkerFixture, fares};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 
@@ -25,23 +25,23 @@ fn strategy() -> Value {
     json!({"strategy": {"coarse_step": 4, "refine": 1}})
 }
 
-/// The day of the scan that a call asks for, from 0.
+/// The day of the scan that a call searches, from 0.
 fn day_of(call: &Value) -> i64 {
     let first = fares(1)["sweep"]["departure_date"]["from"]
         .as_str()
         .unwrap()
         .parse::<Date>()
         .unwrap();
-    let asked = call["departure_date"]
+    let day = call["departure_date"]
         .as_str()
         .unwrap()
         .parse::<Date>()
         .unwrap();
-    first.until(asked).unwrap().get_days().into()
+    first.until(day).unwrap().get_days().into()
 }
 
-fn days(stage: &Stage) -> Vec<i64> {
-    stage
+fn days(fixture: &WorkerFixture) -> Vec<i64> {
+    fixture
         .upstream
         .calls()
         .iter()
@@ -50,8 +50,8 @@ fn days(stage: &Stage) -> Vec<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_out() {
-    let stage = Stage::new().await;
+async fn coarse_dates_first_then_the_dates_near_the_cheapest() {
+    let fixture = WorkerFixture::new().await;
     let price = |day: i64| {
         if day == 17 {
             90
@@ -59,22 +59,22 @@ async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_o
             100 + day.abs_diff(16)
         }
     };
-    stage
+    fixture
         .upstream
         .on(Endpoint::FlightsOneway)
         .answer(move |call| Reply::json(json!([fare(price(day_of(&call.body)), &call.body)])));
-    let worker = stage.worker();
-    let scan = stage.submit(31, &strategy()).await;
-    let ordered = stage.scan(scan).await.strategy.unwrap();
+    let worker = fixture.start_worker();
+    let scan = fixture.submit(31, &strategy()).await;
+    let ordered = fixture.scan(scan).await.strategy.unwrap();
     assert_eq!(
         (ordered.phase, ordered.not_searched),
         (StrategyPhase::Coarse, 0)
     );
-    let seen = stage.ended(scan).await;
+    let seen = fixture.wait_until_ended(scan).await;
     worker.stop().await;
 
-    let asked = days(&stage);
-    let (first, then) = asked.split_at(9);
+    let searched = days(&fixture);
+    let (first, then) = searched.split_at(9);
     assert_eq!(
         BTreeSet::from_iter(first),
         BTreeSet::from_iter(&[0, 4, 8, 12, 16, 20, 24, 28, 30])
@@ -83,7 +83,7 @@ async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_o
         BTreeSet::from_iter(then),
         BTreeSet::from_iter(&[13, 14, 15, 17, 18, 19])
     );
-    assert_eq!(asked.len(), 15, "each date once");
+    assert_eq!(searched.len(), 15, "each date once");
     assert_eq!(
         (
             seen.status,
@@ -93,13 +93,13 @@ async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_o
         ),
         (ScanStatus::Completed, 15, 15, 15)
     );
-    let told = seen.strategy.unwrap();
+    let strategy = seen.strategy.unwrap();
     assert_eq!(
         (
-            told.phase,
-            told.searched,
-            told.not_searched,
-            told.requests_saved
+            strategy.phase,
+            strategy.searched,
+            strategy.not_searched,
+            strategy.requests_saved
         ),
         (StrategyPhase::Refine, 15, 16, 16)
     );
@@ -108,11 +108,11 @@ async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_o
         Decimal::from(90),
         "which the first phase had not seen"
     );
-    let items = stage.items(scan).await;
+    let items = fixture.items(scan).await;
     let skipped = items.iter().filter(|item| item.state == ItemState::Skipped);
     assert_eq!((items.len(), skipped.count()), (31, 16));
     assert_eq!(
-        stage
+        fixture
             .count("select count(*) from key_grants where wiped_at is null")
             .await,
         0
@@ -120,19 +120,19 @@ async fn every_fourth_date_first_then_beside_the_cheapest_and_the_rest_is_left_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_price_it_ends_with_its_first_phase() {
-    let stage = Stage::new().await;
-    stage.upstream.on_any().reply(Reply::json(json!([])));
-    let worker = stage.worker();
-    let scan = stage.submit(31, &strategy()).await;
-    let seen = stage.ended(scan).await;
+async fn a_first_phase_without_prices_ends_the_scan() {
+    let fixture = WorkerFixture::new().await;
+    fixture.upstream.on_any().reply(Reply::json(json!([])));
+    let worker = fixture.start_worker();
+    let scan = fixture.submit(31, &strategy()).await;
+    let seen = fixture.wait_until_ended(scan).await;
     worker.stop().await;
     assert_eq!(
         (
             seen.status,
             seen.items.empty,
             seen.items.total,
-            stage.upstream.count()
+            fixture.upstream.count()
         ),
         (ScanStatus::Completed, 9, 9, 9)
     );
@@ -140,11 +140,11 @@ async fn without_a_price_it_ends_with_its_first_phase() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_range_of_which_nothing_is_left_out_has_one_phase() {
-    let stage = Stage::new().await;
-    let worker = stage.worker();
-    let scan = stage.submit(2, &strategy()).await;
-    let seen = stage.ended(scan).await;
+async fn a_range_covered_by_the_first_phase_has_no_second() {
+    let fixture = WorkerFixture::new().await;
+    let worker = fixture.start_worker();
+    let scan = fixture.submit(2, &strategy()).await;
+    let seen = fixture.wait_until_ended(scan).await;
     worker.stop().await;
     assert_eq!(
         (seen.items.ok, seen.strategy.unwrap().requests_saved),
@@ -153,23 +153,23 @@ async fn a_range_of_which_nothing_is_left_out_has_one_phase() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_phase_begins_once_however_many_begin_it() {
-    let stage = Stage::new().await;
-    let scan = stage.submit(31, &strategy()).await;
+async fn concurrent_starts_begin_the_second_phase_once() {
+    let fixture = WorkerFixture::new().await;
+    let scan = fixture.submit(31, &strategy()).await;
     assert_eq!(
-        two_phase::begin_due(stage.pool(), Timestamp::now())
+        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         0,
         "nothing has been searched"
     );
-    // As if the process had died right after it recorded the last call of the first phase.
+    // The state of a process that died right after it recorded the last call of the first phase.
     let ended = "with ended as (
         update scan_items set state = 'done', search_status = 'ok', best_price = position + 1, currency = 'USD' where state = 'pending' returning 1
     ) update scans set status = 'running', ok = (select count(*) from ended), best_price = 1, best_currency = 'USD'";
-    sqlx::query(ended).execute(stage.pool()).await.unwrap();
+    sqlx::query(ended).execute(fixture.pool()).await.unwrap();
     let begun = futures::future::join_all(
-        (0..8).map(|_| two_phase::begin_due(stage.pool(), Timestamp::now())),
+        (0..8).map(|_| two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())),
     )
     .await;
     assert!(begun.iter().all(Result::is_ok));
@@ -186,11 +186,11 @@ async fn the_second_phase_begins_once_however_many_begin_it() {
         ("select total::bigint from scans", 12),
         ("select skipped::bigint from scan_strategies", 19),
     ] {
-        assert_eq!(stage.count(sql).await, count, "{sql}");
+        assert_eq!(fixture.count(sql).await, count, "{sql}");
     }
-    assert_eq!(stage.scan(scan).await.items.pending, 3);
+    assert_eq!(fixture.scan(scan).await.items.pending, 3);
     assert_eq!(
-        two_phase::begin_due(stage.pool(), Timestamp::now())
+        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         0
@@ -199,10 +199,10 @@ async fn the_second_phase_begins_once_however_many_begin_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_cancelled_in_its_first_phase_has_no_second() {
-    let stage = Stage::new().await;
-    let scan = stage.submit(31, &strategy()).await;
-    stage.cancel(scan).await;
-    let seen = stage.scan(scan).await;
+    let fixture = WorkerFixture::new().await;
+    let scan = fixture.submit(31, &strategy()).await;
+    fixture.cancel(scan).await;
+    let seen = fixture.scan(scan).await;
     assert_eq!(
         (
             seen.status,
@@ -212,113 +212,112 @@ async fn a_scan_cancelled_in_its_first_phase_has_no_second() {
         (ScanStatus::Cancelled, 31, true)
     );
     assert_eq!(
-        two_phase::begin_due(stage.pool(), Timestamp::now())
+        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         1,
-        "it is taken off the list"
+        "it is removed from the due scans"
     );
     assert_eq!(
-        two_phase::begin_due(stage.pool(), Timestamp::now())
+        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         0
     );
-    assert_eq!(stage.scan(scan).await, seen, "nothing else of it changes");
+    assert_eq!(fixture.scan(scan).await, seen, "nothing else of it changes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ceiling_holds_over_both_phases() {
-    let stage = Stage::new().await;
-    // Every third call is a server error: its second try takes a place too.
-    let mut asked = 0;
-    stage
+async fn max_requests_covers_both_phases() {
+    let fixture = WorkerFixture::new().await;
+    // Every third call is a server error: its second try counts as a request too.
+    let mut calls = 0;
+    fixture
         .upstream
         .on(Endpoint::FlightsOneway)
         .answer(move |call| {
-            asked += 1;
-            if asked % 3 == 0 {
+            calls += 1;
+            if calls % 3 == 0 {
                 Reply::status(502)
             } else {
                 Reply::json(json!([fare(100, &call.body)]))
             }
         });
-    let worker = stage.worker();
-    let mut order = strategy();
-    order["max_requests"] = json!(15);
-    let scan = stage.submit(31, &order).await;
-    let seen = stage
-        .scan_when(scan, "it has ended or its budget is spent", |scan| {
+    let worker = fixture.start_worker();
+    let mut body = strategy();
+    body["max_requests"] = json!(15);
+    let scan = fixture.submit(31, &body).await;
+    let seen = fixture
+        .wait_for_scan(scan, "it has ended or its budget is spent", |scan| {
             scan.finished_at.is_some()
                 || scan.status == ScanStatus::Paused && scan.items.running == 0
         })
         .await;
     worker.stop().await;
     assert!(
-        seen.requests.spent <= 15 && stage.upstream.count() <= 15,
+        seen.requests.spent <= 15 && fixture.upstream.count() <= 15,
         "{} of 15",
-        stage.upstream.count()
+        fixture.upstream.count()
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_strategy_needs_one_range_and_room_for_both_phases() {
+async fn a_strategy_needs_one_range_and_budget_for_both_phases() {
     let today = earliest_today(Timestamp::now());
     let refused = |change: &dyn Fn(&mut Value)| {
-        let mut order = fares(31);
-        order["strategy"] = strategy()["strategy"].clone();
-        change(&mut order);
-        plan(order.as_object().unwrap(), today)
+        let mut body = fares(31);
+        body["strategy"] = strategy()["strategy"].clone();
+        change(&mut body);
+        plan(body.as_object().unwrap(), today)
             .map(|plan| plan.searches())
             .map_err(|faults| faults.to_string())
     };
     assert_eq!(refused(&|_| {}), Ok(9..=15));
     assert_eq!(
-        refused(&|order| order["max_requests"] = json!(15)),
+        refused(&|body| body["max_requests"] = json!(15)),
         Ok(9..=15)
     );
     for (change, fault) in [
         (
             json!({"max_requests": 14}),
-            "`max_requests` holds 14; allowed: at least the items that both phases may search, 15",
+            "`max_requests`: found 14; expected at least the items that both phases may search, 15",
         ),
         (
             json!({"strategy": {"coarse_step": 1, "refine": 1}}),
-            "`strategy.coarse_step` holds 1; allowed: an integer from 2 to 90",
+            "`strategy.coarse_step`: found 1; expected an integer from 2 to 90",
         ),
         (
             json!({"strategy": {"coarse_step": 4}}),
             "`strategy.refine` is missing",
         ),
-        (json!({"strategy": 4}), "`strategy` holds 4"),
+        (json!({"strategy": 4}), "`strategy`: found 4"),
         (
             json!({"sweep": {"departure_date": ["2031-01-01"]}}),
-            "`strategy` holds {\"coarse_step\":4,\"refine\":1}; allowed: a sweep with exactly one date range",
+            "`strategy`: found {\"coarse_step\":4,\"refine\":1}; expected a sweep with exactly one date range",
         ),
     ] {
-        let told = refused(&|order| {
-            order
-                .as_object_mut()
+        let error = refused(&|body| {
+            body.as_object_mut()
                 .unwrap()
-                .extend(change.as_object().unwrap().clone())
+                .extend(change.as_object().unwrap().clone());
         })
         .unwrap_err();
-        assert!(told.starts_with(fault), "{told}");
+        assert!(error.starts_with(fault), "{error}");
     }
 }
 
-/// What one world of the sandbox gives.
-struct Trial {
+/// A full scan and a two-phase scan at one sandbox seed.
+struct PhaseComparison {
     seed: u64,
     searched: usize,
-    /// The cheapest price of all dates, and the one that two phases found.
+    /// The cheapest price of all dates, and the cheapest that two phases found.
     full: Decimal,
     found: Decimal,
     same_date: bool,
 }
 
-/// The figures, for people.
-fn told(trials: &[Trial], phases: &TwoPhase) -> String {
+/// The figures as text.
+fn format_figures(comparisons: &[PhaseComparison], phases: &TwoPhase) -> String {
     let (
         count,
         TwoPhase {
@@ -327,25 +326,33 @@ fn told(trials: &[Trial], phases: &TwoPhase) -> String {
             dates,
             ..
         },
-    ) = (trials.len(), phases);
-    let searched: usize = trials.iter().map(|trial| trial.searched).sum();
-    let same = trials.iter().filter(|trial| trial.same_date).count();
-    let mut above: Vec<_> = trials
+    ) = (comparisons.len(), phases);
+    let searched: usize = comparisons
         .iter()
-        .map(|trial| (trial.found - trial.full) * Decimal::ONE_HUNDRED / trial.full)
+        .map(|comparison| comparison.searched)
+        .sum();
+    let same = comparisons
+        .iter()
+        .filter(|comparison| comparison.same_date)
+        .count();
+    let mut above: Vec<_> = comparisons
+        .iter()
+        .map(|comparison| {
+            (comparison.found - comparison.full) * Decimal::ONE_HUNDRED / comparison.full
+        })
         .collect();
     above.sort_unstable();
-    let missed: Vec<_> = trials
+    let missed: Vec<_> = comparisons
         .iter()
-        .filter(|trial| !trial.same_date)
-        .map(|trial| trial.seed)
+        .filter(|comparison| !comparison.same_date)
+        .map(|comparison| comparison.seed)
         .collect();
     let saved = Decimal::from((count * dates - searched) * 100) / Decimal::from(count * dates);
     format!(
-        "{count} worlds of {dates} dates, coarse_step {coarse_step}, refine {refine}\n\
+        "{count} seeds of {dates} dates, coarse_step {coarse_step}, refine {refine}\n\
          requests: {searched} instead of {}: {saved:.1} % saved\n\
          the same cheapest price in {same} of {count}; above it {:.1} % at the median, {:.1} % in nine of ten, {:.1} % at most\n\
-         missed in the worlds {missed:?}",
+         missed at the seeds {missed:?}",
         count * dates,
         above[count / 2],
         above[count * 9 / 10],
@@ -354,8 +361,8 @@ fn told(trials: &[Trial], phases: &TwoPhase) -> String {
 }
 
 const DATES: usize = 90;
-const WORLDS: u64 = 50;
-/// The day that the worlds are seen from, the same whenever this runs.
+const SEEDS: u64 = 50;
+/// The sandbox's current date, the same in every run.
 const TODAY: Date = date(2026, 11, 20);
 
 async fn sandbox(seed: u64, today: Option<Date>, stop: &CancellationToken) -> UpstreamConfig {
@@ -374,26 +381,26 @@ async fn sandbox(seed: u64, today: Option<Date>, stop: &CancellationToken) -> Up
     UpstreamConfig::at(url.clone(), url)
 }
 
-/// A world's prices by position, each date asked once.
-struct World {
+/// The prices of a sandbox seed by position, each date searched once.
+struct SandboxPrices {
     seed: u64,
     prices: Vec<(usize, Decimal)>,
 }
 
-/// The dates of all worlds, in the phases of coarse step 4 and refine 2.
-async fn worlds(count: u64) -> (TwoPhase, Vec<World>) {
+/// The prices of `count` seeds, and the phases of coarse step 4 and refine 2.
+async fn sandbox_prices(count: u64) -> (TwoPhase, Vec<SandboxPrices>) {
     let stop = CancellationToken::new();
     let day = |days| {
         TODAY
             .saturating_add(jiff::Span::new().days(days))
             .to_string()
     };
-    let mut order = fares(1);
-    order["sweep"]["departure_date"] =
+    let mut body = fares(1);
+    body["sweep"]["departure_date"] =
         json!({"from": day(30), "to": day(29 + i64::try_from(DATES).unwrap())});
-    order["strategy"] = json!({"coarse_step": 4, "refine": 2});
-    let plan = plan(order.as_object().unwrap(), TODAY).unwrap();
-    let mut worlds = Vec::new();
+    body["strategy"] = json!({"coarse_step": 4, "refine": 2});
+    let plan = plan(body.as_object().unwrap(), TODAY).unwrap();
+    let mut sandbox_prices = Vec::new();
     for seed in 1..=count {
         let client = Client::new(&sandbox(seed, Some(TODAY), &stop).await).unwrap();
         let asks = plan
@@ -401,15 +408,15 @@ async fn worlds(count: u64) -> (TwoPhase, Vec<World>) {
             .iter()
             .enumerate()
             .map(async |(position, request)| {
-                let search = Search::of_item(request.clone(), 50, false);
+                let search = Search::for_item(request.clone(), 50, false);
                 let key = CallerKey::new("sandbox-unlimited");
                 let outcome = client
-                    .ask(&search, &key, &ItemId::new().to_string(), || async { true })
+                    .search(&search, &key, &ItemId::new().to_string(), || async { true })
                     .await;
                 let Finding::Answer(answer) = &outcome.finding else {
                     panic!("seed {seed}: {outcome:?}")
                 };
-                Sight::of(&search, answer)
+                ItemSummary::of(&search, answer)
                     .best
                     .map(|(offer, _)| (position, offer.price))
             });
@@ -418,14 +425,17 @@ async fn worlds(count: u64) -> (TwoPhase, Vec<World>) {
             .into_iter()
             .flatten()
             .collect();
-        worlds.push(World { seed, prices });
+        sandbox_prices.push(SandboxPrices { seed, prices });
     }
     stop.cancel();
-    (plan.two_phase.unwrap(), worlds)
+    (plan.two_phase.unwrap(), sandbox_prices)
 }
 
-/// What the plan's own decisions come to in a world: a full scan beside one in two phases.
-fn trial(World { seed, prices }: &World, phases: &TwoPhase) -> Trial {
+/// Compares a full scan with a two-phase scan of the same prices.
+fn compare_phases(
+    SandboxPrices { seed, prices }: &SandboxPrices,
+    phases: &TwoPhase,
+) -> PhaseComparison {
     let (first, deferred): (Vec<_>, Vec<_>) =
         (0..DATES).partition(|position| phases.is_coarse(*position));
     let seen = |position: &usize| first.contains(position);
@@ -440,7 +450,7 @@ fn trial(World { seed, prices }: &World, phases: &TwoPhase) -> Trial {
         .filter(|(position, _)| seen(position) || then.contains(position));
     let full = prices.iter().map(|(_, price)| *price).min().unwrap();
     let found = searched.map(|(_, price)| *price).min().unwrap();
-    Trial {
+    PhaseComparison {
         seed: *seed,
         searched: first.len() + then.len(),
         full,
@@ -450,62 +460,76 @@ fn trial(World { seed, prices }: &World, phases: &TwoPhase) -> Trial {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_phases_save_requests_and_stay_near_the_cheapest() {
-    let (phases, worlds) = worlds(6).await;
-    let trials: Vec<_> = worlds.iter().map(|world| trial(world, &phases)).collect();
-    let figures = told(&trials, &phases);
+async fn two_phases_save_requests_and_find_near_the_cheapest() {
+    let (phases, sandbox_prices) = sandbox_prices(6).await;
+    let comparisons: Vec<_> = sandbox_prices
+        .iter()
+        .map(|world| compare_phases(world, &phases))
+        .collect();
+    let figures = format_figures(&comparisons, &phases);
     println!("{figures}");
     assert!(
-        trials.iter().all(|trial| trial.searched <= 36),
+        comparisons
+            .iter()
+            .all(|comparison| comparison.searched <= 36),
         "24 first, at most 12 more: {figures}"
     );
-    assert!(trials.iter().any(|trial| trial.same_date), "{figures}");
+    assert!(
+        comparisons.iter().any(|comparison| comparison.same_date),
+        "{figures}"
+    );
     let all = TwoPhase {
         refine: DATES,
         ..phases
     };
     assert!(
-        worlds.iter().all(|world| trial(world, &all).same_date),
-        "next to every date is everywhere"
+        sandbox_prices
+            .iter()
+            .all(|world| compare_phases(world, &all).same_date),
+        "with refine = all dates, every date is searched"
     );
 }
 
 /// The figures that docs/decisions/0004 quotes.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "4,500 searches take a minute: run by hand, with --run-ignored only --no-capture"]
-async fn two_phases_over_fifty_worlds() {
-    let (phases, worlds) = worlds(WORLDS).await;
+async fn two_phases_over_fifty_sandbox_seeds() {
+    let (phases, sandbox_prices) = sandbox_prices(SEEDS).await;
     for (coarse_step, refine) in [(4, 2), (4, 4), (4, 6), (3, 3), (2, 3)] {
         let phases = TwoPhase {
             coarse_step,
             refine,
             ..phases
         };
-        let trials: Vec<_> = worlds.iter().map(|world| trial(world, &phases)).collect();
-        println!("{}\n", told(&trials, &phases));
+        let comparisons: Vec<_> = sandbox_prices
+            .iter()
+            .map(|world| compare_phases(world, &phases))
+            .collect();
+        println!("{}\n", format_figures(&comparisons, &phases));
     }
 }
 
-/// The same through the whole service: orders, queue, worker, sweeper, and Postgres. Run by hand: it takes a minute or two.
+/// The same through the whole service: submit, queue, worker, sweeper and Postgres. Run by hand: it
+/// takes a minute or two.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "4,500 searches and 50 two-phase scans: run by hand, with --run-ignored only --no-capture"]
-async fn two_phases_over_fifty_worlds_through_the_whole_service() {
+async fn two_phases_over_fifty_seeds_through_the_service() {
     let stop = CancellationToken::new();
-    let mut trials = Vec::new();
-    for seed in 1..=WORLDS {
-        let stage = Stage::with_key("sandbox-unlimited").await;
-        let worker = stage.worker_of(&sandbox(seed, None, &stop).await);
-        let full = stage
+    let mut comparisons = Vec::new();
+    for seed in 1..=SEEDS {
+        let fixture = WorkerFixture::with_key("sandbox-unlimited").await;
+        let worker = fixture.start_worker_against(&sandbox(seed, None, &stop).await);
+        let full = fixture
             .submit(i64::try_from(DATES).unwrap(), &json!({}))
             .await;
-        let full = stage.ended(full).await;
-        let two = stage
+        let full = fixture.wait_until_ended(full).await;
+        let two = fixture
             .submit(
                 i64::try_from(DATES).unwrap(),
                 &json!({"strategy": {"coarse_step": 4, "refine": 2}}),
             )
             .await;
-        let seen = stage.ended(two).await;
+        let seen = fixture.wait_until_ended(two).await;
         worker.stop().await;
         assert_eq!(
             (full.items.ok, seen.items.ok),
@@ -515,15 +539,15 @@ async fn two_phases_over_fifty_worlds_through_the_whole_service() {
         let saved = seen.strategy.unwrap().requests_saved;
         assert_eq!((full.requests.spent, seen.requests.spent + saved), (90, 90));
         let (best, found) = (full.best.unwrap(), seen.best.unwrap());
-        let items = stage.items(two).await;
+        let items = fixture.items(two).await;
         let compared =
-            scans::compare::compare(stage.pool(), stage.tenant().await, full.id, seen.id)
+            scans::compare::compare(fixture.pool(), fixture.tenant().await, full.id, seen.id)
                 .await
                 .unwrap();
         assert_eq!(
             (compared.counts.unchanged, compared.counts.unknown),
             (seen.items.ok, saved),
-            "the same world twice"
+            "the same prices twice"
         );
         assert_eq!(
             items
@@ -532,7 +556,7 @@ async fn two_phases_over_fifty_worlds_through_the_whole_service() {
                 .count(),
             usize::try_from(saved).unwrap()
         );
-        trials.push(Trial {
+        comparisons.push(PhaseComparison {
             seed,
             searched: usize::try_from(seen.requests.spent).unwrap(),
             full: best.price,
@@ -548,5 +572,5 @@ async fn two_phases_over_fifty_worlds_through_the_whole_service() {
         inner_items: 1,
         combinations: DATES,
     };
-    println!("{}", told(&trials, &phases));
+    println!("{}", format_figures(&comparisons, &phases));
 }

@@ -1,4 +1,4 @@
-//! Where a demo keeps its database: a folder that no other demo uses.
+//! The folder of a demo's database, used by one demo at a time.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
 
-/// Demos that run at the same time from one data folder.
-const MOST: u32 = 9;
+/// Concurrent demos in one data folder.
+const MAX_DEMOS: u32 = 9;
 
-/// A folder, held by a lock until this is dropped or the process ends.
+/// A folder, locked until this value is dropped or the process ends.
 #[derive(Debug)]
-pub struct Folder {
+pub struct DemoFolder {
     pub path: PathBuf,
     _lock: File,
 }
 
-/// The first folder in `demos` that no other process has: a demo that is run again finds the database that it made before.
+/// Locks the first free folder in `demos`, so that a later demo reuses the database.
 ///
 /// # Errors
-/// The folder cannot be made or written to, or all are in use.
-pub fn take(demos: &Path) -> Result<Folder, Failure> {
+/// The folder cannot be created or written to, or all are in use.
+pub fn acquire(demos: &Path) -> Result<DemoFolder, Failure> {
     let unusable = |error| {
         format!(
-            "the demo cannot keep its database in {}: {error}; set FARESCAN_DATA_DIR to another folder",
+            "the demo cannot create its database in {}: {error}; set FARESCAN_DATA_DIR to another folder",
             demos.display()
         )
     };
-    // The database server's user has to pass through root's folder; a user's own is closed to others.
+    // As root, the database server runs as another user, which must enter the folder.
     let mode = if rustix::process::geteuid().is_root() {
         0o755
     } else {
@@ -38,7 +38,7 @@ pub fn take(demos: &Path) -> Result<Folder, Failure> {
         .mode(mode)
         .create(demos)
         .map_err(unusable)?;
-    for number in 1..=MOST {
+    for number in 1..=MAX_DEMOS {
         let lock = demos.join(format!("{number}.lock"));
         let lock = OpenOptions::new()
             .write(true)
@@ -48,7 +48,7 @@ pub fn take(demos: &Path) -> Result<Folder, Failure> {
             .map_err(unusable)?;
         match lock.try_lock() {
             Ok(()) => {
-                return Ok(Folder {
+                return Ok(DemoFolder {
                     path: demos.join(number.to_string()),
                     _lock: lock,
                 });
@@ -58,7 +58,7 @@ pub fn take(demos: &Path) -> Result<Folder, Failure> {
         }
     }
     Err(format!(
-        "{MOST} demos are running in {} already: end one of them, or set FARESCAN_DATA_DIR to another folder",
+        "{MAX_DEMOS} demos are running in {}: stop one of them, or set FARESCAN_DATA_DIR to another folder",
         demos.display()
     )
     .into())
@@ -69,24 +69,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_demo_has_a_folder_of_its_own_and_the_next_one_the_first_free() {
+    fn each_demo_gets_the_first_free_folder() {
         let place = tempfile::tempdir().unwrap();
         let demos = place.path().join("demos");
-        let first = take(&demos).unwrap();
-        let second = take(&demos).unwrap();
+        let first = acquire(&demos).unwrap();
+        let second = acquire(&demos).unwrap();
         assert_eq!(
             (first.path.clone(), second.path.clone()),
             (demos.join("1"), demos.join("2"))
         );
         drop(first);
-        let all: Vec<_> = (1..MOST).map(|_| take(&demos).unwrap()).collect();
+        let all: Vec<_> = (1..MAX_DEMOS).map(|_| acquire(&demos).unwrap()).collect();
         assert_eq!(all[0].path, demos.join("1"));
-        let refused = take(&demos).unwrap_err().to_string();
+        let refused = acquire(&demos).unwrap_err().to_string();
         assert!(
             refused.starts_with("9 demos are running in ") && refused.contains("FARESCAN_DATA_DIR"),
             "{refused}"
         );
         drop(second);
-        assert_eq!(take(&demos).unwrap().path, demos.join("2"));
+        assert_eq!(acquire(&demos).unwrap().path, demos.join("2"));
     }
 }

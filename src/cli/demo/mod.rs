@@ -1,7 +1,8 @@
-//! `farescan demo`: sandbox, embedded Postgres and service in one process, a story told through the API, then left running.
+//! `farescan demo`: runs sandbox, embedded Postgres and service in one process, shows some API
+//! requests and their results, then keeps the service running.
 
 mod folder;
-mod story;
+mod walkthrough;
 
 use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
@@ -12,40 +13,42 @@ use jiff::tz::TimeZone;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::story::{Story, Told};
+use self::walkthrough::{Walkthrough, WalkthroughScans};
 use super::client::ApiClient;
-use super::serve::{Signal, end_signal, in_data_folder, sandbox_upstream, start_sandbox};
-use super::{Failure, Signalled};
+use super::serve::{ExitSignal, data_subfolder, sandbox_upstream, start_sandbox, stop_on_signal};
+use super::{EndedBySignal, Failure};
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig,
     WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
+use crate::logging;
 use crate::sandbox::SandboxOptions;
 use crate::service::{Service, Settings};
-use crate::telemetry;
 
-/// The sandbox's key for the demo: an unlimited plan whose 13ths are degraded on the first ask.
+/// The sandbox's demo key: an unlimited plan with searches on a 13th degraded on the first call.
 const KEY: &str = "sandbox-demo";
-/// Its folder in the data folder.
+/// The demos' folder in the data folder.
 const FOLDER: &str = "demos";
-/// The sandbox answers in a tenth of the time that the real engines take.
+/// The sandbox's delays, relative to those of the real engines.
 const LATENCY: f64 = 0.1;
-/// The demo's own pace: the sandbox's plan has no limit, and nobody wants to wait half a minute for a month.
-const PER_MINUTE: u32 = 1_200;
+/// The demo's pace. The sandbox's plan has no limit; with the default pace, a month would take half
+/// a minute.
+const SEARCHES_PER_MINUTE: u32 = 1_200;
 
-/// Settings of the demo. Neither a database nor keys nor a marketplace: what an environment for real work names is not the demo's to use.
+/// Settings of `demo`. It takes no database, keys or marketplace, so that it never uses those of an
+/// environment for real work.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// End after the story instead of staying up
+pub struct DemoArgs {
+    /// Exit after the demo instead of keeping the service running
     #[arg(long)]
     exit: bool,
     #[command(flatten)]
     http: HttpConfig,
     #[command(flatten)]
     admin: AdminConfig,
-    /// Folder in which the demo makes one of its own for its embedded Postgres [default: /var/lib/farescan for root, else the user's data
-    /// folder]
+    /// Folder in which the demo creates a subfolder for its embedded Postgres
+    /// [default: /var/lib/farescan for root, else the user's data folder]
     #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
     /// Folder with the programs `postgres` and `initdb` [default: searched]
@@ -53,15 +56,15 @@ pub struct Args {
     pg_bin: Option<PathBuf>,
 }
 
-/// Tells the story, then runs until SIGTERM or SIGINT.
-pub async fn run(args: Args) -> Result<(), Failure> {
-    telemetry::start(&LogConfig {
+/// Runs the walkthrough, then the service until SIGTERM or SIGINT.
+pub async fn run(args: DemoArgs) -> Result<(), Failure> {
+    logging::init(&LogConfig {
         filter: "warn".to_owned(),
         format: None,
     })?;
-    // Before anything is made: a port that cannot be had is told at once.
-    let listen = free(args.http.listen).await?;
-    let folder = folder::take(&in_data_folder(args.data_dir.clone(), FOLDER)?)?;
+    // First, so that an unusable address fails at once.
+    let listen = available_address(args.http.listen).await?;
+    let folder = folder::acquire(&data_subfolder(args.data_dir.clone(), FOLDER)?)?;
     let mut out = anstream::stdout();
     writeln!(
         out,
@@ -74,11 +77,11 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         .address()
         .ok_or("the demo's service does not listen")?;
     let running = tokio::spawn(service.run());
-    let signal = Signal::default();
-    end_signal(stop.clone(), signal.clone());
+    let signal = ExitSignal::default();
+    stop_on_signal(stop.clone(), signal.clone());
     let base = format!("http://{address}");
     let shown = tokio::select! {
-        shown = show(&mut out, &base, &folder.path, exit) => shown,
+        shown = run_walkthrough(&mut out, &base, &folder.path, exit) => shown,
         () = stop.cancelled() => Ok(()),
     };
     if exit || shown.is_err() {
@@ -93,13 +96,18 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             if std::io::stderr().is_terminal() {
                 anstream::eprintln!();
             }
-            Err(Signalled { code }.into())
+            Err(EndedBySignal { code }.into())
         }
     }
 }
 
-/// The story, and what the reader may do then.
-async fn show(out: &mut impl Write, base: &str, folder: &Path, exit: bool) -> Result<(), Failure> {
+/// Runs the walkthrough and prints the next steps.
+async fn run_walkthrough(
+    out: &mut impl Write,
+    base: &str,
+    folder: &Path,
+    exit: bool,
+) -> Result<(), Failure> {
     let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     let client = ApiClient::new(base, KEY)?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
@@ -107,33 +115,34 @@ async fn show(out: &mut impl Write, base: &str, folder: &Path, exit: bool) -> Re
         out,
         "   service      {base}\n   description  {base}/docs\n   key          {KEY}\n"
     )?;
-    let told = Story {
+    let scans = Walkthrough {
         client: &client,
         out: &mut *out,
         colour,
         today,
     }
-    .tell()
+    .run_all()
     .await?;
     let folder = folder.display();
     if exit {
         writeln!(
             out,
-            "\n   The data stay in {folder},\n   which may be deleted. Without --exit the service stays up to be tried."
+            "\n   The data stay in {folder},\n   which may be deleted. Without --exit the service keeps running."
         )?;
         return Ok(());
     }
-    what_next(out, base, &told)?;
+    print_next_steps(out, base, &scans)?;
     writeln!(
         out,
-        "\n   The service stays up; Ctrl-C ends it. The data stay in {folder},\n   which may be deleted then."
+        "\n   The service is running; Ctrl-C stops it. The data stay in {folder},\n   which may be deleted then."
     )?;
     Ok(())
 }
 
-/// The sandbox and a service that asks it. What the demo stores lies apart from what a real service stores.
+/// Starts the sandbox and a service that calls it. The demo's data folder is separate from that of
+/// a real service.
 async fn start(
-    args: Args,
+    args: DemoArgs,
     listen: SocketAddr,
     folder: PathBuf,
     stop: &CancellationToken,
@@ -157,8 +166,8 @@ async fn start(
         database,
         keys: KeysConfig::default(),
         pace: PaceConfig {
-            flights_per_minute: PER_MINUTE,
-            hotels_per_minute: PER_MINUTE,
+            flights_per_minute: SEARCHES_PER_MINUTE,
+            hotels_per_minute: SEARCHES_PER_MINUTE,
             ..PaceConfig::default()
         },
         webhooks: WebhookConfig::default(),
@@ -168,8 +177,8 @@ async fn start(
     Ok(Service::start(settings, stop.clone()).await?)
 }
 
-/// The address, or the same one with a free port where another process has it: a first look should not end at somebody else's port 8080.
-async fn free(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
+/// The wanted address, or the same one with a free port if another process uses it.
+async fn available_address(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
     match TcpListener::bind(wanted).await {
         Ok(_) => Ok(wanted),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
@@ -179,24 +188,28 @@ async fn free(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
     }
 }
 
-/// What the reader may do now, as lines to copy.
-fn what_next(out: &mut impl Write, base: &str, told: &Told) -> Result<(), Failure> {
-    let Told {
+/// Prints commands to try next.
+fn print_next_steps(
+    out: &mut impl Write,
+    base: &str,
+    scans: &WalkthroughScans,
+) -> Result<(), Failure> {
+    let WalkthroughScans {
         fares,
         hotel,
         route,
         first,
-    } = told;
+    } = scans;
     let curl = format!("curl -sw '\\n' -H 'x-api-key: {KEY}'");
     writeln!(
         out,
-        "\n4. Yours to try\n\n   \
+        "\n4. Try it\n\n   \
          open  {base}/docs\n\n   \
-         # the three cheapest dates, from what is stored: costs nothing\n   \
+         # the three cheapest dates, from stored results, at no cost\n   \
          {curl} '{base}/v1/scans/{fares}/items?sort=price&limit=3'\n   \
-         # the price history that the scans left\n   \
+         # the price history of the scans\n   \
          {curl} '{base}/v1/history/flights?{route}&limit=5'\n   \
-         # what became of the hotel, market by market\n   \
+         # the hotel's prices by market\n   \
          {curl} '{base}/v1/scans/{hotel}/items'\n   \
          # one live search\n   \
          {curl} {base}/v1/flights/oneway -d '{{\"from_airport\":\"TLV\",\"to_airport\":\"LHR\",\"departure_date\":\"{first}\",\"limit\":1}}'"

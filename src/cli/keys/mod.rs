@@ -1,23 +1,23 @@
-//! `farescan keys`: the master key that seals the callers' keys while their scans run (security.md, "Keys").
+//! `farescan keys`: the master key, which seals the callers' keys (security.md, rule 4).
 
 mod new;
 mod rewrap;
 
 use super::Failure;
 
-/// What to do with the master key.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
-pub enum Keys {
-    /// Make a new entry for the master key, or with `--out` a new master key file
-    New(new::Args),
-    /// Seal the held keys anew under the master key's first entry, so that older entries can go
-    Rewrap(rewrap::Args),
+pub enum KeysCommand {
+    /// Generate a new entry for the master key, or with `--out` a new master key file
+    New(new::NewKeyArgs),
+    /// Seal the stored keys anew under the master key's first entry, so that older entries can be removed
+    Rewrap(rewrap::RewrapArgs),
 }
 
-/// Does it.
-pub async fn run(keys: Keys) -> Result<(), Failure> {
+/// Runs the subcommand.
+pub async fn run(keys: KeysCommand) -> Result<(), Failure> {
     match keys {
-        Keys::New(args) => new::run(&args),
-        Keys::Rewrap(args) => rewrap::run(args).await,
+        KeysCommand::New(args) => new::run(&args),
+        KeysCommand::Rewrap(args) => rewrap::run(args).await,
     }
 }

@@ -1,4 +1,4 @@
-//! `farescan keys new`: a fresh entry for the ring of master keys.
+//! `farescan keys new`: generates an entry of the master key.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use crate::tenants::Keyring;
 
 /// Settings of `keys new`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// The entry's name in the ring [default: today's date and four random digits]
+pub struct NewKeyArgs {
+    /// The entry's id [default: today's date and four random digits]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Write a new master key file (mode 0600) instead of printing the entry; a file that is there is never overwritten
+    /// Write a new master key file (mode 0600) instead of printing the entry; never overwrites a file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A file that is there and holds a master key is fine: for a step that runs before each start
+    /// Succeed if the file exists and holds a master key, for a step that runs before each start
     #[arg(long, requires = "out")]
     if_absent: bool,
-    /// A file that is there may be readable for its group
+    /// The existing file may be readable by its group
     #[arg(
         long = "master-key-group-readable",
         env = "FARESCAN_MASTER_KEY_GROUP_READABLE"
@@ -28,25 +28,29 @@ pub struct Args {
     group_readable: bool,
 }
 
-/// Prints it, or writes the file.
-pub fn run(args: &Args) -> Result<(), Failure> {
+/// Prints the entry or writes the file.
+pub fn run(args: &NewKeyArgs) -> Result<(), Failure> {
     let id = args.id.clone().unwrap_or_else(todays_id);
     let Some(path) = &args.out else {
-        // Alone on standard output: it goes on top of the ring, before the older entries.
-        writeln!(anstream::stdout(), "{}", Keyring::new_entry(&id)?.as_str())?;
+        // Only the entry, so that a script can append it to the file.
+        writeln!(
+            anstream::stdout(),
+            "{}",
+            Keyring::generate_entry(&id)?.as_str()
+        )?;
         return Ok(());
     };
-    let place = path.display();
-    if Keyring::make(path, &id)? {
+    let file = path.display();
+    if Keyring::create_file(path, &id)? {
         anstream::eprintln!(
-            "made {place}: keep a copy with every backup of the database, but not in it"
+            "created {file}: keep a copy with every backup of the database, but not in it"
         );
     } else if args.if_absent {
         Keyring::read(path, args.group_readable)?;
-        anstream::eprintln!("{place} is there and holds a master key: left as it is");
+        anstream::eprintln!("{file} exists and holds a master key: unchanged");
     } else {
         return Err(
-            format!("{place} is there, and is left as it is: move it away, or add an entry to it (`farescan keys new`)").into()
+            format!("{file} exists and was not changed: move it away, or add an entry to it (`farescan keys new`)").into()
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `farescan keys rewrap`: after a new entry was put on top of the master key, moves what is held to it.
+//! `farescan keys rewrap`: seals the stored keys anew under the master key's first entry.
 
 use std::io::Write as _;
 
@@ -6,36 +6,36 @@ use crate::cli::Failure;
 use crate::config::{DatabaseConfig, KeysConfig};
 use crate::db::{self, Database};
 use crate::service::keyring;
-use crate::tenants::rewrap::{Rewrapped, rewrap};
+use crate::tenants::rewrap::{RewrapSummary, rewrap};
 
 /// Settings of `keys rewrap`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct RewrapArgs {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
     keys: KeysConfig,
 }
 
-/// Rewraps. Safe beside running processes, and again is fine.
-pub async fn run(args: Args) -> Result<(), Failure> {
+/// Seals the stored keys anew. Idempotent, and safe beside running processes.
+pub async fn run(args: RewrapArgs) -> Result<(), Failure> {
     let database = Database::open(&args.database).await?;
-    let done = in_database(&args.keys, &database).await;
+    let done = run_in_database(&args.keys, &database).await;
     database.close().await;
     let done = done?;
     let mut out = anstream::stdout();
-    let Rewrapped {
+    let RewrapSummary {
         primary,
         moved,
         changed,
         unopened,
-        strangers,
+        callers_by_older_key,
     } = done;
     writeln!(
         out,
-        "{moved} held keys were sealed anew under `{primary}`, {changed} were wiped or sealed by others meanwhile"
+        "{moved} stored keys were sealed anew under `{primary}`; other processes wiped or sealed {changed} in the meantime"
     )?;
-    for (entry, callers) in &strangers {
+    for (entry, callers) in &callers_by_older_key {
         writeln!(
             out,
             "{callers} callers were last seen under `{entry}`: without that entry they would not find their scans again"
@@ -49,18 +49,18 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         .map(|(why, count)| format!("{count} because {why}"))
         .collect();
     Err(format!(
-        "not every held key could be opened, and what could not is left as it is: {}",
+        "some stored keys could not be opened and are unchanged: {}",
         each.join("; ")
     )
     .into())
 }
 
-async fn in_database(keys: &KeysConfig, database: &Database) -> Result<Rewrapped, Failure> {
+async fn run_in_database(keys: &KeysConfig, database: &Database) -> Result<RewrapSummary, Failure> {
     let ring = keyring(keys, database.data_dir())?
         .ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE")?;
     if !db::is_migrated(database.pool()).await? {
         return Err(
-            "the database's tables are not this version's: run `farescan migrate` first".into(),
+            "the database's tables are of another version: run `farescan migrate` first".into(),
         );
     }
     Ok(rewrap(database.pool(), &ring).await?)

@@ -1,4 +1,5 @@
-//! A calendar of fares: a table for each month, weeks from Monday, in each cell the day at the left and below it its price at the right.
+//! A calendar of fares: a table for each month, weeks from Monday; each cell has the day and below
+//! it the price.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +8,36 @@ use comfy_table::{Attribute, Cell, Color, ColumnConstraint, Table, Width};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::{Seen, styled};
+use super::{CellValue, set_styling};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-/// With a blank on both sides.
+/// Includes a blank on both sides.
 const DAY_WIDTH: u16 = 8;
 const PRICE_WIDTH: usize = 6;
 
 /// One date of the calendar.
 #[derive(Debug, Clone, Copy)]
-pub struct Day {
+pub struct CalendarDay {
     pub date: Date,
-    pub seen: Seen,
+    pub value: CellValue,
 }
 
-/// The dates of a scan and what was seen for each.
+/// The dates of a scan with their values.
 #[derive(Debug, Default)]
 pub struct Calendar {
-    days: BTreeMap<Date, Seen>,
+    days: BTreeMap<Date, CellValue>,
 }
 
-impl FromIterator<Day> for Calendar {
-    fn from_iter<I: IntoIterator<Item = Day>>(days: I) -> Self {
+impl FromIterator<CalendarDay> for Calendar {
+    fn from_iter<I: IntoIterator<Item = CalendarDay>>(days: I) -> Self {
         Self {
-            days: days.into_iter().map(|day| (day.date, day.seen)).collect(),
+            days: days.into_iter().map(|day| (day.date, day.value)).collect(),
         }
     }
 }
 
 impl Calendar {
-    /// A title and a table for each month that has a date, in order.
+    /// A title and a table for each month with a date, in order.
     #[must_use]
     pub fn months(&self, colour: bool) -> Vec<(String, Table)> {
         let mut months: Vec<Date> = self.days.keys().map(|date| date.first_of_month()).collect();
@@ -57,14 +58,14 @@ impl Calendar {
     pub fn cheapest(&self) -> Option<(Date, Decimal)> {
         self.days
             .iter()
-            .filter_map(|(date, seen)| Some((*date, seen.price()?)))
+            .filter_map(|(date, value)| Some((*date, value.price()?)))
             .min_by_key(|(_, price)| *price)
     }
 
     fn month(&self, month: Date, colour: bool) -> Table {
         let mut table = Table::new();
         table.load_style(UTF8_FULL_CONDENSED).set_header(WEEKDAYS);
-        styled(&mut table, colour);
+        set_styling(&mut table, colour);
         let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
         let days = month
             .series(jiff::Span::new().days(1))
@@ -83,24 +84,24 @@ impl Calendar {
     }
 
     fn cell(&self, date: Date) -> Cell {
-        let Some(seen) = self.days.get(&date) else {
+        let Some(value) = self.days.get(&date) else {
             return Cell::new(date.day());
         };
         let cheapest = self.cheapest().is_some_and(|(best, _)| best == date);
         let mark = if cheapest { "*" } else { "" };
-        let shown = format!("{mark}{}", seen.text());
+        let shown = format!("{mark}{}", value.text());
         let cell = Cell::new(format!("{}\n{shown:>PRICE_WIDTH$}", date.day()));
-        match seen {
-            Seen::Price(_) if cheapest => cell.fg(Color::Green).add_attribute(Attribute::Bold),
-            Seen::Price(price) => self.tint(cell, *price),
-            Seen::Unknown => cell.fg(Color::Yellow),
-            Seen::Nothing | Seen::Waiting => cell.fg(Color::DarkGrey),
+        match value {
+            CellValue::Price(_) if cheapest => cell.fg(Color::Green).add_attribute(Attribute::Bold),
+            CellValue::Price(price) => self.tint(cell, *price),
+            CellValue::Unknown => cell.fg(Color::Yellow),
+            CellValue::Nothing | CellValue::Waiting => cell.fg(Color::DarkGrey),
         }
     }
 
-    /// The cheapest fifth green, the dearest fifth red.
+    /// Colours the cheapest fifth green, the dearest fifth red.
     fn tint(&self, cell: Cell, price: Decimal) -> Cell {
-        let prices = self.days.values().filter_map(|seen| seen.price());
+        let prices = self.days.values().filter_map(|value| value.price());
         let (cheaper, total) = prices.fold((0, 0), |(below, all), other| {
             (below + usize::from(other < price), all + 1)
         });

@@ -1,33 +1,33 @@
-//! One stay, priced from several markets: each market's price and how far it lies from the first market's.
+//! One stay from several markets: each market's price and its difference to the first market's.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Color, Table};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-use super::{Seen, styled};
+use super::{CellValue, set_styling};
 
-/// Below this many percent a difference is not worth a colour.
+/// Differences below this percentage have no colour.
 const WORTH_A_COLOUR_PERCENT: f64 = 3.0;
 
-/// One market and what was seen from it.
+/// One market and its price.
 #[derive(Debug, Clone)]
-pub struct Market {
+pub struct MarketRow {
     /// Two-letter country code.
     pub country: String,
-    pub seen: Seen,
-    /// What the price is for: a difference between two rooms is no difference between markets.
+    pub value: CellValue,
+    /// The priced room: prices of different rooms do not compare.
     pub room: Option<String>,
 }
 
-/// A stay over its markets, the baseline first.
+/// A stay's markets, the baseline first.
 #[derive(Debug, Clone)]
-pub struct Markets {
+pub struct MarketTable {
     pub currency: String,
-    pub markets: Vec<Market>,
+    pub markets: Vec<MarketRow>,
 }
 
-impl Markets {
+impl MarketTable {
     /// The table: market, price, difference to the baseline, room.
     #[must_use]
     pub fn table(&self, colour: bool) -> Table {
@@ -44,14 +44,14 @@ impl Markets {
             Cell::new("Room"),
         ];
         table.load_style(UTF8_FULL_CONDENSED).set_header(header);
-        styled(&mut table, colour);
+        set_styling(&mut table, colour);
         for (row, market) in self.markets.iter().enumerate() {
             let difference = baseline
                 .filter(|_| row > 0)
-                .and_then(|baseline| percent(baseline.seen.price()?, market.seen.price()?));
+                .and_then(|baseline| percent(baseline.value.price()?, market.value.price()?));
             table.add_row([
                 Cell::new(market.country.to_uppercase()),
-                Cell::new(market.seen.text()).set_alignment(CellAlignment::Right),
+                Cell::new(market.value.text()).set_alignment(CellAlignment::Right),
                 difference_cell(row == 0, difference),
                 Cell::new(market.room.as_deref().unwrap_or("")),
             ]);
@@ -60,7 +60,7 @@ impl Markets {
     }
 }
 
-/// How far `price` lies from `baseline`, in percent; `None` where the baseline is nothing to measure by.
+/// Difference of `price` to `baseline` in percent; `None` for a baseline of zero.
 fn percent(baseline: Decimal, price: Decimal) -> Option<f64> {
     ((price - baseline) * Decimal::ONE_HUNDRED)
         .checked_div(baseline)?

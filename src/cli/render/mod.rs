@@ -1,19 +1,19 @@
-//! What a person reads in the terminal: a month of fares as a calendar, one stay over several markets as a table.
+//! Tables for the terminal: a month of fares as a calendar, one stay from several markets.
 //!
-//! Pure: from cells to a table. Numbers stand in the cells and colour is a second signal only; a search that found nothing, one that
-//! did not complete and one not yet made have three different marks. Nothing here asks the service or prints.
+//! Pure functions from cells to a table. Colour only repeats what the text shows; a search that
+//! found nothing, one that did not complete and one not yet made have different marks.
 
 mod calendar;
 mod markets;
 
-pub use calendar::{Calendar, Day};
-pub use markets::{Market, Markets};
+pub use calendar::{Calendar, CalendarDay};
+pub use markets::{MarketRow, MarketTable};
 
 use rust_decimal::Decimal;
 
-/// What is known of one cell.
+/// The result of one cell's search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum CellValue {
     /// The cheapest price, in major units.
     Price(Decimal),
     /// The search completed and found nothing.
@@ -24,8 +24,8 @@ pub enum Seen {
     Waiting,
 }
 
-impl Seen {
-    /// As it stands in a cell: whole units, as fares are quoted.
+impl CellValue {
+    /// The text of the cell: prices in whole units.
     fn text(self) -> String {
         match self {
             Self::Price(price) => price.round().normalize().to_string(),
@@ -43,15 +43,15 @@ impl Seen {
     }
 }
 
-/// What the marks mean, and the colours where there are some, to print beneath; each line fits a terminal of 80 columns.
+/// Explains the marks and, with `colour`, the colours. Each line fits 80 columns.
 pub fn legend(colour: bool) -> String {
     let marks = "   * cheapest   – nothing offered   ? did not complete   · not searched yet";
     let colours = "\n   green: the cheapest fifth   red: the dearest fifth   yellow: incomplete";
     format!("{marks}{}", if colour { colours } else { "" })
 }
 
-/// Whether a table may carry colours: the terminal, `NO_COLOR` and the like decide, not the table.
-fn styled(table: &mut comfy_table::Table, colour: bool) {
+/// Makes `colour` decide on styling, not the table's own detection of a terminal.
+fn set_styling(table: &mut comfy_table::Table, colour: bool) {
     if colour {
         table.enforce_styling();
     } else {

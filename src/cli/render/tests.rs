@@ -1,24 +1,24 @@
-//! Read as a person would: the tables stand here as they are printed.
+//! Snapshots of the printed tables.
 
 use jiff::civil::date;
 
 use super::*;
 
-fn price(units: i64) -> Seen {
-    Seen::Price(Decimal::new(units * 100, 2))
+fn price(units: i64) -> CellValue {
+    CellValue::Price(Decimal::new(units * 100, 2))
 }
 
 fn february() -> Calendar {
-    let seen = |day: i8| match day {
-        13 => Seen::Unknown,
-        14 => Seen::Nothing,
-        27.. => Seen::Waiting,
+    let value = |day: i8| match day {
+        13 => CellValue::Unknown,
+        14 => CellValue::Nothing,
+        27.. => CellValue::Waiting,
         day => price(200 + (i64::from(day) * 7 % 23) * 5),
     };
     (3..=28)
-        .map(|day| Day {
+        .map(|day| CalendarDay {
             date: date(2027, 2, day),
-            seen: seen(day),
+            value: value(day),
         })
         .collect()
 }
@@ -32,9 +32,9 @@ fn a_month_reads_like_a_calendar() {
 
 #[test]
 fn a_range_over_the_year_has_a_table_for_each_month() {
-    let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| Day {
+    let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| CalendarDay {
         date,
-        seen: price(100),
+        value: price(100),
     });
     let titles: Vec<_> = Calendar::from_iter(days)
         .months(false)
@@ -45,28 +45,28 @@ fn a_range_over_the_year_has_a_table_for_each_month() {
 }
 
 #[test]
-fn the_cheapest_is_the_earliest_of_equals_and_never_an_absence() {
+fn the_cheapest_is_the_earliest_of_equal_prices() {
     assert_eq!(
         february().cheapest().map(|(date, _)| date),
         Some(date(2027, 2, 23))
     );
-    let equal = Calendar::from_iter([5, 4].map(|day| Day {
+    let equal = Calendar::from_iter([5, 4].map(|day| CalendarDay {
         date: date(2027, 2, day),
-        seen: price(9),
+        value: price(9),
     }));
     assert_eq!(
         equal.cheapest().map(|(date, _)| date),
         Some(date(2027, 2, 4))
     );
-    let absent = Calendar::from_iter([Day {
+    let absent = Calendar::from_iter([CalendarDay {
         date: date(2027, 2, 1),
-        seen: Seen::Unknown,
+        value: CellValue::Unknown,
     }]);
     assert_eq!(absent.cheapest(), None);
 }
 
 #[test]
-fn what_stands_beneath_fits_80_columns() {
+fn the_legend_fits_80_columns() {
     for colour in [false, true] {
         assert!(
             legend(colour).lines().all(|line| line.chars().count() < 80),
@@ -78,7 +78,7 @@ fn what_stands_beneath_fits_80_columns() {
 }
 
 #[test]
-fn colour_is_only_there_when_asked_for() {
+fn tables_have_colour_only_on_request() {
     let coloured = february().months(true)[0].1.to_string();
     assert!(coloured.contains("\u{1b}["), "{coloured}");
     assert!(!february().months(false)[0].1.to_string().contains('\u{1b}'));
@@ -86,19 +86,19 @@ fn colour_is_only_there_when_asked_for() {
 
 #[test]
 fn markets_stand_beside_their_baseline() {
-    let market = |country: &str, seen, room: Option<&str>| Market {
+    let market = |country: &str, value, room: Option<&str>| MarketRow {
         country: country.into(),
-        seen,
+        value,
         room: room.map(str::to_owned),
     };
-    let markets = Markets {
+    let markets = MarketTable {
         currency: "USD".into(),
         markets: vec![
             market("us", price(800), Some("Double Room")),
             market("de", price(752), Some("Double Room")),
             market("jp", price(884), Some("Deluxe Double")),
-            market("in", Seen::Unknown, None),
-            market("br", Seen::Nothing, None),
+            market("in", CellValue::Unknown, None),
+            market("br", CellValue::Nothing, None),
         ],
     };
     insta::assert_snapshot!(markets.table(false));

@@ -1,23 +1,24 @@
-//! `farescan tenants`: what an operator does with callers (docs/running.md, "A caller who lost access"; docs/scaling.md, "Cells").
+//! `farescan tenants`: an operator's commands on callers (docs/running.md, "A caller who lost
+//! access"; docs/scaling.md, "Cells").
 
 mod relocate;
 mod restore;
 
 use super::Failure;
 
-/// What to do with callers.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
-pub enum Tenants {
+pub enum TenantsCommand {
     /// Move a caller, with scans, history and monitors, to the database of another installation
-    Move(relocate::Args),
-    /// Undo a rotation of the last 48 hours: what a key owned before is its own again
-    Restore(restore::Args),
+    Move(relocate::MoveArgs),
+    /// Undo a key rotation of the last 48 hours
+    Restore(restore::RestoreArgs),
 }
 
-/// Does it.
-pub async fn run(tenants: Tenants) -> Result<(), Failure> {
+/// Runs the subcommand.
+pub async fn run(tenants: TenantsCommand) -> Result<(), Failure> {
     match tenants {
-        Tenants::Move(args) => relocate::run(args).await,
-        Tenants::Restore(args) => restore::run(args).await,
+        TenantsCommand::Move(args) => relocate::run(args).await,
+        TenantsCommand::Restore(args) => restore::run(args).await,
     }
 }

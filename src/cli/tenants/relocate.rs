@@ -15,7 +15,7 @@ use crate::tenants::relocate::{Relocated, relocate};
 
 /// Settings of `tenants move`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct MoveArgs {
     /// The caller: ten_ and the 32 hexadecimal digits of its `tenants.tenant_id`
     #[arg(long, value_name = "ID")]
     tenant: TenantId,
@@ -27,7 +27,7 @@ pub struct Args {
         value_name = "URL"
     )]
     target_database_url: SecretString,
-    /// How long to wait for calls in flight before giving up
+    /// How long to wait for calls in flight
     #[arg(long, value_name = "SECONDS", default_value_t = 240)]
     patience_seconds: u64,
     #[command(flatten)]
@@ -36,8 +36,8 @@ pub struct Args {
     keys: KeysConfig,
 }
 
-/// Moves it. Run again after a failure, it finishes what was begun.
-pub async fn run(args: Args) -> Result<(), Failure> {
+/// Moves the caller. Run again after a failure, it finishes the move.
+pub async fn run(args: MoveArgs) -> Result<(), Failure> {
     let source = Database::open(&args.database).await?;
     let target = DatabaseConfig {
         url: Some(args.target_database_url.clone()),
@@ -51,7 +51,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             return Err(format!("FARESCAN_TARGET_DATABASE_URL: {error}").into());
         }
     };
-    let moved = between(&args, &source, &target).await;
+    let moved = relocate_between(&args, &source, &target).await;
     source.close().await;
     target.close().await;
     let Relocated { rows } = moved?;
@@ -59,7 +59,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     if rows.is_empty() {
         writeln!(
             out,
-            "{} was moved by an earlier run; it works at the target now",
+            "{} was moved by an earlier run and is active at the target now",
             args.tenant
         )?;
     } else {
@@ -79,20 +79,24 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn between(args: &Args, source: &Database, target: &Database) -> Result<Relocated, Failure> {
+async fn relocate_between(
+    args: &MoveArgs,
+    source: &Database,
+    target: &Database,
+) -> Result<Relocated, Failure> {
     let ring = keyring(&args.keys, None)?
         .ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE to the target's")?;
     for (database, name) in [(source, "the source's"), (target, "the target's")] {
         if !db::is_migrated(database.pool()).await? {
             return Err(format!(
-                "{name} tables are not this version's: run `farescan migrate` there first"
+                "{name} tables are of another version: run `farescan migrate` there first"
             )
             .into());
         }
     }
     let (from, to) = (
-        marketplace::held(source.pool()).await?,
-        marketplace::held(target.pool()).await?,
+        marketplace::stored(source.pool()).await?,
+        marketplace::stored(target.pool()).await?,
     );
     if let (Some(from), Some(to)) = (&from, &to)
         && from != to

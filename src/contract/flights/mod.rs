@@ -1,7 +1,7 @@
-//! Flight searches on the wire (specification 2.1 to 2.4).
+//! Flight searches (gateway.md, rules 23 to 26).
 
-mod answer;
 mod request;
+mod response;
 
-pub use answer::{OnewayFlight, RoundtripItinerary, StopCount, StopInfo};
 pub use request::{OnewayRequest, RoundtripRequest};
+pub use response::{OnewayFlight, RoundtripItinerary, StopCount, StopInfo};

@@ -1,12 +1,12 @@
-//! The bodies of the two flight searches, in the order and the words of the specification's tables 2.1 and 2.2.
+//! The bodies of the two flight searches, in the order of gateway.md, rules 23 and 24.
 
-use crate::contract::declare::request;
 use crate::contract::primitives::{
     AirlineCode, Airport, Currency, Date, Hour, Limit, MaxPrice, PassengerKind, Passengers,
     SeatType, SortType, Stops,
 };
+use crate::contract::request_body::request_body;
 
-request! {
+request_body! {
     /// Body of `POST /v1/flights/oneway`.
     pub struct OnewayRequest for "flights/oneway" {
         required {
@@ -44,13 +44,15 @@ request! {
             passengers: Passengers = Passengers::one(PassengerKind::Adult) => passengers_or_default;
             /// Maximum number of results.
             limit: Limit = Limit::TEN => limit_or_default;
-            /// Whether the service may escalate to a secondary flight-data provider when the live search returns no
-            /// results; false switches that off for this request. Responses that use it can take longer.
+            /// Whether the service may escalate to a secondary flight-data provider when the live
+            /// search returns no results; false switches that off for this request. Responses that
+            /// use it can take longer.
             use_fallback: bool;
-            /// When true and the search did not complete, respond 503 `search_incomplete` instead of an empty array.
+            /// When true and the search did not complete, respond 503 `search_incomplete` instead
+            /// of an empty array.
             strict: bool = false => strict_or_default;
-            /// When true, requests may be routed through an external residential proxy to reduce blocks; false forces
-            /// a direct request (lower latency, more block risk).
+            /// When true, requests may be routed through an external residential proxy to reduce
+            /// blocks; false forces a direct request (lower latency, more block risk).
             use_ext_proxy: bool = true => use_ext_proxy_or_default;
         }
         example {
@@ -63,7 +65,7 @@ request! {
     }
 }
 
-request! {
+request_body! {
     /// Body of `POST /v1/flights/roundtrip`.
     pub struct RoundtripRequest for "flights/roundtrip" {
         required {
@@ -117,13 +119,15 @@ request! {
             passengers: Passengers = Passengers::one(PassengerKind::Adult) => passengers_or_default;
             /// Maximum number of results.
             limit: Limit = Limit::TEN => limit_or_default;
-            /// Whether the service may escalate to a secondary flight-data provider when the live search returns no
-            /// results; false switches that off for this request. Responses that use it can take longer.
+            /// Whether the service may escalate to a secondary flight-data provider when the live
+            /// search returns no results; false switches that off for this request. Responses that
+            /// use it can take longer.
             use_fallback: bool;
-            /// When true and the search did not complete, respond 503 `search_incomplete` instead of an empty array.
+            /// When true and the search did not complete, respond 503 `search_incomplete` instead
+            /// of an empty array.
             strict: bool = false => strict_or_default;
-            /// When true, requests may be routed through an external residential proxy to reduce blocks; false forces
-            /// a direct request (lower latency, more block risk).
+            /// When true, requests may be routed through an external residential proxy to reduce
+            /// blocks; false forces a direct request (lower latency, more block risk).
             use_ext_proxy: bool = true => use_ext_proxy_or_default;
         }
         alias {

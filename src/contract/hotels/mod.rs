@@ -1,10 +1,10 @@
-//! Hotel searches on the wire (specification 2.5 to 2.12).
+//! Hotel searches (gateway.md, rules 27 to 33).
 
-mod answer;
 mod request;
+mod response;
 
-pub use answer::{
+pub use request::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
+pub use response::{
     HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse,
     ResolveResponse,
 };
-pub use request::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};

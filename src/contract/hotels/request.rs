@@ -1,12 +1,12 @@
-//! The bodies of the four hotel endpoints, in the order and the words of the specification's 2.5, 2.8, 2.10, 2.12.
+//! The bodies of the four hotel endpoints, in the order of gateway.md, rules 27, 30, 32 and 33.
 
-use crate::contract::declare::request;
 use crate::contract::primitives::{
     Adults, BudgetPerNight, Children, CountryCode, Currency, Date, FreeText, HotelBookingId,
     HotelFilter,
 };
+use crate::contract::request_body::request_body;
 
-request! {
+request_body! {
     /// Body of `POST /v1/hotels/search`.
     pub struct HotelSearchRequest for "hotels/search" {
         required {
@@ -24,8 +24,8 @@ request! {
             children: Children = Children::NONE => children_or_default;
             /// ISO currency code for prices.
             currency: Currency = Currency::usd() => currency_or_default;
-            /// Two-letter country whose market is asked, through a residential proxy there; without it a worldwide
-            /// rotating pool is used.
+            /// Two-letter country whose market is searched, through a residential proxy there;
+            /// without it a worldwide rotating pool is used.
             proxy_country: CountryCode;
             /// Maximum price PER NIGHT in the request currency.
             budget_per_night: BudgetPerNight;
@@ -43,7 +43,7 @@ request! {
     }
 }
 
-request! {
+request_body! {
     /// Body of `POST /v1/hotels/by-name`.
     pub struct HotelByNameRequest for "hotels/by-name" {
         required {
@@ -55,7 +55,8 @@ request! {
             checkout_date: Date;
         }
         optional {
-            /// Where the hotel is: the query becomes `<hotel_name>, <area>`, the name match uses `hotel_name` alone.
+            /// Where the hotel is: the query becomes `<hotel_name>, <area>`, the name match uses
+            /// `hotel_name` alone.
             area: FreeText;
             /// Adults in the room.
             adults: Adults = Adults::TWO => adults_or_default;
@@ -63,8 +64,8 @@ request! {
             children: Children = Children::NONE => children_or_default;
             /// ISO currency code for prices.
             currency: Currency = Currency::usd() => currency_or_default;
-            /// Two-letter country whose market is asked, through a residential proxy there; without it a worldwide
-            /// rotating pool is used.
+            /// Two-letter country whose market is searched, through a residential proxy there;
+            /// without it a worldwide rotating pool is used.
             proxy_country: CountryCode;
             /// Only rates that can be cancelled without cost.
             free_cancellation: bool = false => free_cancellation_or_default;
@@ -80,7 +81,7 @@ request! {
     }
 }
 
-request! {
+request_body! {
     /// Body of `POST /v1/hotels/rooms`.
     pub struct HotelRoomsRequest for "hotels/rooms" {
         required {
@@ -98,8 +99,8 @@ request! {
             children: Children = Children::NONE => children_or_default;
             /// ISO currency code for prices.
             currency: Currency = Currency::usd() => currency_or_default;
-            /// Two-letter country whose market is asked, through a residential proxy there; without it a worldwide
-            /// rotating pool is used.
+            /// Two-letter country whose market is searched, through a residential proxy there;
+            /// without it a worldwide rotating pool is used.
             proxy_country: CountryCode;
             /// Only rates that can be cancelled without cost.
             free_cancellation: bool = false => free_cancellation_or_default;
@@ -113,7 +114,7 @@ request! {
     }
 }
 
-request! {
+request_body! {
     /// Body of `POST /v1/hotels/resolve`.
     pub struct ResolveRequest for "hotels/resolve" {
         required {
@@ -121,8 +122,8 @@ request! {
             hotel_name: FreeText;
         }
         optional {
-            /// Two-letter country whose market is asked, through a residential proxy there; without it a worldwide
-            /// rotating pool is used.
+            /// Two-letter country whose market is searched, through a residential proxy there;
+            /// without it a worldwide rotating pool is used.
             proxy_country: CountryCode;
         }
         example { "hotel_name": "Grand Hotel Lisbon" }

@@ -1,14 +1,14 @@
-//! Alerts on the wire (jobs-api, "Monitors"): what a rule went by when it fired, and lists of them.
+//! Alerts (monitors.md, rules 47 to 51): the data on which a rule fired, and lists of alerts.
 
 use super::resource::SlotKind;
 use super::rule::{Rule, RuleScope, RuleType};
-use crate::contract::declare::request;
-use crate::contract::fault::Faults;
 use crate::contract::primitives::{Cursor, PageLimit};
-use crate::contract::query::query;
+use crate::contract::query_string::query_string;
+use crate::contract::request_body::request_body;
 use crate::contract::scans::{CellValues, ParityVerdict};
-use crate::contract::series::in_order;
+use crate::contract::series::time_range_errors;
 use crate::contract::status::{SearchStatus, Verdict};
+use crate::contract::validation::ValidationErrors;
 use crate::ids::{AlertId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-request! {
+request_body! {
     /// The query of `GET /v1/alerts`.
     pub struct AlertsQuery for "the query of alerts" {
         required {}
@@ -25,57 +25,57 @@ request! {
             monitor_id: MonitorId;
             /// Only alerts of rules of this type.
             r#type: RuleType;
-            /// Only what fired at or after this time.
+            /// Only alerts fired at or after this time.
             since: Timestamp;
-            /// Only what fired before this time.
+            /// Only alerts fired before this time.
             until: Timestamp;
-            /// The most alerts of a page.
+            /// The maximum alerts of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the page before.
+            /// Where the page begins: the `next_cursor` of the previous page.
             cursor: Cursor;
         }
         example { "type": "price_below", "limit": 50 }
     }
 }
 
-request! {
+request_body! {
     /// The query of `GET /v1/monitors/{id}/alerts`.
     pub struct MonitorAlertsQuery for "the query of a monitor's alerts" {
         required {}
         optional {
             /// Only alerts of rules of this type.
             r#type: RuleType;
-            /// Only what fired at or after this time.
+            /// Only alerts fired at or after this time.
             since: Timestamp;
-            /// Only what fired before this time.
+            /// Only alerts fired before this time.
             until: Timestamp;
-            /// The most alerts of a page.
+            /// The maximum alerts of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the page before.
+            /// Where the page begins: the `next_cursor` of the previous page.
             cursor: Cursor;
         }
         example { "type": "price_below", "limit": 50 }
     }
 }
 
-query!(AlertsQuery => spanning, MonitorAlertsQuery => spanning);
+query_string!(AlertsQuery => cross_field_errors, MonitorAlertsQuery => cross_field_errors);
 
 impl AlertsQuery {
-    /// The rules that span fields: a range of time ends after it begins.
-    fn spanning(&self) -> Faults {
-        in_order(self.since, self.until)
+    /// Rules across fields: a time range ends after it begins.
+    fn cross_field_errors(&self) -> ValidationErrors {
+        time_range_errors(self.since, self.until)
     }
 }
 
 impl MonitorAlertsQuery {
-    /// The rules that span fields: a range of time ends after it begins.
-    fn spanning(&self) -> Faults {
-        in_order(self.since, self.until)
+    /// Rules across fields: a time range ends after it begins.
+    fn cross_field_errors(&self) -> ValidationErrors {
+        time_range_errors(self.since, self.until)
     }
 
-    /// The same question of all alerts, about this monitor's.
+    /// The same query over all alerts, restricted to this monitor.
     #[must_use]
-    pub fn of(self, monitor: MonitorId) -> AlertsQuery {
+    pub fn for_monitor(self, monitor: MonitorId) -> AlertsQuery {
         let Self {
             r#type,
             since,
@@ -94,7 +94,7 @@ impl MonitorAlertsQuery {
     }
 }
 
-/// A rule that fired, with all that it went by.
+/// A rule that fired, with the data on which it fired.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "id": "alr_01970a1b2c3d7e4f8a9b0c1d2e3f4a60",
@@ -117,23 +117,23 @@ pub struct Alert {
     pub id: AlertId,
     /// The monitor whose rule it is.
     pub monitor_id: MonitorId,
-    /// The slot whose run it has seen.
+    /// The slot of the evaluated run.
     pub slot: Timestamp,
-    /// Where the slot came from.
+    /// What created the slot.
     pub slot_kind: SlotKind,
-    /// The run's scan; null where the slot made none (`stale`).
+    /// The run's scan; null if the slot has none (`stale`).
     pub scan_id: Option<ScanId>,
     /// The rule's type.
     #[serde(rename = "type")]
     pub rule_type: RuleType,
-    /// The rule as it was then.
+    /// The rule at that time.
     pub rule: Rule,
-    /// What it looks at.
+    /// What the rule evaluates.
     pub scope: RuleScope,
-    /// The swept values of the search that it is about; empty where it is about none.
+    /// The swept values of the search of the alert; empty if there is none.
     #[schema(value_type = CellValues)]
     pub cell: Map<String, Value>,
-    /// The price, in major units; null where it is about the lack of one.
+    /// The price, in major units; null if the alert is about a missing price.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
@@ -141,20 +141,22 @@ pub struct Alert {
     pub currency: Option<String>,
     /// The item that has the price.
     pub item_id: Option<ItemId>,
-    /// When the item's answer came.
+    /// When the item's response arrived.
     pub observed_at: Option<Timestamp>,
-    /// What the item's search says of itself.
+    /// The search status of the item.
     pub search_status: Option<SearchStatus>,
-    /// The price before this run, as the rule last saw one.
+    /// The last price that the rule evaluated before this run.
     pub before: Option<PriceMark>,
-    /// What was compared with: `price_below` its amount, `drop_percent` the price at which it fires, `new_low` the lowest so far,
-    /// `parity_gap_percent` its percentage, `stale` its runs; null for the others.
+    /// The compared value. `price_below`: its amount; `drop_percent`: the price at which it fires;
+    /// `new_low`: the lowest so far; `parity_gap_percent`: its percentage; `stale`: its runs; null
+    /// for the others.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
-    /// Where the threshold comes from: the lowest of the last runs, or of all; of a further `drop_percent`, the price that it last told.
+    /// The price from which the threshold follows: the lowest of the last runs or of all runs; for
+    /// a repeated `drop_percent`, the price at which it last fired.
     pub reference: Option<PriceMark>,
-    /// The market that it was compared with.
+    /// The baseline market.
     pub baseline: Option<AlertBaseline>,
     /// Flights: bottom of the provider's historical band.
     #[serde(
@@ -188,28 +190,28 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub link: Option<String>,
-    /// How much of the run was searched; null where the slot made no scan.
+    /// The completed searches of the run; null if the slot has no scan.
     pub searched: Option<SearchedShare>,
-    /// What the rule knew before.
+    /// The state of the rule before.
     pub state_before: RuleState,
-    /// And after.
+    /// The state of the rule after.
     pub state_after: RuleState,
-    /// When the run was judged.
+    /// When the run was evaluated.
     pub fired_at: Timestamp,
 }
 
-/// A price and when it was seen.
+/// A price and its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PriceMark {
-    /// The price, in the currency of what it stands in.
+    /// The price, in the currency of the surrounding object.
     #[serde(serialize_with = "crate::contract::money::price")]
     #[schema(value_type = f64)]
     pub price: Decimal,
-    /// When it was seen.
+    /// When it was found.
     pub at: Timestamp,
 }
 
-/// The other side of a rate parity.
+/// The baseline of a rate parity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AlertBaseline {
     /// The market.
@@ -220,41 +222,41 @@ pub struct AlertBaseline {
     pub price: Option<Decimal>,
     /// The item that has it.
     pub item_id: Option<ItemId>,
-    /// The alert's price less this one.
+    /// The alert's price minus this price.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub difference: Option<Decimal>,
-    /// The same in percent of this one.
+    /// The same in percent of this price.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub difference_percent: Option<Decimal>,
-    /// Prices seen from the alert's market.
+    /// Number of prices in the alert's market.
     pub samples: u32,
-    /// Prices seen from this one.
+    /// Number of prices in the baseline market.
     pub baseline_samples: u32,
-    /// What the difference is worth.
+    /// Whether the difference is significant.
     pub verdict: ParityVerdict,
 }
 
-/// How much of a run was searched.
+/// The completed searches of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SearchedShare {
     /// The searches of the run.
     pub searches: u32,
-    /// Those that had a whole answer, a price or none.
+    /// Searches with a complete answer, with or without a price.
     pub answered: u32,
-    /// Those that had a part of one.
+    /// Searches with a partial answer.
     pub partial: u32,
-    /// Those that did not complete or were refused.
+    /// Searches that did not complete or were refused.
     pub degraded: u32,
-    /// Answered whole or in part, of all (0 to 1).
+    /// The share with a complete or partial answer (0 to 1).
     pub share: f64,
 }
 
-/// What a rule remembers from run to run.
+/// The state of a rule between runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuleState {
-    /// It can fire.
+    /// The rule can fire.
     pub armed: bool,
     /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,33 +266,34 @@ pub struct RuleState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub last_fired: Option<PriceMark>,
-    /// `available`, `sold_out`: whether there was a price when that was last known.
+    /// `available`, `sold_out`: whether the last complete answer had a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub had_price: Option<bool>,
-    /// `stale`: runs in a row without an answer.
+    /// `stale`: consecutive runs without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub runs_without_answer: Option<u32>,
 }
 
-/// How a rule stands now.
+/// The current state of a rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuleStanding {
-    /// The rule's type; its place is that of the rule in `alerts`.
+    /// The rule's type; the order is that of `alerts`.
     #[serde(rename = "type")]
     pub rule_type: RuleType,
-    /// What it looks at.
+    /// What the rule evaluates.
     pub scope: RuleScope,
-    /// It can fire; of a rule over cells, for one of them at least. Null before its first run.
+    /// The rule can fire; with scope `cell`, for at least one cell. Null before its first run.
     pub armed: Option<bool>,
-    /// Of a rule over cells: how many it remembers.
+    /// Scope `cell`: number of cells with a state.
     pub cells: Option<u32>,
-    /// Of a rule over cells: for how many of them it can fire.
+    /// Scope `cell`: number of cells for which it can fire.
     pub armed_cells: Option<u32>,
-    /// The currency of its prices; null where there is none, and where its cells have several.
+    /// The currency of its prices; null if there is none or its cells have several.
     pub currency: Option<String>,
-    /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs. Of a rule over cells the lowest of all.
+    /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs. Scope `cell`: the
+    /// lowest of all cells.
     pub lowest: Option<PriceMark>,
     /// The price at which it last fired.
     pub last_fired: Option<PriceMark>,
@@ -299,30 +302,32 @@ pub struct RuleStanding {
 /// A page of alerts, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AlertPage {
-    /// The alerts as they were put on record; those of one run the strongest first.
+    /// The alerts as recorded; within one run the strongest first.
     #[schema(value_type = Vec<Alert>)]
     pub data: Vec<Value>,
     /// Where the next page begins; null on the last.
     pub next_cursor: Option<String>,
 }
 
-/// What is sent to a monitor's webhook when rules have fired: one event `monitor.alerts` a run.
+/// The data of the event `monitor.alerts`, sent to a monitor's webhook: one per run in which rules
+/// fired.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorAlerts {
     /// The monitor.
     pub monitor_id: MonitorId,
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// The slot whose run was judged.
+    /// The slot of the evaluated run.
     pub slot: Timestamp,
-    /// Where it came from.
+    /// What created it.
     pub slot_kind: SlotKind,
     /// The run's scan.
     pub scan_id: Option<ScanId>,
-    /// How often its rules fired.
+    /// How many times its rules fired.
     pub fired: u32,
-    /// `alerts` are not all of them: the others are at `GET /v1/monitors/{id}/alerts`, a thousand of a run at most.
+    /// `alerts` does not contain all of them: the others are at `GET /v1/monitors/{id}/alerts`, at
+    /// most a thousand per run.
     pub truncated: bool,
-    /// The strongest.
+    /// The strongest alerts.
     pub alerts: Vec<Alert>,
 }

@@ -1,10 +1,10 @@
-//! Monitors on the wire: a scan on a schedule, with alert rules (jobs-api, "Monitors").
+//! Monitors: a scan on a schedule, with alert rules (docs/reference/monitors.md).
 //!
-//! Here: what a caller sends and gets back. Not here: when a schedule's slots come and what becomes of them, nor when a rule fires
-//! (`monitors`).
+//! Here: requests and responses. Not here: the time and outcome of slots, and the evaluation of
+//! rules (`monitors`).
 
 mod alert;
-mod list;
+mod queries;
 mod request;
 mod resource;
 mod rule;
@@ -15,7 +15,7 @@ pub use alert::{
     Alert, AlertBaseline, AlertPage, AlertsQuery, MonitorAlerts, MonitorAlertsQuery, PriceMark,
     RuleStanding, RuleState, SearchedShare,
 };
-pub use list::{MonitorsQuery, SlotsQuery};
+pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
     Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
@@ -23,8 +23,8 @@ pub use resource::{
     SlotOutcome, SlotPage,
 };
 pub use rule::{
-    Amount, Available, DropPercent, NewLow, ParityGapPercent, Percent, PriceBelow, RearmPercent,
-    Rule, RuleScope, RuleType, Runs, RunsBack, SoldOut, Stale, VerdictLow,
+    Amount, Available, DropPercent, LookbackRuns, NewLow, ParityGapPercent, Percent, PriceBelow,
+    RearmPercent, Rule, RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
 };
 pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};

@@ -1,29 +1,32 @@
-//! What makes and changes a monitor. Its scan is checked by the plan of its next slot (`monitors`), by the code that checks every scan.
+//! Requests that create and change a monitor. `monitors` checks its scan by planning the next slot,
+//! with the code for all scans.
 
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::schedule::ScheduleRequest;
-use crate::contract::declare::request;
-use crate::contract::primitives::{List, text, whole_number};
+use crate::contract::primitives::{BoundedList, bounded_integer, text_type};
+use crate::contract::request_body::request_body;
 
-request! {
+request_body! {
     /// Body of `POST /v1/monitors`: a scan on a schedule.
     pub struct MonitorRequest for "monitors" {
         required {
-            /// What people call it.
+            /// Its name.
             name: MonitorName;
             /// When it runs.
             schedule: ScheduleRequest;
-            /// The body of `POST /v1/scans` for each run. Its dates may be relative: `+7d` is seven days after the slot's date in the
-            /// schedule's time zone, in `request`, in lists and in ranges. Its priority is `scheduled` unless it says otherwise.
+            /// The body of `POST /v1/scans` for each run. Its dates may be relative: `+7d` is seven
+            /// days after the slot's date in the schedule's time zone, in `request`, in lists and
+            /// in ranges. The default priority is `scheduled`.
             scan: MonitorScan;
         }
         optional {
-            /// When to tell.
-            alerts: List<Rule, 0, 20>;
-            /// Whom to tell: https, reachable from the internet.
+            /// When to send an alert.
+            alerts: BoundedList<Rule, 0, 20>;
+            /// The receiver of alerts: an https URL on the public internet.
             webhook_url: WebhookUrl;
-            /// The most billed requests of a calendar month in the schedule's time zone. A slot whose run could go over it is skipped.
+            /// The maximum billed requests per calendar month in the schedule's time zone. A slot
+            /// whose run could exceed it is skipped.
             max_requests_per_month: MonthlyCeiling;
         }
         example {
@@ -40,24 +43,24 @@ request! {
     }
 }
 
-request! {
-    /// Body of `PATCH /v1/monitors/{id}`. What is absent stays; what is there takes the place of what was, whole: `schedule`, `scan` and
-    /// `alerts` are not merged with what they held. `null` takes `webhook_url` and `max_requests_per_month` away, and is the same as
-    /// absent for the others.
+request_body! {
+    /// Body of `PATCH /v1/monitors/{id}`. An absent field stays unchanged; a given one replaces the
+    /// whole old value: `schedule`, `scan` and `alerts` are not merged. `null` removes
+    /// `webhook_url` and `max_requests_per_month`; for the others it is the same as absent.
     pub struct MonitorPatch for "monitors" {
         required {}
         optional {
-            /// What people call it.
+            /// Its name.
             name: MonitorName;
             /// When it runs, from its next slot on.
             schedule: ScheduleRequest;
             /// What it searches, from its next run on.
             scan: MonitorScan;
-            /// When to tell.
-            alerts: List<Rule, 0, 20>;
-            /// Whom to tell.
+            /// When to send an alert.
+            alerts: BoundedList<Rule, 0, 20>;
+            /// The receiver of alerts.
             webhook_url: WebhookUrl;
-            /// The most billed requests of a calendar month.
+            /// The maximum billed requests per calendar month.
             max_requests_per_month: MonthlyCeiling;
         }
         example { "schedule": {"cron": "30 7 * * mon-fri", "timezone": "Europe/London"} }
@@ -69,25 +72,26 @@ const MAX_NAME_CHARS: usize = 200;
 /// The longest address of a webhook, in characters.
 const MAX_URL_CHARS: usize = 2_000;
 
-text! {
-    /// What people call a monitor.
+text_type! {
+    /// The name of a monitor.
     pub struct MonitorName {
-        allowed: "text of 1 to 200 characters without control characters, not spaces alone",
+        expected: "text of 1 to 200 characters without control characters, not spaces alone",
         accepts: |text| {
             (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control) && !text.trim().is_empty()
         },
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["January fares"],
         schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
     }
 }
 
-text! {
-    /// Where deliveries go. Here its form; where it may be, and that it is https, says `webhooks::Guard` (security.md, "Outgoing and pages").
+text_type! {
+    /// The receiver's URL. Only its format is checked here; `webhooks::Guard` checks its scheme and
+    /// address (security.md, rule 25).
     pub struct WebhookUrl {
-        allowed: "an https URL of at most 2000 characters, without a user name, a password or a fragment",
+        expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment",
         accepts: |text| is_webhook(text),
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["https://hooks.example.com/fares"],
         schema: { min_length: 9, max_length: MAX_URL_CHARS, pattern: "^https?://" },
     }
@@ -105,7 +109,7 @@ fn is_webhook(text: &str) -> bool {
         })
 }
 
-whole_number! {
-    /// A ceiling on a month's billed requests.
+bounded_integer! {
+    /// A monthly limit of billed requests.
     pub struct MonthlyCeiling(u32): 1..=2_147_483_647;
 }

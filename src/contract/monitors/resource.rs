@@ -1,12 +1,12 @@
-//! A monitor and its slots as their caller sees them.
+//! Responses with a monitor and its slots.
 
 use super::alert::RuleStanding;
 use super::rule::Rule;
 use super::scan::MonitorScan;
-use crate::contract::AsWritten;
+use crate::contract::RawJson;
 use crate::contract::scans::{PlanCost, RequestRange};
+use crate::contract::string_enum::string_enum;
 use crate::contract::webhooks::{ShownSecret, Webhook};
-use crate::contract::words::words;
 use crate::ids::{MonitorId, ScanId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -43,45 +43,47 @@ use utoipa::ToSchema;
 pub struct Monitor {
     /// Its id.
     pub id: MonitorId,
-    /// What people call it.
+    /// Its name.
     pub name: String,
     /// When it runs.
     pub schedule: MonitorSchedule,
-    /// What its cron fields mean that they do not seem to say.
+    /// Unexpected effects of its cron fields.
     #[serde(default)]
     #[schema(required = true)]
     pub schedule_warnings: Vec<String>,
-    /// The order of each run, as given.
+    /// The scan request of each run, as given.
     #[schema(value_type = MonitorScan)]
-    pub scan: AsWritten,
-    /// When to tell.
+    pub scan: RawJson,
+    /// When to send an alert.
     pub alerts: Vec<Rule>,
-    /// How each of them stands, in the same order; null in lists.
+    /// The state of each rule, in the same order; null in lists.
     #[serde(default)]
     pub rule_standings: Option<Vec<RuleStanding>>,
-    /// Whom to tell.
+    /// The receiver of alerts.
     pub webhook_url: Option<String>,
-    /// How its webhook stands: whether it is switched off and why, when it last took a delivery.
+    /// The state of its webhook: whether it is disabled and why, and its last successful delivery.
     pub webhook: Option<Webhook>,
-    /// What its deliveries are signed with: in the answer that opened the webhook, and never again, not even where that request is
-    /// repeated with its `Idempotency-Key`.
+    /// The signing secret of its deliveries. Only in the first response to the request that set the
+    /// webhook, not when that request is repeated with its `Idempotency-Key`.
     pub webhook_secret: Option<ShownSecret>,
-    /// Whether its slots come.
+    /// Whether it is active.
     pub status: MonitorStatus,
     /// Why it is paused.
     pub status_reason: Option<MonitorPause>,
-    /// When its next slot comes; null while it is paused by its caller, and for a schedule that has come to its end.
+    /// The time of its next slot; null while its caller paused it, and for a schedule without
+    /// further slots.
     pub next_slot: Option<Timestamp>,
-    /// What became of its newest slot.
+    /// Its newest slot.
     pub last_slot: Option<MonitorSlot>,
     /// Its billed requests.
     pub requests: MonitorRequests,
-    /// The caller's key is kept, sealed, for its runs; null while it is paused by its caller's word: a resume brings a key.
+    /// The caller's key is stored, sealed, for its runs; null while its caller paused it: the
+    /// resume request carries a key.
     pub key_custody: Option<MonitorKey>,
-    /// What a month of it takes and costs: where it is made, changed or read alone. Null in lists, and where its next run could not be made
-    /// as its scan stands.
+    /// Its monthly requests and cost, if it is created, changed or read alone. Null in lists, and
+    /// if its scan is no longer valid for the next run.
     pub forecast: Option<MonitorForecast>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its caller last changed it.
     pub updated_at: Timestamp,
@@ -92,39 +94,40 @@ pub struct Monitor {
 pub struct MonitorSchedule {
     /// Five cron fields.
     pub cron: String,
-    /// The IANA time zone in whose wall-clock time they are.
+    /// The IANA time zone of the cron fields.
     pub timezone: String,
 }
 
-/// What a monitor would be.
+/// A preview of a monitor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorPreview {
-    /// When its first slots would come.
+    /// The times of its first slots.
     pub next_slots: Vec<Timestamp>,
-    /// What its cron fields mean that they do not seem to say.
+    /// Unexpected effects of its cron fields.
     pub schedule_warnings: Vec<String>,
-    /// What a month of it would take and cost.
+    /// Its monthly requests and cost.
     pub forecast: MonitorForecast,
 }
 
-words! {
-    /// Whether a monitor's slots come.
+string_enum! {
+    /// Whether a monitor is active.
     pub enum MonitorStatus {
-        /// They come.
+        /// Its slots run.
         Active = "active",
-        /// They do not; `status_reason` says why.
+        /// Its slots do not run; `status_reason` says why.
         Paused = "paused",
     }
 }
 
-words! {
+string_enum! {
     /// Why a monitor is paused.
     pub enum MonitorPause {
-        /// The caller said so.
+        /// Paused by the caller.
         ByCaller = "by_caller",
-        /// The marketplace does not know the key: a resume or a rotation brings a good one. Its slots are on record as failed.
+        /// The marketplace does not know the key: a resume or a rotation sets another one. Its
+        /// slots are recorded as failed.
         KeyRejected = "key_rejected",
-        /// The key has no subscription to the API. Its slots are on record as failed.
+        /// The key has no subscription to the API. Its slots are recorded as failed.
         NotSubscribed = "not_subscribed",
     }
 }
@@ -132,29 +135,29 @@ words! {
 /// The billed requests of a monitor's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorRequests {
-    /// Of the runs whose slots are in this calendar month of the schedule's time zone.
+    /// Requests of the runs in this calendar month of the schedule's time zone.
     pub this_month: u64,
-    /// The caller's ceiling.
+    /// The caller's limit.
     pub max_per_month: Option<u32>,
 }
 
-/// Until when the key of a monitor is held.
+/// The storage of a monitor's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorKey {
     /// Null: until the monitor is paused by its caller or deleted.
     pub until: Option<Timestamp>,
 }
 
-/// What a month of a monitor takes and costs.
+/// The monthly requests and cost of a monitor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorForecast {
-    /// The slots of the month that begins with the next one.
+    /// Number of slots in the month that begins with the next slot.
     pub slots: u32,
     /// The billed requests of one run.
     pub requests_per_run: RequestRange,
-    /// Those of the month; never over `max_requests_per_month`.
+    /// The billed requests per month; never above `max_requests_per_month`.
     pub requests_per_month: RequestRange,
-    /// What they cost on each of the marketplace's plans, a whole month of each.
+    /// Their cost on each of the marketplace's plans, for a full month.
     pub plans: Vec<PlanCost>,
 }
 
@@ -167,64 +170,66 @@ pub struct MonitorPage {
     pub next_cursor: Option<String>,
 }
 
-/// A slot of a monitor and what became of it.
+/// A slot of a monitor and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorSlot {
     /// Its time.
     pub slot: Timestamp,
-    /// Where it came from.
+    /// What created it.
     pub kind: SlotKind,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: SlotOutcome,
-    /// Why it did not run, where `outcome` alone does not say it; and what of its rules could not be judged, and why.
+    /// Details of an outcome without a run; and which rules could not be evaluated, and why.
     pub reason: Option<String>,
-    /// The scan that it made; null where it made none, and once that is deleted.
+    /// Its scan; null if it has none or the scan was deleted.
     pub scan_id: Option<ScanId>,
-    /// When it was decided.
+    /// When its outcome was decided.
     pub decided_at: Timestamp,
-    /// What the alert rules made of it; null until its scan has ended, and where it was to have none.
+    /// The evaluation of the alert rules; null until its scan has ended, and for slots without a
+    /// scan.
     pub judged: Option<SlotJudgement>,
 }
 
-/// What the alert rules made of a slot.
+/// The evaluation of the alert rules for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SlotJudgement {
-    /// When.
+    /// When it was evaluated.
     pub at: Timestamp,
-    /// How often rules fired, cells counted apart.
+    /// How many times rules fired, each cell counted.
     pub fired: u32,
-    /// How many alerts of that are on record: a thousand at most.
+    /// Number of recorded alerts: at most a thousand.
     pub alerts: u32,
-    /// How many rules, cells counted apart, saw prices in a currency that does not compare with those before; of `parity_gap_percent`,
-    /// how many markets had fewer than two prices on a side (`insufficient` in the scan's grid with a `baseline`), or prices for other
-    /// rooms, boards or currencies than the baseline's (`not_comparable` there).
+    /// Number of rules, each cell counted, whose prices have another currency than before. For
+    /// `parity_gap_percent`: number of markets with fewer than two prices on a side (`insufficient`
+    /// in the scan's grid with a `baseline`), or with other rooms, boards or currencies than the
+    /// baseline (`not_comparable` there).
     pub not_comparable: u32,
 }
 
-words! {
-    /// Where a slot came from.
+string_enum! {
+    /// What created a slot.
     pub enum SlotKind {
         /// The schedule.
         Schedule = "schedule",
-        /// The caller, who ran the monitor now.
+        /// The caller, with a manual run.
         Manual = "manual",
     }
 }
 
-words! {
-    /// What became of a slot.
+string_enum! {
+    /// The outcome of a slot.
     pub enum SlotOutcome {
-        /// It made a scan in its time.
+        /// It started a scan on time.
         Ran = "ran",
-        /// It made a scan, more than five minutes after its time.
+        /// It started a scan more than five minutes late.
         Late = "late",
-        /// Nobody was there in its time, and a newer slot has run instead.
+        /// No worker ran at its time, and a newer slot ran instead.
         Missed = "missed",
-        /// The run before it had not ended.
+        /// The previous run had not ended.
         Overlap = "overlap",
-        /// What is left of `max_requests_per_month` is less than a request for each search of a run.
+        /// `max_requests_per_month` has fewer requests left than a run has searches.
         MonthlyCeiling = "monthly_ceiling",
-        /// Its scan could not be made; `reason` says why.
+        /// Its scan could not be created; `reason` says why.
         Failed = "failed",
     }
 }

@@ -1,14 +1,14 @@
-//! Alert rules, as they are written.
+//! Alert rules in requests.
 //!
-//! Here: one body for each type of rule, and [`Rule`], which is one of them with its `type`. Not here: when a rule fires
-//! (`monitors::alerts`).
+//! Here: one body for each type of rule, and [`Rule`], which is one of them with its `type`. Not
+//! here: the evaluation (`monitors::alerts`).
 
-use crate::contract::declare::request;
-use crate::contract::describe::{described, field_schema};
-use crate::contract::fault::{Fault, Faults};
-use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, refused};
-use crate::contract::primitives::{CountryCode, whole_number};
-use crate::contract::words::words;
+use crate::contract::body_schema::{field_schema, impl_to_schema};
+use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
+use crate::contract::primitives::{CountryCode, bounded_integer};
+use crate::contract::request_body::request_body;
+use crate::contract::string_enum::string_enum;
+use crate::contract::validation::{ValidationError, ValidationErrors};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Number, Value};
@@ -16,43 +16,43 @@ use std::borrow::Cow;
 use utoipa::openapi::Ref;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
 
-words! {
-    /// What a rule looks at.
+string_enum! {
+    /// What a rule evaluates.
     pub enum RuleScope {
-        /// The best of the whole scan.
+        /// The best price of the whole scan.
         Scan = "scan",
-        /// Each combination of the swept fields by itself.
+        /// Each combination of the swept fields separately.
         Cell = "cell",
     }
 }
 
-/// Declares a number within bounds, kept as it was written.
-macro_rules! number {
-    ($(#[doc = $doc:literal])+ pub struct $name:ident, $allowed:literal, $accepts:expr, $schema:expr) => {
+/// Declares a number type with bounds, kept as written.
+macro_rules! bounded_number {
+    ($(#[doc = $doc:literal])+ pub struct $name:ident, $expected:literal, $accepts:expr, $schema:expr) => {
         $(#[doc = $doc])+
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub struct $name(Number);
 
         impl $name {
-            /// The number, to compare with.
+            /// The number, for comparisons.
             #[must_use]
             pub fn get(&self) -> Decimal {
                 let text = self.0.to_string();
-                // What is too small to be told from nothing is nothing.
+                // A number too small for `Decimal` counts as 0.
                 text.parse().or_else(|_| Decimal::from_scientific(&text)).unwrap_or_default()
             }
         }
 
         impl FieldValue for $name {
-            fn allowed() -> Cow<'static, str> {
-                $allowed.into()
+            fn expected() -> Cow<'static, str> {
+                $expected.into()
             }
 
-            fn read(value: &Value) -> Result<Self, Faults> {
+            fn read(value: &Value) -> Result<Self, ValidationErrors> {
                 let accepts: fn(f64) -> bool = $accepts;
                 match value {
                     Value::Number(number) if number.as_f64().is_some_and(accepts) => Ok(Self(number.clone())),
-                    _ => Err(refused::<Self>(value)),
+                    _ => Err(invalid_value::<Self>(value)),
                 }
             }
 
@@ -67,25 +67,25 @@ macro_rules! number {
     };
 }
 
-/// The largest amount: beyond it numbers are not exact on the wire.
+/// The largest amount: larger numbers are not exact in JSON.
 const MAX_AMOUNT: f64 = 9_007_199_254_740_991.0;
 
-number! {
+bounded_number! {
     /// A price in major units, in the currency of the scan's request.
     pub struct Amount, "a number above 0, at most 9007199254740991",
     |amount| amount > 0.0 && amount <= MAX_AMOUNT,
     |schema: ObjectBuilder| schema.exclusive_minimum(Some(0_u8)).maximum(Some(MAX_AMOUNT))
 }
 
-number! {
+bounded_number! {
     /// Percent of a price.
     pub struct Percent, "a number above 0, at most 1000",
     |percent| percent > 0.0 && percent <= 1000.0,
     |schema: ObjectBuilder| schema.exclusive_minimum(Some(0_u8)).maximum(Some(1000_u16))
 }
 
-number! {
-    /// By how many percent a rule must have become false before it can fire again.
+bounded_number! {
+    /// The percentage by which the price must recover before a rule can fire again.
     pub struct RearmPercent, "a number from 0 to 100",
     |percent| (0.0..=100.0).contains(&percent),
     |schema: ObjectBuilder| schema.minimum(Some(0_u8)).maximum(Some(100_u8))
@@ -103,8 +103,8 @@ impl RearmPercent {
     }
 }
 
-whole_number! {
-    /// How many runs in a row.
+bounded_integer! {
+    /// A number of consecutive runs.
     pub struct Runs(u16): 1..=365;
 }
 
@@ -113,17 +113,17 @@ impl Runs {
     pub const SEVEN: Self = Self(7);
 }
 
-whole_number! {
-    /// How many prices a rule remembers.
-    pub struct RunsBack(u16): 1..=90;
+bounded_integer! {
+    /// The number of previous runs with a price that a rule compares.
+    pub struct LookbackRuns(u16): 1..=90;
 }
 
-impl RunsBack {
+impl LookbackRuns {
     /// The documented default.
     pub const SEVEN: Self = Self(7);
 }
 
-request! {
+request_body! {
     /// Fires when the price is below an amount.
     pub struct PriceBelow for "price_below" {
         required {
@@ -131,102 +131,105 @@ request! {
             amount: Amount;
         }
         optional {
-            /// What is looked at.
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the amount.
+            /// The rule can fire again after the price was this percentage above the amount.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example { "amount": 200, "rearm_percent": 5 }
     }
 }
 
-request! {
-    /// Fires when the price is so many percent below the lowest of the last runs, or more; and whenever it is so many percent below the
-    /// price at which it last fired. The first run has nothing to compare with.
+request_body! {
+    /// Fires when the price is at least `percent` below the lowest of the last runs, and again when
+    /// it is `percent` below the price at which it last fired. It does not fire in the first run.
     pub struct DropPercent for "drop_percent" {
         required {
             /// By how many percent.
             percent: Percent;
         }
         optional {
-            /// Of how many runs before this one that had a price the lowest counts.
-            runs: RunsBack = RunsBack::SEVEN => runs_or_default;
-            /// What is looked at.
+            /// The number of previous runs with a price whose lowest price is compared.
+            runs: LookbackRuns = LookbackRuns::SEVEN => runs_or_default;
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the price at which it fires. A price that falls by another
-            /// `percent` does not wait for that.
+            /// The rule can fire again after the price was this percentage above the price at which
+            /// it fires. A further drop by `percent` fires without that.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example { "percent": 10, "runs": 7 }
     }
 }
 
-request! {
+request_body! {
     /// Fires when the provider's verdict on the price becomes `low`.
     pub struct VerdictLow for "verdict" {
         required {}
         optional {
-            /// What is looked at.
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
         }
         example {}
     }
 }
 
-request! {
-    /// Fires when the price is lower than any that the monitor has seen before. The first run has nothing to compare with. A low that is
-    /// less than `rearm_percent` below the last one told is no news.
+request_body! {
+    /// Fires when the price is lower than in all previous runs of the monitor. It does not fire in
+    /// the first run, nor for a low that is less than `rearm_percent` below the price at which it
+    /// last fired.
     pub struct NewLow for "new_low" {
         required {}
         optional {
-            /// What is looked at.
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// It can fire again once the price was so many percent above the lowest, or for a low so many percent below the last one
-            /// told; with 0 for every new low.
+            /// The rule can fire again after the price was this percentage above the lowest, or for
+            /// a low this percentage below the price at which it last fired; with 0 for every new
+            /// low.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
         }
         example {}
     }
 }
 
-request! {
-    /// Fires when there is a price where a whole answer had none. A price in the first run does not fire: there has to be an answer without
-    /// one before.
+request_body! {
+    /// Fires when there is a price after a complete answer without one. It does not fire in the
+    /// first run.
     pub struct Available for "available" {
         required {}
         optional {
-            /// What is looked at.
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
         }
         example { "scope": "cell" }
     }
 }
 
-request! {
-    /// Fires when a whole answer has none where there was a price. A first run without one does not fire: there has to be a price before.
+request_body! {
+    /// Fires when a complete answer has no price after there was one. It does not fire in the first
+    /// run.
     pub struct SoldOut for "sold_out" {
         required {}
         optional {
-            /// What is looked at.
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
         }
         example { "scope": "cell" }
     }
 }
 
-request! {
-    /// Fires when a market's price differs from the baseline's by so many percent, either way. For scans of hotels/by-name and
-    /// hotels/rooms that sweep `proxy_country` with `samples` of 2 at least: one price on each side says nothing.
+request_body! {
+    /// Fires when a market's price is at least `percent` above or below the baseline's. For scans
+    /// of hotels/by-name and hotels/rooms that sweep `proxy_country` with `samples` of at least 2.
     pub struct ParityGapPercent for "parity_gap_percent" {
         required {
-            /// By how many percent of the baseline.
+            /// The difference in percent of the baseline's price.
             percent: Percent;
-            /// The market that the others are compared with: one of those that are swept.
+            /// The market with which the others are compared: one of the swept markets.
             baseline: CountryCode;
         }
         optional {
-            /// It can fire again once the difference was so many percent of the baseline smaller; less than `percent`. Without it 2, or
-            /// half of `percent` where that is less.
+            /// The rule can fire again after the difference was smaller by this percentage of the
+            /// baseline; less than `percent`. Default: 2, or half of `percent` if that is less.
             rearm_percent: RearmPercent;
         }
         example { "percent": 5, "baseline": "us" }
@@ -234,7 +237,7 @@ request! {
 }
 
 impl ParityGapPercent {
-    /// What the caller gave as `rearm_percent`, else the documented default.
+    /// The given `rearm_percent`, else the documented default.
     #[must_use]
     pub fn rearm_percent_or_default(&self) -> RearmPercent {
         let half = self.percent.get() / Decimal::TWO;
@@ -249,26 +252,27 @@ impl ParityGapPercent {
     }
 }
 
-request! {
-    /// Fires when there was no answer for so many runs. A slot that came while the run before went on counts as one if nothing was
-    /// answered since the slot before it: a run that hangs is told, one that only takes long is not.
+request_body! {
+    /// Fires when there was no answer for `runs` runs. A slot that is due during the previous run
+    /// counts if no search was answered since the slot before: this detects a run that hangs, but
+    /// not one that is only slow.
     pub struct Stale for "stale" {
         required {}
         optional {
-            /// Runs in a row whose searches did not complete.
+            /// Consecutive runs whose searches did not complete.
             runs: Runs = Runs::SEVEN => runs_or_default;
-            /// What is looked at.
+            /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
         }
         example { "runs": 3 }
     }
 }
 
-/// Declares the rules: the word of each type and its body.
-macro_rules! rules {
+/// Declares the rules: the `type` string of each and its body.
+macro_rules! alert_rules {
     ($( $word:literal => $name:ident($body:ident), )+) => {
-        words! {
-            /// The types of rules.
+        string_enum! {
+            /// The type of a rule.
             pub enum RuleType {
                 $(
                     /// The rule of this name.
@@ -277,7 +281,7 @@ macro_rules! rules {
             }
         }
 
-        /// When to tell: `{"type": …}` with the fields of that type.
+        /// When to send an alert: `{"type": …}` with the fields of that type.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Rule {
             $(
@@ -287,7 +291,7 @@ macro_rules! rules {
         }
 
         impl RuleType {
-            /// The fields of such a rule.
+            /// The fields of a rule of this type.
             #[must_use]
             pub const fn fields(self) -> &'static [FieldSpec] {
                 match self {
@@ -305,7 +309,7 @@ macro_rules! rules {
                 }
             }
 
-            fn from_body(rule_type: RuleType, body: &Map<String, Value>) -> Result<Self, Faults> {
+            fn from_body(rule_type: RuleType, body: &Map<String, Value>) -> Result<Self, ValidationErrors> {
                 match rule_type {
                     $( RuleType::$name => $body::from_body(body).map(Self::$name), )+
                 }
@@ -327,7 +331,7 @@ macro_rules! rules {
     };
 }
 
-rules! {
+alert_rules! {
     "price_below" => PriceBelow(PriceBelow),
     "drop_percent" => DropPercent(DropPercent),
     "verdict" => Verdict(VerdictLow),
@@ -344,22 +348,22 @@ impl FieldValue for Rule {
     const KIND: FieldKind = FieldKind::Object;
     const COMPONENT: Option<&'static str> = Some("Rule");
 
-    fn allowed() -> Cow<'static, str> {
+    fn expected() -> Cow<'static, str> {
         format!(
             "an object with a `type`, {}, and its fields",
-            RuleType::allowed()
+            RuleType::expected()
         )
         .into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         let Value::Object(object) = value else {
-            return Err(refused::<Self>(value));
+            return Err(invalid_value::<Self>(value));
         };
         let mut body = object.clone();
         let word = body.shift_remove(TYPE).filter(|word| !word.is_null());
         let Some(word) = word else {
-            return Err(Fault::missing(TYPE, RuleType::allowed()).into());
+            return Err(ValidationError::missing(TYPE, RuleType::expected()).into());
         };
         let rule_type = RuleType::read(&word).map_err(|wrong| wrong.prefix(TYPE))?;
         Self::from_body(rule_type, &body)
@@ -372,8 +376,9 @@ impl FieldValue for Rule {
     }
 
     fn schema() -> Schema {
-        // No discriminator: each `type` has a single word, and generators of Rust clients take the field away where there is one.
-        let rules = OneOfBuilder::new().description(Some("When to tell."));
+        // No discriminator: each `type` has a single value, and generators of Rust clients remove
+        // the field if there is one.
+        let rules = OneOfBuilder::new().description(Some("When to send an alert."));
         Self::bodies()
             .into_iter()
             .fold(rules, |rules, (name, _)| {
@@ -382,7 +387,7 @@ impl FieldValue for Rule {
             .into()
     }
 
-    fn parts(components: &mut Components) {
+    fn nested_components(components: &mut Components) {
         components.extend(
             Self::bodies()
                 .into_iter()
@@ -428,4 +433,4 @@ impl<'de> Deserialize<'de> for Rule {
     }
 }
 
-described!(Rule);
+impl_to_schema!(Rule);

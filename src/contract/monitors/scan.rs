@@ -1,10 +1,11 @@
 //! The scan of a monitor: the body of `POST /v1/scans`, in which dates may be relative.
 //!
-//! Here: its description. Not here: what is checked, which is the scan of the next slot with its dates worked out (`monitors::order`).
+//! Here: its schema. Not here: its validation, which resolves the dates for the next slot
+//! (`monitors::validate`).
 
-use crate::contract::describe::{body_schema, or_null};
+use crate::contract::body_schema::{body_schema, or_null};
 use crate::contract::field::{Components, FieldKind, FieldSpec};
-use crate::contract::primitives::kept_object;
+use crate::contract::primitives::raw_object;
 use crate::contract::scans::{
     DateRange, SWEEP_VALUES, ScanRequest, search_fields, sweep_schema, sweep_value_schema,
     sweep_values,
@@ -13,11 +14,11 @@ use serde_json::json;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
 
-kept_object! {
-    /// The order of each run, as it was given.
+raw_object! {
+    /// The scan request of each run, as given.
     pub struct MonitorScan {
         schema: monitor_scan(),
-        parts: parts,
+        nested_components: nested_components,
     }
 }
 
@@ -26,14 +27,14 @@ const SWEEP: &str = "MonitorSweep";
 const SWEEP_VALUE: &str = "MonitorSweepValue";
 const DATE_RANGE: &str = "MonitorDateRange";
 
-fn named(name: &str) -> RefOr<Schema> {
+fn component_ref(name: &str) -> RefOr<Schema> {
     Ref::from_schema_name(name).into()
 }
 
 fn monitor_scan() -> Schema {
     let fields: Vec<_> = ScanRequest::FIELDS
         .iter()
-        .map(|field| of_monitor(*field))
+        .map(|field| adapt_field(*field))
         .collect();
     let example = json!({
         "endpoint": "flights/oneway",
@@ -47,18 +48,18 @@ fn monitor_scan() -> Schema {
     ))
 }
 
-fn of_monitor(field: FieldSpec) -> FieldSpec {
+fn adapt_field(field: FieldSpec) -> FieldSpec {
     match field.name {
         "request" => FieldSpec {
-            schema: || named(FIELDS),
+            schema: || component_ref(FIELDS),
             ..field
         },
         "sweep" => FieldSpec {
-            schema: || named(SWEEP),
+            schema: || component_ref(SWEEP),
             ..field
         },
         "priority" => FieldSpec {
-            doc: "Whether somebody waits for it. Without it `scheduled`.",
+            doc: "The priority of its searches. Default: `scheduled`.",
             default: None,
             ..field
         },
@@ -66,7 +67,7 @@ fn of_monitor(field: FieldSpec) -> FieldSpec {
     }
 }
 
-/// It is shown as it was given, and what is optional may have been given as null.
+/// The response shows the given request, in which optional fields may be null.
 fn nullable(schema: Schema) -> Schema {
     let Schema::Object(mut object) = schema else {
         return schema;
@@ -79,7 +80,7 @@ fn nullable(schema: Schema) -> Schema {
     object.into()
 }
 
-fn parts(components: &mut Components) {
+fn nested_components(components: &mut Components) {
     let range: Vec<_> = DateRange::FIELDS
         .iter()
         .map(|field| with_relative_date(*field))
@@ -90,13 +91,13 @@ fn parts(components: &mut Components) {
         "Fields of a search, in which dates may be relative. Null is the same as absent.",
         with_relative_date,
     );
-    let sweep = nullable(sweep_schema(|| named(SWEEP_VALUE)).into());
+    let sweep = nullable(sweep_schema(|| component_ref(SWEEP_VALUE)).into());
     components.extend([
         (FIELDS.to_owned(), fields.into()),
         (SWEEP.to_owned(), sweep.into()),
         (
             SWEEP_VALUE.to_owned(),
-            sweep_value_schema(named(DATE_RANGE)).into(),
+            sweep_value_schema(component_ref(DATE_RANGE)).into(),
         ),
         (SWEEP_VALUES.to_owned(), sweep_values()),
         (DATE_RANGE.to_owned(), nullable(range).into()),

@@ -1,24 +1,24 @@
-//! Ids that a query names.
+//! Ids in queries.
 
-use crate::contract::fault::Faults;
-use crate::contract::field::{FieldValue, refused};
+use crate::contract::field::{FieldValue, invalid_value};
+use crate::contract::validation::ValidationErrors;
 use crate::ids::MonitorId;
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
-/// A monitor's id. Whether there is one is not looked at.
+/// A monitor's id. Only its format is checked.
 impl FieldValue for MonitorId {
-    fn allowed() -> Cow<'static, str> {
+    fn expected() -> Cow<'static, str> {
         "the id of a monitor: mon_ and 32 hexadecimal digits".into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         value
             .as_str()
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| refused::<Self>(value))
+            .ok_or_else(|| invalid_value::<Self>(value))
     }
 
     fn to_value(&self) -> Value {

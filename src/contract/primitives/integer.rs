@@ -1,9 +1,10 @@
-//! Values that are whole numbers within bounds. A number in a string is refused (contract 7).
+//! Values that are whole numbers within bounds. A number in a string is refused (gateway.md, rule
+//! 7).
 
-/// Declares a bounded whole number. A bound that no rule names is where integers stop being safe on the wire: 32 bits
-/// signed, or 53 bits. What is allowed is said from the bounds, so that the words cannot say something else; `means` puts
-/// what the number stands for in front of them.
-macro_rules! whole_number {
+/// Declares an integer type with bounds. Without a documented bound, the maximum is the largest
+/// integer that is safe in JSON: 32 bits signed, or 53 bits. The `expected` text is built from the
+/// bounds; `means` adds the meaning in front.
+macro_rules! bounded_integer {
     (
         $(#[doc = $doc:literal])+
         pub struct $name:ident($repr:ident): $min:literal..=$max:expr $(, means $means:literal)?;
@@ -30,15 +31,15 @@ macro_rules! whole_number {
         }
 
         impl $crate::contract::field::FieldValue for $name {
-            fn allowed() -> std::borrow::Cow<'static, str> {
+            fn expected() -> std::borrow::Cow<'static, str> {
                 format!(concat!($( $means, ": ", )? "an integer from {} to {}"), Self::MIN, Self::MAX).into()
             }
 
-            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
-                $crate::contract::primitives::whole(value)
+            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::validation::ValidationErrors> {
+                $crate::contract::primitives::non_negative_integer(value)
                     .and_then(|number| $repr::try_from(number).ok())
                     .and_then(Self::new)
-                    .ok_or_else(|| $crate::contract::field::refused::<Self>(value))
+                    .ok_or_else(|| $crate::contract::field::invalid_value::<Self>(value))
             }
 
             fn to_value(&self) -> serde_json::Value {
@@ -56,13 +57,14 @@ macro_rules! whole_number {
     };
 }
 
-pub(crate) use whole_number;
+pub(crate) use bounded_integer;
 
 /// The largest number up to which every integer is exact as a floating-point number.
 const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// A whole number that is not negative. `20.0` is one, as JSON Schema has it: some clients know no other numbers.
-pub(crate) fn whole(value: &serde_json::Value) -> Option<u64> {
+/// A non-negative integer. `20.0` is one, as in JSON Schema: some clients have only floating-point
+/// numbers.
+pub(crate) fn non_negative_integer(value: &serde_json::Value) -> Option<u64> {
     let exact = |number: &f64| (0.0..=MAX_EXACT).contains(number) && number.fract() == 0.0;
     #[expect(
         clippy::cast_possible_truncation,
@@ -74,50 +76,50 @@ pub(crate) fn whole(value: &serde_json::Value) -> Option<u64> {
         .or_else(|| value.as_f64().filter(exact).map(|number| number as u64))
 }
 
-/// The largest 32-bit signed integer: the bound of counts for which the contract names none.
+/// The largest 32-bit signed integer: the bound of counts (gateway.md, rule 8).
 const COUNT_MAX: u32 = 2_147_483_647;
 
-whole_number! {
-    /// An hour of the day, local time (specification 8).
+bounded_integer! {
+    /// An hour of the day, local time (gateway.md, rule 8).
     pub struct Hour(u8): 0..=23;
 }
 
-whole_number! {
-    /// The most stops; 0 is non-stop only.
+bounded_integer! {
+    /// The maximum stops; 0 is non-stop only.
     pub struct Stops(u32): 0..=COUNT_MAX;
 }
 
-whole_number! {
-    /// The most rows that a flight answer has.
+bounded_integer! {
+    /// The maximum rows of a flight response.
     pub struct Limit(u32): 1..=COUNT_MAX;
 }
 
 impl Limit {
-    /// The documented default (specification 8).
+    /// The documented default (gateway.md, rule 23).
     pub const TEN: Self = Self(10);
 }
 
-whole_number! {
+bounded_integer! {
     /// The highest price of an itinerary, in the requested currency.
     pub struct MaxPrice(u64): 0..=9_007_199_254_740_991;
 }
 
-whole_number! {
+bounded_integer! {
     /// Adults in a hotel room.
     pub struct Adults(u32): 1..=COUNT_MAX;
 }
 
 impl Adults {
-    /// The documented default (specification 2.5).
+    /// The documented default (gateway.md, rule 27).
     pub const TWO: Self = Self(2);
 }
 
-whole_number! {
+bounded_integer! {
     /// Children in a hotel room.
     pub struct Children(u32): 0..=COUNT_MAX;
 }
 
 impl Children {
-    /// The documented default (specification 2.5).
+    /// The documented default (gateway.md, rule 27).
     pub const NONE: Self = Self(0);
 }

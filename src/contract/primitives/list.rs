@@ -1,7 +1,7 @@
-//! Lists, whose faults name the element (`filters[0]`).
+//! Lists, whose errors name the element (`filters[0]`).
 
-use crate::contract::fault::Faults;
-use crate::contract::field::{Components, FieldKind, FieldValue, refused};
+use crate::contract::field::{Components, FieldKind, FieldValue, invalid_value};
+use crate::contract::validation::ValidationErrors;
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::{Array, Schema};
@@ -10,23 +10,23 @@ use utoipa::openapi::schema::{Array, Schema};
 impl<T: FieldValue> FieldValue for Vec<T> {
     const KIND: FieldKind = FieldKind::List;
 
-    fn allowed() -> Cow<'static, str> {
-        format!("a list, each element {}", T::allowed()).into()
+    fn expected() -> Cow<'static, str> {
+        format!("a list, each element {}", T::expected()).into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         let Value::Array(elements) = value else {
-            return Err(refused::<Self>(value));
+            return Err(invalid_value::<Self>(value));
         };
-        let mut faults = Faults::default();
+        let mut errors = ValidationErrors::default();
         let mut list = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             match T::read(element) {
                 Ok(read) => list.push(read),
-                Err(wrong) => faults.merge(wrong.prefix(&format!("[{index}]"))),
+                Err(wrong) => errors.merge(wrong.prefix(&format!("[{index}]"))),
             }
         }
-        faults.or_else_build(|| Some(list))
+        errors.ok_if_empty(|| Some(list))
     }
 
     fn to_value(&self) -> Value {
@@ -34,20 +34,20 @@ impl<T: FieldValue> FieldValue for Vec<T> {
     }
 
     fn schema() -> Schema {
-        Array::new(T::referred()).into()
+        Array::new(T::schema_ref()).into()
     }
 
-    fn parts(components: &mut Components) {
+    fn nested_components(components: &mut Components) {
         T::components(components);
     }
 }
 
 /// A list of `MIN` to `MAX` elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct List<T, const MIN: usize, const MAX: usize>(Vec<T>);
+pub struct BoundedList<T, const MIN: usize, const MAX: usize>(Vec<T>);
 
-/// A list of at least one element, as long as the body's size allows.
-pub type NonEmpty<T> = List<T, 1, { usize::MAX }>;
+/// A list of at least one element, bounded only by the body's size.
+pub type NonEmpty<T> = BoundedList<T, 1, { usize::MAX }>;
 
 impl<T> NonEmpty<T> {
     /// A list of one element.
@@ -56,7 +56,7 @@ impl<T> NonEmpty<T> {
     }
 }
 
-impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
+impl<T, const MIN: usize, const MAX: usize> BoundedList<T, MIN, MAX> {
     /// The elements, in the caller's order.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
@@ -64,11 +64,11 @@ impl<T, const MIN: usize, const MAX: usize> List<T, MIN, MAX> {
     }
 }
 
-impl<T: FieldValue, const MIN: usize, const MAX: usize> FieldValue for List<T, MIN, MAX> {
+impl<T: FieldValue, const MIN: usize, const MAX: usize> FieldValue for BoundedList<T, MIN, MAX> {
     const KIND: FieldKind = FieldKind::List;
 
-    fn allowed() -> Cow<'static, str> {
-        let each = T::allowed();
+    fn expected() -> Cow<'static, str> {
+        let each = T::expected();
         match (MIN, MAX) {
             (_, usize::MAX) => format!("a list of at least {MIN}, each {each}").into(),
             (0, _) => format!("a list of at most {MAX}, each {each}").into(),
@@ -76,12 +76,12 @@ impl<T: FieldValue, const MIN: usize, const MAX: usize> FieldValue for List<T, M
         }
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         match value {
             Value::Array(elements) if (MIN..=MAX).contains(&elements.len()) => {
                 Vec::read(value).map(Self)
             }
-            _ => Err(refused::<Self>(value)),
+            _ => Err(invalid_value::<Self>(value)),
         }
     }
 
@@ -90,13 +90,13 @@ impl<T: FieldValue, const MIN: usize, const MAX: usize> FieldValue for List<T, M
     }
 
     fn schema() -> Schema {
-        let mut list = Array::new(T::referred());
+        let mut list = Array::new(T::schema_ref());
         list.min_items = (MIN > 0).then_some(MIN);
         list.max_items = (MAX < usize::MAX).then_some(MAX);
         list.into()
     }
 
-    fn parts(components: &mut Components) {
+    fn nested_components(components: &mut Components) {
         T::components(components);
     }
 }

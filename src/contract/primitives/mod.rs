@@ -1,39 +1,39 @@
-//! The values that fields hold, each of which cannot exist unless it obeys its rule (contract 8, 9).
+//! Types of field values, each valid by construction (gateway.md, rules 8 and 9).
 //!
-//! Here: one type per kind of value with its check, its words for a fault and its schema side by side. Not here: which
-//! body has which field (`flights`, `hotels`, `scans`).
+//! Here: one type per kind of value with its check, its `expected` text and its schema. Not here:
+//! the fields of each body (`flights`, `hotels`, `scans`).
 
+mod budget;
 mod date;
-mod hotel;
+mod hotel_filter;
 mod id;
 mod integer;
 mod list;
-mod money;
 mod page;
-mod party;
+mod passengers;
 mod text;
-mod zone;
+mod time_zone;
 
-pub use hotel::HotelFilter;
+pub use budget::BudgetPerNight;
+pub use hotel_filter::HotelFilter;
 pub use integer::{Adults, Children, Hour, Limit, MaxPrice, Stops};
-pub(crate) use integer::{whole, whole_number};
+pub(crate) use integer::{bounded_integer, non_negative_integer};
 pub use jiff::civil::Date;
-pub use list::{List, NonEmpty};
-pub use money::BudgetPerNight;
+pub use list::{BoundedList, NonEmpty};
 pub use page::{Cursor, ListFormat, PageLimit};
-pub use party::{PassengerKind, Passengers, SeatType};
-pub(crate) use text::text;
+pub use passengers::{PassengerKind, Passengers, SeatType};
+pub(crate) use text::text_type;
 pub use text::{AirlineCode, Airport, CountryCode, Currency, FreeText, HotelBookingId};
-pub use zone::Zone;
+pub use time_zone::TimeZoneName;
 
-use super::fault::Faults;
-use super::field::{FieldValue, refused};
-use super::words::words;
+use super::field::{FieldValue, invalid_value};
+use super::string_enum::string_enum;
+use super::validation::ValidationErrors;
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-words! {
+string_enum! {
     /// How flight results are ordered.
     pub enum SortType {
         /// The provider's own order.
@@ -46,12 +46,12 @@ words! {
 }
 
 impl FieldValue for bool {
-    fn allowed() -> Cow<'static, str> {
+    fn expected() -> Cow<'static, str> {
         "true or false".into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
-        value.as_bool().ok_or_else(|| refused::<Self>(value))
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
+        value.as_bool().ok_or_else(|| invalid_value::<Self>(value))
     }
 
     fn to_value(&self) -> Value {
@@ -63,13 +63,14 @@ impl FieldValue for bool {
     }
 }
 
-/// Declares a JSON object that is kept as it came, with its schema and the components that the schema refers to.
-macro_rules! kept_object {
+/// Declares a type for an unchanged JSON object, with its schema and the components that the schema
+/// refers to.
+macro_rules! raw_object {
     (
         $(#[doc = $doc:literal])+
         pub struct $name:ident {
             schema: $schema:expr,
-            parts: $parts:expr,
+            nested_components: $nested_components:expr,
         }
     ) => {
         $(#[doc = $doc])+
@@ -94,12 +95,12 @@ macro_rules! kept_object {
             const KIND: $crate::contract::field::FieldKind = $crate::contract::field::FieldKind::Object;
             const COMPONENT: Option<&'static str> = Some(stringify!($name));
 
-            fn allowed() -> std::borrow::Cow<'static, str> {
+            fn expected() -> std::borrow::Cow<'static, str> {
                 "an object".into()
             }
 
-            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
-                value.as_object().cloned().map(Self).ok_or_else(|| $crate::contract::field::refused::<Self>(value))
+            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::validation::ValidationErrors> {
+                value.as_object().cloned().map(Self).ok_or_else(|| $crate::contract::field::invalid_value::<Self>(value))
             }
 
             fn to_value(&self) -> serde_json::Value {
@@ -110,13 +111,13 @@ macro_rules! kept_object {
                 $schema
             }
 
-            fn parts(components: &mut $crate::contract::field::Components) {
-                let parts: fn(&mut $crate::contract::field::Components) = $parts;
-                parts(components);
+            fn nested_components(components: &mut $crate::contract::field::Components) {
+                let nested_components: fn(&mut $crate::contract::field::Components) = $nested_components;
+                nested_components(components);
             }
         }
 
-        $crate::contract::describe::described!($name);
+        $crate::contract::body_schema::impl_to_schema!($name);
     };
 }
-pub(crate) use kept_object;
+pub(crate) use raw_object;

@@ -1,11 +1,12 @@
-//! Pages of lists, and the forms in which a list can be had.
+//! Paging and formats of lists.
 
-use super::integer::whole_number;
-use super::text::text;
-use crate::contract::words::words;
+use super::integer::bounded_integer;
+use super::text::text_type;
+use crate::contract::string_enum::string_enum;
 
-words! {
-    /// The form of a list. It goes before the header `Accept`, which links and spreadsheets cannot send.
+string_enum! {
+    /// The format of a list. It overrides the header `Accept`, which links and spreadsheets cannot
+    /// send.
     pub enum ListFormat {
         /// A page of JSON.
         Json = "json",
@@ -18,8 +19,8 @@ words! {
     }
 }
 
-whole_number! {
-    /// The most rows of a page (security, "Limits").
+bounded_integer! {
+    /// The maximum rows of a page (security.md, rule 20).
     pub struct PageLimit(u16): 1..=500;
 }
 
@@ -31,12 +32,13 @@ impl PageLimit {
 /// The longest cursor, in characters.
 const MAX_CURSOR_CHARS: usize = 200;
 
-text! {
-    /// Where a page begins, opaque to its caller. Whether this service made it is its reader's to find out.
+text_type! {
+    /// The position where a page begins, opaque to the caller. `paging` checks that this service
+    /// issued it.
     pub struct Cursor {
-        allowed: "the `next_cursor` of the page before",
+        expected: "the `next_cursor` of the previous page",
         accepts: |text| (1..=MAX_CURSOR_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()),
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: [] as [&str; 0],
         schema: { min_length: 1, max_length: MAX_CURSOR_CHARS, pattern: "^[!-~]+$" },
     }

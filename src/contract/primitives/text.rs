@@ -1,15 +1,15 @@
 //! Values that are strings: codes, names, booking ids.
 
-/// Declares a string type: its rule as a function, the same rule in words and as a schema, and how it is sent on. `complains`
-/// may say more exactly what is wrong with a text.
-macro_rules! text {
+/// Declares a string type: its rule as a function, the same rule in words and as a schema, and how
+/// `normalize` changes it for upstream. `explain` may describe an invalid text more exactly.
+macro_rules! text_type {
     (
         $(#[doc = $doc:literal])+
         pub struct $name:ident {
-            allowed: $allowed:literal,
+            expected: $expected:literal,
             accepts: $accepts:expr,
-            $( complains: $complains:expr, )?
-            forwards: $forwards:expr,
+            $( explain: $explain:expr, )?
+            normalize: $normalize:expr,
             examples: $examples:expr,
             schema: { $( $schema:ident: $value:expr ),+ $(,)? },
         }
@@ -26,19 +26,19 @@ macro_rules! text {
         }
 
         impl $crate::contract::field::FieldValue for $name {
-            fn allowed() -> std::borrow::Cow<'static, str> {
-                $allowed.into()
+            fn expected() -> std::borrow::Cow<'static, str> {
+                $expected.into()
             }
 
-            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::fault::Faults> {
+            fn read(value: &serde_json::Value) -> Result<Self, $crate::contract::validation::ValidationErrors> {
                 let accepts: fn(&str) -> bool = $accepts;
                 let text = value.as_str().filter(|text| accepts(text));
-                $( if let Some(wrong) = value.as_str().filter(|text| !accepts(text)).and_then($complains) {
-                    let allowed = format!("{}; {wrong}", Self::allowed());
-                    return Err($crate::contract::fault::Fault::new("", value, allowed).into());
+                $( if let Some(wrong) = value.as_str().filter(|text| !accepts(text)).and_then($explain) {
+                    let expected = format!("{}; {wrong}", Self::expected());
+                    return Err($crate::contract::validation::ValidationError::new("", value, expected).into());
                 } )?
-                let text = text.ok_or_else(|| $crate::contract::field::refused::<Self>(value))?;
-                Ok(Self($forwards(text)))
+                let text = text.ok_or_else(|| $crate::contract::field::invalid_value::<Self>(value))?;
+                Ok(Self($normalize(text)))
             }
 
             fn to_value(&self) -> serde_json::Value {
@@ -56,73 +56,74 @@ macro_rules! text {
     };
 }
 
-pub(crate) use text;
+pub(crate) use text_type;
 
-/// The longest free text and booking id, in characters (contract 9).
+/// The longest free text and booking id, in characters (gateway.md, rule 9).
 pub(crate) const MAX_TEXT_CHARS: usize = 300;
-/// The shortest booking id: a letter, a slash, a letter (contract 9).
+/// The shortest booking id: a letter, a slash, a letter (gateway.md, rule 9).
 const MIN_BOOKING_ID_CHARS: usize = 3;
 
-text! {
-    /// An airport: three letters in any case, sent on in upper case (contract 8).
+text_type! {
+    /// An airport: three letters in any case, sent upstream in upper case (gateway.md, rule 8).
     pub struct Airport {
-        allowed: "an IATA airport code of three letters, such as \"TLV\"",
-        accepts: |text| letters(text, 3),
-        forwards: str::to_ascii_uppercase,
+        expected: "an IATA airport code of three letters, such as \"TLV\"",
+        accepts: |text| is_letters(text, 3),
+        normalize: str::to_ascii_uppercase,
         examples: ["TLV"],
         schema: { pattern: "^[A-Za-z]{3}$" },
     }
 }
 
-text! {
-    /// A currency: three letters in any case, sent on as given (contract 8).
+text_type! {
+    /// A currency: three letters in any case, sent upstream as given (gateway.md, rule 8).
     pub struct Currency {
-        allowed: "an ISO currency code of three letters, such as \"USD\"",
-        accepts: |text| letters(text, 3),
-        forwards: str::to_owned,
+        expected: "an ISO currency code of three letters, such as \"USD\"",
+        accepts: |text| is_letters(text, 3),
+        normalize: str::to_owned,
         examples: ["USD"],
         schema: { pattern: "^[A-Za-z]{3}$" },
     }
 }
 
 impl Currency {
-    /// The documented default (specification 2.1, 2.5).
+    /// The documented default (gateway.md, rules 23 and 27).
     #[must_use]
     pub fn usd() -> Self {
         Self("USD".to_owned())
     }
 }
 
-text! {
-    /// The market that a price is looked at from: two letters, sent on as given (specification 2.5, contract 8).
+text_type! {
+    /// The market of a price: two letters, sent upstream as given (gateway.md, rules 8 and 27).
     pub struct CountryCode {
-        allowed: "a country code of two letters, such as \"de\"",
-        accepts: |text| letters(text, 2),
-        forwards: str::to_owned,
+        expected: "a country code of two letters, such as \"de\"",
+        accepts: |text| is_letters(text, 2),
+        normalize: str::to_owned,
         examples: ["de"],
         schema: { pattern: "^[A-Za-z]{2}$" },
     }
 }
 
-text! {
-    /// An airline: two or three letters or digits, sent on as given (contract 8).
+text_type! {
+    /// An airline: two or three letters or digits, sent upstream as given (gateway.md, rule 8).
     pub struct AirlineCode {
-        allowed: "an airline code of two or three letters or digits, such as \"LY\"",
+        expected: "an airline code of two or three letters or digits, such as \"LY\"",
         accepts: |text| matches!(text.len(), 2 | 3) && text.bytes().all(|byte| byte.is_ascii_alphanumeric()),
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["LY"],
         schema: { pattern: "^[A-Za-z0-9]{2,3}$" },
     }
 }
 
-text! {
-    /// A place or hotel in the caller's words: 1 to 300 characters, no control characters (contract 9).
+text_type! {
+    /// The free-text name of a place or hotel: 1 to 300 characters, no control characters
+    /// (gateway.md, rule 9).
     pub struct FreeText {
-        allowed: "text of 1 to 300 characters without control characters",
+        expected: "text of 1 to 300 characters without control characters",
         accepts: |text| {
             (1..=MAX_TEXT_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control)
         },
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["Lisbon"],
         schema: {
             min_length: 1,
@@ -132,11 +133,12 @@ text! {
     }
 }
 
-text! {
-    /// A path-style hotel id from resolve, which becomes part of a URL upstream: 3 to 300 visible ASCII characters
-    /// with a `/` inside, without `..`, `//`, `?`, `#`, `\`, `%`, `@`, `:` (contract 9): nothing that could lead to another path or host.
+text_type! {
+    /// A path-style hotel id from resolve, which becomes part of a URL upstream: 3 to 300 visible
+    /// ASCII characters with a `/` inside, without `..`, `//`, `?`, `#`, `\`, `%`, `@`, `:`
+    /// (gateway.md, rule 9), so that it cannot change the path or host.
     pub struct HotelBookingId {
-        allowed: "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
+        expected: "a hotel id as returned by resolve, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
                   with a \"/\" that is not the first, and without \"..\", \"//\", \"?\", \"#\", \"\\\", \"%\", \"@\", \":\"",
         accepts: |text| {
             (MIN_BOOKING_ID_CHARS..=MAX_TEXT_CHARS).contains(&text.len())
@@ -147,7 +149,7 @@ text! {
                 && !text.contains("//")
                 && !text.contains(['?', '#', '\\', '%', '@', ':'])
         },
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["fr/grand-hotel"],
         schema: {
             min_length: MIN_BOOKING_ID_CHARS,
@@ -157,6 +159,6 @@ text! {
     }
 }
 
-fn letters(text: &str, count: usize) -> bool {
+fn is_letters(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }

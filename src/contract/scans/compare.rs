@@ -1,15 +1,16 @@
-//! Two scans side by side: what became cheaper, dearer, new or gone.
+//! The comparison of two scans: which cells became cheaper, dearer, new or gone.
 
-use super::fields::CellValues;
+use super::search_fields::CellValues;
 use crate::contract::endpoint::Endpoint;
-use crate::contract::words::words;
+use crate::contract::string_enum::string_enum;
 use crate::ids::{ItemId, ScanId};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Two scans of one endpoint, cell by cell; a cell is one combination of what they sweep, at its best over the samples.
+/// Two scans of one endpoint, cell by cell; a cell is one combination of swept values, with the
+/// lowest price of its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "endpoint": "flights/oneway",
@@ -23,7 +24,7 @@ use utoipa::ToSchema;
     }]
 })))]
 pub struct Comparison {
-    /// What both searched.
+    /// The endpoint of both scans.
     pub endpoint: Endpoint,
     /// The scan of the path.
     pub before: ScanId,
@@ -31,12 +32,12 @@ pub struct Comparison {
     pub after: ScanId,
     /// How many cells of each kind there are.
     pub counts: ChangeCounts,
-    /// The cells in the order of `before`; those that only `after` has come last.
+    /// The cells in the order of `before`; then those that only `after` has.
     pub cells: Vec<ComparedCell>,
 }
 
-words! {
-    /// What became of a cell. An empty or degraded search is never a price.
+string_enum! {
+    /// The change of a cell. An empty or degraded search has no price.
     pub enum Change {
         /// Its price fell.
         Cheaper = "cheaper",
@@ -44,20 +45,20 @@ words! {
         Dearer = "dearer",
         /// The same price.
         Unchanged = "unchanged",
-        /// A price now, where before the search was empty or there was no such cell.
+        /// A price now; before, the search was empty or there was no such cell.
         New = "new",
-        /// A price before, and now the search is empty or there is no such cell.
+        /// A price before; now the search is empty or there is no such cell.
         Gone = "gone",
         /// Prices of different currencies.
         NotComparable = "not_comparable",
-        /// On one side the search did not complete or has not been made, so nothing can be said.
+        /// A search of one side did not complete or has not run.
         Unknown = "unknown",
-        /// Known to have no price on either side.
+        /// Both searches completed without a price.
         NoPrice = "no_price",
     }
 }
 
-/// Cells by what became of them.
+/// Numbers of cells by change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeCounts {
     /// `cheaper`.
@@ -98,26 +99,27 @@ impl ChangeCounts {
 /// One cell of two scans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ComparedCell {
-    /// The swept fields of both scans, and fields in which their requests differ, with this cell's values.
+    /// The swept fields of both scans, and fields in which their requests differ, with this cell's
+    /// values.
     #[schema(value_type = CellValues)]
     pub cell: Map<String, Value>,
-    /// What became of it.
+    /// Its change.
     pub change: Change,
-    /// Its lowest price before; null where none was seen.
+    /// Its lowest price before; null if there was none.
     pub before: Option<SeenPrice>,
-    /// Its lowest price after; null where none was seen.
+    /// Its lowest price after; null if there was none.
     pub after: Option<SeenPrice>,
-    /// After less before; null where the two do not compare.
+    /// `after` minus `before`; null if the two cannot be compared.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub difference: Option<Decimal>,
-    /// The same in percent of before, to a hundredth.
+    /// The same in percent of `before`, to two decimals.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub difference_percent: Option<Decimal>,
 }
 
-/// A price and who saw it.
+/// A price and its item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SeenPrice {
     /// In major units.
@@ -126,7 +128,7 @@ pub struct SeenPrice {
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
-    /// The item that saw it.
+    /// The item that found it.
     pub item_id: ItemId,
 }
 

@@ -1,17 +1,19 @@
-//! The events of a scan on the wire: `text/event-stream` (jobs-api, "Scans"; the HTML standard, "Server-sent events").
+//! The events of a scan: `text/event-stream` (scans.md, rules 63 and 64; the HTML standard,
+//! "Server-sent events").
 //!
-//! Here: what a client may ask for, and the text of one event. Not here: which events there are, and when (`scans::watch`).
+//! Here: the query, and the text of one event. Not here: which events occur, and when
+//! (`scans::watch`).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::contract::declare::request;
-use crate::contract::primitives::whole_number;
-use crate::contract::query::query;
-use crate::contract::words::words;
+use crate::contract::primitives::bounded_integer;
+use crate::contract::query_string::query_string;
+use crate::contract::request_body::request_body;
+use crate::contract::string_enum::string_enum;
 
-whole_number! {
-    /// The id of an event. Ids of a scan grow; 0 is before the first.
+bounded_integer! {
+    /// The id of an event. The ids of a scan increase; 0 is before the first.
     pub struct EventId(u64): 0..=9_007_199_254_740_991, means "the id of an event of this scan";
 }
 
@@ -19,7 +21,7 @@ impl EventId {
     /// Reads the header `Last-Event-ID`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        // `u64` reads a plus sign too, which no id has.
+        // `u64` also parses a plus sign, which no id has.
         text.bytes()
             .all(|byte| byte.is_ascii_digit())
             .then(|| text.parse().ok().and_then(Self::new))
@@ -27,28 +29,30 @@ impl EventId {
     }
 }
 
-request! {
+request_body! {
     /// The query of `GET /v1/scans/{id}/events`.
     pub struct EventsQuery for "the query of events" {
         required {}
         optional {
-            /// Go on after this event, for clients that cannot set the header `Last-Event-ID`, which goes before it. 0: from the first.
+            /// Continue after this event, for clients that cannot set the header `Last-Event-ID`,
+            /// which has precedence. 0: from the first.
             last_event_id: EventId;
         }
         example { "last_event_id": 42 }
     }
 }
 
-query!(EventsQuery);
+query_string!(EventsQuery);
 
-words! {
-    /// What an event of a scan is about.
+string_enum! {
+    /// The type of a scan event.
     pub enum EventKind {
         /// The scan, as it is now.
         Scan = "scan",
         /// An item that changed, as it is now, without its answer.
         Item = "item",
-        /// The events after the client's last are not kept any more: what follows begins anew.
+        /// The events after the client's last one are deleted: the stream restarts with the current
+        /// state.
         Reset = "reset",
     }
 }
@@ -57,16 +61,16 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({"last_event_id": 17})))]
 pub struct EventsReset {
-    /// The id that the client named, which nothing can be told after.
+    /// The id that the client sent.
     pub last_event_id: u64,
 }
 
 impl EventKind {
-    /// One event in the form of `text/event-stream`: `data` on one line, as JSON writes it. Without an id the client keeps the one that
-    /// it has.
-    pub fn text(self, id: Option<u64>, data: &impl Serialize) -> String {
+    /// One event in the format `text/event-stream`, with `data` as one line of JSON. Without an id,
+    /// the client keeps its last one.
+    pub fn to_event_stream(self, id: Option<u64>, data: &impl Serialize) -> String {
         let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-        // Our own structs of texts and numbers: there is nothing in them that JSON cannot say.
+        // Serialization of our own structs cannot fail.
         let data = serde_json::to_string(data).unwrap_or_default();
         format!("{id}event: {self}\ndata: {data}\n\n")
     }
@@ -79,19 +83,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_its_lines_and_a_blank_one() {
+    fn an_event_ends_with_a_blank_line() {
         assert_eq!(
-            EventKind::Item.text(Some(7), &json!({"a": "x\ny"})),
+            EventKind::Item.to_event_stream(Some(7), &json!({"a": "x\ny"})),
             "id: 7\nevent: item\ndata: {\"a\":\"x\\ny\"}\n\n"
         );
         assert_eq!(
-            EventKind::Reset.text(None, &EventsReset { last_event_id: 3 }),
+            EventKind::Reset.to_event_stream(None, &EventsReset { last_event_id: 3 }),
             "event: reset\ndata: {\"last_event_id\":3}\n\n"
         );
     }
 
     #[test]
-    fn an_id_is_digits() {
+    fn an_event_id_consists_of_digits() {
         assert_eq!(EventId::parse("0").map(EventId::get), Some(0));
         assert_eq!(
             EventId::parse("9007199254740991").map(EventId::get),

@@ -1,20 +1,21 @@
-//! A scan as a grid: the cheapest price for each value of one or two swept fields (jobs-api, "Scans").
+//! A scan as a grid: the lowest price for each value of one or two swept fields (scans.md, rules 53
+//! to 55).
 
 use super::state::ItemState;
 use crate::contract::SearchReason;
-use crate::contract::declare::request;
 use crate::contract::endpoint::Endpoint;
-use crate::contract::primitives::{CountryCode, text};
-use crate::contract::query::query;
+use crate::contract::primitives::{CountryCode, text_type};
+use crate::contract::query_string::query_string;
+use crate::contract::request_body::request_body;
 use crate::contract::status::{SearchStatus, Verdict};
-use crate::contract::words::words;
+use crate::contract::string_enum::string_enum;
 use crate::ids::{ItemId, ScanId};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-request! {
+request_body! {
     /// The query of `GET /v1/scans/{id}/grid`.
     pub struct GridQuery for "the query of a grid" {
         required {
@@ -22,33 +23,34 @@ request! {
             rows: SweptField;
         }
         optional {
-            /// The swept field of the columns. Without it the grid is one column.
+            /// The swept field of the columns. Without it the grid has one column.
             columns: SweptField;
-            /// The market that the others are measured against; only for by-name and rooms scans with `proxy_country` as rows or columns
-            /// and every swept field on the grid.
+            /// The market with which the others are compared; only for by-name and rooms scans with
+            /// `proxy_country` as rows or columns and every swept field as an axis.
             baseline: CountryCode;
         }
         example { "rows": "departure_date", "columns": "nights" }
     }
 }
 
-query!(GridQuery);
+query_string!(GridQuery);
 
 /// The longest name of a field, in characters.
 const MAX_NAME_CHARS: usize = 50;
 
-text! {
+text_type! {
     /// The name of a swept field.
     pub struct SweptField {
-        allowed: "the name of a swept field: 1 to 50 lower-case letters and underscores",
+        expected: "the name of a swept field: 1 to 50 lower-case letters and underscores",
         accepts: |text| (1..=MAX_NAME_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["departure_date"],
         schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: "^[a-z_]+$" },
     }
 }
 
-/// The cheapest price for each value of one or two swept fields, over everything else that the scan sweeps and samples.
+/// The lowest price for each value of one or two swept fields, over all other swept fields and
+/// samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "endpoint": "flights/oneway",
@@ -65,17 +67,17 @@ text! {
 pub struct Grid {
     /// The scan.
     pub scan_id: ScanId,
-    /// What was searched.
+    /// The endpoint of the scan.
     pub endpoint: Endpoint,
     /// The rows.
     pub rows: GridAxis,
-    /// The columns; null where the grid is one column.
+    /// The columns; null if the grid has one column.
     pub columns: Option<GridAxis>,
     /// Every combination that the scan has, row by row.
     pub cells: Vec<GridCell>,
 }
 
-/// One side of a grid.
+/// One axis of a grid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GridAxis {
     /// The swept field.
@@ -86,25 +88,26 @@ pub struct GridAxis {
 
 /// One cell: its cheapest price, or why there is none.
 ///
-/// `empty` is said only when every search of the cell was empty; one that did not complete or has not been searched may hide a price.
+/// `empty` only if every search of the cell was empty: one that did not complete or has not run may
+/// have a price.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GridCell {
     /// The row's value.
     pub row: Value,
     /// The column's value.
     pub column: Option<Value>,
-    /// Where the item is that the cell shows. `pending` and `running`: no price yet, and one may come.
+    /// The state of the shown item. With `pending` and `running` there may be a price later.
     pub state: ItemState,
-    /// What its search says of itself; null where it has not been searched.
+    /// Its search status; null if it has not been searched.
     pub search_status: Option<SearchStatus>,
-    /// Why there is no price, or why the search is not whole.
+    /// Why there is no price, or why the search is incomplete.
     #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
     /// The lowest price, in major units.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
-    /// Its currency. Prices of another currency in the same cell do not compare, and are left out.
+    /// Its currency. Prices of another currency in the same cell are ignored.
     pub currency: Option<String>,
     /// Flights: bottom of the provider's historical band.
     #[serde(
@@ -130,7 +133,7 @@ pub struct GridCell {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub room: Option<String>,
-    /// The item that the cell shows: the cheapest, or the one that says why there is no price.
+    /// The shown item: the cheapest, or the one that explains the missing price.
     pub item_id: ItemId,
     /// Flights: where the fare is booked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,7 +143,7 @@ pub struct GridCell {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub link: Option<String>,
-    /// How the market stands to the baseline; only with `baseline`, and not in the baseline's own cells.
+    /// The comparison with the baseline; only with `baseline`, and not in the baseline's own cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub parity: Option<Parity>,
@@ -150,30 +153,30 @@ pub struct GridCell {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({"difference": -18.5, "difference_percent": -5.9, "samples": 3, "baseline_samples": 3, "verdict": "gap"})))]
 pub struct Parity {
-    /// The market's lowest price less the baseline's; null where they do not compare.
+    /// The market's lowest price minus the baseline's; null if they cannot be compared.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub difference: Option<Decimal>,
-    /// The same in percent of the baseline's, to a hundredth.
+    /// The same in percent of the baseline's, to two decimals.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub difference_percent: Option<Decimal>,
-    /// Prices seen from the market.
+    /// Number of prices in the market.
     pub samples: u32,
-    /// Prices seen from the baseline.
+    /// Number of prices in the baseline market.
     pub baseline_samples: u32,
-    /// What the difference is worth.
+    /// Whether the difference is significant.
     pub verdict: ParityVerdict,
 }
 
-words! {
-    /// What a difference between two markets is worth.
+string_enum! {
+    /// Whether a difference between two markets is significant.
     pub enum ParityVerdict {
         /// The ranges of the samples do not overlap.
         Gap = "gap",
-        /// They do: the same prices could have come from one market.
+        /// They overlap: the same prices could come from one market.
         Noise = "noise",
-        /// Fewer than two samples on a side.
+        /// Fewer than two samples in a market.
         Insufficient = "insufficient",
         /// Another room type, board or currency.
         NotComparable = "not_comparable",

@@ -1,9 +1,9 @@
-//! An item of a scan and its attempts as their caller sees them.
+//! Responses with an item of a scan and its attempts.
 
-use super::fields::SearchFields;
+use super::search_fields::SearchFields;
 use super::state::ItemState;
 use crate::contract::status::SearchStatus;
-use crate::contract::{AsWritten, SearchReason};
+use crate::contract::{RawJson, SearchReason};
 use crate::ids::{AttemptId, ItemId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -29,21 +29,21 @@ pub struct Item {
     pub id: ItemId,
     /// Its scan.
     pub scan_id: ScanId,
-    /// Its place in the plan, from 0.
+    /// Its position in the scan, from 0.
     pub position: u32,
     /// The complete body of the search.
     #[schema(value_type = SearchFields)]
     pub search: Map<String, Value>,
-    /// Where it is.
+    /// Its state.
     pub state: ItemState,
-    /// What the search says of itself; null until done.
+    /// The search status; null until done.
     pub search_status: Option<SearchStatus>,
-    /// Why, where something went wrong or nothing was found.
+    /// Why the search failed or found nothing.
     #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
-    /// How many times it went upstream.
+    /// Number of attempts.
     pub attempts: u32,
-    /// How many requests that cost.
+    /// Billed requests of its attempts.
     pub requests_spent: u32,
     /// Itineraries, properties or rooms found.
     pub results: Option<u32>,
@@ -53,17 +53,18 @@ pub struct Item {
     pub best_price: Option<Decimal>,
     /// Its currency.
     pub currency: Option<String>,
-    /// When the answer came.
+    /// When the response arrived.
     pub observed_at: Option<Timestamp>,
-    /// From the first byte out to the last byte in.
+    /// Time from the first byte sent to the last byte received.
     pub latency_ms: Option<u32>,
-    /// What the marketplace said, where it refused.
+    /// The marketplace's message if it refused the request.
     pub error: Option<String>,
-    /// The whole answer as upstream gave it; only with `?expand=answer`. Answers are kept for 90 days and up to a month longer, unless the
-    /// service's operator says otherwise: `search_status` `ok` or `partial` without one says that it is gone.
+    /// The complete upstream response; only with `?expand=answer`. By default it is stored for 90
+    /// days and up to a month longer; the operator may change this. Without it, `search_status`
+    /// `ok` or `partial` means that it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>, nullable = false)]
-    pub answer: Option<AsWritten>,
+    pub answer: Option<RawJson>,
 }
 
 /// A page of a scan's items.
@@ -75,7 +76,7 @@ pub struct ItemPage {
     pub next_cursor: Option<String>,
 }
 
-/// One time that an item went upstream. It can cost two billed requests: the second try of a 5xx.
+/// One attempt of an item. It can cost two billed requests: a 5xx is retried once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "id": "att_01970a1b2c3d7e4f8a9b0c1d2e3f4a5d",
@@ -89,28 +90,28 @@ pub struct ItemPage {
 pub struct Attempt {
     /// Its id.
     pub id: AttemptId,
-    /// The item that it was made for.
+    /// Its item.
     pub item_id: ItemId,
-    /// Its number; later attempts have higher ones, with gaps where a turn was given back unsent.
+    /// Its number; later attempts have higher ones, with gaps where a claim was released unsent.
     pub number: u32,
-    /// When it was put on record, before its first byte was sent.
+    /// When it was recorded, before its first byte was sent.
     pub started_at: Timestamp,
-    /// When its answer was in; null while it runs.
+    /// When its response was complete; null while it runs.
     pub ended_at: Option<Timestamp>,
-    /// How many requests it cost.
+    /// Its billed requests.
     pub requests_spent: u32,
-    /// The marketplace's last HTTP status; null where there was no answer.
+    /// The marketplace's last HTTP status; null without a response.
     pub http_status: Option<u16>,
-    /// What the search says of itself.
+    /// The search status.
     pub search_status: Option<SearchStatus>,
-    /// Why, where something went wrong or nothing was found.
+    /// Why the search failed or found nothing.
     #[schema(value_type = Option<SearchReason>)]
     pub reason: Option<String>,
-    /// The `x-search-*` headers of the answer.
+    /// The `x-search-*` headers of the response.
     pub search_headers: BTreeMap<String, String>,
-    /// From the first byte out to the last byte in.
+    /// Time from the first byte sent to the last byte received.
     pub latency_ms: Option<u32>,
-    /// What the marketplace said, where it refused.
+    /// The marketplace's message if it refused the request.
     pub error: Option<String>,
 }
 

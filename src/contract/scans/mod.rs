@@ -1,29 +1,27 @@
-//! Scans on the wire (jobs-api, "Scans").
+//! Scans (docs/reference/scans.md).
 //!
-//! Here: what a caller sends and gets back, and the words for states. Not here: what a scan plans and does (`scans`),
-//! which stands on these types.
+//! Here: requests, responses and states. Not here: planning and running a scan (`scans`), which
+//! uses these types.
 
 mod compare;
 mod event;
-mod fields;
 mod grid;
 mod item;
-mod list;
 mod preview;
+mod queries;
 mod request;
 mod resource;
+mod search_fields;
 mod state;
 mod strategy;
 mod sweep;
 
 pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
 pub use event::{EventId, EventKind, EventsQuery, EventsReset};
-pub(crate) use fields::search_fields;
-pub use fields::{CellValues, SearchFields};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
-pub use list::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
+pub use queries::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
 pub use request::{
     DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest, RetryPolicy,
     RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
@@ -31,6 +29,8 @@ pub use request::{
 pub use resource::{
     BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage,
 };
+pub(crate) use search_fields::search_fields;
+pub use search_fields::{CellValues, SearchFields};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
 pub use strategy::{CoarseStep, Refine, Strategy, StrategyPhase, StrategyProgress};
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};

@@ -1,16 +1,16 @@
-//! What a scan would be and cost, before it is ordered.
+//! The preview of a scan: its searches and cost.
 
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::fields::SearchFields;
+use super::search_fields::SearchFields;
 use crate::contract::endpoint::Endpoint;
 use crate::contract::plans::PlanName;
-use crate::contract::words::words;
+use crate::contract::string_enum::string_enum;
 
-/// What `POST /v1/scans` would make of the same body. Nothing was asked and nothing stored.
+/// The scan that `POST /v1/scans` would create from the same body. Nothing was searched or stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "endpoint": "flights/oneway", "items": 18, "requests": {"least": 18, "most": 36},
@@ -28,9 +28,9 @@ use crate::contract::words::words;
 pub struct ScanPreview {
     /// The endpoint that its searches are for.
     pub endpoint: Endpoint,
-    /// How many searches there are; in two phases not all of them are made.
+    /// Number of searches; in two phases not all of them run.
     pub items: u32,
-    /// How many billed requests they take.
+    /// Their billed requests.
     pub requests: RequestRange,
     /// The complete body of the first search.
     #[schema(value_type = SearchFields)]
@@ -40,26 +40,28 @@ pub struct ScanPreview {
     pub last: Map<String, Value>,
     /// The pace of the caller's lane, or of a new one.
     pub searches_per_minute: f64,
-    /// How long the searches take at that pace, each once; in two phases at most.
+    /// Seconds for all searches at that pace, each once; in two phases the maximum.
     pub seconds: u64,
-    /// What the marketplace last said is left of the caller's plan; null where it has not, or since the plan's month began anew.
+    /// The remaining requests of the caller's plan, as last reported; null if never reported, or if
+    /// a new month of the plan began since.
     pub plan_requests_remaining: Option<u64>,
-    /// What it costs on each of the marketplace's plans.
+    /// Its cost on each of the marketplace's plans.
     pub plans: Vec<PlanCost>,
-    /// What the caller may want to know first.
+    /// Warnings about the scan.
     pub warnings: Vec<Warning>,
 }
 
-/// From the fewest to the most requests.
+/// The minimum and maximum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RequestRange {
-    /// If every search is answered the first time.
+    /// If every search completes at the first attempt.
     pub least: u64,
-    /// If every search takes all its attempts, each with the second try of a server error; never over `max_requests`.
+    /// If every search takes all its attempts, each with the retry of a server error; never above
+    /// `max_requests`.
     pub most: u64,
 }
 
-/// From the least to the most dollars.
+/// The minimum and maximum cost in dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsdRange {
     /// For the fewest requests.
@@ -77,63 +79,63 @@ pub struct UsdRange {
 pub struct PlanCost {
     /// The plan.
     pub plan: PlanName,
-    /// The caller's own plan, as far as its quota tells.
+    /// Whether it is the caller's plan, as far as its quota shows.
     pub current: bool,
-    /// What a month costs.
+    /// The monthly price in US dollars.
     pub usd_per_month: u32,
-    /// Requests left: of the caller's own plan as last seen, of any other a whole month's.
+    /// Remaining requests: of the caller's own plan as last reported, of any other a full month.
     pub requests_left: u64,
-    /// Whether they are enough.
+    /// Whether they suffice.
     pub fit: PlanFit,
     /// Requests beyond them.
     pub overage_requests: RequestRange,
-    /// What those cost; null where the plan stops instead.
+    /// Their price; null if the plan stops at its quota.
     pub overage_usd: Option<UsdRange>,
 }
 
-words! {
-    /// Whether the requests left are enough.
+string_enum! {
+    /// Whether the remaining requests suffice.
     pub enum PlanFit {
         /// Enough for the most requests.
         Included = "included",
         /// Some may be beyond the quota, each at a price.
         Overage = "overage",
-        /// Enough if no search is asked twice; else the plan stops before the end.
+        /// Enough without retries; else the plan stops before the end.
         MayStop = "may_stop",
         /// The plan stops before the end.
         NotPossible = "not_possible",
     }
 }
 
-/// Something to know before ordering.
+/// A warning of a preview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Warning {
-    /// What kind of thing.
+    /// The kind of warning.
     pub kind: WarningKind,
-    /// What it is here, and what to do.
+    /// The cause, and what to do.
     pub message: String,
 }
 
-words! {
-    /// What a preview warns of.
+string_enum! {
+    /// The kind of a warning.
     pub enum WarningKind {
-        /// Dates so far ahead that hardly anything is sold yet.
+        /// The dates are so far ahead that few fares or rates are on sale.
         DatesNotOnSale = "dates_not_on_sale",
-        /// `upstream_filters` with a filter that costs the price band.
+        /// `upstream_filters` with a filter that removes the price band.
         BandLost = "band_lost",
         /// Markets of hotels/search: each may list other hotels.
         MarketsNotComparable = "markets_not_comparable",
-        /// Prices in several currencies have no common best.
+        /// Prices in several currencies have no common lowest price.
         CurrenciesNotComparable = "currencies_not_comparable",
-        /// More searches than the plan has requests left.
+        /// The scan has more searches than the plan has requests left.
         OverQuota = "over_quota",
         /// `max_requests` may be reached before the end.
         BudgetMayBeSpent = "budget_may_be_spent",
-        /// It takes longer than a day at the lane's pace.
+        /// The scan takes longer than a day at the lane's pace.
         LongerThanADay = "longer_than_a_day",
         /// The caller's lane is paused now.
         LanePaused = "lane_paused",
-        /// The caller has so much underway that the order would be refused now.
+        /// The caller has too many unfinished items: the scan would be refused now.
         TooMuchUnderway = "too_much_underway",
     }
 }

@@ -1,49 +1,50 @@
-//! What orders a scan or a retry. Only the shape is checked here: the searches themselves are checked by the plan, each
-//! as the body of its endpoint.
+//! Requests that create, retry or resume a scan. Only their shape is checked here: the plan checks
+//! each search as the body of its endpoint.
 
-use super::fields::SearchFields;
+use super::search_fields::SearchFields;
 use super::state::Priority;
 use super::strategy::Strategy;
 use super::sweep::Sweep;
-use crate::contract::declare::request;
 use crate::contract::endpoint::Endpoint;
-use crate::contract::fault::Faults;
-use crate::contract::field::{FieldValue, refused};
-use crate::contract::primitives::{List, NonEmpty, text, whole_number};
-use crate::contract::words::{listed, words};
+use crate::contract::field::{FieldValue, invalid_value};
+use crate::contract::primitives::{BoundedList, NonEmpty, bounded_integer, text_type};
+use crate::contract::request_body::request_body;
+use crate::contract::string_enum::{quoted_list, string_enum};
+use crate::contract::validation::ValidationErrors;
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-request! {
+request_body! {
     /// Body of `POST /v1/scans`: one request with some fields swept.
     pub struct ScanRequest for "scans" {
         required {
             /// The endpoint that every search of the scan is for.
             endpoint: ScanEndpoint;
-            /// The fields that all searches share. With one value from each swept field it is exactly the body that
-            /// `POST /v1/<endpoint>` takes.
+            /// The fields that all searches share. Together with one value of each swept field it
+            /// is a body of `POST /v1/<endpoint>`.
             request: SearchFields;
         }
         optional {
             /// The fields that differ, each with its values. Without it the scan is one search.
             sweep: Sweep;
-            /// What people call the scan.
+            /// A name of the scan.
             label: Label;
-            /// Words to find it by.
-            tags: List<Tag, 0, 20>;
-            /// A hard ceiling on billed requests, second tries included; at least the number of items (in two phases: of those that may be searched).
+            /// Tags for filtering.
+            tags: BoundedList<Tag, 0, 20>;
+            /// A hard limit of billed requests, retries included; at least the number of items (in
+            /// two phases: of items that may be searched).
             max_requests: MaxRequests;
-            /// What may be asked again by itself: degraded items only. Without it every item is asked once.
+            /// Automatic retries of degraded items. Without it every item is searched once.
             retry: RetryPolicy;
-            /// Search in two phases, so that fewer requests find the cheapest dates.
+            /// Search in two phases, to find the cheapest dates with fewer requests.
             strategy: Strategy;
-            /// Whether somebody waits for it.
+            /// The priority of its searches.
             priority: Priority = Priority::Interactive => priority_or_default;
-            /// Send `max_price` and `sort_type: "Price"` upstream instead of applying them here. The engine then gives
-            /// no price band.
+            /// Send `max_price` and `sort_type: "Price"` upstream instead of applying them here.
+            /// The engine then gives no price band.
             upstream_filters: bool = false => upstream_filters_or_default;
-            /// How many rows a flight scan asks upstream for.
+            /// The maximum rows of each flight search.
             upstream_limit: UpstreamLimit = UpstreamLimit::FIFTY => upstream_limit_or_default;
         }
         example {
@@ -62,57 +63,58 @@ request! {
     }
 }
 
-request! {
-    /// How often a degraded item may be asked by itself. Nothing is spent that was not asked for.
+request_body! {
+    /// Automatic retries of degraded items. By default there are none.
     pub struct RetryPolicy for "retry" {
         required {}
         optional {
-            /// Searches per item; 1 means that nothing is asked twice.
+            /// Maximum attempts per item; 1 means no retries.
             max_attempts: MaxAttempts = MaxAttempts::ONE => max_attempts_or_default;
-            /// Seconds between two of them.
+            /// Seconds between two attempts.
             delay_seconds: DelaySeconds = DelaySeconds::MINUTE => delay_seconds_or_default;
         }
         example { "max_attempts": 1, "delay_seconds": 60 }
     }
 }
 
-request! {
-    /// Body of `POST /v1/scans/{id}/retry`: which ended items are to be asked again.
+request_body! {
+    /// Body of `POST /v1/scans/{id}/retry`: which ended items to search again.
     pub struct RetryRequest for "retry" {
         required {
-            /// What became of them.
+            /// Items with one of these results.
             search_status: NonEmpty<RetryStatus>;
         }
         optional {
-            /// Of those, only items with one of these reasons.
+            /// Only items with one of these reasons.
             reasons: NonEmpty<ReasonWord>;
-            /// A new ceiling on the scan's billed requests.
+            /// A new limit of the scan's billed requests.
             max_requests: MaxRequests;
         }
         example { "search_status": ["degraded"], "reasons": ["upstream_timeout", "worker_lost"] }
     }
 }
 
-request! {
-    /// Body of `POST /v1/scans/{id}/resume`; it may be left out.
+request_body! {
+    /// Body of `POST /v1/scans/{id}/resume`; it may be omitted.
     pub struct ResumeRequest for "resume" {
         required {}
         optional {
-            /// A new ceiling on the scan's billed requests, above what is spent: what a scan needs whose budget is spent.
+            /// A new limit of the scan's billed requests, above the spent ones. Required if the
+            /// budget is spent.
             max_requests: MaxRequests;
         }
         example { "max_requests": 80 }
     }
 }
 
-words! {
-    /// What can be asked again: the two search statuses that are not a whole answer, and items that failed.
+string_enum! {
+    /// The results that can be retried: the two incomplete search statuses, and failed items.
     pub enum RetryStatus {
         /// Done, but part of the search failed.
         Partial = "partial",
         /// Done, but the search did not complete.
         Degraded = "degraded",
-        /// The marketplace refused the question.
+        /// The marketplace refused the request.
         Failed = "failed",
     }
 }
@@ -130,21 +132,21 @@ impl ScanEndpoint {
 }
 
 impl FieldValue for ScanEndpoint {
-    fn allowed() -> Cow<'static, str> {
+    fn expected() -> Cow<'static, str> {
         format!(
             "one of {}",
-            listed(Endpoint::SEARCHES.iter().map(|endpoint| endpoint.as_str()))
+            quoted_list(Endpoint::SEARCHES.iter().map(|endpoint| endpoint.as_str()))
         )
         .into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         value
             .as_str()
             .and_then(Endpoint::parse)
             .filter(|endpoint| Endpoint::SEARCHES.contains(endpoint))
             .map(Self)
-            .ok_or_else(|| refused::<Self>(value))
+            .ok_or_else(|| invalid_value::<Self>(value))
     }
 
     fn to_value(&self) -> Value {
@@ -167,58 +169,58 @@ const MAX_TAG_CHARS: usize = 50;
 /// The longest reason, in characters.
 const MAX_REASON_CHARS: usize = 100;
 
-text! {
-    /// What people call a scan.
+text_type! {
+    /// The name of a scan.
     pub struct Label {
-        allowed: "text of at most 200 characters without control characters",
+        expected: "text of at most 200 characters without control characters",
         accepts: |text| text.chars().count() <= MAX_LABEL_CHARS && !text.chars().any(char::is_control),
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["January weekends"],
         schema: { max_length: MAX_LABEL_CHARS, pattern: r"^[^\u0000-\u001F\u007F-\u009F]*$" },
     }
 }
 
-text! {
-    /// A word to find scans by.
+text_type! {
+    /// A tag for filtering scans.
     pub struct Tag {
-        allowed: "text of 1 to 50 characters without control characters",
+        expected: "text of 1 to 50 characters without control characters",
         accepts: |text| (1..=MAX_TAG_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control),
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["demo"],
         schema: { min_length: 1, max_length: MAX_TAG_CHARS, pattern: r"^[^\u0000-\u001F\u007F-\u009F]*$" },
     }
 }
 
-text! {
-    /// A reason as items state it.
+text_type! {
+    /// A `reason` of items.
     pub struct ReasonWord {
-        allowed: "a reason as items state it, such as \"upstream_timeout\": 1 to 100 letters, digits and underscores",
+        expected: "a `reason` of items, such as \"upstream_timeout\": 1 to 100 letters, digits and underscores",
         accepts: |text| {
             (1..=MAX_REASON_CHARS).contains(&text.len())
                 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         },
-        forwards: str::to_owned,
+        normalize: str::to_owned,
         examples: ["upstream_timeout"],
         schema: { min_length: 1, max_length: MAX_REASON_CHARS, pattern: "^[A-Za-z0-9_]+$" },
     }
 }
 
-whole_number! {
-    /// A ceiling on billed requests.
+bounded_integer! {
+    /// A limit of billed requests.
     pub struct MaxRequests(u32): 1..=2_147_483_647;
 }
 
-whole_number! {
-    /// Searches per item.
+bounded_integer! {
+    /// Maximum attempts per item.
     pub struct MaxAttempts(u8): 1..=10;
 }
 
 impl MaxAttempts {
-    /// The documented default: nothing is asked twice.
+    /// The documented default: no retries.
     pub const ONE: Self = Self(1);
 }
 
-whole_number! {
+bounded_integer! {
     /// Seconds between two attempts of an item; up to a day.
     pub struct DelaySeconds(u32): 0..=86_400;
 }
@@ -228,8 +230,8 @@ impl DelaySeconds {
     pub const MINUTE: Self = Self(60);
 }
 
-whole_number! {
-    /// Rows that a flight scan asks upstream for.
+bounded_integer! {
+    /// The maximum rows of each flight search.
     pub struct UpstreamLimit(u32): 1..=200;
 }
 

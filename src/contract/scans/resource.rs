@@ -1,6 +1,6 @@
-//! A scan as its caller sees it.
+//! Responses with a scan.
 
-use super::fields::SearchFields;
+use super::search_fields::SearchFields;
 use super::state::{PauseReason, ScanStatus};
 use super::strategy::StrategyProgress;
 use super::sweep::Sweep;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// One request with some fields swept, and how far it is.
+/// One request with some fields swept, and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
@@ -42,30 +42,30 @@ pub struct Scan {
     /// The swept fields, as given.
     #[schema(value_type = Sweep)]
     pub sweep: Map<String, Value>,
-    /// What people call it.
+    /// Its name.
     pub label: Option<String>,
-    /// Words to find it by.
+    /// Tags for filtering.
     pub tags: Vec<String>,
-    /// Where it is.
+    /// Its status.
     pub status: ScanStatus,
     /// Why it is paused.
     pub status_reason: Option<PauseReason>,
-    /// Its items, counted by what became of them.
+    /// Its items by state.
     pub items: ItemCounts,
     /// Its billed requests.
     pub requests: RequestCounts,
-    /// How its two phases go, where it was ordered in two.
+    /// The progress of its two phases, if it has a strategy.
     pub strategy: Option<StrategyProgress>,
     /// The lowest price seen so far.
     pub best: Option<BestPrice>,
     /// The share of its items that have ended, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub progress: f64,
-    /// Seconds until it ends at the lane's pace, where that is known.
+    /// Seconds until it ends at the lane's pace, if known.
     pub eta_seconds: Option<u64>,
-    /// The monitor that made it.
+    /// The monitor that created it.
     pub monitor_id: Option<MonitorId>,
-    /// Until when the caller's key is kept, sealed; null once it is destroyed.
+    /// How long the caller's sealed key is stored; null once it is destroyed.
     pub key_custody: Option<KeyCustody>,
     /// When it was stored.
     pub created_at: Timestamp,
@@ -75,7 +75,7 @@ pub struct Scan {
     pub finished_at: Option<Timestamp>,
 }
 
-/// A scan's items by what became of them. All but `total` add up to it.
+/// A scan's items by state; `total` is the sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ItemCounts {
     /// All of them.
@@ -94,7 +94,7 @@ pub struct ItemCounts {
     pub degraded: u32,
     /// Refused by the marketplace.
     pub failed: u32,
-    /// Cancelled before their turn.
+    /// Cancelled before their search.
     pub cancelled: u32,
 }
 
@@ -103,9 +103,9 @@ pub struct ItemCounts {
 pub struct RequestCounts {
     /// One per item.
     pub planned: u32,
-    /// Sent so far, second tries included.
+    /// Sent so far, retries included.
     pub spent: u32,
-    /// The caller's ceiling.
+    /// The caller's limit.
     pub max: Option<u32>,
 }
 
@@ -118,11 +118,11 @@ pub struct BestPrice {
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
-    /// The item that saw it.
+    /// The item that found it.
     pub item: ItemId,
 }
 
-/// The caller's marketplace key is held, sealed, for the work that was ordered, and destroyed when that ends.
+/// The caller's marketplace key is stored, sealed, and destroyed when the scan ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeyCustody {
     /// The latest time at which it is destroyed.
@@ -138,13 +138,13 @@ pub struct ScanPage {
     pub next_cursor: Option<String>,
 }
 
-/// Answer of a retry: what will be asked again.
+/// Response of a retry: which items will be searched again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RetryAccepted {
     /// Items that are pending again.
     pub items_retried: u32,
-    /// Items left alone because their date has passed.
+    /// Items not retried because their date has passed.
     pub items_skipped: u32,
-    /// The scan, which runs on.
+    /// The scan, which continues.
     pub scan: Scan,
 }

@@ -1,37 +1,38 @@
-//! The states of scans and items, and the words that lists are asked with.
+//! The states of scans and items, and the values of list parameters.
 
-use crate::contract::words::words;
+use crate::contract::string_enum::string_enum;
 
-words! {
-    /// Where a scan is: `queued` → `running` ⇄ `paused` → `completed` | `incomplete` | `cancelled`.
+string_enum! {
+    /// The status of a scan: `queued` → `running` ⇄ `paused` → `completed` | `incomplete` |
+    /// `cancelled`.
     pub enum ScanStatus {
-        /// Stored; nothing has begun.
+        /// Stored; no search has begun.
         Queued = "queued",
         /// Searching.
         Running = "running",
-        /// Nothing new begins; `status_reason` says why.
+        /// No new search begins; `status_reason` says why.
         Paused = "paused",
-        /// Every item has ended, each with an answer.
+        /// Every item has ended with a complete answer.
         Completed = "completed",
         /// Every item has ended, at least one partial, degraded or failed.
         Incomplete = "incomplete",
-        /// Ended by its caller.
+        /// Cancelled by its caller.
         Cancelled = "cancelled",
     }
 }
 
 impl ScanStatus {
-    /// Whether nothing more will happen unless the caller orders it.
+    /// Whether the scan has ended: only a request of the caller can continue it.
     #[must_use]
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Incomplete | Self::Cancelled)
     }
 }
 
-words! {
+string_enum! {
     /// Why a scan is paused: its `status_reason`.
     pub enum PauseReason {
-        /// The caller said so. Outranks the lane's reasons.
+        /// Paused by the caller. Has precedence over the lane's reasons.
         ByCaller = "by_caller",
         /// The plan's rate window is full.
         RateLimited = "rate_limited",
@@ -45,57 +46,57 @@ words! {
         BudgetSpent = "budget_spent",
         /// The plan's reserve for the caller's own calls is reached.
         ReserveReached = "reserve_reached",
-        /// The stored key was kept for its longest time and is destroyed.
+        /// The maximum storage time of the key has passed; the key is destroyed.
         KeyExpired = "key_expired",
         /// The marketplace fails every call.
         UpstreamDown = "upstream_down",
-        /// The operator moves the caller's work to another installation; it goes on there by itself.
+        /// The operator moves the caller's work to another installation, where it continues.
         Moving = "moving",
     }
 }
 
-words! {
-    /// Where an item is.
+string_enum! {
+    /// The state of an item.
     pub enum ItemState {
-        /// Waits for its turn.
+        /// Waits to be searched.
         Pending = "pending",
         /// Is being searched.
         Running = "running",
         /// Has a search status.
         Done = "done",
-        /// The marketplace refused the question itself; asking again cannot help.
+        /// The marketplace refused the request as invalid; a retry does not help.
         Failed = "failed",
-        /// Its scan was cancelled before its turn.
+        /// Its scan was cancelled before its search.
         Cancelled = "cancelled",
-        /// Left out by the scan's strategy; the scan does not count it.
+        /// Not searched because of the scan's strategy; `items` does not count it.
         Skipped = "skipped",
     }
 }
 
-words! {
-    /// Which of a caller's scans go first.
+string_enum! {
+    /// The order of a caller's scans.
     pub enum Priority {
-        /// Somebody waits.
+        /// Before `scheduled` ones: somebody waits for the result.
         Interactive = "interactive",
-        /// Nobody waits.
+        /// After `interactive` ones.
         Scheduled = "scheduled",
     }
 }
 
-words! {
+string_enum! {
     /// The order of a scan's items.
     pub enum ItemSort {
-        /// As planned.
+        /// By position.
         Position = "position",
         /// Cheapest first; items without a price last.
         Price = "price",
     }
 }
 
-words! {
-    /// What an item is shown with.
+string_enum! {
+    /// Additional content of an item.
     pub enum Expand {
-        /// The whole answer as upstream gave it.
+        /// The complete upstream response.
         Answer = "answer",
     }
 }

@@ -1,18 +1,21 @@
-//! The two phases of a scan over a range of dates: how they are ordered, and how they went.
+//! The two phases of a scan over a range of dates: their settings and progress.
 
-use crate::contract::declare::request;
-use crate::contract::primitives::whole_number;
+use crate::contract::primitives::bounded_integer;
+use crate::contract::request_body::request_body;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-request! {
-    /// Search some dates of a range first, then those next to the cheapest. Needs exactly one swept date range.
+request_body! {
+    /// Search some dates of a range first, then those next to the cheapest. Needs exactly one swept
+    /// date range.
     pub struct Strategy for "strategy" {
         required {
-            /// Every how many dates of the range are searched first; the first and the last of it are always.
+            /// The first phase searches every n-th date of the range, and always its first and last
+            /// date.
             coarse_step: CoarseStep;
-            /// Next to how many of the cheapest of them is searched then: everything up to the dates that were searched first. For
-            /// each combination of the other swept fields by itself.
+            /// The number of cheapest dates of the first phase around which the second phase
+            /// searches, up to the next dates of the first phase. Applies to each combination of
+            /// the other swept fields separately.
             refine: Refine;
         }
         optional {}
@@ -20,42 +23,43 @@ request! {
     }
 }
 
-whole_number! {
-    /// Dates from one of the first phase to the next.
+bounded_integer! {
+    /// The step between dates of the first phase.
     pub struct CoarseStep(u16): 2..=90;
 }
 
-whole_number! {
-    /// Dates of the first phase whose neighbours are searched.
+bounded_integer! {
+    /// The number of first-phase dates whose neighbours are searched.
     pub struct Refine(u16): 1..=90;
 }
 
-/// What a two-phase scan has searched, and what it left out.
+/// The progress of a two-phase scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "coarse_step": 4, "refine": 2, "phase": "refine", "searched": 36, "not_searched": 54, "requests_saved": 54
 })))]
 pub struct StrategyProgress {
-    /// As ordered.
+    /// As requested.
     pub coarse_step: u16,
-    /// As ordered.
+    /// As requested.
     pub refine: u16,
-    /// The phase that runs, or in which it ended.
+    /// The current or last phase.
     pub phase: StrategyPhase,
-    /// Items that went upstream and have ended.
+    /// Items that were searched and have ended.
     pub searched: u32,
-    /// Items that are left out for good: their state is `skipped`, and `items` does not count them. 0 until the second phase is chosen.
+    /// Items that will not be searched: their state is `skipped`, and `items` does not count them.
+    /// 0 until the second phase is chosen.
     pub not_searched: u32,
-    /// Requests that this saved: one for each item left out.
+    /// Requests saved: one for each skipped item.
     pub requests_saved: u32,
 }
 
-crate::contract::words::words! {
+crate::contract::string_enum::string_enum! {
     /// A phase of a two-phase scan.
     pub enum StrategyPhase {
-        /// Every so many dates.
+        /// Every n-th date.
         Coarse = "coarse",
-        /// Next to the cheapest.
+        /// The dates around the cheapest.
         Refine = "refine",
     }
 }

@@ -1,15 +1,15 @@
 //! The `sweep` of a scan: which fields take which values.
 //!
-//! Here: its shape. Not here: whether a swept field exists and its values fit, and which searches come of it
-//! (`scans::plan`, which has the endpoint's table).
+//! Here: its shape. Not here: whether the endpoint has the swept fields and accepts their values,
+//! and the resulting searches (`scans::plan`).
 
-use crate::contract::declare::request;
-use crate::contract::describe::{described, field_schema};
+use crate::contract::body_schema::{field_schema, impl_to_schema};
 use crate::contract::endpoint::Endpoint;
-use crate::contract::fault::Faults;
-use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, refused};
-use crate::contract::primitives::{Date, NonEmpty, whole_number};
-use crate::contract::words::words;
+use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
+use crate::contract::primitives::{Date, NonEmpty, bounded_integer};
+use crate::contract::request_body::request_body;
+use crate::contract::string_enum::string_enum;
+use crate::contract::validation::ValidationErrors;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use utoipa::openapi::schema::{
@@ -17,26 +17,24 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::{Ref, RefOr};
 
-/// The swept fields in the caller's order, and the two words that are not fields.
-///
-/// jobs-api lists `nights` and `samples` in the paragraph of `sweep`, so both are read here: `sweep.nights`,
-/// `sweep.samples`.
+/// The swept fields in the caller's order, and `nights` and `samples`, which are not fields
+/// (scans.md, rules 9 and 10).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sweep {
     /// Field name → values. The names are not checked here.
     pub fields: Vec<(String, SweepValue)>,
     /// Lengths of stay: each sets `return_date` or `checkout_date` from the start date.
     pub nights: Option<NonEmpty<Nights>>,
-    /// How often every combination is asked.
+    /// How often every combination is searched.
     pub samples: Option<Samples>,
 }
 
 impl Sweep {
-    /// Reads one word of a sweep; null is the same as absent.
+    /// Reads one entry of a sweep; null is the same as absent.
     ///
     /// # Errors
-    /// Its faults, relative to the word. Nothing is added then.
-    pub fn read_word(&mut self, name: &str, value: &Value) -> Result<(), Faults> {
+    /// Its validation errors, relative to the entry. Nothing is added then.
+    pub fn read_entry(&mut self, name: &str, value: &Value) -> Result<(), ValidationErrors> {
         match name {
             _ if value.is_null() => {}
             "nights" => self.nights = Some(FieldValue::read(value)?),
@@ -49,7 +47,7 @@ impl Sweep {
     }
 }
 
-/// What one field takes.
+/// The values of one swept field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SweepValue {
     /// These values, as given; at least one. For a field that is itself a list: a list of lists.
@@ -58,7 +56,7 @@ pub enum SweepValue {
     Range(DateRange),
 }
 
-words! {
+string_enum! {
     /// A day of the week.
     pub enum Weekday {
         /// Monday.
@@ -92,12 +90,12 @@ impl From<Weekday> for jiff::civil::Weekday {
     }
 }
 
-whole_number! {
+bounded_integer! {
     /// Nights of a stay or between two flights.
     pub struct Nights(u16): 1..=366;
 }
 
-whole_number! {
+bounded_integer! {
     /// Days from one date of a range to the next.
     pub struct StepDays(u16): 1..=366;
 }
@@ -107,12 +105,12 @@ impl StepDays {
     pub const ONE: Self = Self(1);
 }
 
-whole_number! {
-    /// How often every combination is asked, because prices are noisy.
+bounded_integer! {
+    /// How often every combination is searched, because prices are noisy.
     pub struct Samples(u8): 1..=10;
 }
 
-request! {
+request_body! {
     /// A range of days, both ends included.
     pub struct DateRange for "a range of dates" {
         required {
@@ -137,27 +135,27 @@ const NIGHTS: FieldSpec = FieldSpec::optional::<NonEmpty<Nights>>(
     "Lengths of stay: each sets `return_date` or `checkout_date` from the start date.",
 );
 const SAMPLES: FieldSpec =
-    FieldSpec::optional::<Samples>("samples", "How often every combination is asked.");
+    FieldSpec::optional::<Samples>("samples", "How often every combination is searched.");
 
 impl FieldValue for Sweep {
     const KIND: FieldKind = FieldKind::Object;
     const COMPONENT: Option<&'static str> = Some("Sweep");
 
-    fn allowed() -> Cow<'static, str> {
+    fn expected() -> Cow<'static, str> {
         "an object of field names, each with its values".into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         let Value::Object(object) = value else {
-            return Err(refused::<Self>(value));
+            return Err(invalid_value::<Self>(value));
         };
-        let (mut sweep, mut faults) = (Self::default(), Faults::default());
+        let (mut sweep, mut errors) = (Self::default(), ValidationErrors::default());
         for (name, value) in object {
-            if let Err(wrong) = sweep.read_word(name, value) {
-                faults.merge(wrong.prefix(name));
+            if let Err(wrong) = sweep.read_entry(name, value) {
+                errors.merge(wrong.prefix(name));
             }
         }
-        faults.or_else_build(|| Some(sweep))
+        errors.ok_if_empty(|| Some(sweep))
     }
 
     fn to_value(&self) -> Value {
@@ -176,17 +174,17 @@ impl FieldValue for Sweep {
     }
 
     fn schema() -> Schema {
-        sweep_schema(SweepValue::referred).into()
+        sweep_schema(SweepValue::schema_ref).into()
     }
 
-    fn parts(components: &mut Components) {
+    fn nested_components(components: &mut Components) {
         SweepValue::components(components);
     }
 }
 
-described!(Sweep);
+impl_to_schema!(Sweep);
 
-/// A sweep of any endpoint's fields, each of which takes `value`.
+/// The schema of a sweep over the fields of all endpoints, each with the schema `value`.
 pub(crate) fn sweep_schema(value: fn() -> RefOr<Schema>) -> ObjectBuilder {
     let object = ObjectBuilder::new()
         .description(Some(
@@ -210,15 +208,15 @@ pub(crate) fn sweep_schema(value: fn() -> RefOr<Schema>) -> ObjectBuilder {
 impl FieldValue for SweepValue {
     const COMPONENT: Option<&'static str> = Some("SweepValue");
 
-    fn allowed() -> Cow<'static, str> {
+    fn expected() -> Cow<'static, str> {
         "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}".into()
     }
 
-    fn read(value: &Value) -> Result<Self, Faults> {
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
         match value {
             Value::Array(values) if !values.is_empty() => Ok(Self::Values(values.clone())),
             Value::Object(range) => DateRange::from_body(range).map(Self::Range),
-            _ => Err(refused::<Self>(value)),
+            _ => Err(invalid_value::<Self>(value)),
         }
     }
 
@@ -230,10 +228,10 @@ impl FieldValue for SweepValue {
     }
 
     fn schema() -> Schema {
-        sweep_value_schema(DateRange::referred()).into()
+        sweep_value_schema(DateRange::schema_ref()).into()
     }
 
-    fn parts(components: &mut Components) {
+    fn nested_components(components: &mut Components) {
         components.push((SWEEP_VALUES.to_owned(), sweep_values()));
         DateRange::components(components);
     }
@@ -242,23 +240,23 @@ impl FieldValue for SweepValue {
 /// The component of a list of values.
 pub(crate) const SWEEP_VALUES: &str = "SweepValues";
 
-/// What a swept field takes: values, or for a date this range.
+/// The schema of a swept field: values, or for a date this range.
 pub(crate) fn sweep_value_schema(range: RefOr<Schema>) -> OneOfBuilder {
-    let meaning = "What a swept field takes: its values, or for a date field a range of days.";
+    let meaning = "The values of a swept field, or for a date field a range of days.";
     OneOfBuilder::new()
         .description(Some(meaning))
         .item(Ref::from_schema_name(SWEEP_VALUES))
         .item(range)
 }
 
-/// Any values: a list may hold lists, for a field that is itself a list.
+/// Any values: a list may contain lists, for a field that is itself a list.
 pub(crate) fn sweep_values() -> RefOr<Schema> {
     let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
     ArrayBuilder::new()
         .items(any)
         .min_items(Some(1))
         .description(Some(
-            "The values of a swept field, as its endpoint takes them.",
+            "The values of a swept field, as its endpoint accepts them.",
         ))
         .into()
 }

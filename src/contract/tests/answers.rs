@@ -1,11 +1,11 @@
-//! Answers as the specification documents them (2.3 to 2.13): their field names, and that real ones can be read.
+//! Responses (gateway.md, rules 25 to 34): their field names, and that real ones deserialize.
 
-use crate::contract::account::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse};
 use crate::contract::flights::{OnewayFlight, RoundtripItinerary, StopCount};
 use crate::contract::hotels::{
     HotelByNameResponse, HotelProperty, HotelRoom, HotelRoomsResponse, HotelSearchResponse,
     ResolveResponse,
 };
+use crate::contract::verify::{ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse};
 use crate::contract::{Api, Verdict};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,8 +25,7 @@ const INSIGHTS: [&str; 3] = [
 ];
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table, one row a field")]
-fn every_answer_has_the_fields_of_the_specification() {
+fn every_answer_has_its_documented_fields() {
     let oneway = [
         "from_airport",
         "to_airport",
@@ -119,7 +118,7 @@ fn every_answer_has_the_fields_of_the_specification() {
 }
 
 #[test]
-fn a_row_is_read_whatever_it_lacks() {
+fn a_row_with_missing_fields_is_read() {
     let row = json!({"stops": "Unknown", "price_as_number": 164, "price_insights_low": null, "new_field": [1]});
     let read: OnewayFlight = serde_json::from_value(row).unwrap();
     assert_eq!(
@@ -147,9 +146,9 @@ fn a_row_is_read_whatever_it_lacks() {
     );
 }
 
-/// Specification 2.13, contract 20.
+/// gateway.md, rules 20 and 34.
 #[test]
-fn verify_tells_what_was_asked_and_what_is_left() {
+fn verify_reports_its_checks_and_the_remaining_quota() {
     let mut usage = ApiUsage::default();
     assert_eq!(json!(usage), json!({}));
     usage.set(
@@ -164,7 +163,7 @@ fn verify_tells_what_was_asked_and_what_is_left() {
         json!({"hotels": {"plan_requests_remaining": 7}})
     );
     usage.set(Api::Flights, PlanUsage::default());
-    let told = VerifyResponse {
+    let response = VerifyResponse {
         valid: true,
         checks: vec![
             VerifyCheck::new(
@@ -190,10 +189,10 @@ fn verify_tells_what_was_asked_and_what_is_left() {
         "api_usage": {"flights": {}, "hotels": {"plan_requests_remaining": 7}},
         "key_source": "x-api-key"
     });
-    assert_eq!(json!(told), wire);
+    assert_eq!(json!(response), wire);
     assert_eq!(
         serde_json::from_value::<VerifyResponse>(wire).unwrap(),
-        told
+        response
     );
     let good: Vec<_> = VerifyReason::ALL
         .iter()

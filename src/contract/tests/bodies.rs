@@ -1,12 +1,12 @@
-//! What holds for every body: contract 2, 5, 6, 7, and the questions that other parts ask a request.
+//! Rules of every body (gateway.md, rules 2, 5, 6 and 7), and the accessors of a request.
 
-use super::{body_of, faults, minimal, with};
+use super::{body_of, errors, minimal, with};
 use crate::contract::scans::ScanRequest;
-use crate::contract::{Alias, Api, Endpoint, FieldKind, Request};
+use crate::contract::{Api, Endpoint, FieldAlias, FieldKind, Request};
 use serde_json::{Value, json};
 
 #[test]
-fn each_required_field_is_missed() {
+fn each_missing_required_field_is_reported() {
     for endpoint in Endpoint::ALL {
         let required: Vec<_> = endpoint
             .fields()
@@ -19,20 +19,20 @@ fn each_required_field_is_missed() {
             "{endpoint}"
         );
         for field in required {
-            let told = format!(
-                "`{}` is missing; allowed: {}",
+            let message = format!(
+                "`{}` is missing; expected {}",
                 field.name,
-                (field.allowed)()
+                (field.expected)()
             );
             assert_eq!(
-                faults(*endpoint, &json!({field.name: null})),
-                std::slice::from_ref(&told)
+                errors(*endpoint, &json!({field.name: null})),
+                std::slice::from_ref(&message)
             );
             let mut without = minimal(*endpoint);
             without.remove(field.name);
             assert_eq!(
                 Request::check(*endpoint, &without).unwrap_err().to_string(),
-                told
+                message
             );
         }
     }
@@ -57,7 +57,7 @@ fn null_is_the_same_as_absent_and_is_never_sent() {
 }
 
 #[test]
-fn no_default_is_sent_and_fields_go_in_the_order_of_the_contract() {
+fn no_default_is_sent_and_fields_keep_table_order() {
     for endpoint in Endpoint::ALL {
         let mut body: Vec<_> = minimal(*endpoint).into_iter().collect();
         body.reverse();
@@ -70,7 +70,7 @@ fn no_default_is_sent_and_fields_go_in_the_order_of_the_contract() {
 }
 
 #[test]
-fn the_documented_defaults() {
+fn defaults_are_the_documented_ones() {
     let flights = [
         ("sort_type", json!("Overall")),
         ("currency", json!("USD")),
@@ -117,7 +117,7 @@ fn the_accessors_give_what_was_sent_or_the_default() {
         &with(Endpoint::FlightsOneway, &more),
     ) {
         Ok(checked) => checked.request,
-        Err(faults) => panic!("{faults}"),
+        Err(errors) => panic!("{errors}"),
     };
     let Request::Oneway(silent) = oneway(json!({})) else {
         panic!()
@@ -130,24 +130,24 @@ fn the_accessors_give_what_was_sent_or_the_default() {
         ),
         (10, None, "USD")
     );
-    let Request::Oneway(told) =
+    let Request::Oneway(explicit) =
         oneway(json!({"limit": 3, "currency": "eur", "use_ext_proxy": false}))
     else {
         panic!()
     };
     assert_eq!(
         (
-            told.limit_or_default().get(),
-            told.currency_or_default().as_str()
+            explicit.limit_or_default().get(),
+            explicit.currency_or_default().as_str()
         ),
         (3, "eur")
     );
-    assert!(!told.use_ext_proxy_or_default() && silent.use_ext_proxy_or_default());
+    assert!(!explicit.use_ext_proxy_or_default() && silent.use_ext_proxy_or_default());
     assert_eq!(silent.passengers_or_default().as_slice().len(), 1);
 }
 
 #[test]
-fn an_unknown_field_is_refused_with_the_nearest_known_name() {
+fn an_unknown_field_suggests_the_most_similar_name() {
     for (endpoint, name, meant) in [
         (Endpoint::FlightsOneway, "depature_date", "departure_date"),
         (
@@ -175,21 +175,19 @@ fn an_unknown_field_is_refused_with_the_nearest_known_name() {
         (Endpoint::HotelsSearch, "check_in_date", "checkin_date"),
         (Endpoint::HotelsRooms, "booking_id", "hotel_booking_id"),
     ] {
-        let told = format!(
-            "`{name}` holds 1; allowed: no such field in {endpoint}; did you mean `{meant}`?"
-        );
-        assert_eq!(faults(endpoint, &json!({name: 1})), [told]);
+        let message = format!("unknown field `{name}` in {endpoint}; did you mean `{meant}`?");
+        assert_eq!(errors(endpoint, &json!({name: 1})), [message]);
     }
 }
 
-/// A guess that is far off sends its reader the wrong way.
+/// A suggestion of an unlike name would mislead.
 #[test]
-fn what_is_like_no_field_is_told_what_there_is() {
+fn an_unlike_field_name_gets_the_list_of_fields() {
     let fields = "`hotel_name`, `proxy_country`";
     assert_eq!(
-        faults(Endpoint::HotelsResolve, &json!({"zzz": 1})),
+        errors(Endpoint::HotelsResolve, &json!({"zzz": 1})),
         [format!(
-            "`zzz` holds 1; allowed: no such field in hotels/resolve; its fields are {fields}"
+            "unknown field `zzz` in hotels/resolve; its fields are {fields}"
         )]
     );
     for name in [
@@ -206,24 +204,23 @@ fn what_is_like_no_field_is_told_what_there_is() {
         "bags",
         "sweep",
     ] {
-        let told = faults(Endpoint::FlightsRoundtrip, &json!({name: 1}));
+        let message = errors(Endpoint::FlightsRoundtrip, &json!({name: 1}));
         assert!(
-            told[0].contains(
-                "no such field in flights/roundtrip; its fields are `from_airport`, `to_airport`"
-            ),
-            "{told:?}"
+            message[0]
+                .contains("in flights/roundtrip; its fields are `from_airport`, `to_airport`"),
+            "{message:?}"
         );
-        assert!(told[0].ends_with("and 16 more"), "{told:?}");
+        assert!(message[0].ends_with("and 16 more"), "{message:?}");
     }
 }
 
 #[test]
-fn all_faults_of_a_body_are_told_at_once() {
+fn all_errors_of_a_body_are_reported_at_once() {
     let body = json!({
         "to_airport": "London", "departure_date": "2027-02-30", "passengers": [1, 9, 2, "x"], "limit": "10", "hotel": 1
     });
-    let told = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap_err();
-    let paths: Vec<_> = told.iter().map(|fault| fault.path.as_str()).collect();
+    let errors = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap_err();
+    let paths: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
     let expected = [
         "from_airport",
         "to_airport",
@@ -234,22 +231,22 @@ fn all_faults_of_a_body_are_told_at_once() {
         "hotel",
     ];
     assert_eq!(paths, expected);
-    let message = told.to_string();
+    let message = errors.to_string();
     assert!(
         message.contains(
-            "`to_airport` holds \"London\"; allowed: an IATA airport code of three letters"
+            "`to_airport`: found \"London\"; expected an IATA airport code of three letters"
         ),
         "{message}"
     );
     assert!(
-        message.contains(". `departure_date` holds \"2027-02-30\"; allowed: a date that exists"),
+        message.contains(". `departure_date`: found \"2027-02-30\"; expected a date that exists"),
         "{message}"
     );
 }
 
-/// Contract 5: what is given, what is sent as departure and return stops, what the header says.
+/// gateway.md, rule 5: the given fields, the stops sent upstream, and the header.
 #[test]
-fn max_stops_stands_for_the_stops_of_each_leg_that_is_not_given() {
+fn max_stops_sets_the_stops_of_each_leg_not_given() {
     for (given, departure, back, header) in [
         (json!({}), None, None, None),
         (json!({"max_stops": null}), None, None, None),
@@ -299,16 +296,23 @@ fn max_stops_stands_for_the_stops_of_each_leg_that_is_not_given() {
         );
         assert!(!sent.contains_key("max_stops"), "{given}");
         assert_eq!(
-            checked.alias.as_ref().map(Alias::header_value).as_deref(),
+            checked
+                .alias
+                .as_ref()
+                .map(FieldAlias::header_value)
+                .as_deref(),
             header,
             "{given}"
         );
-        assert_eq!(checked.alias, Alias::of(Endpoint::FlightsRoundtrip, &body));
+        assert_eq!(
+            checked.alias,
+            FieldAlias::detect(Endpoint::FlightsRoundtrip, &body)
+        );
     }
 }
 
 #[test]
-fn one_way_max_stops_is_the_native_field() {
+fn one_way_max_stops_is_not_an_alias() {
     let body = with(Endpoint::FlightsOneway, &json!({"max_stops": 1}));
     let checked = Request::check(Endpoint::FlightsOneway, &body).unwrap();
     assert_eq!(
@@ -318,25 +322,28 @@ fn one_way_max_stops_is_the_native_field() {
 }
 
 #[test]
-fn the_alias_is_known_even_of_a_body_that_is_refused() {
+fn the_alias_of_an_invalid_body_is_known() {
     for bad in [
         json!({"max_stops": "one"}),
         json!({"max_stops": [], "to_airport": 7}),
         json!({"max_stops": -1}),
     ] {
         let body = with(Endpoint::FlightsRoundtrip, &bad);
-        let alias = Alias::of(Endpoint::FlightsRoundtrip, &body).unwrap();
+        let alias = FieldAlias::detect(Endpoint::FlightsRoundtrip, &body).unwrap();
         assert_eq!(
             alias.header_value(),
             "max_stops -> max_departure_stops, max_return_stops"
         );
-        let told = Request::check(Endpoint::FlightsRoundtrip, &body).unwrap_err();
-        assert!(told.iter().any(|fault| fault.path == "max_stops"), "{told}");
+        let errors = Request::check(Endpoint::FlightsRoundtrip, &body).unwrap_err();
+        assert!(
+            errors.iter().any(|error| error.path == "max_stops"),
+            "{errors}"
+        );
     }
 }
 
 #[test]
-fn what_other_parts_ask_a_request() {
+fn a_request_gives_endpoint_limit_strict_and_dates() {
     let (out, back) = (
         Some("2027-01-14".parse().unwrap()),
         Some("2027-01-21".parse().unwrap()),
@@ -382,9 +389,9 @@ fn what_other_parts_ask_a_request() {
     }
 }
 
-/// What a sweep may do with a field: dates take ranges, lists take lists of lists.
+/// How a sweep treats a field: dates take ranges, lists take lists of lists.
 #[test]
-fn a_field_tells_its_kind() {
+fn each_field_has_its_kind() {
     for endpoint in Endpoint::ALL {
         for field in endpoint.fields() {
             let expected = match field.name {
@@ -413,7 +420,7 @@ fn a_field_tells_its_kind() {
 }
 
 #[test]
-fn a_field_can_be_checked_alone() {
+fn a_field_can_be_validated_alone() {
     for endpoint in Endpoint::ALL {
         for field in endpoint.fields() {
             assert_eq!(

@@ -1,14 +1,14 @@
-//! What the price history is asked for (jobs-api, "History").
+//! Queries of the price history (history.md, rules 12 to 24).
 
-use super::{Body, COUNT, COUNTRY, CURRENCY, DATE, POSITIVE, Row, TEXT};
+use super::{COUNT, COUNTRY, CURRENCY, DATE, FieldCase, POSITIVE, TEXT, TestBody};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::contract::latest::{FlightLatestQuery, HotelLatestQuery};
-use crate::contract::{Fault, FieldValue};
+use crate::contract::{FieldValue, ValidationError};
 use serde_json::json;
 
 const TIME: &str = "a time with its offset in the years 0 to 9999, as 2027-01-13T08:00:00Z";
 
-fn tail() -> Vec<Row> {
+fn tail() -> Vec<FieldCase> {
     let time = |field| {
         let refuses = json!([
             "2027-01-13",
@@ -18,24 +18,24 @@ fn tail() -> Vec<Row> {
             1,
             true
         ]);
-        Row(field, json!(["2027-01-13T08:00:00Z"]), refuses, TIME)
+        FieldCase(field, json!(["2027-01-13T08:00:00Z"]), refuses, TIME)
     };
     vec![
         time("since"),
         time("until"),
-        Row(
+        FieldCase(
             "limit",
             json!([1, 500]),
             json!([0, 501, "1"]),
             "an integer from 1 to 500",
         ),
-        Row(
+        FieldCase(
             "cursor",
             json!(["abc"]),
             json!(["", "a b", 1]),
-            "the `next_cursor` of the page before",
+            "the `next_cursor` of the previous page",
         ),
-        Row(
+        FieldCase(
             "format",
             json!(["json", "csv", "ndjson", "parquet"]),
             json!(["CSV", "xlsx", "", 1]),
@@ -44,8 +44,8 @@ fn tail() -> Vec<Row> {
     ]
 }
 
-fn date(field: &'static str) -> Row {
-    Row(
+fn date(field: &'static str) -> FieldCase {
+    FieldCase(
         field,
         json!(["2027-01-14"]),
         json!(["2027-02-29", "x", 1]),
@@ -54,35 +54,35 @@ fn date(field: &'static str) -> Row {
 }
 
 #[test]
-fn every_field_of_the_flight_query_keeps_its_rule() {
+fn each_flight_history_parameter_is_validated() {
     let airport = "an IATA airport code of three letters, such as \"TLV\"";
     let mut rows = vec![
-        Row("from_airport", json!(["LHR"]), json!(["L", 1]), airport),
-        Row("to_airport", json!(["LHR"]), json!(["L", 1]), airport),
+        FieldCase("from_airport", json!(["LHR"]), json!(["L", 1]), airport),
+        FieldCase("to_airport", json!(["LHR"]), json!(["L", 1]), airport),
         date("departure_date"),
         date("departure_from"),
         date("departure_to"),
         date("return_date"),
-        Row("currency", json!(["usd"]), json!(["$", 1]), CURRENCY),
+        FieldCase("currency", json!(["usd"]), json!(["$", 1]), CURRENCY),
     ];
     rows.extend(tail());
-    let query = Body {
+    let query = TestBody {
         fields: FlightHistoryQuery::FIELDS,
         minimal: json!({"from_airport": "TLV", "to_airport": "LHR"}),
         read: |body| FlightHistoryQuery::from_body(body).map(|query| query.to_body()),
     };
-    query.holds(&rows);
+    query.assert_fields(&rows);
 }
 
 #[test]
-fn every_field_of_the_hotel_query_keeps_its_rule() {
-    let text = |field| Row(field, json!(["Grand Hotel"]), json!(["", 1]), TEXT);
-    let id = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters with a \"/\" that \
+fn each_hotel_history_parameter_is_validated() {
+    let text = |field| FieldCase(field, json!(["Grand Hotel"]), json!(["", 1]), TEXT);
+    let id = "a hotel id as returned by resolve, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters with a \"/\" that \
               is not the first, and without \"..\", \"//\", \"?\", \"#\", \"\\\", \"%\", \"@\", \":\"";
     let mut rows = vec![
         text("hotel_name"),
         text("destination"),
-        Row(
+        FieldCase(
             "hotel_booking_id",
             json!(["pt/grand"]),
             json!(["grand", 1]),
@@ -92,18 +92,18 @@ fn every_field_of_the_hotel_query_keeps_its_rule() {
         date("checkin_from"),
         date("checkin_to"),
         date("checkout_date"),
-        Row("adults", json!([1]), json!([0, "1"]), POSITIVE),
-        Row("children", json!([0]), json!([-1, "0"]), COUNT),
-        Row("currency", json!(["usd"]), json!(["$", 1]), CURRENCY),
-        Row("proxy_country", json!(["de"]), json!(["d", 1]), COUNTRY),
+        FieldCase("adults", json!([1]), json!([0, "1"]), POSITIVE),
+        FieldCase("children", json!([0]), json!([-1, "0"]), COUNT),
+        FieldCase("currency", json!(["usd"]), json!(["$", 1]), CURRENCY),
+        FieldCase("proxy_country", json!(["de"]), json!(["d", 1]), COUNTRY),
     ];
     rows.extend(tail());
-    let query = Body {
+    let query = TestBody {
         fields: HotelHistoryQuery::FIELDS,
         minimal: json!({}),
         read: |body| HotelHistoryQuery::from_body(body).map(|query| query.to_body()),
     };
-    query.holds(&rows);
+    query.assert_fields(&rows);
 }
 
 fn flights(more: &[(&'static str, &'static str)]) -> Result<FlightHistoryQuery, Vec<String>> {
@@ -111,18 +111,18 @@ fn flights(more: &[(&'static str, &'static str)]) -> Result<FlightHistoryQuery, 
         .into_iter()
         .chain(more.iter().copied());
     FlightHistoryQuery::from_query(pairs)
-        .map_err(|faults| faults.iter().map(Fault::to_string).collect())
+        .map_err(|errors| errors.iter().map(ValidationError::to_string).collect())
 }
 
 fn hotels(pairs: &[(&str, &str)]) -> Vec<String> {
     HotelHistoryQuery::from_query(pairs.iter().copied()).map_or_else(
-        |faults| faults.iter().map(Fault::to_string).collect(),
+        |errors| errors.iter().map(ValidationError::to_string).collect(),
         |_| Vec::new(),
     )
 }
 
 #[test]
-fn a_day_or_a_range_of_days() {
+fn a_day_and_a_range_of_days_exclude_each_other() {
     let query = flights(&[
         ("departure_from", "2027-01-01"),
         ("departure_to", "2027-01-01"),
@@ -135,11 +135,11 @@ fn a_day_or_a_range_of_days() {
     );
     assert!(flights(&[("departure_date", "2027-01-01")]).is_ok());
     assert!(flights(&[("departure_from", "2027-01-01")]).is_ok());
-    let told = "`departure_date` holds \"2027-01-01\"; allowed: a day without `departure_from` and `departure_to`, or the range alone";
+    let message = "`departure_date`: found \"2027-01-01\"; expected a day without `departure_from` and `departure_to`, or the range alone";
     for end in ["departure_from", "departure_to"] {
         assert_eq!(
             flights(&[("departure_date", "2027-01-01"), (end, "2027-01-02")]).unwrap_err(),
-            [told]
+            [message]
         );
     }
     assert_eq!(
@@ -149,10 +149,10 @@ fn a_day_or_a_range_of_days() {
         ])
         .unwrap_err(),
         [
-            "`departure_to` holds \"2027-01-01\"; allowed: a date on or after `departure_from` (2027-01-02)"
+            "`departure_to`: found \"2027-01-01\"; expected a date on or after `departure_from` (2027-01-02)"
         ]
     );
-    let told = "`checkin_date` holds \"2027-01-01\"; allowed: a day without `checkin_from` and `checkin_to`, or the range alone";
+    let message = "`checkin_date`: found \"2027-01-01\"; expected a day without `checkin_from` and `checkin_to`, or the range alone";
     for end in ["checkin_from", "checkin_to"] {
         assert_eq!(
             hotels(&[
@@ -160,7 +160,7 @@ fn a_day_or_a_range_of_days() {
                 ("checkin_date", "2027-01-01"),
                 (end, "2027-01-02")
             ]),
-            [told]
+            [message]
         );
     }
     assert_eq!(
@@ -175,11 +175,11 @@ fn a_day_or_a_range_of_days() {
 }
 
 #[test]
-fn exactly_one_subject() {
+fn a_hotel_query_names_exactly_one_subject() {
     let one = "exactly one of `hotel_name`, `destination`, `hotel_booking_id`";
     assert_eq!(
         hotels(&[]),
-        [format!("`hotel_name` is missing; allowed: {one}")]
+        [format!("`hotel_name` is missing; expected {one}")]
     );
     for subject in [
         ("hotel_name", "Grand"),
@@ -198,20 +198,21 @@ fn exactly_one_subject() {
             ("destination", "Rome")
         ]),
         [
-            format!("`destination` holds \"Rome\"; allowed: {one}"),
-            format!("`hotel_booking_id` holds \"pt/grand\"; allowed: {one}")
+            format!("`destination`: found \"Rome\"; expected {one}"),
+            format!("`hotel_booking_id`: found \"pt/grand\"; expected {one}")
         ]
     );
 }
 
 #[test]
-fn a_name_of_digits_stays_text() {
+fn a_text_parameter_of_digits_stays_text() {
     let query = HotelHistoryQuery::from_query([("hotel_name", "1898"), ("children", "0")]).unwrap();
     assert_eq!(query.hotel_name.unwrap().to_value(), json!("1898"));
     assert_eq!(query.children.unwrap().get(), 0);
 }
 
-/// The last known prices: a range of at most 400 days, both ends counted, and for hotels exactly one subject.
+/// Latest prices: a range of at most 400 days, both ends included, and for hotels exactly one
+/// subject.
 #[test]
 fn a_calendar_has_at_most_400_days() {
     let flights = |from: &'static str, to: &'static str| {
@@ -223,7 +224,7 @@ fn a_calendar_has_at_most_400_days() {
         ];
         FlightLatestQuery::from_query(route)
             .map(|_| ())
-            .map_err(|faults| faults.to_string())
+            .map_err(|errors| errors.to_string())
     };
     let hotels = |from: &'static str, to: &'static str, more: &[(&'static str, &'static str)]| {
         let stay = [
@@ -233,7 +234,7 @@ fn a_calendar_has_at_most_400_days() {
         ];
         HotelLatestQuery::from_query(stay.into_iter().chain(more.iter().copied()))
             .map(|_| ())
-            .map_err(|faults| faults.to_string())
+            .map_err(|errors| errors.to_string())
     };
     for (from, to) in [("2027-01-01", "2027-01-01"), ("2027-01-01", "2028-02-04")] {
         assert_eq!(
@@ -242,18 +243,18 @@ fn a_calendar_has_at_most_400_days() {
             "{from} to {to}"
         );
     }
-    let told = |field: &str| {
+    let message = |field: &str| {
         format!(
-            "`{field}` holds \"2028-02-05\"; allowed: a date up to 2028-02-04: a calendar has at most 400 days"
+            "`{field}`: found \"2028-02-05\"; expected a date up to 2028-02-04: a calendar has at most 400 days"
         )
     };
     assert_eq!(
         flights("2027-01-01", "2028-02-05"),
-        Err(told("departure_to"))
+        Err(message("departure_to"))
     );
     assert_eq!(
         hotels("2027-01-01", "2028-02-05", &[]),
-        Err(told("checkin_to"))
+        Err(message("checkin_to"))
     );
     let two_subjects = hotels("2027-01-01", "2027-01-01", &[("destination", "Rome")]).unwrap_err();
     assert!(

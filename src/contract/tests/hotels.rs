@@ -1,15 +1,15 @@
-//! Specification 2.5, 2.6, 2.8, 2.10, 2.12; contract 7 to 9.
+//! gateway.md, rules 7 to 9, 27, 28, 30, 32 and 33.
 
-use super::{COUNT, COUNTRY, CURRENCY, DATE, FLAG, POSITIVE, Row, TEXT, body_of, faults};
+use super::{COUNT, COUNTRY, CURRENCY, DATE, FLAG, FieldCase, POSITIVE, TEXT, body_of, errors};
 use crate::contract::primitives::{BudgetPerNight, HotelFilter};
 use crate::contract::{Endpoint, FieldValue};
 use serde_json::{Value, json};
 
-const BOOKING_ID: &str = "a hotel id as resolve gives it, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
+const BOOKING_ID: &str = "a hotel id as returned by resolve, such as \"fr/grand-hotel\": 3 to 300 visible ASCII characters \
                           with a \"/\" that is not the first, and without \"..\", \"//\", \"?\", \"#\", \"\\\", \
                           \"%\", \"@\", \":\"";
 
-/// Specification 2.6, in its order.
+/// gateway.md, rule 28, in its order.
 const FILTERS: [&str; 24] = [
     "free_cancellation",
     "breakfast_included",
@@ -41,7 +41,7 @@ fn a_filter() -> String {
     format!("one of `{}`", FILTERS.join("`, `"))
 }
 
-fn text(field: &'static str) -> Row {
+fn text(field: &'static str) -> FieldCase {
     let takes = json!([
         "x",
         " ",
@@ -63,10 +63,10 @@ fn text(field: &'static str) -> Row {
         [],
         {}
     ]);
-    Row(field, takes, refuses, TEXT)
+    FieldCase(field, takes, refuses, TEXT)
 }
 
-fn dates() -> [Row; 2] {
+fn dates() -> [FieldCase; 2] {
     let refuses = json!([
         "2027-02-29",
         "2027-1-14",
@@ -78,13 +78,13 @@ fn dates() -> [Row; 2] {
         []
     ]);
     [
-        Row(
+        FieldCase(
             "checkin_date",
             json!(["2027-01-16", "1999-12-31"]),
             refuses.clone(),
             DATE,
         ),
-        Row(
+        FieldCase(
             "checkout_date",
             json!(["2027-01-15", "2028-02-29"]),
             refuses,
@@ -93,21 +93,21 @@ fn dates() -> [Row; 2] {
     ]
 }
 
-fn party() -> [Row; 4] {
+fn party() -> [FieldCase; 4] {
     [
-        Row(
+        FieldCase(
             "adults",
             json!([1, 2, 2_147_483_647]),
             json!([0, -1, 2_147_483_648_u64, 1.5, "2", true, []]),
             POSITIVE,
         ),
-        Row(
+        FieldCase(
             "children",
             json!([0, 1, 2_147_483_647]),
             json!([-1, 2_147_483_648_u64, 0.5, "0", true, []]),
             COUNT,
         ),
-        Row(
+        FieldCase(
             "currency",
             json!(["USD", "eur"]),
             json!(["", "US", "USDT", "U$D", 840, true, []]),
@@ -117,8 +117,8 @@ fn party() -> [Row; 4] {
     ]
 }
 
-fn country() -> Row {
-    Row(
+fn country() -> FieldCase {
+    FieldCase(
         "proxy_country",
         json!(["us", "DE", "zz"]),
         json!(["", "u", "usa", "u1", "日本", 1, true, []]),
@@ -126,8 +126,8 @@ fn country() -> Row {
     )
 }
 
-fn free_cancellation() -> Row {
-    Row(
+fn free_cancellation() -> FieldCase {
+    FieldCase(
         "free_cancellation",
         json!([true, false]),
         json!([0, 1, "true", [], {}]),
@@ -135,41 +135,41 @@ fn free_cancellation() -> Row {
     )
 }
 
-fn table(first: Vec<Row>, last: Vec<Row>) -> Vec<Row> {
+fn table(first: Vec<FieldCase>, last: Vec<FieldCase>) -> Vec<FieldCase> {
     first.into_iter().chain(last).collect()
 }
 
 #[test]
-fn every_field_of_a_search_keeps_its_rule() {
-    let allowed: &'static str = format!("a list, each element {}", a_filter()).leak();
+fn each_hotel_search_field_is_validated() {
+    let expected: &'static str = format!("a list, each element {}", a_filter()).leak();
     let mut rows = table(vec![text("destination")], dates().into());
     rows.extend(party());
-    rows.push(Row(
+    rows.push(FieldCase(
         "budget_per_night",
         json!([1, 0.01, 99.5, 1e300]),
         json!([0, 0.0, -1, -0.01, "100", true, [], {}]),
         "a number above 0",
     ));
-    rows.push(Row(
+    rows.push(FieldCase(
         "filters",
         json!([[], ["gym"], ["gym", "sauna"]]),
         json!(["gym", 1, true, {}]),
-        allowed,
+        expected,
     ));
-    body_of(Endpoint::HotelsSearch).holds(&rows);
+    body_of(Endpoint::HotelsSearch).assert_fields(&rows);
 }
 
 #[test]
-fn every_field_of_by_name_keeps_its_rule() {
+fn each_hotel_by_name_field_is_validated() {
     let mut rows = table(vec![text("hotel_name")], dates().into());
     rows.push(text("area"));
     rows.extend(party());
     rows.push(free_cancellation());
-    body_of(Endpoint::HotelsByName).holds(&rows);
+    body_of(Endpoint::HotelsByName).assert_fields(&rows);
 }
 
 #[test]
-fn every_field_of_rooms_keeps_its_rule() {
+fn each_hotel_rooms_field_is_validated() {
     let takes = json!([
         "a/b",
         "fr/grand-hotel_1.html",
@@ -204,21 +204,21 @@ fn every_field_of_rooms_keeps_its_rule() {
         {}
     ]);
     let mut rows = table(
-        vec![Row("hotel_booking_id", takes, refuses, BOOKING_ID)],
+        vec![FieldCase("hotel_booking_id", takes, refuses, BOOKING_ID)],
         dates().into(),
     );
     rows.extend(party());
     rows.push(free_cancellation());
-    body_of(Endpoint::HotelsRooms).holds(&rows);
+    body_of(Endpoint::HotelsRooms).assert_fields(&rows);
 }
 
 #[test]
-fn every_field_of_resolve_keeps_its_rule() {
-    body_of(Endpoint::HotelsResolve).holds(&[text("hotel_name"), country()]);
+fn each_resolve_field_is_validated() {
+    body_of(Endpoint::HotelsResolve).assert_fields(&[text("hotel_name"), country()]);
 }
 
 #[test]
-fn a_budget_can_be_compared() {
+fn a_budget_converts_to_a_number() {
     let budget = |value: Value| BudgetPerNight::read(&value).unwrap().get();
     assert!(
         (budget(json!(99.5)) - 99.5).abs() < f64::EPSILON
@@ -227,8 +227,8 @@ fn a_budget_can_be_compared() {
 }
 
 #[test]
-fn each_of_the_24_filters_is_taken_and_any_other_lists_them() {
-    let allowed: &'static str = a_filter().leak();
+fn only_the_24_filters_are_accepted_and_errors_list_them() {
+    let expected: &'static str = a_filter().leak();
     let takes: Value = FILTERS.into();
     let refuses = json!([
         "wifi",
@@ -242,7 +242,8 @@ fn each_of_the_24_filters_is_taken_and_any_other_lists_them() {
         null,
         true
     ]);
-    body_of(Endpoint::HotelsSearch).elements_hold(&[Row("filters", takes, refuses, allowed)]);
+    body_of(Endpoint::HotelsSearch)
+        .assert_elements(&[FieldCase("filters", takes, refuses, expected)]);
     assert_eq!(
         HotelFilter::ALL
             .iter()
@@ -260,7 +261,7 @@ fn a_stay_has_at_least_one_night() {
         Endpoint::HotelsRooms,
     ] {
         let stay = |from: &str, to: &str| {
-            faults(
+            errors(
                 endpoint,
                 &json!({"checkin_date": from, "checkout_date": to}),
             )
@@ -269,7 +270,7 @@ fn a_stay_has_at_least_one_night() {
         assert_eq!(
             stay("2027-01-14", "2027-01-14"),
             [
-                "`checkout_date` holds \"2027-01-14\"; allowed: a date after `checkin_date` (2027-01-14)"
+                "`checkout_date`: found \"2027-01-14\"; expected a date after `checkin_date` (2027-01-14)"
             ]
         );
         assert_eq!(stay("2027-01-14", "2027-01-13").len(), 1);
@@ -277,28 +278,28 @@ fn a_stay_has_at_least_one_night() {
 }
 
 #[test]
-fn location_is_refused_with_the_three_required_fields() {
-    let told = "`location` holds \"Lisbon\"; allowed: no such field in hotels/search; its required fields are \
+fn location_is_refused_with_the_required_fields() {
+    let message = "unknown field `location` in hotels/search; its required fields are \
                 `destination`, `checkin_date`, `checkout_date`";
     assert_eq!(
-        faults(Endpoint::HotelsSearch, &json!({"location": "Lisbon"})),
-        [told]
+        errors(Endpoint::HotelsSearch, &json!({"location": "Lisbon"})),
+        [message]
     );
-    let instead = faults(
+    let instead = errors(
         Endpoint::HotelsSearch,
         &json!({"location": "Lisbon", "destination": null}),
     );
     assert_eq!(
         instead,
         [
-            format!("`destination` is missing; allowed: {TEXT}"),
-            told.to_owned()
+            format!("`destination` is missing; expected {TEXT}"),
+            message.to_owned()
         ]
     );
-    // Elsewhere it is a field like any other that does not exist.
-    let elsewhere = faults(Endpoint::HotelsByName, &json!({"location": "Lisbon"}));
+    // In other bodies it is an ordinary unknown field.
+    let elsewhere = errors(Endpoint::HotelsByName, &json!({"location": "Lisbon"}));
     assert!(
-        elsewhere[0].contains("no such field in hotels/by-name; its fields are `hotel_name`"),
+        elsewhere[0].contains("in hotels/by-name; its fields are `hotel_name`"),
         "{elsewhere:?}"
     );
 }

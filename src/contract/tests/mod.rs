@@ -1,10 +1,10 @@
-//! The contract as tables that can be read beside the specification.
+//! The public API types, tested with tables that follow gateway.md.
 //!
-//! Here: how a table is held against a body. The tables are in the files, one for each part of the specification.
+//! Here: how a table is checked against a body. The tables are in the submodules, one for each part
+//! of gateway.md.
 
 mod answers;
 mod bodies;
-mod faults;
 mod flights;
 mod history;
 mod hotels;
@@ -13,13 +13,14 @@ mod offers;
 mod properties;
 mod scans;
 mod schemas;
-mod words;
+mod string_enums;
+mod validation;
 
-use super::fault::Faults;
+use super::validation::ValidationErrors;
 use super::{Endpoint, FieldSpec, Request};
 use serde_json::{Map, Value, json};
 
-/// What `limit` and the like say.
+/// The `expected` texts of the field types.
 pub(super) const POSITIVE: &str = "an integer from 1 to 2147483647";
 pub(super) const COUNT: &str = "an integer from 0 to 2147483647";
 pub(super) const HOUR: &str = "an integer from 0 to 23";
@@ -29,20 +30,20 @@ pub(super) const CURRENCY: &str = "an ISO currency code of three letters, such a
 pub(super) const COUNTRY: &str = "a country code of two letters, such as \"de\"";
 pub(super) const TEXT: &str = "text of 1 to 300 characters without control characters";
 
-/// A field with values that it takes, values that it refuses, and what the refusal says is allowed.
-pub(super) struct Row(pub &'static str, pub Value, pub Value, pub &'static str);
+/// A field with valid values, invalid values, and the `expected` text of their error.
+pub(super) struct FieldCase(pub &'static str, pub Value, pub Value, pub &'static str);
 
-/// Reads a body and gives what would be sent on.
-pub(super) type Read = fn(&Map<String, Value>) -> Result<Map<String, Value>, Faults>;
+/// Reads a body and returns the upstream body.
+pub(super) type ReadBody = fn(&Map<String, Value>) -> Result<Map<String, Value>, ValidationErrors>;
 
-/// A body under test: its table, a body with nothing but what is required, and how it is read.
-pub(super) struct Body {
+/// A body under test: its field table, a body with only the required fields, and its reader.
+pub(super) struct TestBody {
     pub fields: &'static [FieldSpec],
     pub minimal: Value,
-    pub read: Read,
+    pub read: ReadBody,
 }
 
-impl Body {
+impl TestBody {
     /// The minimal body with one field set.
     pub(super) fn with(&self, field: &str, value: &Value) -> Map<String, Value> {
         let mut body = self.minimal.as_object().unwrap().clone();
@@ -50,66 +51,74 @@ impl Body {
         body
     }
 
-    /// Every field of the table has a row, in order; each value is taken unchanged, or refused with its path, itself
-    /// and what is allowed.
-    pub(super) fn holds(&self, rows: &[Row]) {
+    /// Every field of the table has a case, in order. Each valid value is kept unchanged; each
+    /// invalid one is refused with path, found value and `expected` text.
+    pub(super) fn assert_fields(&self, rows: &[FieldCase]) {
         let (names, tested): (Vec<_>, Vec<_>) = (
             self.fields.iter().map(|field| field.name).collect(),
             rows.iter().map(|row| row.0).collect(),
         );
         assert_eq!(names, tested, "fields of the table, fields that are tested");
-        for Row(field, takes, refuses, allowed) in rows {
-            for value in takes.as_array().unwrap() {
+        for FieldCase(field, valid, invalid, expected) in rows {
+            for value in valid.as_array().unwrap() {
                 let sent = (self.read)(&self.with(field, value));
                 assert_eq!(
                     sent.as_ref().map(|sent| &sent[*field]),
                     Ok(value),
-                    "{field} takes {value}"
+                    "{field} accepts {value}"
                 );
             }
-            for value in refuses.as_array().unwrap() {
-                self.refuses(field, value, field, value, allowed);
+            for value in invalid.as_array().unwrap() {
+                self.assert_rejected(field, value, field, value, expected);
             }
         }
     }
 
-    /// Elements of lists: each alone is taken; behind a good one, a bad one is refused under its index.
-    pub(super) fn elements_hold(&self, rows: &[Row]) {
-        for Row(field, takes, refuses, allowed) in rows {
-            let (takes, refuses) = (takes.as_array().unwrap(), refuses.as_array().unwrap());
-            for element in takes {
+    /// List elements: each valid one alone is accepted; an invalid one after a valid one is refused
+    /// with its index.
+    pub(super) fn assert_elements(&self, rows: &[FieldCase]) {
+        for FieldCase(field, valid, invalid, expected) in rows {
+            let (valid, invalid) = (valid.as_array().unwrap(), invalid.as_array().unwrap());
+            for element in valid {
                 let sent = (self.read)(&self.with(field, &json!([element])));
                 assert_eq!(
                     sent.as_ref().map(|sent| &sent[*field]),
                     Ok(&json!([element])),
-                    "{field} takes {element}"
+                    "{field} accepts {element}"
                 );
             }
-            for element in refuses {
-                let list = json!([takes[0], element]);
-                self.refuses(field, &list, &format!("{field}[1]"), element, allowed);
+            for element in invalid {
+                let list = json!([valid[0], element]);
+                self.assert_rejected(field, &list, &format!("{field}[1]"), element, expected);
             }
         }
     }
 
-    fn refuses(&self, field: &str, value: &Value, path: &str, held: &Value, allowed: &str) {
-        let Err(faults) = (self.read)(&self.with(field, value)) else {
-            panic!("{field} takes {value}")
+    fn assert_rejected(
+        &self,
+        field: &str,
+        value: &Value,
+        path: &str,
+        found: &Value,
+        expected: &str,
+    ) {
+        let Err(errors) = (self.read)(&self.with(field, value)) else {
+            panic!("{field} accepts {value}")
         };
-        let said: Vec<_> = faults
+        let reported: Vec<_> = errors
             .iter()
-            .map(|fault| (fault.path.as_str(), fault.allowed.as_str()))
+            .map(|error| (error.path.as_str(), error.expected.as_str()))
             .collect();
-        assert_eq!(said, [(path, allowed)], "{field} holds {value}");
-        let echoed = faults.into_iter().next().unwrap().held.unwrap();
-        let held = held.to_string().replace(char::is_control, "\u{fffd}");
-        if held.contains("://") {
-            assert_eq!(echoed, "a value that is not shown", "{held}");
+        assert_eq!(reported, [(path, expected)], "{field}: {value}");
+        let echoed = errors.into_iter().next().unwrap().found.unwrap();
+        let found = found.to_string().replace(char::is_control, "\u{fffd}");
+        if found.contains("://") {
+            assert_eq!(echoed, "a value that is not shown", "{found}");
             return;
         }
         assert!(
-            held == echoed || held.chars().count() > 80 && echoed.ends_with('…'),
-            "{held} is echoed as {echoed}"
+            found == echoed || found.chars().count() > 80 && echoed.ends_with('…'),
+            "{found} is echoed as {echoed}"
         );
     }
 }
@@ -138,8 +147,10 @@ pub(super) fn minimal(endpoint: Endpoint) -> Map<String, Value> {
 }
 
 /// An endpoint's body under test.
-pub(super) fn body_of(endpoint: Endpoint) -> Body {
-    fn read<const INDEX: usize>(body: &Map<String, Value>) -> Result<Map<String, Value>, Faults> {
+pub(super) fn body_of(endpoint: Endpoint) -> TestBody {
+    fn read<const INDEX: usize>(
+        body: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, ValidationErrors> {
         Request::check(Endpoint::ALL[INDEX], body).map(|checked| checked.request.to_body())
     }
     let read = match endpoint {
@@ -150,7 +161,7 @@ pub(super) fn body_of(endpoint: Endpoint) -> Body {
         Endpoint::HotelsRooms => read::<4>,
         Endpoint::HotelsResolve => read::<5>,
     };
-    Body {
+    TestBody {
         fields: endpoint.fields(),
         minimal: Value::Object(minimal(endpoint)),
         read,
@@ -164,10 +175,10 @@ pub(super) fn with(endpoint: Endpoint, more: &Value) -> Map<String, Value> {
     body
 }
 
-/// What is wrong with the body, as its sender reads it.
-pub(super) fn faults(endpoint: Endpoint, more: &Value) -> Vec<String> {
+/// The error messages of the body.
+pub(super) fn errors(endpoint: Endpoint, more: &Value) -> Vec<String> {
     match Request::check(endpoint, &with(endpoint, more)) {
         Ok(_) => Vec::new(),
-        Err(faults) => faults.iter().map(ToString::to_string).collect(),
+        Err(errors) => errors.iter().map(ToString::to_string).collect(),
     }
 }

@@ -1,6 +1,6 @@
-//! What makes and changes a monitor (jobs-api, "Monitors").
+//! Requests that create and change a monitor (monitors.md, rules 1 to 14).
 
-use super::{Body, POSITIVE, Row};
+use super::{FieldCase, POSITIVE, TestBody};
 use crate::contract::FieldValue;
 use crate::contract::monitors::{MonitorPatch, MonitorRequest, Rule, RuleType, ScheduleRequest};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const URL: &str =
     "an https URL of at most 2000 characters, without a user name, a password or a fragment";
 const NAME: &str = "text of 1 to 200 characters without control characters, not spaces alone";
 
-fn rows() -> [Row; 6] {
+fn rows() -> [FieldCase; 6] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
     let rules = |count: usize| json!(vec![json!({"type": "new_low"}); count]);
     let long = |length: usize| {
@@ -38,34 +38,34 @@ fn rows() -> [Row; 6] {
         1,
         {}
     ]);
-    let list = format!("a list of at most 20, each {}", Rule::allowed());
+    let list = format!("a list of at most 20, each {}", Rule::expected());
     [
-        Row(
+        FieldCase(
             "name",
             json!(["a", " a ", "é".repeat(200)]),
             json!(["", " ", "\u{2003}  ", "é".repeat(201), "a\nb", 1, []]),
             NAME,
         ),
-        Row(
+        FieldCase(
             "schedule",
             json!([schedule]),
             json!(["0 6 * * *", [], 1]),
             "an object with the fields `cron`, `timezone`",
         ),
-        Row(
+        FieldCase(
             "scan",
             json!([{}, {"endpoint": "anything"}]),
             json!([[], "x", 1]),
             "an object",
         ),
-        Row(
+        FieldCase(
             "alerts",
             json!([[], rules(20)]),
             json!([rules(21), {}, "x"]),
             Box::leak(list.into_boxed_str()),
         ),
-        Row("webhook_url", urls, no_urls, URL),
-        Row(
+        FieldCase("webhook_url", urls, no_urls, URL),
+        FieldCase(
             "max_requests_per_month",
             json!([1, 2_147_483_647]),
             json!([0, -1, 1.5, "9", 2_147_483_648_u64]),
@@ -75,31 +75,31 @@ fn rows() -> [Row; 6] {
 }
 
 #[test]
-fn every_field_of_a_monitor_keeps_its_rule() {
+fn each_monitor_field_is_validated() {
     let minimal =
         json!({"name": "n", "schedule": {"cron": "0 6 * * *", "timezone": "UTC"}, "scan": {}});
     let read = |body: &serde_json::Map<String, Value>| {
         MonitorRequest::from_body(body).map(|monitor| monitor.to_body())
     };
-    Body {
+    TestBody {
         fields: MonitorRequest::FIELDS,
         minimal,
         read,
     }
-    .holds(&rows());
+    .assert_fields(&rows());
     let read = |body: &serde_json::Map<String, Value>| {
         MonitorPatch::from_body(body).map(|monitor| monitor.to_body())
     };
-    Body {
+    TestBody {
         fields: MonitorPatch::FIELDS,
         minimal: json!({}),
         read,
     }
-    .holds(&rows());
+    .assert_fields(&rows());
 }
 
 #[test]
-fn every_field_of_a_schedule_keeps_its_rule() {
+fn each_schedule_field_is_validated() {
     let crons = json!([
         "0 6 * * *",
         "*/15 * * * *",
@@ -131,20 +131,20 @@ fn every_field_of_a_schedule_keeps_its_rule() {
         1,
         {}
     ]);
-    Body {
+    TestBody {
         fields: ScheduleRequest::FIELDS,
         minimal: json!({"cron": "0 6 * * *", "timezone": "UTC"}),
         read: |body| ScheduleRequest::from_body(body).map(|schedule| schedule.to_body()),
     }
-    .holds(&[
-        Row("cron", crons, no_crons, CRON),
-        Row("timezone", zones, no_zones, ZONE),
+    .assert_fields(&[
+        FieldCase("cron", crons, no_crons, CRON),
+        FieldCase("timezone", zones, no_zones, ZONE),
     ]);
 }
 
-/// Which of the five, and what it may be.
+/// The invalid field and its valid values.
 #[test]
-fn a_cron_that_cannot_be_read_is_told_which_field_is_wrong() {
+fn a_cron_error_names_the_invalid_field() {
     const MINUTE: &str = "minute (0 to 59)";
     const HOUR: &str = "hour (0 to 23)";
     const DAY: &str = "day of the month (1 to 31, L for the last)";
@@ -168,17 +168,17 @@ fn a_cron_that_cannot_be_read_is_told_which_field_is_wrong() {
         ("0 6 * * xyz", vec![("xyz", WEEKDAY)]),
         ("99 * * 1-13 *", vec![("99", MINUTE), ("1-13", MONTH)]),
     ] {
-        let told = ScheduleRequest::read(&json!({"cron": cron, "timezone": "UTC"}))
+        let message = ScheduleRequest::read(&json!({"cron": cron, "timezone": "UTC"}))
             .unwrap_err()
             .to_string();
         let wrong: Vec<_> = wrong
             .iter()
-            .map(|(held, says)| format!("`{held}` is no {says}"))
+            .map(|(found, expected)| format!("`{found}` is not a valid {expected}"))
             .collect();
         assert_eq!(
-            told,
+            message,
             format!(
-                "`cron` holds \"{cron}\"; allowed: {CRON}; {}",
+                "`cron`: found \"{cron}\"; expected {CRON}; {}",
                 wrong.join(", ")
             )
         );
@@ -186,7 +186,7 @@ fn a_cron_that_cannot_be_read_is_told_which_field_is_wrong() {
 }
 
 #[test]
-fn a_rule_is_what_its_type_says() {
+fn a_rule_has_the_fields_of_its_type() {
     for rule in [
         json!({"type": "price_below", "amount": 199.5, "scope": "cell", "rearm_percent": 5}),
         json!({"type": "price_below", "amount": 200}),
@@ -218,24 +218,24 @@ fn a_rule_is_what_its_type_says() {
         rust_decimal::Decimal::TWO
     );
     assert_eq!(defaults.percent.get().to_string(), "3");
-    for (rule, says) in [
+    for (rule, expected) in [
         (
             json!({}),
-            "`type` is missing; allowed: one of `price_below`, `drop_percent`, `verdict`",
+            "`type` is missing; expected one of `price_below`, `drop_percent`, `verdict`",
         ),
-        (json!({"type": "below"}), "`type` holds \"below\""),
+        (json!({"type": "below"}), "`type`: found \"below\""),
         (json!({"type": "price_below"}), "`amount` is missing"),
         (
             json!({"type": "price_below", "amount": "200"}),
-            "`amount` holds \"200\"; allowed: a number above 0",
+            "`amount`: found \"200\"; expected a number above 0",
         ),
         (
             json!({"type": "price_below", "amount": 1, "percent": 3}),
-            "`percent` holds 3; allowed: no such field in price_below",
+            "unknown field `percent` in price_below",
         ),
         (
             json!({"type": "drop_percent", "percent": 0, "runs": 366, "rearm_percent": 101}),
-            "`runs` holds 366",
+            "`runs`: found 366",
         ),
         (
             json!({"type": "parity_gap_percent", "percent": 5}),
@@ -243,23 +243,25 @@ fn a_rule_is_what_its_type_says() {
         ),
         (
             json!({"type": "verdict", "rearm_percent": 2}),
-            "`rearm_percent` holds 2",
+            "unknown field `rearm_percent` in verdict",
         ),
-        (json!("price_below"), "allowed: an object with a `type`"),
+        (json!("price_below"), "expected an object with a `type`"),
     ] {
-        let told = Rule::read(&rule).unwrap_err().to_string();
-        assert!(told.contains(says), "{rule}: {told}");
+        let message = Rule::read(&rule).unwrap_err().to_string();
+        assert!(message.contains(expected), "{rule}: {message}");
     }
 }
 
 #[test]
-fn rules_are_described_one_by_one() {
+fn each_rule_type_has_its_own_schema() {
     let schema = json!(Rule::schema());
     let shapes = schema["oneOf"].as_array().unwrap();
     assert_eq!(shapes.len(), RuleType::ALL.len());
-    let mut parts = Vec::new();
-    Rule::parts(&mut parts);
-    for ((shape, (name, part)), rule_type) in shapes.iter().zip(&parts).zip(RuleType::ALL) {
+    let mut nested_components = Vec::new();
+    Rule::nested_components(&mut nested_components);
+    for ((shape, (name, part)), rule_type) in
+        shapes.iter().zip(&nested_components).zip(RuleType::ALL)
+    {
         assert_eq!(
             shape,
             &json!({"$ref": format!("#/components/schemas/{name}")})

@@ -1,4 +1,4 @@
-//! Which prices an answer holds (specification 2.3 to 2.11, contract 3, 14).
+//! The prices of a response (gateway.md, rules 3, 14, 25, 26, 29, 31 and 32).
 
 use crate::contract::{Endpoint, Offer, Verdict, offers};
 use rust_decimal::Decimal;
@@ -30,7 +30,7 @@ fn nothing_but(price: &str) -> Offer {
 }
 
 #[test]
-fn a_oneway_row() {
+fn a_oneway_row_becomes_an_offer() {
     let link = "https://flights.example/s?tfs=CBw&curr=eur#top";
     let row = json!({
         "price_range_in_relation_to_other_periods": "low", "price_insights_low": 180, "price_insights_high": 320.5,
@@ -50,7 +50,7 @@ fn a_oneway_row() {
 }
 
 #[test]
-fn a_roundtrip_row() {
+fn a_roundtrip_row_becomes_an_offer() {
     let row = |out: Value, back: Value| {
         json!([{
             "price_range_in_relation_to_other_periods": "high", "price_insights_low": 1, "price_insights_high": 2,
@@ -86,7 +86,7 @@ fn a_roundtrip_row() {
 }
 
 #[test]
-fn hotel_rows() {
+fn hotel_rows_become_offers() {
     let hotel = json!({
         "name": "Grand Hotel", "available": true, "price_string": "US$312", "price": 312, "room_type": "Double Room",
         "link": "https://hotels.example/pt/grand", "children": null
@@ -117,7 +117,7 @@ fn hotel_rows() {
 }
 
 #[test]
-fn a_hotel_that_is_not_available_has_no_offer() {
+fn an_unavailable_hotel_has_no_offer() {
     for answer in [
         json!({"name": "Grand Hotel", "available": false, "price": null}),
         json!({"name": "Grand Hotel", "available": false, "price": 312}),
@@ -131,7 +131,7 @@ fn a_hotel_that_is_not_available_has_no_offer() {
 }
 
 #[test]
-fn rows_without_a_readable_price_are_left_out_and_the_order_is_kept() {
+fn rows_without_a_price_are_dropped_in_order() {
     let rows: Vec<_> = [
         json!(300),
         json!(null),
@@ -170,7 +170,7 @@ fn prices_are_exact() {
 }
 
 #[test]
-fn what_a_row_lacks_or_garbles_is_nothing() {
+fn missing_or_malformed_row_fields_become_none() {
     for (field, garbled) in [
         ("stops", json!("Unknown")),
         ("stops", json!(-1)),
@@ -193,7 +193,7 @@ fn what_a_row_lacks_or_garbles_is_nothing() {
 }
 
 #[test]
-fn the_currency_is_in_the_deep_link() {
+fn the_currency_comes_from_the_deep_link() {
     let currency = |link: &str| {
         one(
             Endpoint::FlightsOneway,

@@ -1,8 +1,10 @@
-//! What holds for any JSON at all.
+//! Properties that hold for any JSON.
 
 use super::minimal;
 use crate::contract::scans::ScanRequest;
-use crate::contract::{Alias, Endpoint, Faults, MAX_DEPTH, Request, offers, read_object};
+use crate::contract::{
+    Endpoint, FieldAlias, MAX_DEPTH, Request, ValidationErrors, offers, read_object,
+};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};
@@ -30,7 +32,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any name, most often one that some body knows.
+/// Any name, mostly one of a known field.
 fn any_name() -> impl Strategy<Value = String> {
     let known: Vec<_> = Endpoint::ALL
         .iter()
@@ -45,37 +47,37 @@ fn any_body() -> impl Strategy<Value = Map<String, Value>> {
         .prop_map(|pairs| pairs.into_iter().collect())
 }
 
-/// Faults are short and hold no control characters.
-fn can_be_told(faults: &Faults) -> Result<(), TestCaseError> {
-    prop_assert!(!faults.is_empty());
-    for fault in faults {
+/// Errors are short and have no control characters.
+fn assert_printable(errors: &ValidationErrors) -> Result<(), TestCaseError> {
+    prop_assert!(!errors.is_empty());
+    for error in errors {
         prop_assert!(
-            fault
-                .held
+            error
+                .found
                 .as_ref()
-                .is_none_or(|held| held.chars().count() <= 80)
+                .is_none_or(|found| found.chars().count() <= 80)
         );
         prop_assert!(
-            fault.path.chars().count() <= 200,
+            error.path.chars().count() <= 200,
             "three names of at most 80 or known length: {}",
-            fault.path
+            error.path
         );
-        prop_assert!(!fault.to_string().contains(char::is_control), "{}", fault);
+        prop_assert!(!error.to_string().contains(char::is_control), "{}", error);
     }
     Ok(())
 }
 
 proptest! {
     #[test]
-    fn no_json_makes_a_check_panic(endpoint in any_endpoint(), body in any_body()) {
-        let alias = Alias::of(endpoint, &body);
+    fn no_json_makes_validation_panic(endpoint in any_endpoint(), body in any_body()) {
+        let alias = FieldAlias::detect(endpoint, &body);
         match Request::check(endpoint, &body) {
             Ok(checked) => prop_assert_eq!(checked.alias, alias),
-            Err(faults) => can_be_told(&faults)?,
+            Err(errors) => assert_printable(&errors)?,
         }
         let scan = json!({"endpoint": "hotels/rooms", "request": {}, "sweep": body, "retry": body});
-        if let Err(faults) = ScanRequest::from_body(scan.as_object().unwrap()) {
-            can_be_told(&faults)?;
+        if let Err(errors) = ScanRequest::from_body(scan.as_object().unwrap()) {
+            assert_printable(&errors)?;
         }
         let _ = offers(endpoint, Value::Object(body).to_string().as_bytes());
     }
@@ -87,12 +89,12 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_back(body in any_body()) {
+    fn a_written_object_reads_back_equal(body in any_body()) {
         prop_assert_eq!(read_object(json!(body).to_string().as_bytes(), MAX_DEPTH), Ok(body));
     }
 
     #[test]
-    fn what_is_sent_is_what_was_given_and_checks_to_itself(endpoint in any_endpoint(), more in any_body()) {
+    fn the_upstream_body_is_the_given_one_and_is_valid(endpoint in any_endpoint(), more in any_body()) {
         let mut body = more;
         body.retain(|name, value| endpoint.field(name).is_some_and(|field| (field.read)(value).is_ok()));
         body.extend(minimal(endpoint));
@@ -116,9 +118,9 @@ proptest! {
         }
     }
 
-    /// An object is right for no field, so each field that holds one is named, and nothing else is.
+    /// An object is invalid for every field, so each field with one is named, and no other.
     #[test]
-    fn every_bad_field_is_named(
+    fn every_invalid_field_is_named(
         (endpoint, bad) in any_endpoint().prop_flat_map(|endpoint| {
             let names: Vec<_> = endpoint.fields().iter().map(|field| field.name).collect();
             let count = names.len();
@@ -132,8 +134,8 @@ proptest! {
             body.insert((*name).to_owned(), json!({"bad": at.index(9)}));
         }
         body.insert(unknown.clone(), json!(1));
-        let faults = Request::check(endpoint, &body).unwrap_err();
-        let named: Vec<_> = faults.iter().map(|fault| fault.path.as_str()).collect();
+        let errors = Request::check(endpoint, &body).unwrap_err();
+        let named: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
         let mut expected = bad;
         expected.push(&unknown);
         prop_assert_eq!(named, expected);

@@ -1,6 +1,6 @@
-//! What orders a scan (jobs-api, "Scans").
+//! Scan requests (scans.md, rules 5 to 12).
 
-use super::{Body, DATE, FLAG, POSITIVE, Row};
+use super::{DATE, FLAG, FieldCase, POSITIVE, TestBody};
 use crate::contract::scans::{
     DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery,
     ScanRequest, ScansQuery, SweepValue,
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 const SWEEP_VALUE: &str =
     "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}";
 
-fn scan() -> Body {
-    Body {
+fn scan() -> TestBody {
+    TestBody {
         fields: ScanRequest::FIELDS,
         minimal: json!({"endpoint": "flights/oneway", "request": {}}),
         read: |body| ScanRequest::from_body(body).map(|scan| scan.to_body()),
     }
 }
 
-fn endpoint() -> Row {
+fn endpoint() -> FieldCase {
     let takes = json!([
         "flights/oneway",
         "flights/roundtrip",
@@ -28,12 +28,12 @@ fn endpoint() -> Row {
         "hotels/rooms"
     ]);
     let refuses = json!(["hotels/resolve", "/v1/flights/oneway", "oneway", "", 1, []]);
-    let allowed = "one of `flights/oneway`, `flights/roundtrip`, `hotels/search`, `hotels/by-name`, `hotels/rooms`";
-    Row("endpoint", takes, refuses, allowed)
+    let expected = "one of `flights/oneway`, `flights/roundtrip`, `hotels/search`, `hotels/by-name`, `hotels/rooms`";
+    FieldCase("endpoint", takes, refuses, expected)
 }
 
-fn max_requests() -> Row {
-    Row(
+fn max_requests() -> FieldCase {
+    FieldCase(
         "max_requests",
         json!([1, 40, 2_147_483_647]),
         json!([0, -1, 2_147_483_648_u64, 1.5, "40", true]),
@@ -42,67 +42,67 @@ fn max_requests() -> Row {
 }
 
 #[test]
-fn every_field_of_a_scan_keeps_its_rule() {
+fn each_scan_field_is_validated() {
     let tags = |count: usize| json!(vec!["t"; count]);
-    scan().holds(&[
+    scan().assert_fields(&[
         endpoint(),
-        Row(
+        FieldCase(
             "request",
             json!([{}, {"to_airport": "LHR", "anything": [null]}]),
             json!([[], "x", 1, true]),
             "an object",
         ),
-        Row(
+        FieldCase(
             "sweep",
             json!([{}, {"to_airport": ["LHR", null], "nights": [3], "samples": 10}]),
             json!([[], "x", 1, true]),
             "an object of field names, each with its values",
         ),
-        Row(
+        FieldCase(
             "label",
             json!(["", "January", "é".repeat(200)]),
             json!(["é".repeat(201), "a\nb", 1, true, []]),
             "text of at most 200 characters without control characters",
         ),
-        Row(
+        FieldCase(
             "tags",
             json!([[], ["demo"], tags(20)]),
             json!([tags(21), "demo", 1, {}]),
             "a list of at most 20, each text of 1 to 50 characters without control characters",
         ),
         max_requests(),
-        Row(
+        FieldCase(
             "retry",
             json!([{}, {"max_attempts": 10, "delay_seconds": 0}]),
             json!([[], 3, "x", true]),
             "an object with the fields `max_attempts`, `delay_seconds`",
         ),
-        Row(
+        FieldCase(
             "strategy",
             json!([{"coarse_step": 2, "refine": 1}, {"coarse_step": 90, "refine": 90}]),
             json!([[], 3, "x", true]),
             "an object with the fields `coarse_step`, `refine`",
         ),
-        Row(
+        FieldCase(
             "priority",
             json!(["interactive", "scheduled"]),
             json!(["high", "Interactive", 1, true]),
             "one of `interactive`, `scheduled`",
         ),
-        Row(
+        FieldCase(
             "upstream_filters",
             json!([true, false]),
             json!([0, "true", []]),
             FLAG,
         ),
-        Row(
+        FieldCase(
             "upstream_limit",
             json!([1, 50, 200]),
             json!([0, 201, -1, 1.5, "50"]),
             "an integer from 1 to 200",
         ),
     ]);
-    scan().elements_hold(&[Row(
+    scan().assert_elements(&[FieldCase(
         "tags",
         json!(["a", " ", "é".repeat(50)]),
         json!(["", "é".repeat(51), "a\tb", 1, null]),
@@ -111,20 +111,20 @@ fn every_field_of_a_scan_keeps_its_rule() {
 }
 
 #[test]
-fn every_field_of_a_retry_policy_keeps_its_rule() {
-    let policy = Body {
+fn each_retry_policy_field_is_validated() {
+    let policy = TestBody {
         fields: RetryPolicy::FIELDS,
         minimal: json!({}),
         read: |body| RetryPolicy::from_body(body).map(|policy| policy.to_body()),
     };
-    policy.holds(&[
-        Row(
+    policy.assert_fields(&[
+        FieldCase(
             "max_attempts",
             json!([1, 2, 10]),
             json!([0, 11, 257, -1, 1.5, "2", true]),
             "an integer from 1 to 10",
         ),
-        Row(
+        FieldCase(
             "delay_seconds",
             json!([0, 60, 86_400]),
             json!([86_401, -1, 0.5, "60", true]),
@@ -142,22 +142,22 @@ fn every_field_of_a_retry_policy_keeps_its_rule() {
 }
 
 #[test]
-fn every_field_of_a_retry_keeps_its_rule() {
+fn each_retry_field_is_validated() {
     let statuses = "each one of `partial`, `degraded`, `failed`";
-    let retry = Body {
+    let retry = TestBody {
         fields: RetryRequest::FIELDS,
         minimal: json!({"search_status": ["degraded"]}),
         read: |body| RetryRequest::from_body(body).map(|retry| retry.to_body()),
     };
-    let reason = "a reason as items state it, such as \"upstream_timeout\": 1 to 100 letters, digits and underscores";
-    retry.holds(&[
-        Row(
+    let reason = "a `reason` of items, such as \"upstream_timeout\": 1 to 100 letters, digits and underscores";
+    retry.assert_fields(&[
+        FieldCase(
             "search_status",
             json!([["degraded"], ["partial", "failed"]]),
             json!([[], "degraded", 1, {}]),
             format!("a list of at least 1, {statuses}").leak(),
         ),
-        Row(
+        FieldCase(
             "reasons",
             json!([["worker_lost"]]),
             json!([[], "worker_lost"]),
@@ -165,14 +165,14 @@ fn every_field_of_a_retry_keeps_its_rule() {
         ),
         max_requests(),
     ]);
-    retry.elements_hold(&[
-        Row(
+    retry.assert_elements(&[
+        FieldCase(
             "search_status",
             json!(["degraded"]),
             json!(["ok", "empty", "", 1]),
             "one of `partial`, `degraded`, `failed`",
         ),
-        Row(
+        FieldCase(
             "reasons",
             json!(["upstream_status_503", "A", "x".repeat(100)]),
             json!(["", "a b", "a-b", "x".repeat(101), 1]),
@@ -182,13 +182,13 @@ fn every_field_of_a_retry_keeps_its_rule() {
 }
 
 #[test]
-fn every_field_of_a_resume_and_a_deletion_keeps_its_rule() {
-    let resume = Body {
+fn each_resume_and_delete_field_is_validated() {
+    let resume = TestBody {
         fields: ResumeRequest::FIELDS,
         minimal: json!({}),
         read: |body| ResumeRequest::from_body(body).map(|resume| resume.to_body()),
     };
-    resume.holds(&[max_requests()]);
+    resume.assert_fields(&[max_requests()]);
     let history =
         |text| DeleteQuery::from_query([("history", text)]).map(|query| query.history_or_default());
     assert_eq!(
@@ -197,7 +197,7 @@ fn every_field_of_a_resume_and_a_deletion_keeps_its_rule() {
     );
     assert_eq!(
         history("1").unwrap_err().to_string(),
-        "`history` holds 1; allowed: true or false"
+        "`history`: found 1; expected true or false"
     );
 }
 
@@ -205,13 +205,13 @@ fn sweep_faults(sweep: &Value) -> Vec<String> {
     let body = scan().with("sweep", sweep);
     ScanRequest::from_body(&body)
         .err()
-        .map_or_else(Vec::new, |faults| {
-            faults.iter().map(ToString::to_string).collect()
+        .map_or_else(Vec::new, |errors| {
+            errors.iter().map(ToString::to_string).collect()
         })
 }
 
 #[test]
-fn a_sweep_is_lists_ranges_nights_and_samples() {
+fn a_sweep_has_lists_ranges_nights_and_samples() {
     let sweep = json!({
         "to_airport": ["LHR", "CDG"],
         "departure_date": {"from": "2027-01-01", "to": "2027-01-31", "step_days": 7, "weekdays": ["thu", "fri"]},
@@ -257,22 +257,22 @@ fn a_sweep_is_lists_ranges_nights_and_samples() {
 }
 
 #[test]
-fn a_fault_in_a_sweep_is_named_by_its_path() {
-    for (sweep, told) in [
-        (json!({"to_airport": []}), format!("`sweep.to_airport` holds []; allowed: {SWEEP_VALUE}")),
-        (json!({"to_airport": "LHR"}), format!("`sweep.to_airport` holds \"LHR\"; allowed: {SWEEP_VALUE}")),
-        (json!({"nights": []}), "`sweep.nights` holds []; allowed: a list of at least 1, each an integer from 1 to 366".into()),
-        (json!({"nights": [3, 0]}), "`sweep.nights[1]` holds 0; allowed: an integer from 1 to 366".into()),
-        (json!({"nights": [367]}), "`sweep.nights[0]` holds 367; allowed: an integer from 1 to 366".into()),
-        (json!({"samples": 0}), "`sweep.samples` holds 0; allowed: an integer from 1 to 10".into()),
-        (json!({"samples": 11}), "`sweep.samples` holds 11; allowed: an integer from 1 to 10".into()),
+fn an_error_in_a_sweep_has_its_path() {
+    for (sweep, message) in [
+        (json!({"to_airport": []}), format!("`sweep.to_airport`: found []; expected {SWEEP_VALUE}")),
+        (json!({"to_airport": "LHR"}), format!("`sweep.to_airport`: found \"LHR\"; expected {SWEEP_VALUE}")),
+        (json!({"nights": []}), "`sweep.nights`: found []; expected a list of at least 1, each an integer from 1 to 366".into()),
+        (json!({"nights": [3, 0]}), "`sweep.nights[1]`: found 0; expected an integer from 1 to 366".into()),
+        (json!({"nights": [367]}), "`sweep.nights[0]`: found 367; expected an integer from 1 to 366".into()),
+        (json!({"samples": 0}), "`sweep.samples`: found 0; expected an integer from 1 to 10".into()),
+        (json!({"samples": 11}), "`sweep.samples`: found 11; expected an integer from 1 to 10".into()),
         (
             json!({"departure_date": {"from": "2027-01-02", "to": "2027-01-01"}}),
-            "`sweep.departure_date.to` holds \"2027-01-01\"; allowed: a date on or after `from` (2027-01-02)".into(),
+            "`sweep.departure_date.to`: found \"2027-01-01\"; expected a date on or after `from` (2027-01-02)".into(),
         ),
-        (json!({"departure_date": {"from": "2027-01-02"}}), format!("`sweep.departure_date.to` is missing; allowed: {DATE}")),
+        (json!({"departure_date": {"from": "2027-01-02"}}), format!("`sweep.departure_date.to` is missing; expected {DATE}")),
     ] {
-        assert_eq!(sweep_faults(&sweep), [told]);
+        assert_eq!(sweep_faults(&sweep), [message]);
     }
     assert_eq!(
         sweep_faults(&json!({"nights": [1, 366], "samples": 1})),
@@ -284,33 +284,33 @@ fn a_fault_in_a_sweep_is_named_by_its_path() {
 }
 
 #[test]
-fn every_field_of_a_range_keeps_its_rule() {
-    let range = Body {
+fn each_date_range_field_is_validated() {
+    let range = TestBody {
         fields: DateRange::FIELDS,
         minimal: json!({"from": "2027-01-01", "to": "2027-01-31"}),
         read: |body| DateRange::from_body(body).map(|range| range.to_body()),
     };
     let day = "one of `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`";
-    range.holds(&[
-        Row(
+    range.assert_fields(&[
+        FieldCase(
             "from",
             json!(["2027-01-31", "2026-12-31"]),
             json!(["+7d", "", 1]),
             DATE,
         ),
-        Row(
+        FieldCase(
             "to",
             json!(["2027-01-01", "2028-02-29"]),
             json!(["+7d", "", 1]),
             DATE,
         ),
-        Row(
+        FieldCase(
             "step_days",
             json!([1, 366]),
             json!([0, 367, -1, "1"]),
             "an integer from 1 to 366",
         ),
-        Row(
+        FieldCase(
             "weekdays",
             json!([["mon"]]),
             json!([[], "mon"]),
@@ -318,11 +318,16 @@ fn every_field_of_a_range_keeps_its_rule() {
         ),
     ]);
     let days = json!(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]);
-    range.elements_hold(&[Row("weekdays", days, json!(["Mon", "monday", 1]), day)]);
+    range.assert_elements(&[FieldCase(
+        "weekdays",
+        days,
+        json!(["Mon", "monday", 1]),
+        day,
+    )]);
 }
 
 #[test]
-fn what_a_scan_does_not_say_has_a_default() {
+fn omitted_scan_fields_have_their_defaults() {
     let silent = ScanRequest::from_body(scan().minimal.as_object().unwrap()).unwrap();
     assert_eq!(
         (silent.endpoint.get(), silent.sweep.clone()),
@@ -339,7 +344,7 @@ fn what_a_scan_does_not_say_has_a_default() {
 }
 
 #[test]
-fn lists_are_asked_by_query() {
+fn list_queries_are_read_and_validated() {
     let query = ScansQuery::from_query([
         ("status", "running"),
         ("limit", "500"),
@@ -370,36 +375,36 @@ fn lists_are_asked_by_query() {
         ("503", "price")
     );
 
-    let told = |pairs: &[(&str, &str)]| {
+    let message = |pairs: &[(&str, &str)]| {
         ItemsQuery::from_query(pairs.iter().copied())
             .unwrap_err()
             .to_string()
     };
     assert_eq!(
-        told(&[("limit", "501")]),
-        "`limit` holds 501; allowed: an integer from 1 to 500"
+        message(&[("limit", "501")]),
+        "`limit`: found 501; expected an integer from 1 to 500"
     );
     assert_eq!(
-        told(&[("limit", "0")]),
-        "`limit` holds 0; allowed: an integer from 1 to 500"
+        message(&[("limit", "0")]),
+        "`limit`: found 0; expected an integer from 1 to 500"
     );
     assert_eq!(
-        told(&[("limit", "ten")]),
-        "`limit` holds \"ten\"; allowed: an integer from 1 to 500"
+        message(&[("limit", "ten")]),
+        "`limit`: found \"ten\"; expected an integer from 1 to 500"
     );
     assert_eq!(
-        told(&[("limit", "[1]")]),
-        "`limit` holds \"[1]\"; allowed: an integer from 1 to 500"
+        message(&[("limit", "[1]")]),
+        "`limit`: found \"[1]\"; expected an integer from 1 to 500"
     );
     assert_eq!(
-        told(&[("sort", "price"), ("sort", "position")]),
-        "`sort` holds \"price\"; allowed: one value; it is given more than once"
+        message(&[("sort", "price"), ("sort", "position")]),
+        "`sort`: found \"price\"; expected one value; it is given more than once"
     );
-    assert!(told(&[("stat", "done")]).contains("did you mean `state`?"));
+    assert!(message(&[("stat", "done")]).contains("did you mean `state`?"));
     let long = "x".repeat(201);
     assert_eq!(
-        told(&[("cursor", &long)]).split("; ").nth(1),
-        Some("allowed: the `next_cursor` of the page before")
+        message(&[("cursor", &long)]).split("; ").nth(1),
+        Some("expected the `next_cursor` of the previous page")
     );
     for cursor in ["x", &long[1..], "!~"] {
         assert_eq!(
@@ -411,13 +416,14 @@ fn lists_are_asked_by_query() {
             cursor
         );
     }
-    let all = told(&[
+    let all = message(&[
         ("sort", "price"),
         ("sort", "price"),
         ("limit", "0"),
         ("stat", "done"),
     ]);
-    assert_eq!(all.matches("allowed: ").count(), 3, "{all}");
+    assert_eq!(all.matches("expected ").count(), 2, "{all}");
+    assert!(all.contains("unknown field `stat`"), "{all}");
     let wait = |seconds| {
         ScanQuery::from_query([("wait", seconds)]).map(|query| query.wait_or_default().get())
     };
@@ -431,7 +437,7 @@ fn lists_are_asked_by_query() {
     );
     assert_eq!(
         wait("61").unwrap_err().to_string(),
-        "`wait` holds 61; allowed: an integer from 0 to 60"
+        "`wait`: found 61; expected an integer from 0 to 60"
     );
     for cursor in ["a b", "é"] {
         assert!(ItemsQuery::from_query([("cursor", cursor)]).is_err());

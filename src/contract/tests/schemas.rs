@@ -1,10 +1,11 @@
-//! The description says what the checks hold (contract 21).
+//! The OpenAPI schemas match the checks (gateway.md, rule 21).
 
 use crate::contract::flights::{OnewayRequest, RoundtripRequest};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::contract::hotels::{
     HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest,
 };
+use crate::contract::key_rotation::RotateKeyRequest;
 use crate::contract::monitors::{
     AlertsQuery, Available, DropPercent, MonitorAlertsQuery, MonitorPatch, MonitorRequest,
     MonitorsQuery, NewLow, ParityGapPercent, PriceBelow, ScheduleRequest, SlotsQuery, SoldOut,
@@ -16,7 +17,6 @@ use crate::contract::primitives::{
     Stops,
 };
 use crate::contract::quota::LaneBounds;
-use crate::contract::rotation::RotateKeyRequest;
 use crate::contract::scans::{
     DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest,
     ScanEndpoint, ScanQuery, ScanRequest, ScansQuery, Sweep, SweepValue, Tag,
@@ -35,7 +35,7 @@ fn schema<T: FieldValue>() -> Value {
 }
 
 #[test]
-fn the_schema_of_each_kind_of_value() {
+fn each_kind_of_value_has_its_schema() {
     let text = |pattern: &str, example: &str| json!({"type": "string", "examples": [example], "pattern": pattern});
     let range = |min: u64, max: u64| json!({"type": "integer", "minimum": min, "maximum": max});
     let no_controls = r"^[^\u0000-\u001F\u007F-\u009F]*$";
@@ -104,14 +104,15 @@ fn the_schema_of_each_kind_of_value() {
         schema::<SortType>()["enum"],
         json!(["Overall", "Price", "Duration"])
     );
-    let tags = schema::<crate::contract::primitives::List<Tag, 0, 20>>();
+    let tags = schema::<crate::contract::primitives::BoundedList<Tag, 0, 20>>();
     assert_eq!(
         (tags.get("minItems"), &tags["maxItems"]),
         (None, &json!(20))
     );
 }
 
-/// The body's schema has exactly the fields of its table, each with its meaning and default; its example is accepted.
+/// The body's schema has exactly the fields of its table, each with its description and default;
+/// its example is valid.
 fn describes<T: FieldValue + ToSchema>(fields: &[FieldSpec], example: &Value, name: &str) {
     assert_eq!(T::name(), name);
     let schema = json!(<T as PartialSchema>::schema());
@@ -169,7 +170,7 @@ fn describes<T: FieldValue + ToSchema>(fields: &[FieldSpec], example: &Value, na
 }
 
 #[test]
-fn every_body_is_described_by_its_table() {
+fn each_body_schema_matches_its_field_table() {
     macro_rules! bodies {
         ($( $body:ident ),+ $(,)?) => { $(
             describes::<$body>($body::FIELDS, &$body::example(), stringify!($body));
@@ -216,7 +217,7 @@ fn every_body_is_described_by_its_table() {
 }
 
 #[test]
-fn a_sweep_is_described() {
+fn the_sweep_schema_lists_the_swept_fields() {
     let sweep = schema::<Sweep>();
     for endpoint in Endpoint::SEARCHES {
         assert!(
@@ -236,7 +237,7 @@ fn a_sweep_is_described() {
 }
 
 #[test]
-fn a_query_is_described_as_parameters() {
+fn a_query_becomes_documented_parameters() {
     let described = FlightHistoryQuery::into_params(|| Some(ParameterIn::Query));
     let names: Vec<_> = described
         .iter()
@@ -272,9 +273,9 @@ fn may_be_null(schema: &Value) -> bool {
             .is_some_and(|arms| arms.iter().any(may_be_null))
 }
 
-/// Every documented example of an answer can be read as that answer.
+/// Every documented example of a response deserializes as that response.
 #[test]
-fn the_examples_of_answers_are_answers() {
+fn the_response_examples_deserialize() {
     macro_rules! answers {
         ($( $path:path ),+ $(,)?) => { $( {
             let schema = json!(<$path as PartialSchema>::schema());
@@ -282,7 +283,8 @@ fn the_examples_of_answers_are_answers() {
             assert!(example.is_object(), "{} has an example", stringify!($path));
             let read: $path = serde_json::from_value(example.clone()).unwrap();
             let written = json!(read);
-            // A field that may be null is there even where there is nothing to say: `http::docs::required` says so of all of them.
+            // A nullable field is always present: `http::openapi::required_fields` marks them all
+            // as required.
             let properties = schema["properties"].as_object().unwrap();
             let nullable: Vec<_> = properties.iter().filter(|(_, property)| may_be_null(property)).map(|(name, _)| name).collect();
             let mut bare = example.clone();
@@ -297,7 +299,8 @@ fn the_examples_of_answers_are_answers() {
         } )+ };
     }
     use crate::contract::{
-        account, flights, grids, history, hotels, monitors, quota, rotation, scans, series, usage,
+        flights, history, history_grid, hotels, key_rotation, monitors, quota, scans, series,
+        usage, verify,
     };
     answers!(
         flights::OnewayFlight,
@@ -306,9 +309,9 @@ fn the_examples_of_answers_are_answers() {
         hotels::HotelByNameResponse,
         hotels::HotelRoomsResponse,
         hotels::ResolveResponse,
-        account::VerifyResponse,
+        verify::VerifyResponse,
         quota::Quota,
-        rotation::KeyRotation,
+        key_rotation::KeyRotation,
         usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,
@@ -322,6 +325,6 @@ fn the_examples_of_answers_are_answers() {
         history::HotelObservation,
         series::FlightBucket,
         series::HotelBucket,
-        grids::HistoryGrid,
+        history_grid::HistoryGrid,
     );
 }

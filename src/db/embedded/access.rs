@@ -1,7 +1,8 @@
-//! Who may connect to the embedded server: its operator's user over the socket, nobody else and nothing by TCP.
+//! Access rules of the embedded server: only the operator's user may connect, and only by the
+//! socket.
 //!
-//! The rules lie beside the cluster, not in it, and are written at each start: the server's user, which another program may run as too,
-//! cannot change them.
+//! The rules are outside the cluster and written at each start, so that other programs of the
+//! server's user cannot change them.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,18 +13,18 @@ use std::process::{Command, Stdio};
 use super::folders::Folders;
 use super::{EmbeddedError, ROLE};
 
-/// pg_hba.conf: the map says whose user is taken for the role.
+/// pg_hba.conf. The map names the user who may take the role.
 const RULES: &str = "# Written at each start.\nlocal all farescan peer map=farescan\nlocal all all reject\nhost all all all reject\nhost replication all all reject\n";
 
-/// The two files, as settings of the server.
-pub(super) struct Access {
+/// Paths of the two files.
+pub(super) struct AccessFiles {
     pub(super) rules: PathBuf,
     pub(super) map: PathBuf,
 }
 
-/// Writes them: the user that this process runs as is the role.
-pub(super) fn write(folders: &Folders) -> Result<Access, EmbeddedError> {
-    let access = Access {
+/// Writes both files: the user of this process gets the role.
+pub(super) fn write(folders: &Folders) -> Result<AccessFiles, EmbeddedError> {
+    let access = AccessFiles {
         rules: folders.home.join("pg_hba.conf"),
         map: folders.home.join("pg_ident.conf"),
     };
@@ -44,7 +45,7 @@ fn map(user: &str) -> String {
     )
 }
 
-/// Readable for the server's user, who is another one where root runs us.
+/// Readable by the server's user, who differs from this process's user if that is root.
 fn replace(path: &Path, text: &str) -> Result<(), EmbeddedError> {
     let draft = path.with_added_extension("new");
     let file = fs::OpenOptions::new()
@@ -54,7 +55,7 @@ fn replace(path: &Path, text: &str) -> Result<(), EmbeddedError> {
         .mode(0o644)
         .open(&draft);
     let written = file.and_then(|mut file| {
-        // Whatever the umask says.
+        // Independent of the umask.
         file.set_permissions(fs::Permissions::from_mode(0o644))?;
         file.write_all(text.as_bytes())?;
         fs::rename(&draft, path)
@@ -62,7 +63,7 @@ fn replace(path: &Path, text: &str) -> Result<(), EmbeddedError> {
     written.map_err(EmbeddedError::io("cannot write", path))
 }
 
-/// The name of the user that this process runs as; asked of the system where the file does not have it.
+/// The name of this process's user, from /etc/passwd or else from `id`.
 fn own_name(passwd: &str) -> Result<String, EmbeddedError> {
     let uid = rustix::process::geteuid().as_raw();
     let of_line = |line: &str| {
@@ -73,16 +74,16 @@ fn own_name(passwd: &str) -> Result<String, EmbeddedError> {
     if let Some(name) = passwd.lines().find_map(of_line) {
         return Ok(name);
     }
-    let said = Command::new("id")
+    let output = Command::new("id")
         .arg("-un")
         .stdin(Stdio::null())
         .output()
         .map_err(EmbeddedError::io("cannot run", Path::new("id")))?;
-    let name = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    if said.status.success() && !name.is_empty() {
+    let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() && !name.is_empty() {
         Ok(name)
     } else {
-        Err(EmbeddedError::NoName(uid))
+        Err(EmbeddedError::UnnamedUser(uid))
     }
 }
 
@@ -91,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_map_names_the_operators_user_alone() {
+    fn the_map_names_only_the_operators_user() {
         assert!(map("farescan").ends_with("\nfarescan \"farescan\" farescan\n"));
         assert!(map("a \"b\"").ends_with("farescan \"a \"\"b\"\"\" farescan\n"));
     }
 
     #[test]
-    fn a_user_is_found_by_its_number() {
+    fn a_user_name_is_found_by_its_uid() {
         let uid = rustix::process::geteuid().as_raw();
         let passwd = format!(
             "other:x:{}:0::/:/bin/sh\nbroken\nme too:x:{uid}:0::/:/bin/sh\n",

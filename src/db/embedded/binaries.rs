@@ -1,4 +1,4 @@
-//! Finding an installed Postgres that fits.
+//! Finds a suitable Postgres installation.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use super::{EmbeddedError, OLDEST_MAJOR, install};
 
-/// Where packages put Postgres, as parent folder and the beginning of a name that ends with the version; the
-/// programs are in `bin` below.
+/// Where packages install Postgres: parent folder and name prefix before the version. Programs are
+/// in its `bin`.
 const PACKAGES: [(&str, &str); 9] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),
@@ -21,12 +21,12 @@ const PACKAGES: [(&str, &str); 9] = [
     ("/Applications/Postgres.app/Contents/Versions", ""),
 ];
 
-/// An installed Postgres.
+/// A Postgres installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Binaries {
     pub(super) folder: PathBuf,
     pub(super) major: u32,
-    /// As a server says it of itself: `15.14 (Debian 15.14-0+deb12u1)`.
+    /// As the server reports it: `15.14 (Debian 15.14-0+deb12u1)`.
     pub(super) version: String,
 }
 
@@ -35,7 +35,7 @@ impl Binaries {
         self.folder.join(name)
     }
 
-    /// `None` unless the folder holds both programs and one of them runs.
+    /// `None` unless the folder has both programs and `postgres --version` works.
     fn in_folder(folder: &Path) -> Option<Self> {
         let postgres = folder.join("postgres");
         if !postgres.is_file() || !folder.join("initdb").is_file() {
@@ -46,8 +46,8 @@ impl Binaries {
             .stdin(Stdio::null())
             .output()
             .ok()?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let (_, version) = said.trim().split_once(") ")?;
+        let output = String::from_utf8_lossy(&output.stdout);
+        let (_, version) = output.trim().split_once(") ")?;
         Some(Self {
             folder: folder.to_owned(),
             major: major(version)?,
@@ -56,53 +56,53 @@ impl Binaries {
     }
 }
 
-/// One file of an installed Postgres, as it was when it was looked at.
+/// A program file and its fingerprint, to detect a replacement.
 #[derive(Debug)]
 pub(super) struct ProgramFile {
     path: PathBuf,
-    /// Device, inode, seconds and nanoseconds of its last change.
-    mark: (u64, u64, i64, i64),
+    /// Device, inode, seconds and nanoseconds of the last change.
+    fingerprint: (u64, u64, i64, i64),
 }
 
 impl ProgramFile {
-    /// `None`: it is not there.
+    /// `None` if the file is missing.
     pub(super) fn at(path: PathBuf) -> Option<Self> {
-        let mark = Self::mark(&path)?;
-        Some(Self { path, mark })
+        let fingerprint = Self::fingerprint(&path)?;
+        Some(Self { path, fingerprint })
     }
 
-    /// Whether no other file is in its place.
-    pub(super) fn is_as_it_was(&self) -> bool {
-        Self::mark(&self.path) == Some(self.mark)
+    /// Whether the file has not been replaced.
+    pub(super) fn is_unchanged(&self) -> bool {
+        Self::fingerprint(&self.path) == Some(self.fingerprint)
     }
 
-    fn mark(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    fn fingerprint(path: &Path) -> Option<(u64, u64, i64, i64)> {
         let file = fs::metadata(path).ok()?;
         Some((file.dev(), file.ino(), file.ctime(), file.ctime_nsec()))
     }
 }
 
-/// The first Postgres that fits the cluster (`needed`: its folder and major version), or any new enough one for a
-/// cluster that is still to be made. A folder named in the settings is the only one that is looked at.
+/// The first installation that fits the cluster (`needed`: its folder and major version), or any
+/// new enough one for a new cluster. Searches only the configured folder, if there is one.
 pub(super) fn find(
     named: Option<&Path>,
     needed: Option<(&Path, u32)>,
 ) -> Result<Binaries, EmbeddedError> {
-    let (folders, looked) = match named {
+    let (folders, searched) = match named {
         Some(folder) => (vec![folder.to_owned()], folder.display().to_string()),
-        None => (search_path(), "PATH and where packages put it".to_owned()),
+        None => (search_path(), "PATH and the folders of packages".to_owned()),
     };
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    find_in(&folders, &looked, needed, &os_release)
+    find_in(&folders, &searched, needed, &os_release)
 }
 
 fn find_in(
     folders: &[PathBuf],
-    looked: &str,
+    searched: &str,
     needed: Option<(&Path, u32)>,
     os_release: &str,
 ) -> Result<Binaries, EmbeddedError> {
-    let mut unfit: Vec<Binaries> = Vec::new();
+    let mut unsuitable: Vec<Binaries> = Vec::new();
     for found in folders
         .iter()
         .filter_map(|folder| Binaries::in_folder(folder))
@@ -110,37 +110,37 @@ fn find_in(
         match needed {
             Some((_, major)) if found.major == major => return Ok(found),
             None if found.major >= OLDEST_MAJOR => return Ok(found),
-            _ => unfit.push(found),
+            _ => unsuitable.push(found),
         }
     }
     Err(match needed {
         Some((data, made_by)) => EmbeddedError::WrongVersion {
             data: data.to_owned(),
             made_by,
-            found: read_out(&unfit),
+            found: list_unsuitable(&unsuitable),
             install: install::line(os_release, Some(made_by)),
         },
         None => EmbeddedError::NoBinaries {
-            looked: looked.to_owned(),
-            found: read_out(&unfit),
+            searched: searched.to_owned(),
+            found: list_unsuitable(&unsuitable),
             install: install::line(os_release, None),
         },
     })
 }
 
-fn read_out(unfit: &[Binaries]) -> String {
-    let found: Vec<_> = unfit
+fn list_unsuitable(unsuitable: &[Binaries]) -> String {
+    let found: Vec<_> = unsuitable
         .iter()
         .map(|found| format!("{} in {}", found.major, found.folder.display()))
         .collect();
     if found.is_empty() {
-        "none was found".to_owned()
+        "found none".to_owned()
     } else {
-        format!("only {} was found", found.join(", "))
+        format!("found only {}", found.join(", "))
     }
 }
 
-/// `PATH`, then the packages' places, newest first.
+/// `PATH`, then the package folders, newest version first.
 fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path)
@@ -156,7 +156,7 @@ fn search_path() -> Vec<PathBuf> {
     folders
 }
 
-/// The folders in `parent` that are named `prefix`, then maybe a version; highest version first.
+/// Folders in `parent` with this prefix and an optional version, highest version first.
 fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut found: Vec<(u32, PathBuf)> = entries
@@ -175,7 +175,7 @@ fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, folder)| folder).collect()
 }
 
-/// From `15.14 (Debian 15.14-0+deb12u1)`, `17beta1` and the like.
+/// Parses `15.14 (Debian 15.14-0+deb12u1)`, `17beta1` and the like.
 fn major(version: &str) -> Option<u32> {
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with programs that claim to be this version.
+    /// A folder with fake programs that report this version.
     fn installed(parent: &Path, major: u32) -> PathBuf {
         let folder = parent.join(major.to_string()).join("bin");
         fs::create_dir_all(&folder).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_folder_that_fits_wins() {
+    fn the_first_suitable_folder_is_used() {
         let place = tempfile::tempdir().unwrap();
         let folders = [14, 16, 15, 17].map(|major| installed(place.path(), major));
         assert_eq!(
@@ -226,16 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn no_postgres_names_the_line_that_installs_it() {
+    fn without_postgres_the_error_has_the_install_command() {
         let place = tempfile::tempdir().unwrap();
         let error = find_in(&[installed(place.path(), 13)], "here", None, "ID=debian")
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("no PostgreSQL 15 or newer was found (looked in here"),
+            error.contains("no PostgreSQL 15 or newer found (searched here"),
             "{error}"
         );
-        assert!(error.contains("only 13 in "), "{error}");
+        assert!(error.contains("found only 13 in "), "{error}");
         assert!(
             error.contains("`sudo apt-get update && sudo apt-get install -y postgresql`"),
             "{error}"
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_another_version_is_named() {
+    fn data_of_another_version_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let folders = [installed(place.path(), 16)];
         let error = find_in(
@@ -259,7 +259,7 @@ mod tests {
         .unwrap_err()
         .to_string();
         assert!(
-            error.contains("the data in /data belongs to PostgreSQL 15, but only 16 in "),
+            error.contains("the data in /data belongs to PostgreSQL 15, but found only 16 in "),
             "{error}"
         );
         assert!(
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_read_newest_first() {
+    fn versions_are_listed_newest_first() {
         let place = tempfile::tempdir().unwrap();
         for name in [
             "postgresql@9",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_major_version_is_read() {
+    fn the_major_version_is_parsed() {
         assert_eq!(major("15.14 (Debian 15.14-0+deb12u1)"), Some(15));
         assert_eq!(major("18beta1"), Some(18));
         assert_eq!(major("something else"), None);

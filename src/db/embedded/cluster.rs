@@ -1,34 +1,34 @@
-//! From a folder in any state to a running server: observe, mend, make, start. The caller holds the start lock.
+//! Brings a folder in any state to a running server. The caller holds the start lock.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::access::{self, Access};
-use super::account::{self, Account};
+use super::access::{self, AccessFiles};
 use super::binaries::{self, Binaries};
 use super::folders::Folders;
-use super::postmaster::{self, Running, State};
+use super::postmaster::{self, RunningServer, ServerState};
+use super::server_user::{self, ServerUser};
 use super::{Durability, EmbeddedError, Origin, PORT, ROLE, ServerOptions};
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// After kill -9 of the postmaster its children take a moment to notice, and hold its shared memory until then.
+/// After a kill -9 of the postmaster, its children hold the shared memory for a moment.
 const AFTER_A_CRASH: Duration = Duration::from_secs(3);
 
-/// A server that is neither ready nor gone after this is stuck.
+/// A server that is neither ready nor gone after this time hangs.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// Carries a hundred connections of several processes, with room for maintenance.
+/// Enough for several processes and maintenance.
 const MAX_CONNECTIONS: u32 = 300;
 
-/// Adopts, or starts, or makes and starts.
+/// Adopts a running server, or starts one, creating the cluster if needed.
 pub(super) fn run(
     folders: &Folders,
-    account: Option<&Account>,
+    user: Option<&ServerUser>,
     options: &ServerOptions,
-) -> Result<(Origin, Running), EmbeddedError> {
+) -> Result<(Origin, RunningServer), EmbeddedError> {
     if let Some(running) = adopt(folders)? {
         return Ok((Origin::Adopted, running));
     }
@@ -39,17 +39,17 @@ pub(super) fn run(
     };
     let binaries = find(folders, options)?;
     if origin == Origin::Created {
-        initdb(folders, account, &binaries, options.durability)?;
+        initdb(folders, user, &binaries, options.durability)?;
     }
     let access = access::write(folders)?;
     let patience = Instant::now() + AFTER_A_CRASH;
     loop {
         match postmaster::spawn(
-            server(folders, account, &binaries, &access, options.durability),
+            server(folders, user, &binaries, &access, options.durability),
             folders,
         ) {
             Err(EmbeddedError::Start { tail, .. })
-                if passes(&tail) && Instant::now() < patience =>
+                if is_transient(&tail) && Instant::now() < patience =>
             {
                 std::thread::sleep(POLL);
             }
@@ -58,32 +58,32 @@ pub(super) fn run(
     }
 }
 
-/// The programs that fit the cluster, or any where there is none yet.
+/// Programs that fit the cluster, or any if there is no cluster yet.
 pub(super) fn find(folders: &Folders, options: &ServerOptions) -> Result<Binaries, EmbeddedError> {
     let needed = major_of(&folders.data)?.map(|major| (folders.data.as_path(), major));
     binaries::find(options.pg_bin.as_deref(), needed)
 }
 
-/// A server that takes connections, waiting for one that is still starting; `None` when none is there, with the way
-/// cleared for a new one.
-fn adopt(folders: &Folders) -> Result<Option<Running>, EmbeddedError> {
-    let give_up = Instant::now() + RECOVERY;
+/// Returns a running server, after waiting for one that is starting; `None` if there is none.
+/// Removes leftovers of a dead server.
+fn adopt(folders: &Folders) -> Result<Option<RunningServer>, EmbeddedError> {
+    let deadline = Instant::now() + RECOVERY;
     loop {
         match postmaster::observe(&folders.data)? {
-            State::Ready(running) => return Ok(Some(running)),
-            State::Absent => return Ok(None),
-            State::Stale => postmaster::clear_stale(folders)?,
-            State::Busy(pid) if Instant::now() >= give_up => {
+            ServerState::Ready(running) => return Ok(Some(running)),
+            ServerState::Absent => return Ok(None),
+            ServerState::Stale => postmaster::clear_stale(folders)?,
+            ServerState::Busy(pid) if Instant::now() >= deadline => {
                 return Err(EmbeddedError::NoAnswer {
                     pid: pid.unwrap_or_default(),
                 });
             }
-            State::Busy(_) => std::thread::sleep(POLL),
+            ServerState::Busy(_) => std::thread::sleep(POLL),
         }
     }
 }
 
-/// The major version that a cluster was made by; `None` when there is no cluster.
+/// Major version of the cluster; `None` if there is no cluster.
 fn major_of(data: &Path) -> Result<Option<u32>, EmbeddedError> {
     let path = data.join("PG_VERSION");
     match fs::read_to_string(&path) {
@@ -97,10 +97,10 @@ fn major_of(data: &Path) -> Result<Option<u32>, EmbeddedError> {
     }
 }
 
-/// Made beside its place and renamed into it, so that a cluster is either whole or not there.
+/// Creates the cluster under a temporary name and renames it, so that it is never incomplete.
 fn initdb(
     folders: &Folders,
-    account: Option<&Account>,
+    user: Option<&ServerUser>,
     binaries: &Binaries,
     durability: Durability,
 ) -> Result<(), EmbeddedError> {
@@ -109,7 +109,7 @@ fn initdb(
             .map_err(EmbeddedError::io("cannot remove", &folders.data_new))?;
     }
     let program = binaries.program("initdb");
-    let mut command = account::command(&program, account, &folders.cluster);
+    let mut command = server_user::command(&program, user, &folders.cluster);
     command.arg("--pgdata").arg(&folders.data_new);
     command.args([
         "--username",
@@ -137,19 +137,20 @@ fn initdb(
         .map_err(EmbeddedError::io("cannot rename", &folders.data_new))
 }
 
-/// The command of the server. All settings are given here, so that they follow the program, not the cluster's age.
+/// The server's command line. It holds all settings, so that they do not depend on the cluster's
+/// age.
 fn server(
     folders: &Folders,
-    account: Option<&Account>,
+    user: Option<&ServerUser>,
     binaries: &Binaries,
-    access: &Access,
+    access: &AccessFiles,
     durability: Durability,
 ) -> Command {
     let fsync = match durability {
         Durability::Full => "on",
         Durability::Scratch => "off",
     };
-    let mut command = account::command(&binaries.program("postgres"), account, &folders.cluster);
+    let mut command = server_user::command(&binaries.program("postgres"), user, &folders.cluster);
     command.arg("-D").arg(&folders.data);
     for setting in [
         "listen_addresses=".to_owned(),
@@ -164,7 +165,7 @@ fn server(
         "timezone=UTC".to_owned(),
         "log_timezone=UTC".to_owned(),
         "lc_messages=C".to_owned(),
-        // Statements may hold tenants' data, and the log is not theirs.
+        // Statements may contain tenants' data, which does not belong in the log.
         "log_min_error_statement=panic".to_owned(),
         "log_checkpoints=off".to_owned(),
     ] {
@@ -173,13 +174,13 @@ fn server(
     command
 }
 
-/// The setting is a list: a name with commas or spaces has to be quoted.
+/// Quotes a folder as an item of a list setting.
 fn quoted(folder: &Path) -> String {
     format!("\"{}\"", folder.to_string_lossy().replace('"', "\"\""))
 }
 
-/// Whether the server may start in a moment: what blocks it belongs to a server that was just killed.
-fn passes(log: &str) -> bool {
+/// Whether a retry may succeed: a server that was just killed blocks the start.
+fn is_transient(log: &str) -> bool {
     let lock_file = log.contains("lock file") && log.contains("already exists");
     lock_file || log.contains("pre-existing shared memory block")
 }
@@ -189,21 +190,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_dying_server_in_the_way_is_worth_another_try() {
-        assert!(passes(
+    fn only_a_dying_server_makes_a_start_retryable() {
+        assert!(is_transient(
             "FATAL:  lock file \"postmaster.pid\" already exists\nHINT:  Is another postmaster"
         ));
-        assert!(passes(
+        assert!(is_transient(
             "FATAL:  pre-existing shared memory block (key 1, ID 2) is still in use"
         ));
-        assert!(!passes("FATAL:  could not create shared memory segment"));
-        assert!(!passes(
+        assert!(!is_transient(
+            "FATAL:  could not create shared memory segment"
+        ));
+        assert!(!is_transient(
             "FATAL:  database files are incompatible with server"
         ));
     }
 
     #[test]
-    fn a_folder_is_quoted_as_one_item_of_a_list() {
+    fn a_folder_is_quoted_as_one_list_item() {
         assert_eq!(quoted(Path::new("/a, b/\"c\"")), "\"/a, b/\"\"c\"\"\"");
     }
 }

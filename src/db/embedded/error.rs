@@ -1,94 +1,94 @@
-//! Why the embedded server cannot run, and what the reader should do about it.
+//! Errors of the embedded server.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Each text ends with what mends it.
+/// Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
-    /// No usable Postgres on this machine.
+    /// No suitable Postgres installation.
     #[error(
-        "no PostgreSQL {oldest} or newer was found (looked in {looked}; {found}); install it with `{install}`, \
-         or name the folder of its programs in FARESCAN_PG_BIN, or set DATABASE_URL to a running server",
+        "no PostgreSQL {oldest} or newer found (searched {searched}; {found}); install it with `{install}`, \
+         or set FARESCAN_PG_BIN to the folder of its programs, or set DATABASE_URL to a running server",
         oldest = super::OLDEST_MAJOR
     )]
     NoBinaries {
-        /// Where was searched, for reading.
-        looked: String,
-        /// What there is instead, for reading.
+        /// The searched folders, as text.
+        searched: String,
+        /// The unsuitable installations, as text.
         found: String,
-        /// One line for this system's shell.
+        /// Shell command that installs Postgres on this system.
         install: String,
     },
 
-    /// Data files are readable by their own major version only.
+    /// No installation of the cluster's major version.
     #[error(
-        "the data in {} belongs to PostgreSQL {made_by}, but {found}; install it with `{install}`, or name the folder \
-         of its programs in FARESCAN_PG_BIN, or move the data away to begin with an empty database",
+        "the data in {} belongs to PostgreSQL {made_by}, but {found}; install it with `{install}`, or set \
+         FARESCAN_PG_BIN to the folder of its programs, or move the data away to start with an empty database",
         data.display()
     )]
     WrongVersion {
         /// The cluster's folder.
         data: PathBuf,
-        /// The major version of its files.
+        /// The cluster's major version.
         made_by: u32,
-        /// What there is instead, for reading.
+        /// The unsuitable installations, as text.
         found: String,
-        /// One line for this system's shell.
+        /// Shell command that installs Postgres on this system.
         install: String,
     },
 
-    /// Postgres refuses to run as root, and there is nobody else.
+    /// Postgres refuses to run as root, and there is no other user.
     #[error(
         "PostgreSQL does not run as root, and this system has neither a user `postgres` nor `nobody`; \
          add one, start farescan as another user, or set DATABASE_URL"
     )]
-    NoAccount,
+    NoServerUser,
 
-    /// The server's user cannot enter a folder on the way to its data.
+    /// The server's user cannot enter a folder on the path to its data.
     #[error(
-        "the database server runs as `{user}`, who may not enter {}; set FARESCAN_DATA_DIR to a folder that \
+        "the database server runs as `{user}`, which may not enter {}; set FARESCAN_DATA_DIR to a folder that \
          every user can reach, or allow it with `chmod o+x {}`",
         folder.display(), folder.display()
     )]
-    OutOfReach {
-        /// Whom the server would run as.
+    FolderNotAccessible {
+        /// The server's user.
         user: String,
-        /// The first folder that is closed.
+        /// The first inaccessible folder.
         folder: PathBuf,
     },
 
-    /// Somebody else's folder: using it would hand them the database.
+    /// Another user's folder: that user could read or replace the database.
     #[error(
         "{} belongs to another user or is open to others; give it to the database server's user alone, \
          or set FARESCAN_DATA_DIR to another folder", .0.display()
     )]
-    NotOurs(PathBuf),
+    ForeignFolder(PathBuf),
 
-    /// No data folder was named and none can be derived.
-    #[error("there is no HOME to keep the database in; set FARESCAN_DATA_DIR or DATABASE_URL")]
+    /// No data folder is configured, and there is no default.
+    #[error("no folder for the database: HOME is not set; set FARESCAN_DATA_DIR or DATABASE_URL")]
     NoHome,
 
-    /// The server tells users by their names.
+    /// Peer authentication needs a user name.
     #[error(
         "this process runs as user {0}, which has no name on this system: add it to /etc/passwd, or set DATABASE_URL"
     )]
-    NoName(u32),
+    UnnamedUser(u32),
 
-    /// Another process starts or stops the server, and does not end.
+    /// Another process holds the start lock for too long.
     #[error("waited {seconds} s for another process that starts or stops the database ({} is locked)", lock.display())]
     Busy {
         /// The lock file.
         lock: PathBuf,
-        /// How long was waited.
+        /// The waiting time.
         seconds: u64,
     },
 
     /// `initdb` failed.
-    #[error("the database could not be made: {0}")]
+    #[error("initdb failed: {0}")]
     Initdb(String),
 
-    /// The server ended at once; the text is the end of its log.
+    /// The server ended at once.
     #[error("the database server did not start; {} ends with:\n{tail}", log.display())]
     Start {
         /// The log file.
@@ -97,29 +97,29 @@ pub enum EmbeddedError {
         tail: String,
     },
 
-    /// A server process lives and does not answer.
+    /// The server process does not respond.
     #[error(
-        "the database server (process {pid}) does not answer on its socket; end it and start again"
+        "the database server (process {pid}) does not answer on its socket; kill it and start again"
     )]
     NoAnswer {
-        /// The postmaster.
+        /// Process id of the postmaster.
         pid: i32,
     },
 
-    /// Everything else: the file system.
+    /// An I/O error.
     #[error("{doing} {}: {source}", path.display())]
     Io {
-        /// What was being done, such as `cannot make`.
+        /// The failed action, such as `cannot create`.
         doing: &'static str,
-        /// With what.
+        /// The affected path.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl EmbeddedError {
-    /// For `map_err`: names what was done to which path.
+    /// For `map_err`: adds action and path.
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io {

@@ -1,4 +1,4 @@
-//! Where the server's files lie, and who may enter.
+//! The server's folders and their permissions.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::ffi::OsStrExt;
@@ -7,31 +7,33 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::account::Account;
+use super::server_user::ServerUser;
 use super::{EmbeddedError, PORT};
 
-/// A socket's path has to fit 104 bytes on macOS, 108 on Linux; this leaves room for the suffix of its lock file.
+/// A socket path may have 104 bytes on macOS, 108 on Linux; the lock file's suffix needs some of
+/// them.
 const LONGEST_SOCKET_PATH: usize = 90;
 
-/// The paths of one server, absolute.
+/// The absolute paths of one server.
 #[derive(Clone, Debug)]
 pub(super) struct Folders {
     pub(super) home: PathBuf,
     pub(super) start_lock: PathBuf,
     pub(super) use_lock: PathBuf,
     pub(super) log: PathBuf,
-    /// The server user's own folder; everything above it is ours, or root would follow links that user made.
+    /// Owned by the server's user. Its parents are ours: otherwise root would follow that user's
+    /// links.
     pub(super) cluster: PathBuf,
     pub(super) data: PathBuf,
     pub(super) data_new: PathBuf,
     pub(super) socket_dir: PathBuf,
 }
 
-/// Where the embedded database lives unless `FARESCAN_DATA_DIR` says otherwise: `/var/lib/farescan` for root, else
+/// Default folder of the embedded database: `/var/lib/farescan` for root, else
 /// `${XDG_DATA_HOME:-~/.local/share}/farescan`.
 ///
 /// # Errors
-/// `NoHome` when neither variable holds an absolute path.
+/// `NoHome` if neither variable holds an absolute path.
 pub fn default_home() -> Result<PathBuf, EmbeddedError> {
     if rustix::process::geteuid().is_root() {
         return Ok("/var/lib/farescan".into());
@@ -48,9 +50,9 @@ pub fn default_home() -> Result<PathBuf, EmbeddedError> {
 }
 
 impl Folders {
-    /// Makes the outer folder and names the rest.
+    /// Creates the outer folder.
     pub(super) fn make(home: &Path) -> Result<Self, EmbeddedError> {
-        // The server's user has to pass through root's folder; a user's own is closed to others.
+        // The server's user must be able to pass through root's folder.
         let mode = if rustix::process::geteuid().is_root() {
             0o755
         } else {
@@ -60,8 +62,8 @@ impl Folders {
             .recursive(true)
             .mode(mode)
             .create(home)
-            .map_err(EmbeddedError::io("cannot make", home))?;
-        // One name for one folder: it goes into the socket's path, which all processes must agree on.
+            .map_err(EmbeddedError::io("cannot create", home))?;
+        // The socket's path derives from it, and all processes must derive the same one.
         let home = home
             .canonicalize()
             .map_err(EmbeddedError::io("cannot find", home))?;
@@ -82,21 +84,21 @@ impl Folders {
         }
     }
 
-    /// Makes the folders that belong to the server's user.
-    pub(super) fn make_for(&self, account: Option<&Account>) -> Result<(), EmbeddedError> {
-        if let Some(account) = account {
-            check_reach(&self.home, account)?;
+    /// Creates the folders of the server's user.
+    pub(super) fn make_for(&self, user: Option<&ServerUser>) -> Result<(), EmbeddedError> {
+        if let Some(user) = user {
+            check_reach(&self.home, user)?;
         }
-        make_private(&self.cluster, account)?;
-        make_private(&self.socket_dir, account)
+        make_private(&self.cluster, user)?;
+        make_private(&self.socket_dir, user)
     }
 
-    /// Removes a socket folder in `/tmp`, once no server uses it.
+    /// Removes the socket folder in `/tmp` of a stopped server.
     pub(super) fn clear_temporary(&self) {
         if !self.socket_dir.starts_with(&self.cluster)
             && let Err(error) = fs::remove_dir(&self.socket_dir)
         {
-            tracing::debug!(%error, folder = %self.socket_dir.display(), "an empty folder stays");
+            tracing::debug!(%error, folder = %self.socket_dir.display(), "failed to remove the empty socket folder");
         }
     }
 }
@@ -116,46 +118,43 @@ fn socket_dir(cluster: &Path) -> PathBuf {
     Path::new("/tmp").join(format!("farescan-{name}"))
 }
 
-/// A folder that only the server's user may enter. One that exists and is anybody else's is refused: in `/tmp`
-/// somebody might have made it first.
-fn make_private(path: &Path, account: Option<&Account>) -> Result<(), EmbeddedError> {
+/// Creates a folder that only the server's user may enter. Rejects an existing folder of anybody
+/// else: in `/tmp` an attacker might have created it.
+fn make_private(path: &Path, user: Option<&ServerUser>) -> Result<(), EmbeddedError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {
-            if let Some(account) = account {
-                chown(path, Some(account.uid), Some(account.gid))
-                    .map_err(EmbeddedError::io("cannot give away", path))?;
+            if let Some(user) = user {
+                chown(path, Some(user.uid), Some(user.gid))
+                    .map_err(EmbeddedError::io("cannot change the owner of", path))?;
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(EmbeddedError::io("cannot make", path)(error)),
+        Err(error) => return Err(EmbeddedError::io("cannot create", path)(error)),
     }
     let found = fs::symlink_metadata(path).map_err(EmbeddedError::io("cannot read", path))?;
-    let user = account.map_or_else(
-        || rustix::process::geteuid().as_raw(),
-        |account| account.uid,
-    );
-    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+    let uid = user.map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    if found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0 {
         return Ok(());
     }
-    // Killed between making the folder and giving it away.
-    if let Some(account) =
-        account.filter(|_| found.is_dir() && found.uid() == 0 && found.mode() & 0o077 == 0)
+    // A killed process created the folder and did not change its owner.
+    if let Some(user) =
+        user.filter(|_| found.is_dir() && found.uid() == 0 && found.mode() & 0o077 == 0)
     {
-        return chown(path, Some(account.uid), Some(account.gid))
-            .map_err(EmbeddedError::io("cannot give away", path));
+        return chown(path, Some(user.uid), Some(user.gid))
+            .map_err(EmbeddedError::io("cannot change the owner of", path));
     }
-    Err(EmbeddedError::NotOurs(path.to_owned()))
+    Err(EmbeddedError::ForeignFolder(path.to_owned()))
 }
 
-/// Postgres would only say "Permission denied" about the last folder; this finds the one that is closed.
-fn check_reach(home: &Path, account: &Account) -> Result<(), EmbeddedError> {
+/// Finds the folder that denies access. Postgres would only name the last one.
+fn check_reach(home: &Path, user: &ServerUser) -> Result<(), EmbeddedError> {
     let mut ancestors: Vec<&Path> = home.ancestors().collect();
     ancestors.reverse();
     for folder in ancestors {
         let found = fs::metadata(folder).map_err(EmbeddedError::io("cannot read", folder))?;
-        if !may_enter(found.mode(), (found.uid(), found.gid()), account) {
-            return Err(EmbeddedError::OutOfReach {
-                user: account.name.clone(),
+        if !may_enter(found.mode(), (found.uid(), found.gid()), user) {
+            return Err(EmbeddedError::FolderNotAccessible {
+                user: user.name.clone(),
                 folder: folder.to_owned(),
             });
         }
@@ -163,10 +162,10 @@ fn check_reach(home: &Path, account: &Account) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
-fn may_enter(mode: u32, (owner, group): (u32, u32), account: &Account) -> bool {
-    let bit = if owner == account.uid {
+fn may_enter(mode: u32, (owner, group): (u32, u32), user: &ServerUser) -> bool {
+    let bit = if owner == user.uid {
         0o100
-    } else if group == account.gid {
+    } else if group == user.gid {
         0o010
     } else {
         0o001
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_path_gets_a_short_socket_folder_of_its_own() {
+    fn a_long_path_gets_its_own_short_socket_folder() {
         let near = socket_dir(Path::new("/var/lib/farescan/postgres"));
         assert_eq!(near, Path::new("/var/lib/farescan/postgres/run"));
         let long = PathBuf::from(format!("/home/{}/postgres", "x".repeat(80)));
@@ -190,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn who_may_enter_goes_by_owner_then_group_then_others() {
-        let account = Account {
+    fn access_depends_on_owner_then_group_then_others() {
+        let user = ServerUser {
             name: "postgres".into(),
             uid: 101,
             gid: 104,
@@ -205,7 +204,7 @@ mod tests {
             (0o701, 0, 104, false),
         ] {
             assert_eq!(
-                may_enter(mode, (owner, group), &account),
+                may_enter(mode, (owner, group), &user),
                 expected,
                 "{mode:o} of {owner}:{group}"
             );

@@ -1,6 +1,6 @@
-//! The one line that brings Postgres to this system.
+//! The command that installs Postgres on this system.
 
-/// For the system described by the text of `/etc/os-release`, empty where there is none.
+/// `os_release`: the text of `/etc/os-release`, or empty.
 pub(super) fn line(os_release: &str, major: Option<u32>) -> String {
     if cfg!(target_os = "macos") {
         return format!("brew install postgresql@{}", major.unwrap_or(17));
@@ -22,7 +22,7 @@ pub(super) fn line(os_release: &str, major: Option<u32>) -> String {
     "your system's package manager (see https://www.postgresql.org/download/)".to_owned()
 }
 
-/// `ID`, then those of `ID_LIKE`, as os-release(5) orders them from near to far.
+/// `ID`, then `ID_LIKE`, which os-release(5) orders from closest to farthest.
 fn families(os_release: &str) -> Vec<String> {
     let field = |name: &str| {
         let value = os_release
@@ -42,7 +42,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn each_system_gets_its_own_line() {
+    fn each_system_gets_its_own_command() {
         for (os_release, major, expected) in [
             (
                 "ID=debian\nVERSION_ID=\"12\"",

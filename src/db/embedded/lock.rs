@@ -1,4 +1,4 @@
-//! Locks between processes. The kernel drops them with their process, however it ends.
+//! File locks between processes. The kernel releases them when a process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +9,7 @@ use super::EmbeddedError;
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// A held lock.
+/// A lock in use.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -17,11 +17,11 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits until nobody else holds the lock, at most `patience`.
+    /// Waits for the lock, at most `patience`.
     pub(super) fn exclusive(path: &Path, patience: Duration) -> Result<Self, EmbeddedError> {
         let file = open(path)?;
-        let give_up = Instant::now() + patience;
-        // Polled, since the blocking call has no end of its own.
+        let deadline = Instant::now() + patience;
+        // The blocking call has no timeout.
         loop {
             match file.try_lock() {
                 Ok(()) => {
@@ -33,7 +33,7 @@ impl Lock {
                 Err(TryLockError::Error(error)) => {
                     return Err(EmbeddedError::io("cannot lock", path)(error));
                 }
-                Err(TryLockError::WouldBlock) if Instant::now() >= give_up => {
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                     return Err(EmbeddedError::Busy {
                         lock: path.to_owned(),
                         seconds: patience.as_secs(),
@@ -44,7 +44,7 @@ impl Lock {
         }
     }
 
-    /// Joins the other holders. Only `is_last` takes this lock exclusively, for a moment and under the start lock.
+    /// Shares the lock. Only `is_last` locks exclusively, briefly and under the start lock.
     pub(super) fn shared(path: &Path) -> Result<Self, EmbeddedError> {
         let file = open(path)?;
         file.lock_shared()
@@ -55,8 +55,8 @@ impl Lock {
         })
     }
 
-    /// Gives a shared lock up and tells whether nobody else holds it. The caller holds the start lock, so that no
-    /// one can join between the answer and what is done with it.
+    /// Releases a shared lock and returns whether no other process holds it. The caller holds the
+    /// start lock, so that no process can join meanwhile.
     pub(super) fn is_last(&self) -> Result<bool, EmbeddedError> {
         self.file
             .unlock()
@@ -70,7 +70,7 @@ impl Lock {
         }
     }
 
-    /// Joins the other holders again after [`Self::is_last`]. The caller holds the start lock.
+    /// Shares the lock again after [`Self::is_last`]. The caller holds the start lock.
     pub(super) fn rejoin(&self) -> Result<(), EmbeddedError> {
         self.file
             .lock_shared()

@@ -1,24 +1,24 @@
-//! A Postgres of the program's own: found on the machine, made, started, adopted and stopped without an operator.
+//! A private Postgres: found, created, started, adopted and stopped without an operator.
 //!
-//! It is the same database as in production, kept private: a unix socket in a folder that only its user may enter,
-//! no port, fsync on. Any number of processes share one server:
+//! It works as in production, but is private: a unix socket in a folder that only its user may
+//! enter, no port, fsync on. Any number of processes share one server:
 //!
 //! ```text
-//! home/                  0755 and root's when root runs us, else 0700
+//! home/                  0755 and owned by root if root runs us, else 0700
 //!   start.lock           exclusive while a server is started or stopped
-//!   use.lock             shared while in use: who gets it exclusively is the last one and stops the server
+//!   use.lock             shared while in use: the last process gets it exclusively
 //!   postgres.log
 //!   pg_hba.conf pg_ident.conf   who may connect: the operator's user
 //!   postgres/            0700, the server's user
-//!     data/  data.new/   a cluster is made beside its place and renamed into it
+//!     data/  data.new/   a cluster is created as data.new and renamed
 //!     run/               the socket (in /tmp when the path is too long for one)
 //! ```
 //!
-//! A process that is killed leaves its server running; the next start finds it by its pid file and adopts it. Locks
-//! die with their processes, so nothing has to be cleaned up by hand.
+//! The server survives a killed process; the next start finds its pid file and adopts it. File
+//! locks end with their process, so nothing needs manual cleanup.
 //!
-//! Everything here blocks and takes no runtime; `crate::db` calls it from a blocking thread. What is *not* here: the
-//! schema, connections, and watching the server: a postmaster restarts its own children.
+//! All functions block and need no runtime; `crate::db` calls them from a blocking thread. Schema
+//! and connections are in `crate::db`. No supervision: a postmaster restarts its own children.
 
 #![expect(
     clippy::disallowed_methods,
@@ -26,7 +26,6 @@
 )]
 
 mod access;
-mod account;
 mod binaries;
 mod cluster;
 mod error;
@@ -34,6 +33,7 @@ mod folders;
 mod install;
 mod lock;
 mod postmaster;
+mod server_user;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -43,102 +43,102 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 pub use error::EmbeddedError;
 pub use folders::default_home;
 
-use account::Account;
 use binaries::ProgramFile;
 use folders::Folders;
 use lock::Lock;
+use server_user::ServerUser;
 
-/// The oldest Postgres that the statements of this program run on.
+/// The oldest supported Postgres.
 pub const OLDEST_MAJOR: u32 = 15;
 
 /// The only role of an embedded cluster.
 const ROLE: &str = "farescan";
 
-/// Names the socket file, `.s.PGSQL.5432`; nothing listens on a port.
+/// Part of the socket's name, `.s.PGSQL.5432`; no port is open.
 const PORT: u16 = 5432;
 
-/// How long one process waits while another starts or stops the server.
+/// How long a process waits while another one starts or stops the server.
 const LOCK_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether committed data survives a power cut.
+/// Whether committed data survives a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// fsync on: for everything that is worth keeping.
+    /// fsync on.
     Full,
-    /// fsync off: for tests, which only have to survive killed processes.
+    /// fsync off: for tests, which only kill processes.
     Scratch,
 }
 
-/// Which server to run.
+/// Where and how to run a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The folder of everything, made when missing; processes with the same folder share a server.
+    /// Root folder, created if missing. Processes with the same folder share a server.
     pub home: PathBuf,
-    /// The folder with `postgres` and `initdb`; `None`: searched.
+    /// Folder with `postgres` and `initdb`; searched if `None`.
     pub pg_bin: Option<PathBuf>,
-    /// Whether the data must outlive the machine's power.
     pub durability: Durability,
 }
 
-/// How the server came to run.
+/// How `start` obtained the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The folder was empty: the cluster was made and started.
+    /// Created the cluster and started the server.
     Created,
-    /// The cluster was there and is started.
+    /// Started the server of an existing cluster.
     Started,
-    /// The server ran already: another process uses it, or was killed.
+    /// The server was running: another process uses it, or was killed.
     Adopted,
 }
 
-/// What became of the wish to restart a server.
+/// Result of a restart request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
-    /// It was stopped and started.
+pub enum RestartOutcome {
+    /// This process restarted the server.
     Restarted,
-    /// Another process has restarted it.
-    ByAnother,
-    /// A process that uses it has not agreed; this one has from now on.
-    Objected,
+    /// Another process restarted it.
+    RestartedByAnother,
+    /// Another process has not agreed yet; this one has.
+    Blocked,
 }
 
-/// A running server in use by this process. Dropping it gives the server up and, as the last user, stops it.
+/// A running server that this process uses. On drop, the last user stops it.
 #[derive(Debug)]
-pub struct Server {
+pub struct EmbeddedServer {
     options: ServerOptions,
     folders: Folders,
-    /// The program file that was looked at last, and the version that it said.
-    seen: Option<(ProgramFile, String)>,
+    /// The last checked program file and its version.
+    checked_program: Option<(ProgramFile, String)>,
     origin: Origin,
     socket_dir: PathBuf,
     pid: i32,
     in_use: Lock,
 }
 
-impl Server {
-    /// Starts or adopts the server of the folder. Blocks: up to a second for a new cluster, about 0.1 s otherwise,
-    /// longer while another process is at it or after a crash.
+impl EmbeddedServer {
+    /// Starts or adopts the server of the folder. Blocks up to a second for a new cluster,
+    /// otherwise about 0.1 s; longer after a crash or while another process starts or stops the
+    /// server.
     ///
     /// # Errors
-    /// Each says what mends it: no programs, data of another major version, a folder out of reach, a server that
-    /// would not start (with the end of its log). No server and no lock is left behind then.
+    /// No programs, data of another major version, an inaccessible folder, or a server that does
+    /// not start (with the end of its log). Leaves neither server nor lock behind.
     pub fn start(options: &ServerOptions) -> Result<Self, EmbeddedError> {
         let begun = Instant::now();
         let folders = Folders::make(&options.home)?;
         let starting = Lock::exclusive(&folders.start_lock, LOCK_PATIENCE)?;
-        let account = Account::of_server(&folders)?;
-        folders.make_for(account.as_ref())?;
-        let (origin, running) = cluster::run(&folders, account.as_ref(), options)?;
-        // Taken before the start lock is given back: whoever stops next must find this process using the server.
+        let user = ServerUser::of_server(&folders)?;
+        folders.make_for(user.as_ref())?;
+        let (origin, running) = cluster::run(&folders, user.as_ref(), options)?;
+        // Taken while the start lock is held, so that no other process stops the server in between.
         let in_use = Lock::shared(&folders.use_lock)?;
         drop(starting);
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(?origin, pid = running.pid, home = %folders.home.display(), took_ms, "embedded Postgres is up");
+        tracing::info!(?origin, pid = running.pid, home = %folders.home.display(), took_ms, "embedded Postgres started");
         let options = options.clone();
         Ok(Self {
             options,
             folders,
-            seen: None,
+            checked_program: None,
             origin,
             socket_dir: running.socket_dir,
             pid: running.pid,
@@ -146,27 +146,27 @@ impl Server {
         })
     }
 
-    /// The folder of everything, absolute.
+    /// Root folder, absolute.
     pub fn home(&self) -> &Path {
         &self.folders.home
     }
 
-    /// How the server came to run.
+    /// How the server was obtained.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// The postmaster's process id.
+    /// Process id of the postmaster.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// The folder of the socket.
+    /// Folder of the socket.
     pub fn socket_dir(&self) -> &Path {
         &self.socket_dir
     }
 
-    /// How to connect; the database is left to the caller. `PG…` variables of the environment have no say.
+    /// Connect options without a database. Ignores `PG…` environment variables.
     pub fn connect_options(&self) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
             .socket(&self.socket_dir)
@@ -175,52 +175,49 @@ impl Server {
             .ssl_mode(PgSslMode::Disable)
     }
 
-    /// The version of the programs that a start would use now. They are asked only when their file is another one than before.
-    ///
-    /// # Errors
-    /// There are none that fit.
+    /// Version of the programs that a start would use now. Runs them only if their file has
+    /// changed.
     pub fn installed_version(&mut self) -> Result<String, EmbeddedError> {
-        if let Some((file, version)) = &self.seen
-            && file.is_as_it_was()
+        if let Some((file, version)) = &self.checked_program
+            && file.is_unchanged()
         {
             return Ok(version.clone());
         }
         let binaries = cluster::find(&self.folders, &self.options)?;
-        self.seen = ProgramFile::at(binaries.program("postgres"))
+        self.checked_program = ProgramFile::at(binaries.program("postgres"))
             .map(|file| (file, binaries.version.clone()));
         Ok(binaries.version)
     }
 
-    /// Restarts the server with the files that are there now, unless another process uses it that has not agreed. Asking is agreeing: until
-    /// [`Self::rejoin`], or a restart, this process does not object to others'. To be asked again while somebody objects.
+    /// Restarts the server with the installed files, unless another process that uses it has not
+    /// agreed. The call itself is this process's consent, until [`Self::rejoin`] or a restart.
+    /// Repeat it while blocked.
     ///
     /// # Errors
-    /// No programs that fit, in which case it goes on running; or the server does not stop, or not start.
-    pub fn renew(&mut self) -> Result<Renewal, EmbeddedError> {
+    /// No suitable programs (the server keeps running), or the server does not stop or start.
+    pub fn restart(&mut self) -> Result<RestartOutcome, EmbeddedError> {
         let _starting = Lock::exclusive(&self.folders.start_lock, LOCK_PATIENCE)?;
         let is_the_same = postmaster::is_ready(&self.folders.data, self.pid)?;
         if is_the_same {
-            // Before anything is stopped: after an upgrade to another major version nothing could start it again.
+            // Check before stopping: after an upgrade to another major version nothing could start
+            // the server.
             cluster::find(&self.folders, &self.options)?;
             if !self.in_use.is_last()? {
-                return Ok(Renewal::Objected);
+                return Ok(RestartOutcome::Blocked);
             }
-            // Held alone until now: whoever starts next must not wait for what fails below.
+            // Shared again, so that a failure below does not block other processes.
             self.in_use.rejoin()?;
             postmaster::stop(&self.folders.data)?;
         }
         self.run_and_use()?;
         Ok(if is_the_same {
-            Renewal::Restarted
+            RestartOutcome::Restarted
         } else {
-            Renewal::ByAnother
+            RestartOutcome::RestartedByAnother
         })
     }
 
-    /// Objects again to restarts by others.
-    ///
-    /// # Errors
-    /// The server is gone and does not start.
+    /// Withdraws the consent to restarts.
     pub fn rejoin(&mut self) -> Result<(), EmbeddedError> {
         let _starting = Lock::exclusive(&self.folders.start_lock, LOCK_PATIENCE)?;
         self.run_and_use()
@@ -228,28 +225,28 @@ impl Server {
 
     /// The caller holds the start lock.
     fn run_and_use(&mut self) -> Result<(), EmbeddedError> {
-        let account = Account::of_server(&self.folders)?;
-        self.folders.make_for(account.as_ref())?;
-        let (_, running) = cluster::run(&self.folders, account.as_ref(), &self.options)?;
+        let user = ServerUser::of_server(&self.folders)?;
+        self.folders.make_for(user.as_ref())?;
+        let (_, running) = cluster::run(&self.folders, user.as_ref(), &self.options)?;
         (self.pid, self.socket_dir) = (running.pid, running.socket_dir);
         self.in_use.rejoin()
     }
 
-    fn give_up(&self) -> Result<(), EmbeddedError> {
+    fn release(&self) -> Result<(), EmbeddedError> {
         let _stopping = Lock::exclusive(&self.folders.start_lock, LOCK_PATIENCE)?;
         if self.in_use.is_last()? {
             postmaster::stop(&self.folders.data)?;
             self.folders.clear_temporary();
-            tracing::info!(home = %self.folders.home.display(), "embedded Postgres is stopped");
+            tracing::info!(home = %self.folders.home.display(), "embedded Postgres stopped");
         }
         Ok(())
     }
 }
 
-impl Drop for Server {
+impl Drop for EmbeddedServer {
     fn drop(&mut self) {
-        if let Err(error) = self.give_up() {
-            tracing::warn!(%error, "the embedded Postgres was left running");
+        if let Err(error) = self.release() {
+            tracing::warn!(%error, "failed to stop the embedded Postgres");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One server process: seen through its pid file, spawned, stopped. The caller holds the start lock.
+//! The server process: observed by its pid file, started, stopped. The caller holds the start lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -16,75 +16,79 @@ use super::{EmbeddedError, PORT};
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// A fast shutdown writes a checkpoint first.
+/// A fast shutdown includes a checkpoint.
 const FAST_SHUTDOWN: Duration = Duration::from_secs(30);
 
-/// An immediate one does not.
+/// An immediate shutdown does not.
 const IMMEDIATE_SHUTDOWN: Duration = Duration::from_secs(5);
 
-/// Crash recovery replays what was written since the last checkpoint before the server is ready.
+/// Crash recovery replays the log since the last checkpoint first.
 const START: Duration = Duration::from_secs(60);
 
-/// How long a living server takes for its first byte on a busy machine.
+/// Time to the first byte on a busy machine.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// The protocol's smallest question, "do you speak TLS?": length 8, code 80877103. The answer is one byte.
+/// SSLRequest, the protocol's smallest request: length 8, code 80877103. The answer is one byte.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// A log beyond this is begun anew at the next start.
+/// A start replaces a log that is larger.
 const LONGEST_LOG_BYTES: u64 = 4 << 20;
 
-/// A server that takes connections.
+/// A server that accepts connections.
 #[derive(Clone, Debug)]
-pub(super) struct Running {
+pub(super) struct RunningServer {
     pub(super) pid: i32,
     pub(super) socket_dir: PathBuf,
 }
 
-/// What the pid file and the process behind it say.
+/// The state by pid file and process.
 #[derive(Debug)]
-pub(super) enum State {
-    /// No pid file: nothing runs.
+pub(super) enum ServerState {
+    /// No pid file.
     Absent,
-    /// A pid file whose process is gone, a zombie, or somebody else's by now.
+    /// The pid file's process is gone, a zombie, or another program.
     Stale,
-    /// A process that does not take connections: it starts, recovers or stops. No pid: the file is half written.
+    /// Starting, recovering or stopping. No pid if the pid file is incomplete.
     Busy(Option<i32>),
-    /// It takes connections.
-    Ready(Running),
+    /// Accepts connections.
+    Ready(RunningServer),
 }
 
-/// Looks at the server of a cluster.
-pub(super) fn observe(data: &Path) -> Result<State, EmbeddedError> {
+/// Determines the state of a cluster's server.
+pub(super) fn observe(data: &Path) -> Result<ServerState, EmbeddedError> {
     let path = pid_file(data);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(State::Absent),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(ServerState::Absent);
+        }
         Err(error) => return Err(EmbeddedError::io("cannot read", &path)(error)),
     };
     let Some(file) = PidFile::parse(&text) else {
-        return Ok(State::Busy(None));
+        return Ok(ServerState::Busy(None));
     };
     match file.socket_dir {
-        // Asked first: a server in another container that shares the folder answers, though its process is not seen.
+        // First, because a server in another container that shares the folder has no visible
+        // process.
         Some(socket_dir) if file.ready && takes_connections(&socket_dir) => {
-            Ok(State::Ready(Running {
+            Ok(ServerState::Ready(RunningServer {
                 pid: file.pid,
                 socket_dir,
             }))
         }
-        _ if lives(file.pid, data) => Ok(State::Busy(Some(file.pid))),
-        _ => Ok(State::Stale),
+        _ if is_our_server(file.pid, data) => Ok(ServerState::Busy(Some(file.pid))),
+        _ => Ok(ServerState::Stale),
     }
 }
 
-/// Whether this very server takes connections.
+/// Whether the server with this pid accepts connections.
 pub(super) fn is_ready(data: &Path, pid: i32) -> Result<bool, EmbeddedError> {
-    Ok(matches!(observe(data)?, State::Ready(running) if running.pid == pid))
+    Ok(matches!(observe(data)?, ServerState::Ready(running) if running.pid == pid))
 }
 
-/// Removes what a dead server left. Postgres does so itself, unless the process id lives on as a zombie or as another
-/// program's (in a restarted container it is likely to). Its shared memory still guards against a second server.
+/// Removes a dead server's files. Postgres keeps them if the pid now belongs to a zombie or to
+/// another program, as in a restarted container. Shared memory still guards against a second
+/// server.
 pub(super) fn clear_stale(folders: &Folders) -> Result<(), EmbeddedError> {
     for path in [
         pid_file(&folders.data),
@@ -100,9 +104,12 @@ pub(super) fn clear_stale(folders: &Folders) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
-/// Starts the server and waits until it takes connections. It outlives us; a signal to our terminal's foreground
-/// group does not reach it.
-pub(super) fn spawn(mut command: Command, folders: &Folders) -> Result<Running, EmbeddedError> {
+/// Starts the server and waits until it accepts connections. It survives this process and the
+/// signals of the terminal.
+pub(super) fn spawn(
+    mut command: Command,
+    folders: &Folders,
+) -> Result<RunningServer, EmbeddedError> {
     let mut log = open_log(&folders.log)?;
     let before = log
         .seek(SeekFrom::End(0))
@@ -126,7 +133,7 @@ pub(super) fn spawn(mut command: Command, folders: &Folders) -> Result<Running, 
             tail: tail(&mut log, before),
         }),
         Err(error) => {
-            // Half started is not started: no one would stop it.
+            // No process would stop a server that never became ready.
             drop(child.kill());
             drop(child.wait());
             Err(error)
@@ -134,11 +141,14 @@ pub(super) fn spawn(mut command: Command, folders: &Folders) -> Result<Running, 
     }
 }
 
-/// `None` when the server ended instead.
-fn await_ready(child: &mut Child, folders: &Folders) -> Result<Option<Running>, EmbeddedError> {
-    let give_up = Instant::now() + START;
+/// `None` if the server ended.
+fn await_ready(
+    child: &mut Child,
+    folders: &Folders,
+) -> Result<Option<RunningServer>, EmbeddedError> {
+    let deadline = Instant::now() + START;
     loop {
-        if let State::Ready(running) = observe(&folders.data)? {
+        if let ServerState::Ready(running) = observe(&folders.data)? {
             return Ok(Some(running));
         }
         if child
@@ -148,7 +158,7 @@ fn await_ready(child: &mut Child, folders: &Folders) -> Result<Option<Running>, 
         {
             return Ok(None);
         }
-        if Instant::now() >= give_up {
+        if Instant::now() >= deadline {
             return Err(EmbeddedError::NoAnswer {
                 pid: child.id().cast_signed(),
             });
@@ -157,40 +167,43 @@ fn await_ready(child: &mut Child, folders: &Folders) -> Result<Option<Running>, 
     }
 }
 
-/// Collects the server's exit status whenever it comes; otherwise it would stay as a zombie, which holds its pid.
+/// Collects the exit status of the server, which would otherwise remain as a zombie and keep its
+/// pid.
 fn reap(mut child: Child) {
     let spawned = std::thread::Builder::new()
         .name("postgres-exit".to_owned())
         .spawn(move || drop(child.wait()));
     if let Err(error) = spawned {
-        tracing::debug!(%error, "nobody collects the embedded server's exit status");
+        tracing::debug!(%error, "failed to start the thread that collects the embedded server's exit status");
     }
 }
 
-/// Ends the server of a cluster, if there is one, and waits for its end: with a checkpoint, or without when that
-/// takes too long.
+/// Stops the server, if it runs, and waits: with a checkpoint, or without one if that takes too
+/// long.
 pub(super) fn stop(data: &Path) -> Result<(), EmbeddedError> {
     for (signal, patience) in [
         (Signal::INT, FAST_SHUTDOWN),
         (Signal::QUIT, IMMEDIATE_SHUTDOWN),
     ] {
-        if send(data, signal)?.is_none() || ended(data, patience)? {
+        if send(data, signal)?.is_none() || wait_for_end(data, patience)? {
             return Ok(());
         }
     }
     match send(data, Signal::KILL)? {
-        Some(pid) if !ended(data, IMMEDIATE_SHUTDOWN)? => Err(EmbeddedError::NoAnswer { pid }),
+        Some(pid) if !wait_for_end(data, IMMEDIATE_SHUTDOWN)? => {
+            Err(EmbeddedError::NoAnswer { pid })
+        }
         _ => Ok(()),
     }
 }
 
-/// The process that got the signal.
+/// Returns the pid of the signalled process.
 fn send(data: &Path, signal: Signal) -> Result<Option<i32>, EmbeddedError> {
     let pid = match observe(data)? {
-        State::Ready(Running { pid, .. }) | State::Busy(Some(pid)) => pid,
-        State::Busy(None) | State::Absent | State::Stale => return Ok(None),
+        ServerState::Ready(RunningServer { pid, .. }) | ServerState::Busy(Some(pid)) => pid,
+        ServerState::Busy(None) | ServerState::Absent | ServerState::Stale => return Ok(None),
     };
-    let Some(process) = Pid::from_raw(pid).filter(|_| lives(pid, data)) else {
+    let Some(process) = Pid::from_raw(pid).filter(|_| is_our_server(pid, data)) else {
         return Ok(None);
     };
     match kill_process(process, signal) {
@@ -202,10 +215,10 @@ fn send(data: &Path, signal: Signal) -> Result<Option<i32>, EmbeddedError> {
     }
 }
 
-fn ended(data: &Path, patience: Duration) -> Result<bool, EmbeddedError> {
-    let give_up = Instant::now() + patience;
-    while Instant::now() < give_up {
-        if matches!(observe(data)?, State::Absent | State::Stale) {
+fn wait_for_end(data: &Path, patience: Duration) -> Result<bool, EmbeddedError> {
+    let deadline = Instant::now() + patience;
+    while Instant::now() < deadline {
+        if matches!(observe(data)?, ServerState::Absent | ServerState::Stale) {
             return Ok(true);
         }
         std::thread::sleep(POLL);
@@ -213,7 +226,7 @@ fn ended(data: &Path, patience: Duration) -> Result<bool, EmbeddedError> {
     Ok(false)
 }
 
-/// The lines of `postmaster.pid` that matter.
+/// The relevant lines of `postmaster.pid`.
 #[derive(Debug, PartialEq, Eq)]
 struct PidFile {
     pid: i32,
@@ -225,7 +238,7 @@ impl PidFile {
     /// Lines: pid, data folder, start time, port, socket folder, address, shared memory, status.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
-        // Negative: a single-user backend.
+        // Negative for a single-user backend.
         let pid: i32 = lines.next()?.trim().parse::<i32>().ok()?.checked_abs()?;
         let socket_dir = lines
             .nth(3)
@@ -248,43 +261,43 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join(format!(".s.PGSQL.{PORT}"))
 }
 
-/// Whether somebody answers. That the kernel connects us says nothing: a killed server's socket stays open until the
-/// last of its children is gone.
+/// Whether the server answers. A successful connect is not enough: the socket stays open until the
+/// last child of a killed server has ended.
 fn takes_connections(socket_dir: &Path) -> bool {
-    let ask = || {
+    let handshake = || {
         let mut stream = UnixStream::connect(socket(socket_dir))?;
         stream.set_read_timeout(Some(ANSWER))?;
         stream.write_all(&SSL_REQUEST)?;
         stream.read_exact(&mut [0])
     };
-    ask().is_ok()
+    handshake().is_ok()
 }
 
-/// Whether the process is the server of this cluster, as far as the system lets us see.
-fn lives(pid: i32, data: &Path) -> bool {
+/// Whether the process is this cluster's server, as far as the system shows.
+fn is_our_server(pid: i32, data: &Path) -> bool {
     let Some(process) = Pid::from_raw(pid) else {
         return false;
     };
-    // Another user's process (EPERM) cannot be our server: we are its user, or root.
+    // EPERM: another user's process, but the server runs as our user, or we are root.
     if test_kill_process(process).is_err() {
         return false;
     }
     let proc = Path::new("/proc").join(pid.to_string());
     let Ok(stat) = fs::read_to_string(proc.join("stat")) else {
-        // No /proc on this system: the signal's answer has to do.
+        // Without /proc, the signal's result decides.
         return !Path::new("/proc/self/stat").exists();
     };
     if is_zombie(&stat) {
         return false;
     }
-    // A postmaster works in its data folder. Containers may forbid the look; then only its name speaks.
+    // A postmaster's working directory is its data folder. If it is unreadable, the name decides.
     match fs::read_link(proc.join("cwd")) {
         Ok(folder) => data.canonicalize().is_ok_and(|data| folder == data),
         Err(_) => stat.contains("(postgres)") || stat.contains("(postmaster)"),
     }
 }
 
-/// proc(5): `pid (name) state …`; the name may hold anything, spaces and brackets included.
+/// proc(5): `pid (name) state …`; the name may contain spaces and brackets.
 fn is_zombie(stat: &str) -> bool {
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
@@ -304,7 +317,7 @@ fn open_log(path: &Path) -> Result<File, EmbeddedError> {
         .map_err(EmbeddedError::io("cannot open", path))
 }
 
-/// What was written to the log since, at most its last ten lines.
+/// The last ten lines written to the log since `since`.
 fn tail(log: &mut File, since: u64) -> String {
     let mut text = Vec::new();
     drop(
@@ -326,7 +339,7 @@ mod tests {
     const READY: &str = "4711\n/data\n1700000000\n5432\n/run dir\n\n  1234  5\nready   \n";
 
     #[test]
-    fn the_pid_file_is_read_at_every_stage() {
+    fn the_pid_file_is_parsed_at_every_stage() {
         let ready = PidFile {
             pid: 4711,
             socket_dir: Some("/run dir".into()),
@@ -348,13 +361,13 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_is_told_by_its_state_not_by_its_name() {
+    fn a_zombie_is_recognized_by_state_not_by_name() {
         assert!(is_zombie("12 (postgres) Z 1 12"));
         assert!(!is_zombie("12 (a) Z b) S 1 12"));
     }
 
     #[test]
-    fn a_process_elsewhere_is_not_the_server() {
+    fn a_process_in_another_folder_is_not_the_server() {
         let data = tempfile::tempdir().unwrap();
         let ourselves = std::process::id();
         fs::write(
@@ -364,7 +377,7 @@ mod tests {
         .unwrap();
         let state = observe(data.path()).unwrap();
         assert!(
-            matches!(state, State::Stale) || !Path::new("/proc/self/stat").exists(),
+            matches!(state, ServerState::Stale) || !Path::new("/proc/self/stat").exists(),
             "{state:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! What is known of each date of a product: its last price, its last look.
+//! The last price and the newest search of each date of a product.
 
 use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
 use rust_decimal::Decimal;
@@ -6,43 +6,44 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::contract::{Endpoint, SearchStatus, Verdict};
 use crate::history::filter::Filter;
 use crate::ids::TenantId;
 
-/// What is known of one date with its series.
-pub(in crate::history) struct KnownRow {
+/// A row of `latest_prices` with its series.
+pub(in crate::history) struct HistoryGridRow {
     pub(in crate::history) series: Vec<u8>,
-    pub(in crate::history) endpoint: String,
+    pub(in crate::history) endpoint: Endpoint,
     pub(in crate::history) origin: Option<String>,
     pub(in crate::history) place: String,
     pub(in crate::history) product: Value,
     pub(in crate::history) currency: String,
     pub(in crate::history) market: Option<String>,
     pub(in crate::history) first_date: Date,
-    /// The first date where there is no second.
+    /// `first_date` for subjects with one date.
     pub(in crate::history) last_date: Date,
     pub(in crate::history) observed_at: Option<Timestamp>,
     pub(in crate::history) price: Option<Decimal>,
     pub(in crate::history) seller: Option<String>,
     pub(in crate::history) band_low: Option<Decimal>,
     pub(in crate::history) band_high: Option<Decimal>,
-    pub(in crate::history) verdict: Option<String>,
+    pub(in crate::history) verdict: Option<Verdict>,
     pub(in crate::history) item_id: Option<Uuid>,
     pub(in crate::history) looked_at: Option<Timestamp>,
-    pub(in crate::history) look_status: Option<String>,
+    pub(in crate::history) look_status: Option<SearchStatus>,
     pub(in crate::history) look_reason: Option<String>,
 }
 
-/// By product, and by dates within one. One range of the primary key's index for each product.
-pub(in crate::history) async fn known(
+/// Ordered by product, then dates. Reads one range of the primary key's index per product.
+pub(in crate::history) async fn latest_by_date(
     conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
     nights: Option<i32>,
     limit: i64,
-) -> sqlx::Result<Vec<KnownRow>> {
+) -> sqlx::Result<Vec<HistoryGridRow>> {
     sqlx::query_as!(
-        KnownRow,
+        HistoryGridRow,
         "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date, l.last_date, l.observed_at, l.price,
                 l.seller, l.band_low, l.band_high, l.verdict, l.item_id, l.looked_at, l.look_status, l.look_reason
          from series s

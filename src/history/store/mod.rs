@@ -1,7 +1,7 @@
-//! Observations and latest prices in the database.
+//! Statements over the history's tables.
 
-pub(super) mod days;
-pub(super) mod find;
+pub(super) mod daily_pack;
 pub(super) mod grid;
-pub(super) mod keep;
 pub(super) mod products;
+pub(super) mod select;
+pub(super) mod write;

@@ -1,32 +1,33 @@
-//! Products of a route, a hotel or a place.
+//! The products of a route, hotel or place.
 
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
-use crate::history::buckets::After;
+use crate::contract::Endpoint;
+use crate::history::buckets::ProductCursor;
 use crate::history::filter::Filter;
-use crate::history::shown::RawProduct;
+use crate::history::presenter::RawProduct;
 use crate::ids::TenantId;
 
-/// A product of a tenant.
+/// A series of a tenant.
 pub(in crate::history) struct ProductRow {
     pub(in crate::history) series: Vec<u8>,
-    pub(in crate::history) endpoint: String,
+    pub(in crate::history) endpoint: Endpoint,
     pub(in crate::history) origin: Option<String>,
     pub(in crate::history) place: String,
     pub(in crate::history) product: Json<RawProduct>,
     pub(in crate::history) currency: String,
     pub(in crate::history) market: Option<String>,
-    /// From this day on observations are to be read; all before it is packed. Nothing: all of it is.
+    /// First day that is not packed; `None` if all days are.
     pub(in crate::history) unpacked_since: Option<jiff_sqlx::Timestamp>,
 }
 
-/// The next products that fit, in the order of their endpoints and keys. Their dates and times do not count.
+/// The next matching products, ordered by endpoint and key. Ignores the filter's dates and times.
 pub(in crate::history) async fn products(
     conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
-    after: Option<&After>,
+    after: Option<&ProductCursor>,
     limit: i64,
 ) -> sqlx::Result<Vec<ProductRow>> {
     sqlx::query_as!(

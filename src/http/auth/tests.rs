@@ -1,4 +1,4 @@
-//! Contract 11 to 13, on the pure parts: which carrier decides, what a key is, what is left of the URI.
+//! gateway.md, rules 11 to 13, on the pure parts: precedence of carriers, valid keys, cleaned URIs.
 
 use super::*;
 use crate::contract::PLACEHOLDERS;
@@ -11,8 +11,11 @@ fn headers(rows: &[(&'static str, &[u8])]) -> HeaderMap {
     headers
 }
 
-fn found(rows: &[(&'static str, &[u8])], uri: &str) -> Result<(String, &'static str), KeyFault> {
-    find(&headers(rows), &uri.parse().unwrap())
+fn extracted(
+    rows: &[(&'static str, &[u8])],
+    uri: &str,
+) -> Result<(String, &'static str), ApiKeyError> {
+    find_api_key(&headers(rows), &uri.parse().unwrap())
         .map(|caller| (caller.key.expose().to_owned(), caller.key_source))
 }
 
@@ -20,14 +23,14 @@ fn found(rows: &[(&'static str, &[u8])], uri: &str) -> Result<(String, &'static 
     clippy::unnecessary_wraps,
     reason = "reads as the answers that it is compared with"
 )]
-fn key(text: &str, source: &'static str) -> Result<(String, &'static str), KeyFault> {
+fn expected(text: &str, source: &'static str) -> Result<(String, &'static str), ApiKeyError> {
     Ok((text.to_owned(), source))
 }
 
 #[test]
-fn contract_11_each_carrier() {
+fn each_carrier_yields_key_and_source() {
     for name in HEADER_SOURCES {
-        assert_eq!(found(&[(name, b"k1")], "/"), key("k1", name));
+        assert_eq!(extracted(&[(name, b"k1")], "/"), expected("k1", name));
     }
     for value in [
         "Bearer k1",
@@ -38,21 +41,21 @@ fn contract_11_each_carrier() {
         "tOkEn \t k1  ",
     ] {
         assert_eq!(
-            found(&[("authorization", value.as_bytes())], "/"),
-            key("k1", "authorization"),
+            extracted(&[("authorization", value.as_bytes())], "/"),
+            expected("k1", "authorization"),
             "{value}"
         );
     }
     for (name, source) in QUERY {
         assert_eq!(
-            found(&[], &format!("/p?a=b&{name}=k%31&c")),
-            key("k1", source)
+            extracted(&[], &format!("/p?a=b&{name}=k%31&c")),
+            expected("k1", source)
         );
     }
 }
 
 #[test]
-fn contract_11_precedence() {
+fn carriers_are_read_in_their_order() {
     let uri = "/?key=q4&marketplace_key=q3&apikey=q2&api_key=q1";
     let all: [(&'static str, &[u8]); 4] = [
         ("authorization", b"Bearer h4"),
@@ -68,8 +71,8 @@ fn contract_11_precedence() {
     ];
     for (index, source) in order.iter().enumerate() {
         assert_eq!(
-            found(&all[..4 - index], uri),
-            key(&format!("h{}", index + 1), source)
+            extracted(&all[..4 - index], uri),
+            expected(&format!("h{}", index + 1), source)
         );
     }
     let queries = [
@@ -79,12 +82,12 @@ fn contract_11_precedence() {
         "/?key=q4",
     ];
     for ((query, (_, source)), name) in queries.iter().zip(QUERY).zip(["q1", "q2", "q3", "q4"]) {
-        assert_eq!(found(&[], query), key(name, source));
+        assert_eq!(extracted(&[], query), expected(name, source));
     }
 }
 
 #[test]
-fn contract_11_blank_is_absent_and_malformed_is_not() {
+fn a_blank_key_is_absent_a_malformed_one_is_refused() {
     let blank: [(&'static str, &[u8]); 5] = [
         ("x-api-key", b""),
         ("x-api-key", b"  "),
@@ -93,38 +96,38 @@ fn contract_11_blank_is_absent_and_malformed_is_not() {
         ("authorization", b"Bearer  "),
     ];
     assert_eq!(
-        found(&blank, "/?api_key=&api_key=%20&apikey=k1"),
-        key("k1", "query:apikey")
+        extracted(&blank, "/?api_key=&api_key=%20&apikey=k1"),
+        expected("k1", "query:apikey")
     );
-    assert_eq!(found(&blank, "/"), Err(KeyFault::Missing));
+    assert_eq!(extracted(&blank, "/"), Err(ApiKeyError::Missing));
     assert_eq!(
-        found(&[("x-api-key", b""), ("x-api-key", b"k1")], "/"),
-        key("k1", "x-api-key")
+        extracted(&[("x-api-key", b""), ("x-api-key", b"k1")], "/"),
+        expected("k1", "x-api-key")
     );
     let good = "/?api_key=k1";
     assert_eq!(
-        found(&[("x-api-key", b"a b"), ("x-marketplace-key", b"k1")], good),
-        Err(KeyFault::Malformed("x-api-key"))
+        extracted(&[("x-api-key", b"a b"), ("x-marketplace-key", b"k1")], good),
+        Err(ApiKeyError::Malformed("x-api-key"))
     );
     assert_eq!(
-        found(&[("authorization", b"Bearer a b")], good),
-        Err(KeyFault::Malformed("authorization"))
+        extracted(&[("authorization", b"Bearer a b")], good),
+        Err(ApiKeyError::Malformed("authorization"))
     );
     for other in ["Basic k1", "k1", "Bearerk1"] {
         assert_eq!(
-            found(&[("authorization", other.as_bytes())], good),
-            Err(KeyFault::Scheme),
+            extracted(&[("authorization", other.as_bytes())], good),
+            Err(ApiKeyError::Scheme),
             "{other}"
         );
     }
 }
 
 #[test]
-fn contract_12_malformed() {
+fn keys_are_visible_ascii_of_bounded_length() {
     let (longest, too_long) = ("k".repeat(MAX_KEY_BYTES), "k".repeat(MAX_KEY_BYTES + 1));
     assert_eq!(
-        found(&[("x-api-key", longest.as_bytes())], "/"),
-        key(&longest, "x-api-key")
+        extracted(&[("x-api-key", longest.as_bytes())], "/"),
+        expected(&longest, "x-api-key")
     );
     for bad in [
         too_long.as_bytes(),
@@ -134,45 +137,45 @@ fn contract_12_malformed() {
         b"\xff",
     ] {
         assert_eq!(
-            found(&[("x-api-key", bad)], "/"),
-            Err(KeyFault::Malformed("x-api-key"))
+            extracted(&[("x-api-key", bad)], "/"),
+            Err(ApiKeyError::Malformed("x-api-key"))
         );
     }
     for bad in ["a%20b", "a+b", "a%0Ab", "%C3%BC", "%00"] {
         assert_eq!(
-            found(&[], &format!("/?api_key={bad}")),
-            Err(KeyFault::Malformed("query:api_key")),
+            extracted(&[], &format!("/?api_key={bad}")),
+            Err(ApiKeyError::Malformed("query:api_key")),
             "{bad}"
         );
     }
     assert_eq!(
-        found(&[("x-api-key", b" !\"#$%&'()*+,-./:;<=>?@[]^_`{|}~ ")], "/"),
-        key("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~", "x-api-key")
+        extracted(&[("x-api-key", b" !\"#$%&'()*+,-./:;<=>?@[]^_`{|}~ ")], "/"),
+        expected("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~", "x-api-key")
     );
 }
 
 #[test]
-fn contract_12_placeholders() {
+fn placeholders_are_refused_and_named() {
     for placeholder in PLACEHOLDERS {
         assert_eq!(
-            found(&[("x-api-key", placeholder.as_bytes())], "/"),
-            Err(KeyFault::Placeholder(placeholder))
+            extracted(&[("x-api-key", placeholder.as_bytes())], "/"),
+            Err(ApiKeyError::Placeholder(placeholder))
         );
     }
-    let fault = found(&[("authorization", b"Bearer Your_Api_Key")], "/").unwrap_err();
+    let fault = extracted(&[("authorization", b"Bearer Your_Api_Key")], "/").unwrap_err();
     assert_eq!(
         fault,
-        KeyFault::Placeholder("YOUR_API_KEY"),
+        ApiKeyError::Placeholder("YOUR_API_KEY"),
         "only the list's own spelling is echoed"
     );
     assert_eq!(
-        found(&[("x-api-key", b"MY_API_KEY_1")], "/"),
-        key("MY_API_KEY_1", "x-api-key")
+        extracted(&[("x-api-key", b"MY_API_KEY_1")], "/"),
+        expected("MY_API_KEY_1", "x-api-key")
     );
 }
 
 #[test]
-fn contract_13_the_query_is_stripped_of_keys() {
+fn the_query_is_stripped_of_keys() {
     let rows = [
         ("/v1/verify?api_key=k", Some("/v1/verify")),
         (
@@ -190,7 +193,7 @@ fn contract_13_the_query_is_stripped_of_keys() {
     ];
     for (uri, clean) in rows {
         assert_eq!(
-            without_keys(&uri.parse().unwrap())
+            remove_keys_from_uri(&uri.parse().unwrap())
                 .map(|uri| uri.to_string())
                 .as_deref(),
             clean,

@@ -1,12 +1,12 @@
-//! Lists as files: every row of a list as CSV, NDJSON or Parquet, written while it is read.
+//! Lists as files: all rows of a list as CSV, NDJSON or Parquet, written while they are read.
 //!
-//! Here: which form a request wants ([`Wanted`]), and the answer that streams it. A row is written when the client has room for it, so
-//! what is held is a chunk and the rest of a page, whatever the length of the list; of Parquet, whose columns lie apart, a row group. Not
-//! here: how rows are read (`paging`, the lists).
+//! Here: the format that a request accepts ([`RequestedFormat`]) and the response that streams it.
+//! Rows are read as fast as the client reads, so memory is bounded by a chunk and the rest of a
+//! page, for Parquet by a row group. Not here: reading rows (`paging`, the lists).
 
-mod cells;
+mod accept;
+mod csv;
 mod parquet;
-mod wanted;
 
 use std::pin::Pin;
 
@@ -20,23 +20,23 @@ use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(super) use self::cells::Columns;
-pub(super) use self::wanted::{JsonOnly, Wanted};
-use super::bounds::Permit;
+pub(super) use self::accept::{JsonOnly, RequestedFormat};
+pub(super) use self::csv::CsvColumns;
+use super::concurrency::Permit;
 use super::error::ApiError;
 use crate::paging::PageError;
 
-/// How large a chunk of the body grows before it is sent.
+/// The size at which a chunk of the body is sent.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// The rows of a row group: enough for its dictionaries to pay, some megabytes while it is collected.
-const GROUP_ROWS: usize = 10_000;
-/// What a row group may hold of JSON before it is closed, however few rows that is: whole answers are large.
-const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// The rows of a row group: enough for effective dictionaries, some megabytes of memory.
+const ROW_GROUP_ROWS: usize = 10_000;
+/// The JSON size at which a row group is closed early: whole answers are large.
+const ROW_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
-/// A form that is streamed.
+/// A streamed format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ExportFormat {
     /// RFC 4180, UTF-8, with a header row.
     Csv,
     /// One JSON object a line.
@@ -45,7 +45,7 @@ pub(super) enum Form {
     Parquet,
 }
 
-impl Form {
+impl ExportFormat {
     const fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv",
@@ -71,19 +71,21 @@ impl Form {
     }
 }
 
-/// An answer in the form that `Accept` asked for, so that caches do not give it to others.
-pub(super) fn varied(answer: impl IntoResponse) -> Response {
+/// Adds `Vary: accept`, so that caches tell the formats apart.
+pub(super) fn vary_on_accept(answer: impl IntoResponse) -> Response {
     ([(VARY, HeaderValue::from_static("accept"))], answer).into_response()
 }
 
-/// Streams rows into a file `name` with the extension of its form. `columns` are those of CSV; `permits` are held until it has ended.
+/// Streams rows as a file with this name and the extension of its format. `columns` are those of
+/// CSV. `permits` are held until the end of the body.
 ///
 /// # Errors
-/// What the first rows say: after that an error breaks the body off, so that what is not whole never looks so.
+/// An error before the first row. A later error aborts the connection, so that a truncated
+/// file never looks complete.
 pub(super) async fn export<Row: Serialize + ToSchema + Send + 'static>(
-    form: Form,
+    format: ExportFormat,
     name: &str,
-    columns: Columns,
+    columns: CsvColumns,
     rows: impl Stream<Item = Result<Row, PageError>> + Send + 'static,
     permits: [Permit; 2],
 ) -> Result<Response, ApiError> {
@@ -91,90 +93,93 @@ pub(super) async fn export<Row: Serialize + ToSchema + Send + 'static>(
     if let Some(Err(error)) = Pin::new(&mut rows).next_if(Result::is_err).await {
         return Err(error.into());
     }
-    let sheet = match form {
-        Form::Csv => Sheet::Csv {
+    let encoder = match format {
+        ExportFormat::Csv => ExportEncoder::Csv {
             columns,
-            begun: false,
+            header_written: false,
         },
-        Form::Ndjson => Sheet::Ndjson,
-        Form::Parquet => Sheet::Parquet(Some(Box::new(
-            parquet::Writer::of::<Row>().map_err(ApiError::internal)?,
+        ExportFormat::Ndjson => ExportEncoder::Ndjson,
+        ExportFormat::Parquet => ExportEncoder::Parquet(Some(Box::new(
+            parquet::ParquetWriter::of::<Row>().map_err(ApiError::internal)?,
         ))),
     };
-    let file = File {
+    let file = ExportFile {
         rows,
-        sheet,
+        encoder,
         _permits: permits,
     };
     let body = stream::try_unfold(file, |mut file| async {
         let chunk = file
             .chunk()
             .await
-            .inspect_err(|error| tracing::warn!(%error, "an export breaks off"))?;
+            .inspect_err(|error| tracing::warn!(%error, "export aborted"))?;
         Ok::<_, WriteError>(chunk.map(|chunk| (chunk, file)))
     });
-    // Ids and words of ours: a header takes them.
+    // Ids and fixed words of this service are valid header values.
     let disposition = HeaderValue::try_from(format!(
         "attachment; filename=\"{name}.{}\"",
-        form.extension()
+        format.extension()
     ))
     .ok();
-    let mut answer = varied(Body::from_stream(body));
+    let mut answer = vary_on_accept(Body::from_stream(body));
     answer
         .headers_mut()
-        .insert(CONTENT_TYPE, form.content_type());
+        .insert(CONTENT_TYPE, format.content_type());
     answer
         .headers_mut()
         .extend(disposition.map(|disposition| (CONTENT_DISPOSITION, disposition)));
     Ok(answer)
 }
 
-/// Why a file is not written to its end. Its reader sees the connection break, the log the reason.
+/// Why an export was aborted. The client sees a broken connection; the log has the reason.
 #[derive(Debug, thiserror::Error)]
 enum WriteError {
     #[error(transparent)]
     Read(#[from] PageError),
     #[error(transparent)]
-    Csv(#[from] csv::Error),
+    Csv(#[from] ::csv::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Parquet(#[from] ::parquet::errors::ParquetError),
-    #[error("the program ends")]
+    #[error("the process is shutting down")]
     Ends(#[from] tokio::task::JoinError),
 }
 
-/// A file that is being written.
-struct File<Row> {
+/// An export in progress.
+struct ExportFile<Row> {
     rows: Peekable<BoxStream<'static, Result<Row, PageError>>>,
-    sheet: Sheet,
+    encoder: ExportEncoder,
     _permits: [Permit; 2],
 }
 
-/// What it is written in, and how far it is.
-enum Sheet {
+/// The encoder of an export, and its state.
+enum ExportEncoder {
     Csv {
-        columns: Columns,
-        /// Whether the header row is written.
-        begun: bool,
+        columns: CsvColumns,
+        /// Whether the header row was written.
+        header_written: bool,
     },
     Ndjson,
-    /// None: the file is whole.
-    Parquet(Option<Box<parquet::Writer>>),
+    /// `None`: the file is complete.
+    Parquet(Option<Box<parquet::ParquetWriter>>),
 }
 
-impl<Row: Serialize> File<Row> {
-    /// The next bytes; `None` at the end.
+impl<Row: Serialize> ExportFile<Row> {
+    /// The next chunk; `None` at the end.
     async fn chunk(&mut self) -> Result<Option<Bytes>, WriteError> {
-        if let Sheet::Parquet(writer) = &mut self.sheet {
+        if let ExportEncoder::Parquet(writer) = &mut self.encoder {
             let Some(writer) = writer.take() else {
                 return Ok(None);
             };
             return self.group(writer).await.map(Some);
         }
         let mut chunk = Vec::new();
-        if let Sheet::Csv { columns, begun } = &mut self.sheet
-            && !std::mem::replace(begun, true)
+        if let ExportEncoder::Csv {
+            columns,
+            header_written,
+        } = &mut self.encoder
+            && !std::mem::replace(header_written, true)
         {
             columns.write_names(&mut chunk)?;
         }
@@ -182,9 +187,9 @@ impl<Row: Serialize> File<Row> {
             let Some(row) = self.rows.next().await.transpose()? else {
                 break;
             };
-            match &self.sheet {
-                Sheet::Csv { columns, .. } => columns.write(&row, &mut chunk)?,
-                Sheet::Ndjson | Sheet::Parquet(_) => {
+            match &self.encoder {
+                ExportEncoder::Csv { columns, .. } => columns.write(&row, &mut chunk)?,
+                ExportEncoder::Ndjson | ExportEncoder::Parquet(_) => {
                     serde_json::to_writer(&mut chunk, &row)?;
                     chunk.push(b'\n');
                 }
@@ -193,12 +198,15 @@ impl<Row: Serialize> File<Row> {
         Ok((!chunk.is_empty()).then(|| chunk.into()))
     }
 
-    /// The next row group; with the last one the footer.
-    async fn group(&mut self, mut writer: Box<parquet::Writer>) -> Result<Bytes, WriteError> {
+    /// The next row group; the last one includes the footer.
+    async fn group(
+        &mut self,
+        mut writer: Box<parquet::ParquetWriter>,
+    ) -> Result<Bytes, WriteError> {
         let (mut rows, mut bytes) = (0, 0);
-        while rows < GROUP_ROWS && bytes < GROUP_BYTES {
+        while rows < ROW_GROUP_ROWS && bytes < ROW_GROUP_BYTES {
             let Some(row) = self.rows.next().await.transpose()? else {
-                // Packing a group takes some milliseconds, which others' requests need not wait.
+                // Compression takes milliseconds and would block the async thread.
                 return Ok(tokio::task::spawn_blocking(move || writer.finish()).await??);
             };
             bytes += writer.push(&serde_json::to_value(&row)?)?;
@@ -209,7 +217,7 @@ impl<Row: Serialize> File<Row> {
             Ok::<_, WriteError>((chunk, writer))
         })
         .await??;
-        self.sheet = Sheet::Parquet(Some(writer));
+        self.encoder = ExportEncoder::Parquet(Some(writer));
         Ok(chunk)
     }
 }

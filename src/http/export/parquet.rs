@@ -1,10 +1,12 @@
-//! Rows of JSON as a Parquet file, row group by row group.
+//! JSON rows as a Parquet file, row group by row group.
 //!
-//! The columns are the fields of the row's documented type, as in CSV, with the types that it documents: whole numbers are INT64, prices
-//! DOUBLE (the same number as in JSON), dates DATE, times TIMESTAMP in microseconds of UTC, words and ids STRING; an object or a list is
-//! JSON text. Every column may be null. Dictionaries and zstd make a row of the history some thirty bytes.
+//! The columns are the fields of the row's documented type, as in CSV, with their documented types.
+//! Integers are INT64, prices DOUBLE (the same number as in JSON), dates DATE, times TIMESTAMP in
+//! UTC microseconds, enums and ids STRING; an object or a list is JSON text. Every column is
+//! nullable. With dictionaries and zstd a history row takes about thirty bytes.
 //!
-//! What is held is one row group as columns, and the footer's few bytes for each group before it. Not here: when a group is full (`mod`).
+//! In memory are one row group, and some bytes of the footer for each earlier group. Not here: when
+//! a group is full (`mod`).
 
 use std::io::Write;
 use std::mem;
@@ -21,49 +23,49 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{KnownFormat, Object, SchemaFormat, SchemaType, Type as Documented};
+use utoipa::openapi::schema::{KnownFormat, Object, SchemaFormat, SchemaType, Type as OpenApiType};
 use utoipa::openapi::{RefOr, Schema};
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Whole,
+enum ColumnType {
+    Integer,
     Number,
-    Truth,
+    Boolean,
     Date,
     Time,
     Text,
     Json,
 }
 
-/// A file that is being written.
-pub(super) struct Writer {
-    columns: Vec<Column>,
-    file: SerializedFileWriter<Shared>,
-    out: Shared,
+/// A Parquet file in progress.
+pub(super) struct ParquetWriter {
+    columns: Vec<ParquetColumn>,
+    file: SerializedFileWriter<OutputBuffer>,
+    out: OutputBuffer,
 }
 
-/// A column of the row group that is being collected. A null has a level of 0 and no value.
-struct Column {
+/// A column of the current row group. A null has level 0 and no value.
+struct ParquetColumn {
     field: String,
-    kind: Kind,
+    column_type: ColumnType,
     levels: Vec<i16>,
-    values: Values,
+    values: ColumnValues,
 }
 
-enum Values {
-    Whole(Vec<i64>),
+enum ColumnValues {
+    Integer(Vec<i64>),
     Day(Vec<i32>),
     Number(Vec<f64>),
-    Truth(Vec<bool>),
+    Boolean(Vec<bool>),
     Bytes(Vec<ByteArray>),
 }
 
-/// What the file's writer has written and nobody has taken yet.
+/// Bytes that the file writer has written and nobody has taken yet.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Shared {
+impl Write for OutputBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0
             .lock()
@@ -77,30 +79,30 @@ impl Write for Shared {
     }
 }
 
-impl Shared {
+impl OutputBuffer {
     fn take(&self) -> Bytes {
         mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).into()
     }
 }
 
-impl Writer {
-    /// A file of rows of this documented type.
+impl ParquetWriter {
+    /// Begins a file of rows of this documented type.
     pub(super) fn of<Row: ToSchema>() -> Result<Self> {
         let mut named = Vec::new();
         Row::schemas(&mut named);
         let RefOr::T(Schema::Object(row)) = Row::schema() else {
             return Err(ParquetError::General(
-                "the rows are no documented object".to_owned(),
+                "the row type is not a documented object".to_owned(),
             ));
         };
         let columns: Vec<_> = row
             .properties
             .into_iter()
-            .map(|(field, schema)| Column::new(field, kind(&schema, &named)))
+            .map(|(field, schema)| ParquetColumn::new(field, column_type(&schema, &named)))
             .collect();
         let fields = columns
             .iter()
-            .map(Column::described)
+            .map(ParquetColumn::parquet_type)
             .collect::<Result<Vec<_>>>()?;
         let schema = Type::group_type_builder("row")
             .with_fields(fields)
@@ -109,12 +111,12 @@ impl Writer {
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_created_by("farescan".to_owned())
             .build();
-        let out = Shared::default();
+        let out = OutputBuffer::default();
         let file = SerializedFileWriter::new(out.clone(), Arc::new(schema), Arc::new(properties))?;
         Ok(Self { columns, file, out })
     }
 
-    /// Adds a row to the group that is being collected; gives about how many bytes it holds.
+    /// Adds a row to the current group; returns its approximate size in bytes.
     pub(super) fn push(&mut self, row: &Value) -> Result<usize> {
         self.columns
             .iter_mut()
@@ -122,7 +124,7 @@ impl Writer {
             .sum()
     }
 
-    /// Writes the rows that were collected as a group; gives what the file has grown by.
+    /// Writes the current group; returns the new bytes of the file.
     pub(super) fn close_group(&mut self) -> Result<Bytes> {
         if self
             .columns
@@ -142,7 +144,7 @@ impl Writer {
         Ok(self.out.take())
     }
 
-    /// Writes what makes it a whole file.
+    /// Writes the last group and the footer.
     pub(super) fn finish(mut self: Box<Self>) -> Result<Bytes> {
         let last = self.close_group()?;
         let out = self.out.clone();
@@ -151,35 +153,35 @@ impl Writer {
     }
 }
 
-impl Column {
-    fn new(field: String, kind: Kind) -> Self {
-        let values = match kind {
-            Kind::Whole | Kind::Time => Values::Whole(Vec::new()),
-            Kind::Date => Values::Day(Vec::new()),
-            Kind::Number => Values::Number(Vec::new()),
-            Kind::Truth => Values::Truth(Vec::new()),
-            Kind::Text | Kind::Json => Values::Bytes(Vec::new()),
+impl ParquetColumn {
+    fn new(field: String, column_type: ColumnType) -> Self {
+        let values = match column_type {
+            ColumnType::Integer | ColumnType::Time => ColumnValues::Integer(Vec::new()),
+            ColumnType::Date => ColumnValues::Day(Vec::new()),
+            ColumnType::Number => ColumnValues::Number(Vec::new()),
+            ColumnType::Boolean => ColumnValues::Boolean(Vec::new()),
+            ColumnType::Text | ColumnType::Json => ColumnValues::Bytes(Vec::new()),
         };
         Self {
             field,
-            kind,
+            column_type,
             levels: Vec::new(),
             values,
         }
     }
 
-    fn described(&self) -> Result<TypePtr> {
-        let (physical, logical) = match self.kind {
-            Kind::Whole => (Physical::INT64, None),
-            Kind::Time => (
+    fn parquet_type(&self) -> Result<TypePtr> {
+        let (physical, logical) = match self.column_type {
+            ColumnType::Integer => (Physical::INT64, None),
+            ColumnType::Time => (
                 Physical::INT64,
                 Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
             ),
-            Kind::Date => (Physical::INT32, Some(LogicalType::Date)),
-            Kind::Number => (Physical::DOUBLE, None),
-            Kind::Truth => (Physical::BOOLEAN, None),
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Json => (Physical::BYTE_ARRAY, Some(LogicalType::Json)),
+            ColumnType::Date => (Physical::INT32, Some(LogicalType::Date)),
+            ColumnType::Number => (Physical::DOUBLE, None),
+            ColumnType::Boolean => (Physical::BOOLEAN, None),
+            ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnType::Json => (Physical::BYTE_ARRAY, Some(LogicalType::Json)),
         };
         let column = Type::primitive_type_builder(&self.field, physical)
             .with_repetition(Repetition::OPTIONAL)
@@ -192,36 +194,40 @@ impl Column {
         if value.is_null() {
             return Ok(size_of::<i16>());
         }
-        let fits = match (self.kind, &mut self.values) {
-            (Kind::Whole, Values::Whole(values)) => {
+        let fits = match (self.column_type, &mut self.values) {
+            (ColumnType::Integer, ColumnValues::Integer(values)) => {
                 value.as_i64().map(|number| values.push(number))
             }
-            (Kind::Time, Values::Whole(values)) => {
+            (ColumnType::Time, ColumnValues::Integer(values)) => {
                 microseconds(value).map(|time| values.push(time))
             }
-            (Kind::Date, Values::Day(values)) => days(value).map(|day| values.push(day)),
-            (Kind::Number, Values::Number(values)) => {
+            (ColumnType::Date, ColumnValues::Day(values)) => {
+                days(value).map(|day| values.push(day))
+            }
+            (ColumnType::Number, ColumnValues::Number(values)) => {
                 value.as_f64().map(|number| values.push(number))
             }
-            (Kind::Truth, Values::Truth(values)) => value.as_bool().map(|truth| values.push(truth)),
-            (Kind::Text, Values::Bytes(values)) => {
+            (ColumnType::Boolean, ColumnValues::Boolean(values)) => {
+                value.as_bool().map(|boolean| values.push(boolean))
+            }
+            (ColumnType::Text, ColumnValues::Bytes(values)) => {
                 value.as_str().map(|text| values.push(text.into()))
             }
-            (_, Values::Bytes(values)) => {
+            (_, ColumnValues::Bytes(values)) => {
                 values.push(value.to_string().into_bytes().into());
                 Some(())
             }
             _ => None,
         };
-        let held = match &self.values {
-            Values::Bytes(values) => {
+        let size = match &self.values {
+            ColumnValues::Bytes(values) => {
                 values.last().map_or(0, ByteArray::len) + size_of::<ByteArray>()
             }
             _ => size_of::<i64>(),
         };
-        fits.map(|()| held).ok_or_else(|| {
+        fits.map(|()| size).ok_or_else(|| {
             ParquetError::General(format!(
-                "`{}` is not what it is documented to be",
+                "`{}` does not have its documented type",
                 self.field
             ))
         })
@@ -230,23 +236,23 @@ impl Column {
     fn write(&mut self, mut writer: SerializedColumnWriter<'_>) -> Result<()> {
         let levels = Some(&self.levels[..]);
         match &mut self.values {
-            Values::Whole(values) => writer
+            ColumnValues::Integer(values) => writer
                 .typed::<Int64Type>()
                 .write_batch(values, levels, None)
                 .map(|_| values.clear())?,
-            Values::Day(values) => writer
+            ColumnValues::Day(values) => writer
                 .typed::<Int32Type>()
                 .write_batch(values, levels, None)
                 .map(|_| values.clear())?,
-            Values::Number(values) => writer
+            ColumnValues::Number(values) => writer
                 .typed::<DoubleType>()
                 .write_batch(values, levels, None)
                 .map(|_| values.clear())?,
-            Values::Truth(values) => writer
+            ColumnValues::Boolean(values) => writer
                 .typed::<BoolType>()
                 .write_batch(values, levels, None)
                 .map(|_| values.clear())?,
-            Values::Bytes(values) => {
+            ColumnValues::Bytes(values) => {
                 writer
                     .typed::<ByteArrayType>()
                     .write_batch(values, levels, None)
@@ -262,18 +268,18 @@ fn microseconds(value: &Value) -> Option<i64> {
     Some(value.as_str()?.parse::<Timestamp>().ok()?.as_microsecond())
 }
 
-/// Since 1970.
+/// Days since 1970.
 fn days(value: &Value) -> Option<i32> {
     let day: Date = value.as_str()?.parse().ok()?;
     Some(date(1970, 1, 1).until(day).ok()?.get_days())
 }
 
-/// What a documented field holds. What is described elsewhere is a word or an id.
-/// `named` are the components that the row refers to.
-fn kind(schema: &RefOr<Schema>, named: &[(String, RefOr<Schema>)]) -> Kind {
+/// The column type of a documented field; a schema defined elsewhere is an enum or an id. `named`
+/// are the components that the row refers to.
+fn column_type(schema: &RefOr<Schema>, named: &[(String, RefOr<Schema>)]) -> ColumnType {
     match schema {
-        RefOr::T(Schema::Object(object)) => kind_of(object),
-        RefOr::T(Schema::Array(_)) => Kind::Json,
+        RefOr::T(Schema::Object(object)) => object_column_type(object),
+        RefOr::T(Schema::Array(_)) => ColumnType::Json,
         RefOr::Ref(reference) => {
             let name = reference.ref_location.rsplit('/').next();
             let schema = named
@@ -282,27 +288,27 @@ fn kind(schema: &RefOr<Schema>, named: &[(String, RefOr<Schema>)]) -> Kind {
                 .map(|(_, schema)| schema);
             schema
                 .filter(|schema| matches!(schema, RefOr::T(_)))
-                .map_or(Kind::Text, |schema| kind(schema, named))
+                .map_or(ColumnType::Text, |schema| column_type(schema, named))
         }
-        RefOr::T(_) => Kind::Text,
+        RefOr::T(_) => ColumnType::Text,
     }
 }
 
-fn kind_of(object: &Object) -> Kind {
-    let types: &[Documented] = match &object.schema_type {
+fn object_column_type(object: &Object) -> ColumnType {
+    let types: &[OpenApiType] = match &object.schema_type {
         SchemaType::Type(one) => std::slice::from_ref(one),
         SchemaType::Array(several) => several,
         SchemaType::AnyValue => &[],
     };
-    match types.iter().find(|one| **one != Documented::Null) {
-        Some(Documented::Integer) => Kind::Whole,
-        Some(Documented::Number) => Kind::Number,
-        Some(Documented::Boolean) => Kind::Truth,
-        Some(Documented::String) => match &object.format {
-            Some(SchemaFormat::KnownFormat(KnownFormat::Date)) => Kind::Date,
-            Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)) => Kind::Time,
-            _ => Kind::Text,
+    match types.iter().find(|one| **one != OpenApiType::Null) {
+        Some(OpenApiType::Integer) => ColumnType::Integer,
+        Some(OpenApiType::Number) => ColumnType::Number,
+        Some(OpenApiType::Boolean) => ColumnType::Boolean,
+        Some(OpenApiType::String) => match &object.format {
+            Some(SchemaFormat::KnownFormat(KnownFormat::Date)) => ColumnType::Date,
+            Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)) => ColumnType::Time,
+            _ => ColumnType::Text,
         },
-        _ => Kind::Json,
+        _ => ColumnType::Json,
     }
 }

@@ -4,17 +4,17 @@ use axum::Json;
 use axum::extract::State;
 
 use super::reader;
-use crate::contract::grids::{FlightGridQuery, HistoryGrids, HotelGridQuery};
+use crate::contract::history_grid::{FlightGridQuery, HistoryGrids, HotelGridQuery};
 use crate::history::grid;
 use crate::http::AppState;
-use crate::http::auth::Caller;
-use crate::http::docs::{ListErrors, NotAcceptable};
+use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
 use crate::http::export::JsonOnly;
-use crate::http::extract::Pairs;
-use crate::http::scans::desk;
+use crate::http::extract::QueryPairs;
+use crate::http::openapi::{ListErrors, NotAcceptable};
+use crate::http::scans::request_context;
 
-/// What is known to a caller who never ordered anything.
+/// The response to a caller without a tenant.
 const NOTHING: HistoryGrids = HistoryGrids {
     data: Vec::new(),
     truncated: false,
@@ -22,51 +22,52 @@ const NOTHING: HistoryGrids = HistoryGrids {
 
 /// Read the last known fares of a route as grids
 ///
-/// Days of departure against lengths of stay, from what scans have seen: it costs no request. A grid for each product. A cell says how old
-/// its price is, what the last look came to, or that nobody ever looked.
+/// Departure dates by lengths of stay, from stored observations: it costs no request. One grid for
+/// each product. A cell has the age of its price, or the result of the last search, or that there
+/// was none.
 #[utoipa::path(
     get, path = "/v1/history/flights/grid", operation_id = "get_flight_history_grid", tag = "History", params(FlightGridQuery),
     responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(in crate::http) async fn flights(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     _: JsonOnly,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Json<HistoryGrids>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = FlightGridQuery::from_query(pairs.iter())?;
-    let _permits = app.bounds.heavy(&caller.key).await?;
-    let Some((mut conn, tenant)) = reader(&app, desk).await? else {
+    let context = request_context(&app, &caller)?;
+    let params = FlightGridQuery::from_query(pairs.iter())?;
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let Some((mut conn, tenant)) = reader(&app, context).await? else {
         return Ok(Json(NOTHING));
     };
     Ok(Json(
-        grid::flights(&mut conn, tenant, &asked, desk.now).await?,
+        grid::flights(&mut conn, tenant, &params, context.now).await?,
     ))
 }
 
 /// Read the last known rates of a hotel or place as grids
 ///
-/// Days of check-in against lengths of stay or markets, from what scans have seen: it costs no request. A grid for each product; prices
-/// from different markets stand beside each other where `proxy_country` is a side, else each market has a grid. Exactly one of
-/// `hotel_name`, `destination` and `hotel_booking_id`.
+/// Check-in dates by lengths of stay or markets, from stored observations: it costs no request. One
+/// grid for each product. With `proxy_country` as an axis a grid compares markets, else each market
+/// has its own grid. Exactly one of `hotel_name`, `destination` and `hotel_booking_id`.
 #[utoipa::path(
     get, path = "/v1/history/hotels/grid", operation_id = "get_hotel_history_grid", tag = "History", params(HotelGridQuery),
     responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(in crate::http) async fn hotels(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     _: JsonOnly,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Json<HistoryGrids>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = HotelGridQuery::from_query(pairs.iter())?;
-    let _permits = app.bounds.heavy(&caller.key).await?;
-    let Some((mut conn, tenant)) = reader(&app, desk).await? else {
+    let context = request_context(&app, &caller)?;
+    let params = HotelGridQuery::from_query(pairs.iter())?;
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let Some((mut conn, tenant)) = reader(&app, context).await? else {
         return Ok(Json(NOTHING));
     };
     Ok(Json(
-        grid::hotels(&mut conn, tenant, &asked, desk.now).await?,
+        grid::hotels(&mut conn, tenant, &params, context.now).await?,
     ))
 }

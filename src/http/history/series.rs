@@ -8,21 +8,22 @@ use super::{file, reader};
 use crate::contract::series::{
     FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
 };
-use crate::history::buckets::{self, Over};
-use crate::history::{fare_products, rate_products};
+use crate::history::buckets::{self, BucketRange};
+use crate::history::{fare_product_fields, rate_product_fields};
 use crate::http::AppState;
-use crate::http::auth::Caller;
-use crate::http::docs::{ListErrors, NotAcceptable};
+use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
-use crate::http::export::{Wanted, varied};
-use crate::http::extract::Pairs;
-use crate::http::scans::{desk, tenant};
+use crate::http::export::{RequestedFormat, vary_on_accept};
+use crate::http::extract::QueryPairs;
+use crate::http::openapi::{ListErrors, NotAcceptable};
+use crate::http::scans::{find_tenant, request_context};
 
 /// Read the fares of a route over time
 ///
-/// What was seen in each day or week: the lowest, middle and highest price, the provider's band, and how much of it was empty or did not
-/// complete. Each product has rows of its own: currencies, parties and cabins never mix. At most twelve products; as CSV, NDJSON or Parquet
-/// (by `format` or `Accept`) all of them, streamed. A body that breaks off is not whole.
+/// For each day or week: the lowest, median and highest price, the provider's price range, and how
+/// many searches were empty or incomplete. Each product has its own rows: currencies, parties and
+/// cabins never mix. At most twelve products; as CSV, NDJSON or Parquet (by `format` or `Accept`)
+/// all of them, streamed. A truncated body is incomplete.
 #[utoipa::path(
     get, path = "/v1/history/flights/series", operation_id = "get_flight_series", tag = "History", params(FlightSeriesQuery),
     responses(
@@ -38,41 +39,42 @@ use crate::http::scans::{desk, tenant};
 )]
 pub(in crate::http) async fn flights(
     State(app): State<AppState>,
-    caller: Caller,
-    wanted: Wanted,
-    pairs: Pairs,
+    caller: ApiKey,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = FlightSeriesQuery::from_query(pairs.iter())?;
-    let over = Over::of_flights(&asked, asked.times(desk.now)?);
-    if let Some(form) = wanted.0 {
+    let context = request_context(&app, &caller)?;
+    let params = FlightSeriesQuery::from_query(pairs.iter())?;
+    let range = BucketRange::for_flights(&params, params.time_range(context.now)?);
+    if let Some(format) = requested.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk)
+        let rows = find_tenant(context)
             .await?
-            .map(|tenant| buckets::all_flights(pool, tenant, &asked, over));
+            .map(|tenant| buckets::stream_flights(pool, tenant, &params, range));
         return file(
             &app,
             &caller,
-            form,
+            format,
             "flights-series",
-            &fare_products(),
+            &fare_product_fields(),
             rows,
         )
         .await;
     }
-    let _permits = app.bounds.heavy(&caller.key).await?;
-    let series = match reader(&app, desk).await? {
-        Some((conn, tenant)) => buckets::flights(conn, tenant, &asked, over).await?,
-        None => buckets::no_flights(over),
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let series = match reader(&app, context).await? {
+        Some((conn, tenant)) => buckets::flights(conn, tenant, &params, range).await?,
+        None => buckets::empty_flights(range),
     };
-    Ok(varied(Json(series)))
+    Ok(vary_on_accept(Json(series)))
 }
 
 /// Read the rates of a hotel or place over time
 ///
-/// What was seen in each day or week: the lowest, middle and highest price of a stay, and how much of it was empty or did not complete.
-/// Each product and market has rows of its own. Exactly one of `hotel_name`, `destination` and `hotel_booking_id`. At most twelve
-/// products; as CSV, NDJSON or Parquet (by `format` or `Accept`) all of them, streamed. A body that breaks off is not whole.
+/// For each day or week: the lowest, median and highest price of a stay, and how many searches were
+/// empty or incomplete. Each product and market has its own rows. Exactly one of `hotel_name`,
+/// `destination` and `hotel_booking_id`. At most twelve products; as CSV, NDJSON or Parquet (by
+/// `format` or `Accept`) all of them, streamed. A truncated body is incomplete.
 #[utoipa::path(
     get, path = "/v1/history/hotels/series", operation_id = "get_hotel_series", tag = "History", params(HotelSeriesQuery),
     responses(
@@ -88,24 +90,32 @@ pub(in crate::http) async fn flights(
 )]
 pub(in crate::http) async fn hotels(
     State(app): State<AppState>,
-    caller: Caller,
-    wanted: Wanted,
-    pairs: Pairs,
+    caller: ApiKey,
+    requested: RequestedFormat,
+    pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
-    let asked = HotelSeriesQuery::from_query(pairs.iter())?;
-    let over = Over::of_hotels(&asked, asked.times(desk.now)?);
-    if let Some(form) = wanted.0 {
+    let context = request_context(&app, &caller)?;
+    let params = HotelSeriesQuery::from_query(pairs.iter())?;
+    let range = BucketRange::for_hotels(&params, params.time_range(context.now)?);
+    if let Some(format) = requested.0 {
         let pool = app.history_pool()?;
-        let rows = tenant(desk)
+        let rows = find_tenant(context)
             .await?
-            .map(|tenant| buckets::all_hotels(pool, tenant, &asked, over));
-        return file(&app, &caller, form, "hotels-series", &rate_products(), rows).await;
+            .map(|tenant| buckets::stream_hotels(pool, tenant, &params, range));
+        return file(
+            &app,
+            &caller,
+            format,
+            "hotels-series",
+            &rate_product_fields(),
+            rows,
+        )
+        .await;
     }
-    let _permits = app.bounds.heavy(&caller.key).await?;
-    let series = match reader(&app, desk).await? {
-        Some((conn, tenant)) => buckets::hotels(conn, tenant, &asked, over).await?,
-        None => buckets::no_hotels(over),
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let series = match reader(&app, context).await? {
+        Some((conn, tenant)) => buckets::hotels(conn, tenant, &params, range).await?,
+        None => buckets::empty_hotels(range),
     };
-    Ok(varied(Json(series)))
+    Ok(vary_on_accept(Json(series)))
 }

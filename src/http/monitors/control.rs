@@ -1,4 +1,4 @@
-//! A caller's word over a monitor: run, pause, resume, delete.
+//! Commands on a monitor: run, pause, resume, delete.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -9,18 +9,20 @@ use super::monitor_id;
 use crate::contract::monitors::Monitor;
 use crate::contract::scans::Scan;
 use crate::http::AppState;
-use crate::http::auth::Caller;
-use crate::http::docs::{IdempotencyHeader, MonitorErrors, ReadErrors, WordErrors};
+use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
 use crate::http::extract::NoBody;
-use crate::http::scans::{accepted, desk, idempotency_key, once};
+use crate::http::openapi::{CommandErrors, IdempotencyHeader, MonitorErrors, ReadErrors};
+use crate::http::scans::{
+    accepted_response, idempotency_key, replayable_response, request_context,
+};
 use crate::ids::MonitorId;
 use crate::monitors::control;
 
 /// Run a monitor now
 ///
-/// Its scan is made with the key of this request, whatever the schedule says, also while the monitor is paused. Refused while a run of it
-/// has not ended.
+/// Submits its scan with the key of this request, regardless of the schedule, also while the
+/// monitor is paused. Rejected while a run has not ended.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/run", operation_id = "run_monitor", tag = "Monitors",
     params(
@@ -31,39 +33,48 @@ use crate::monitors::control;
 )]
 pub(in crate::http) async fn run(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     headers: HeaderMap,
     NoBody: NoBody,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    let answered =
-        control::run::run(desk, &app.custody()?.pace, monitor_id(&id)?, key.as_ref()).await?;
-    Ok(accepted(answered.answer.id, &answered))
+    let answered = control::run::run(
+        context,
+        &app.custody()?.pace,
+        monitor_id(&id)?,
+        key.as_ref(),
+    )
+    .await?;
+    Ok(accepted_response(answered.response.id, &answered))
 }
 
 /// Pause a monitor
 ///
-/// After this answer no slot of it makes a scan, and its key is destroyed; a run that is underway goes on. Again is fine.
+/// No slot starts a scan after this response, and the monitor's key is destroyed; a current run
+/// continues. Idempotent.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/pause", operation_id = "pause_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 200, description = "The monitor", body = Monitor), WordErrors)
+    responses((status = 200, description = "The monitor", body = Monitor), CommandErrors)
 )]
 pub(in crate::http) async fn pause(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     NoBody: NoBody,
 ) -> Result<Json<Monitor>, ApiError> {
-    let desk = desk(&app, &caller)?;
-    Ok(Json(control::pause::pause(desk, monitor_id(&id)?).await?))
+    let context = request_context(&app, &caller)?;
+    Ok(Json(
+        control::pause::pause(context, monitor_id(&id)?).await?,
+    ))
 }
 
 /// Resume a monitor
 ///
-/// It goes on with the key of this request, from its next slot on: what the pause skipped is not caught up. A lane that was stopped
-/// because its key was rejected, not subscribed or out of quota goes on too. Again is fine.
+/// It continues with the key of this request, from its next slot on; slots skipped by the pause are
+/// not made up. A lane that stopped because its key was rejected, not subscribed or out of quota
+/// resumes too. Idempotent.
 #[utoipa::path(
     post, path = "/v1/monitors/{id}/resume", operation_id = "resume_monitor", tag = "Monitors",
     params(
@@ -74,31 +85,36 @@ pub(in crate::http) async fn pause(
 )]
 pub(in crate::http) async fn resume(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
     headers: HeaderMap,
     NoBody: NoBody,
 ) -> Result<Response, ApiError> {
-    let desk = desk(&app, &caller)?;
+    let context = request_context(&app, &caller)?;
     let key = idempotency_key(&headers)?;
-    let answered =
-        control::resume::resume(desk, &app.custody()?.pace, monitor_id(&id)?, key.as_ref()).await?;
-    Ok(once(&answered).into_response())
+    let answered = control::resume::resume(
+        context,
+        &app.custody()?.pace,
+        monitor_id(&id)?,
+        key.as_ref(),
+    )
+    .await?;
+    Ok(replayable_response(&answered).into_response())
 }
 
 /// Delete a monitor
 ///
-/// With its slots and its key. The scans that it made stay, and one that is underway goes on.
+/// With its slots and its key. Its scans stay, and a current one continues.
 #[utoipa::path(
     delete, path = "/v1/monitors/{id}", operation_id = "delete_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
-    responses((status = 204, description = "It is gone"), ReadErrors)
+    responses((status = 204, description = "Deleted"), ReadErrors)
 )]
 pub(in crate::http) async fn delete(
     State(app): State<AppState>,
-    caller: Caller,
+    caller: ApiKey,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    let desk = desk(&app, &caller)?;
-    control::delete::delete(desk, monitor_id(&id)?).await?;
+    let context = request_context(&app, &caller)?;
+    control::delete::delete(context, monitor_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,30 +1,30 @@
-//! `POST /v1/scans/preview`: what an order would be and cost.
+//! `POST /v1/scans/preview`: the items and cost of a scan before it is submitted.
 
 use axum::Json;
 use axum::extract::State;
 
 use crate::contract::scans::{ScanPreview, ScanRequest};
 use crate::http::AppState;
-use crate::http::auth::Caller;
-use crate::http::docs::PreviewErrors;
+use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
-use crate::http::extract::OrderBody;
+use crate::http::extract::SubmissionBody;
+use crate::http::openapi::PreviewErrors;
 use crate::scans;
 
 /// Preview a scan
 ///
-/// The same body as an order. Nothing is asked and nothing stored.
+/// Takes the body of a submission. Makes no call and stores nothing.
 #[utoipa::path(
     post, path = "/v1/scans/preview", operation_id = "preview_scan", tag = "Scans", request_body = ScanRequest,
-    responses((status = 200, description = "What the order would be", body = ScanPreview), PreviewErrors)
+    responses((status = 200, description = "The items and cost of the scan", body = ScanPreview), PreviewErrors)
 )]
 pub(in crate::http) async fn preview(
     State(app): State<AppState>,
-    caller: Caller,
-    OrderBody { body, .. }: OrderBody,
+    caller: ApiKey,
+    SubmissionBody { body, .. }: SubmissionBody,
 ) -> Result<Json<ScanPreview>, ApiError> {
-    let desk = super::desk(&app, &caller)?;
+    let context = super::request_context(&app, &caller)?;
     Ok(Json(
-        scans::preview::preview(desk, &app.custody()?.pace, &body).await?,
+        scans::preview::preview(context, &app.custody()?.pace, &body).await?,
     ))
 }

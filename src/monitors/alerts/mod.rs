@@ -1,30 +1,34 @@
-//! Alerts: what a monitor's rules make of its runs (jobs-api, "Monitors"; docs/decisions/0018).
+//! Alerts: the rules of a monitor, evaluated for each of its runs (monitors.md, rules 30 to 51;
+//! docs/decisions/0018).
 //!
 //! ```text
-//!  a run has ended ─► judge, in the transaction that marks its slot: cells ─► sight ─► rules ─► verdicts ─► evidence
-//!                        └─ the rules' states, the alerts, one delivery `monitor.alerts`: all of it, or nothing
-//!  GET /v1/alerts ─► read
+//!  a run has ended ─► evaluate, in one transaction: cells ─► run_snapshot ─► rules ─► evaluation
+//!                     ─► alert_builder ─► write the rules' states, the alerts, the slot's record
+//!                     and one delivery `monitor.alerts`
+//!  GET /v1/alerts  ─► read
 //! ```
 //!
-//! Pure: what a run shows a rule ([`sight`]), when it fires and is armed again ([`rules`]), all rules of a run ([`verdicts`]), what is told
-//! of it ([`evidence`]), which rule is which ([`identity`]), what a type of rules is like ([`kind`]). Not here: when a run is judged (`tick`), how a delivery is sent (`webhooks`).
+//! Pure: the view of a run for a rule ([`run_snapshot`]), when a rule fires and rearms ([`rules`]),
+//! all rules of a run ([`evaluation`]), the alerts ([`alert_builder`]), the identity of a rule
+//! ([`rule_key`]), the traits of rule types ([`rule_traits`]). Not here: when a run is evaluated
+//! (`tick`), how a delivery is sent (`webhooks`).
 
-mod evidence;
-mod identity;
-mod judge;
-mod kind;
+mod alert_builder;
+mod evaluate;
+mod evaluation;
 pub mod read;
+mod rule_key;
+mod rule_traits;
 mod rules;
-mod sight;
+mod run_snapshot;
 mod standing;
 mod state;
 mod store;
 #[cfg(test)]
 mod tests;
-mod verdicts;
 
-pub use judge::MOST_TIME;
-pub(super) use judge::{changed, judge};
-pub(super) use kind::{Kind, Subject};
-pub(super) use standing::standing;
-pub(super) use verdicts::scope;
+pub use evaluate::MAX_EVALUATION_TIME;
+pub(super) use evaluate::{evaluate_slot, rules_changed};
+pub(super) use evaluation::rule_scope;
+pub(super) use rule_traits::{RuleSubject, RuleTraits};
+pub(super) use standing::rule_standings;

@@ -1,78 +1,80 @@
-//! Alerts as their caller sees them. Another caller's id is the same as one that never was: `None`.
+//! Alerts in the API. The alert or monitor of another tenant counts as not found: `None`.
 
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgPool;
 
 use super::store;
-use crate::contract::Faults;
+use crate::contract::ValidationErrors;
 use crate::contract::monitors::{AlertPage, AlertsQuery, MonitorAlertsQuery};
 use crate::contract::primitives::Cursor;
 use crate::ids::{AlertId, MonitorId, TenantId};
-use crate::monitors::store::is_there;
-use crate::paging::{self, PageError, one_more_than};
+use crate::monitors::store::monitor_exists;
+use crate::paging::{self, PageError, limit_plus_one};
 
 const ALERTS: &str = "alerts";
 
-/// A page of a caller's alerts, newest first; those of one run the strongest first. `None`: there is no such monitor.
+/// A page of a tenant's alerts, newest first, those of one run the strongest first. `None` if the
+/// monitor does not exist.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor belongs to another list, or the database fails.
 pub async fn alerts(
     pool: &PgPool,
     tenant: TenantId,
     query: &AlertsQuery,
 ) -> Result<Option<AlertPage>, PageError> {
     if let Some(monitor) = query.monitor_id
-        && !is_there(&mut *pool.acquire().await?, tenant, monitor).await?
+        && !monitor_exists(&mut *pool.acquire().await?, tenant, monitor).await?
     {
         return Ok(None);
     }
     let limit = usize::from(query.limit_or_default().get());
-    let before = query.cursor.as_ref().map(place).transpose()?;
-    let mut rows = store::list(pool, tenant, query, before, one_more_than(limit)).await?;
-    let next_cursor = paging::cut(&mut rows, limit).map(|(fired_at, id, _)| cursor(*fired_at, *id));
+    let before = query.cursor.as_ref().map(decode_cursor).transpose()?;
+    let mut rows = store::list_alerts(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let next_cursor = paging::truncate_page(&mut rows, limit)
+        .map(|(fired_at, id, _)| encode_cursor(*fired_at, *id));
     Ok(Some(AlertPage {
         data: rows.into_iter().map(|(.., alert)| alert).collect(),
         next_cursor,
     }))
 }
 
-/// The same of one monitor; `None`: there is no such monitor.
+/// A page of one monitor's alerts; `None` if the monitor does not exist.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor belongs to another list, or the database fails.
 pub async fn of_monitor(
     pool: &PgPool,
     tenant: TenantId,
     monitor: MonitorId,
     query: MonitorAlertsQuery,
 ) -> Result<Option<AlertPage>, PageError> {
-    alerts(pool, tenant, &query.of(monitor)).await
+    alerts(pool, tenant, &query.for_monitor(monitor)).await
 }
 
-fn cursor(fired_at: Timestamp, id: AlertId) -> String {
-    paging::after(
+fn encode_cursor(fired_at: Timestamp, id: AlertId) -> String {
+    paging::encode_cursor(
         ALERTS,
         [fired_at.as_microsecond().to_string(), id.to_string()],
     )
 }
 
-fn place(cursor: &Cursor) -> Result<(Timestamp, AlertId), Faults> {
-    let [fired_at, id] = paging::read(ALERTS, cursor)?;
+fn decode_cursor(cursor: &Cursor) -> Result<(Timestamp, AlertId), ValidationErrors> {
+    let [fired_at, id] = paging::decode_cursor(ALERTS, cursor)?;
     let fired_at = fired_at
         .parse()
         .ok()
         .and_then(|micros| Timestamp::from_microsecond(micros).ok());
     fired_at
         .zip(id.parse().ok())
-        .ok_or_else(|| paging::refused(cursor))
+        .ok_or_else(|| paging::invalid_cursor(cursor))
 }
 
-/// One alert, a [`contract::monitors::Alert`](crate::contract::monitors::Alert) as it was put on record.
+/// One alert, a stored [`contract::monitors::Alert`](crate::contract::monitors::Alert).
 ///
 /// # Errors
-/// When the database does not answer.
+/// When the database fails.
 pub async fn alert(pool: &PgPool, tenant: TenantId, id: AlertId) -> sqlx::Result<Option<Value>> {
-    store::one(pool, tenant, id).await
+    store::find_alert(pool, tenant, id).await
 }

@@ -1,134 +1,160 @@
-//! When a rule fires and when it is armed again: pure functions over what was seen before and now (docs/decisions/0018).
+//! When a rule fires and rearms: pure functions of its state and a new run (docs/decisions/0018).
 //!
 //! ```text
-//!               it is true ─► fires
-//!   armed ─────────────────────────────► fired ─► fires again: `new_low`, `drop_percent`, a step below the price last told
-//!     ▲                                    │      (true still, or false by too little: nothing)
-//!     └── it is false by rearm_percent ────┘
+//!           condition true: fires
+//!   armed ─────────────────────────────► fired ─► fires again: `new_low`, `drop_percent`, a
+//!     ▲                                    │      step below the price of the last alert
+//!     └── false by rearm_percent ──────────┘      (still true, or false by less: nothing)
 //! ```
 //!
-//! A price that was seen is real, also where the search was partial or others of the scope failed: it may fire. That nothing cheaper was
-//! there is known of a *firm* price only: only such a price arms a rule again or raises what later prices are compared with. Without a
-//! price nothing that is about prices moves. Not here: what a rule is shown (`sight`), where states are kept (`store`).
+//! Any price may fire a rule, even if its search was partial or others of the scope failed. Only a
+//! *confirmed* price proves that nothing cheaper existed, so only it rearms a rule or raises the
+//! price that later runs compare with. Without a price, no rule about prices changes. Not here: the
+//! view of a run (`run_snapshot`), the storage of states (`store`).
 
 use rust_decimal::Decimal;
 
-use super::kind::Kind;
-use super::sight::{Price, Sight, Standing};
-use super::state::{Anchor, Mark, Memory, State};
+use super::rule_traits::RuleTraits;
+use super::run_snapshot::{LowestPrice, PriceAvailability, ScopeView};
+use super::state::{Anchor, PricePoint, RuleMemory, ScopeState};
 use crate::contract::Verdict;
 use crate::contract::monitors::Rule;
 use crate::contract::scans::ParityVerdict;
 
-/// What one run came to for one rule and scope.
+/// The result of one run for one rule and scope.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
-    pub(super) after: State,
-    pub(super) fired: Option<Fired>,
-    /// There were prices, and none in a currency that can be compared: nothing has moved.
+pub(super) struct RuleStep {
+    pub(super) after: ScopeState,
+    pub(super) fired: Option<FiringCause>,
+    /// There were prices, but none in a comparable currency; the state is unchanged.
     pub(super) not_comparable: bool,
 }
 
-/// Why it fired.
+/// Why a rule fired.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Fired {
-    /// Which of the sight's prices it is about.
+pub(super) struct FiringCause {
+    /// The index of the price in the view.
     pub(super) price: Option<usize>,
-    /// What the price was compared with.
+    /// The value that the price was compared with.
     pub(super) threshold: Option<Decimal>,
-    /// What the threshold comes from: the lowest before.
-    pub(super) reference: Option<Mark>,
-    /// How far beyond the threshold, as a fraction of it: the strongest are told first.
+    /// The earlier price that the threshold derives from.
+    pub(super) reference: Option<PricePoint>,
+    /// How far beyond the threshold, as a fraction of it. Alerts are ordered by it.
     pub(super) strength: Decimal,
 }
 
-/// Shows a rule what a run has seen. `asked` is the currency of the request.
-pub(super) fn step(rule: &Rule, asked: &str, before: &State, sight: &Sight) -> Step {
+/// Applies a rule to the view of a run.
+#[expect(clippy::too_many_lines, reason = "one arm for each rule type")]
+pub(super) fn apply_rule(
+    rule: &Rule,
+    requested_currency: &str,
+    before: &ScopeState,
+    view: &ScopeView,
+) -> RuleStep {
     match rule {
-        Rule::PriceBelow(below) => priced(rule, asked, before, sight, |_, price, _| {
-            let threshold = below.amount.get();
-            Turn::of_price(
-                price,
-                threshold,
-                price.amount < threshold,
-                below.rearm_percent_or_default().get(),
-            )
-        }),
-        Rule::DropPercent(drop) => priced(rule, asked, before, sight, |before, price, after| {
-            let window = before.memory.window();
-            let lowest = window
-                .iter()
-                .min_by(|one, other| one.price.cmp(&other.price));
-            if price.firm || lowest.is_none_or(|lowest| price.amount < lowest.price) {
-                after
-                    .memory
-                    .push(price.mark(), drop.runs_or_default().get().into());
-            }
-            let percent = drop.percent.get();
-            after.told = told(before, lowest).cloned();
-            let Some((lowest, threshold)) =
-                lowest.and_then(|lowest| Some((lowest, less(lowest.price, percent)?)))
-            else {
-                return Turn::NOTHING_TO_COMPARE;
-            };
-            let turn = Turn::of_price(
-                price,
-                threshold,
-                price.amount <= threshold,
-                drop.rearm_percent_or_default().get(),
-            );
-            let further = after
-                .told
-                .as_ref()
-                .and_then(|told| Some((told, below(told, price, percent)?)));
-            // Whichever it fires by is what it is shown with.
-            let (reference, threshold) = match further {
-                Some(further) if !(before.armed && turn.holds) => further,
-                _ => (lowest, threshold),
-            };
-            Turn {
-                further: further.is_some(),
-                threshold: Some(threshold),
-                reference: Some(reference.clone()),
-                strength: fraction(reference.price, price.amount),
-                ..turn
-            }
-        }),
-        Rule::NewLow(new_low) => priced(rule, asked, before, sight, |before, price, after| {
-            let lowest = before.memory.lowest();
-            if lowest.is_none_or(|lowest| price.amount < lowest.price) {
-                after.memory = Memory::Lowest(Some(price.mark()));
-            }
-            after.told = told(before, lowest).cloned();
-            let Some(lowest) = lowest else {
-                return Turn::NOTHING_TO_COMPARE;
-            };
-            let rearm = new_low.rearm_percent_or_default().get();
-            let turn = Turn::of_price(price, lowest.price, price.amount < lowest.price, rearm);
-            let further = turn.holds
-                && after
-                    .told
+        Rule::PriceBelow(below) => {
+            price_rule(rule, requested_currency, before, view, |_, price, _| {
+                let threshold = below.amount.get();
+                RuleCondition::for_price(
+                    price,
+                    threshold,
+                    price.amount < threshold,
+                    below.rearm_percent_or_default().get(),
+                )
+            })
+        }
+        Rule::DropPercent(drop) => price_rule(
+            rule,
+            requested_currency,
+            before,
+            view,
+            |before, price, after| {
+                let window = before.memory.window();
+                let lowest = window
+                    .iter()
+                    .min_by(|one, other| one.price.cmp(&other.price));
+                if price.confirmed || lowest.is_none_or(|lowest| price.amount < lowest.price) {
+                    after
+                        .memory
+                        .push(price.mark(), drop.runs_or_default().get().into());
+                }
+                let percent = drop.percent.get();
+                after.last_fired = last_fired_price(before, lowest).cloned();
+                let Some((lowest, threshold)) =
+                    lowest.and_then(|lowest| Some((lowest, minus_percent(lowest.price, percent)?)))
+                else {
+                    return RuleCondition::NOTHING_TO_COMPARE;
+                };
+                let condition = RuleCondition::for_price(
+                    price,
+                    threshold,
+                    price.amount <= threshold,
+                    drop.rearm_percent_or_default().get(),
+                );
+                let fires_again = after
+                    .last_fired
                     .as_ref()
-                    .is_some_and(|told| below(told, price, rearm).is_some());
-            Turn {
-                further,
-                reference: Some(lowest.clone()),
-                ..turn
-            }
-        }),
-        Rule::Verdict(_) => priced(rule, asked, before, sight, |_, price, _| {
+                    .and_then(|last| Some((last, further_drop(last, price, percent)?)));
+                // The alert shows the comparison by which the rule fires.
+                let (reference, threshold) = match fires_again {
+                    Some(fires_again) if !(before.armed && condition.holds) => fires_again,
+                    _ => (lowest, threshold),
+                };
+                RuleCondition {
+                    fires_again: fires_again.is_some(),
+                    threshold: Some(threshold),
+                    reference: Some(reference.clone()),
+                    strength: drop_fraction(reference.price, price.amount),
+                    ..condition
+                }
+            },
+        ),
+        Rule::NewLow(new_low) => price_rule(
+            rule,
+            requested_currency,
+            before,
+            view,
+            |before, price, after| {
+                let lowest = before.memory.lowest();
+                if lowest.is_none_or(|lowest| price.amount < lowest.price) {
+                    after.memory = RuleMemory::Lowest(Some(price.mark()));
+                }
+                after.last_fired = last_fired_price(before, lowest).cloned();
+                let Some(lowest) = lowest else {
+                    return RuleCondition::NOTHING_TO_COMPARE;
+                };
+                let rearm = new_low.rearm_percent_or_default().get();
+                let condition = RuleCondition::for_price(
+                    price,
+                    lowest.price,
+                    price.amount < lowest.price,
+                    rearm,
+                );
+                let fires_again = condition.holds
+                    && after
+                        .last_fired
+                        .as_ref()
+                        .is_some_and(|last| further_drop(last, price, rearm).is_some());
+                RuleCondition {
+                    fires_again,
+                    reference: Some(lowest.clone()),
+                    ..condition
+                }
+            },
+        ),
+        Rule::Verdict(_) => price_rule(rule, requested_currency, before, view, |_, price, _| {
             let holds = price.verdict == Some(Verdict::Low);
-            Turn {
+            RuleCondition {
                 holds,
-                rearms: price.firm && price.verdict.is_some() && !holds,
-                ..Turn::NOTHING_TO_COMPARE
+                rearms: price.confirmed && price.verdict.is_some() && !holds,
+                ..RuleCondition::NOTHING_TO_COMPARE
             }
         }),
-        Rule::Available(_) => presence(asked, before, sight, true),
-        Rule::SoldOut(_) => presence(asked, before, sight, false),
+        Rule::Available(_) => presence_rule(requested_currency, before, view, true),
+        Rule::SoldOut(_) => presence_rule(requested_currency, before, view, false),
         Rule::ParityGapPercent(parity) => {
-            let Some(gap) = &sight.gap else {
-                return unmoved(before);
+            let Some(gap) = &view.gap else {
+                return unchanged(before);
             };
             let threshold = parity.percent.get();
             let rearm = (threshold - parity.rearm_percent_or_default().get()).max(Decimal::ZERO);
@@ -138,129 +164,142 @@ pub(super) fn step(rule: &Rule, asked: &str, before: &State, sight: &Sight) -> S
                 .checked_div(Decimal::ONE_HUNDRED)
                 .unwrap_or_default();
             let rearms = gap.percent <= rearm;
-            let turn = Turn {
+            let condition = RuleCondition {
                 holds,
                 rearms,
                 threshold: Some(threshold),
                 strength,
-                ..Turn::NOTHING_TO_COMPARE
+                ..RuleCondition::NOTHING_TO_COMPARE
             };
-            let price = sight.prices.first().map(|price| (0, price));
-            turned(
+            let price = view.prices.first().map(|price| (0, price));
+            finish_step(
                 before,
-                following(before, price.map(|(_, price)| price)),
+                with_price(before, price.map(|(_, price)| price)),
                 price.map(|(at, _)| at),
-                turn,
+                condition,
             )
         }
-        Rule::Stale(stale) => absence(before, sight, stale.runs_or_default().get().into()),
+        Rule::Stale(stale) => stale_rule(before, view, stale.runs_or_default().get().into()),
     }
 }
 
-/// What a rule makes of the price of a run.
-struct Turn {
-    /// It is true now.
+/// The condition of a rule for the price of a run.
+struct RuleCondition {
+    /// Whether it is true.
     holds: bool,
-    /// It is false, by enough to be armed again.
+    /// Whether it is false by enough to rearm the rule.
     rearms: bool,
-    /// It is so far below the price last told that it is news of its own, armed or not.
-    further: bool,
+    /// Whether the price is far enough below the price of the last alert to fire again, armed or
+    /// not.
+    fires_again: bool,
     threshold: Option<Decimal>,
-    reference: Option<Mark>,
+    reference: Option<PricePoint>,
     strength: Decimal,
 }
 
-impl Turn {
+impl RuleCondition {
     const NOTHING_TO_COMPARE: Self = Self {
         holds: false,
         rearms: false,
-        further: false,
+        fires_again: false,
         threshold: None,
         reference: None,
         strength: Decimal::ZERO,
     };
 
-    /// Armed again at `rearm` percent above the threshold, that price included: 200 and 5 are armed again at 210.
-    fn of_price(price: &Price, threshold: Decimal, holds: bool, rearm: Decimal) -> Self {
-        let high_enough = more(threshold, rearm).is_some_and(|high| price.amount >= high);
+    /// Rearms at `rearm` percent above the threshold, inclusive: 200 and 5 percent rearm at 210.
+    fn for_price(price: &LowestPrice, threshold: Decimal, holds: bool, rearm: Decimal) -> Self {
+        let high_enough = plus_percent(threshold, rearm).is_some_and(|high| price.amount >= high);
         Self {
             holds,
-            rearms: price.firm && !holds && high_enough,
+            rearms: price.confirmed && !holds && high_enough,
             threshold: Some(threshold),
-            strength: fraction(threshold, price.amount),
+            strength: drop_fraction(threshold, price.amount),
             ..Self::NOTHING_TO_COMPARE
         }
     }
 }
 
-/// A rule about the price: takes the one that compares, and moves by what `judge` says of it. `judge` may change what is remembered.
-fn priced(
+/// Applies a rule about prices: finds the comparable price and evaluates `condition_of`, which may
+/// also update the state.
+fn price_rule(
     rule: &Rule,
-    asked: &str,
-    before: &State,
-    sight: &Sight,
-    judge: impl FnOnce(&State, &Price, &mut State) -> Turn,
-) -> Step {
-    let amount_is_in = Kind::of(rule).has_amount.then_some(asked);
-    let Some((at, price)) = comparable(
-        asked,
-        amount_is_in,
+    requested_currency: &str,
+    before: &ScopeState,
+    view: &ScopeView,
+    condition_of: impl FnOnce(&ScopeState, &LowestPrice, &mut ScopeState) -> RuleCondition,
+) -> RuleStep {
+    let amount_currency = RuleTraits::of(rule)
+        .has_amount
+        .then_some(requested_currency);
+    let Some((at, price)) = comparable_price(
+        requested_currency,
+        amount_currency,
         before.currency.as_deref(),
-        &sight.prices,
+        &view.prices,
     ) else {
-        return Step {
-            not_comparable: !sight.prices.is_empty(),
-            ..unmoved(before)
+        return RuleStep {
+            not_comparable: !view.prices.is_empty(),
+            ..unchanged(before)
         };
     };
-    // What was remembered in another currency is forgotten as soon as prices come in the one that was asked for.
-    let anew = before
+    // Prices in the requested currency reset a state in another currency.
+    let currency_changed = before
         .currency
         .as_ref()
-        .is_some_and(|held| *held != price.currency);
-    let before = if anew {
-        &State {
+        .is_some_and(|previous_currency| *previous_currency != price.currency);
+    let before = if currency_changed {
+        &ScopeState {
             armed: before.armed,
-            ..State::new(rule)
+            ..ScopeState::new(rule)
         }
     } else {
         before
     };
-    let mut after = following(before, Some(price));
-    let turn = judge(before, price, &mut after);
-    turned(before, after, Some(at), turn)
+    let mut after = with_price(before, Some(price));
+    let condition = condition_of(before, price, &mut after);
+    finish_step(before, after, Some(at), condition)
 }
 
-/// The price at which a rule last fired. One that does not know it though it has fired (in another currency, or before that was kept) goes
-/// by the lowest that it has seen until now.
-fn told<'a>(before: &'a State, lowest: Option<&'a Mark>) -> Option<&'a Mark> {
-    before.told.as_ref().or(lowest.filter(|_| !before.armed))
+/// The price at which a rule last fired. A fired rule without one (it fired in another currency, or
+/// an older version stored its state) uses the lowest price so far.
+fn last_fired_price<'a>(
+    before: &'a ScopeState,
+    lowest: Option<&'a PricePoint>,
+) -> Option<&'a PricePoint> {
+    before
+        .last_fired
+        .as_ref()
+        .or(lowest.filter(|_| !before.armed))
 }
 
-/// So many percent below the price that was told, that threshold included: the threshold. Lower in any case: 0 percent below is not equal.
-fn below(told: &Mark, price: &Price, percent: Decimal) -> Option<Decimal> {
-    less(told.price, percent)
-        .filter(|threshold| price.amount <= *threshold && price.amount < told.price)
+/// The threshold `percent` below the price of the last alert, if the price reaches it. The price
+/// must be lower even at 0 percent.
+fn further_drop(last: &PricePoint, price: &LowestPrice, percent: Decimal) -> Option<Decimal> {
+    minus_percent(last.price, percent)
+        .filter(|threshold| price.amount <= *threshold && price.amount < last.price)
 }
 
-/// The price to go by: in the currency that was asked for, else in that of the prices before, else the first there is. An amount is in one
-/// currency and in no other.
-fn comparable<'a>(
-    asked: &str,
-    amount_is_in: Option<&str>,
-    held: Option<&str>,
-    prices: &'a [Price],
-) -> Option<(usize, &'a Price)> {
+/// The price to compare: in the requested currency, else in that of earlier prices, else the first.
+/// A rule with an amount compares in the requested currency only.
+fn comparable_price<'a>(
+    requested_currency: &str,
+    amount_currency: Option<&str>,
+    previous_currency: Option<&str>,
+    prices: &'a [LowestPrice],
+) -> Option<(usize, &'a LowestPrice)> {
     let find = |currency: &str| {
         prices
             .iter()
             .enumerate()
             .find(|(_, price)| price.currency == currency)
     };
-    match (amount_is_in, held) {
+    match (amount_currency, previous_currency) {
         (Some(currency), _) => find(currency),
-        (None, Some(held)) => find(asked).or_else(|| find(held)),
-        (None, None) => find(asked).or_else(|| {
+        (None, Some(previous_currency)) => {
+            find(requested_currency).or_else(|| find(previous_currency))
+        }
+        (None, None) => find(requested_currency).or_else(|| {
             prices
                 .iter()
                 .enumerate()
@@ -269,14 +308,14 @@ fn comparable<'a>(
     }
 }
 
-/// The state after a run with this price, still as armed as before.
-fn following(before: &State, price: Option<&Price>) -> State {
+/// The state updated with the price of a run; `armed` is unchanged.
+fn with_price(before: &ScopeState, price: Option<&LowestPrice>) -> ScopeState {
     let mut after = before.clone();
     let Some(price) = price else { return after };
     after.currency = Some(price.currency.clone());
     after.last = Some(price.mark());
     if let Some(cell) = &price.cell
-        && (price.firm
+        && (price.confirmed
             || before
                 .anchor
                 .as_ref()
@@ -290,76 +329,93 @@ fn following(before: &State, price: Option<&Price>) -> State {
     after
 }
 
-fn turned(before: &State, mut after: State, price: Option<usize>, turn: Turn) -> Step {
-    let fires = before.armed && turn.holds || turn.further;
+fn finish_step(
+    before: &ScopeState,
+    mut after: ScopeState,
+    price: Option<usize>,
+    condition: RuleCondition,
+) -> RuleStep {
+    let fires = before.armed && condition.holds || condition.fires_again;
     after.armed = if fires {
         false
     } else {
-        before.armed || turn.rearms
+        before.armed || condition.rearms
     };
-    let fired = fires.then_some(Fired {
+    let fired = fires.then_some(FiringCause {
         price,
-        threshold: turn.threshold,
-        reference: turn.reference,
-        strength: turn.strength.max(Decimal::ZERO),
+        threshold: condition.threshold,
+        reference: condition.reference,
+        strength: condition.strength.max(Decimal::ZERO),
     });
-    Step {
+    RuleStep {
         after,
         fired,
         not_comparable: false,
     }
 }
 
-fn unmoved(before: &State) -> Step {
-    Step {
+fn unchanged(before: &ScopeState) -> RuleStep {
+    RuleStep {
         after: before.clone(),
         fired: None,
         not_comparable: false,
     }
 }
 
-/// `available` (`wanted`) and `sold_out`: from the one to the other, so a first run has nothing to compare. A price of any currency is one.
-fn presence(asked: &str, before: &State, sight: &Sight, wanted: bool) -> Step {
-    let now = match sight.standing {
-        Standing::Priced => true,
-        Standing::Nothing => false,
-        Standing::Unknown => return unmoved(before),
+/// `available` (`wanted`) and `sold_out` fire on a change, so a first run never fires. A price in
+/// any currency counts.
+fn presence_rule(
+    requested_currency: &str,
+    before: &ScopeState,
+    view: &ScopeView,
+    wanted: bool,
+) -> RuleStep {
+    let now = match view.availability {
+        PriceAvailability::Priced => true,
+        PriceAvailability::NoOffers => false,
+        PriceAvailability::Unknown => return unchanged(before),
     };
-    let price = comparable(asked, None, before.currency.as_deref(), &sight.prices);
+    let price = comparable_price(
+        requested_currency,
+        None,
+        before.currency.as_deref(),
+        &view.prices,
+    );
     let fires = now == wanted && before.memory.presence() == Some(!wanted);
-    let mut after = following(before, price.map(|(_, price)| price));
-    after.memory = Memory::Presence(Some(now));
+    let mut after = with_price(before, price.map(|(_, price)| price));
+    after.memory = RuleMemory::Presence(Some(now));
     after.armed = now != wanted;
-    Step {
+    RuleStep {
         after,
-        fired: fires.then(|| Fired {
+        fired: fires.then(|| FiringCause {
             price: price.map(|(at, _)| at),
-            ..Fired::default()
+            ..FiringCause::default()
         }),
         not_comparable: false,
     }
 }
 
-/// `stale`: true once so many runs in a row had no answer, false with the first answer. What was not searched at all does not count.
-fn absence(before: &State, sight: &Sight, runs: u32) -> Step {
-    let Some(answered) = sight.answered else {
-        return unmoved(before);
+/// `stale` fires after `runs` consecutive runs without an answer, and rearms with the first answer.
+/// Runs without any search do not count.
+fn stale_rule(before: &ScopeState, view: &ScopeView, runs: u32) -> RuleStep {
+    let Some(answered) = view.answered else {
+        return unchanged(before);
     };
-    let absent = if answered {
+    let unanswered = if answered {
         0
     } else {
         before.memory.absent().saturating_add(1)
     };
-    let mut after = following(before, sight.prices.first());
-    after.memory = Memory::Absent(absent);
-    let turn = Turn {
-        holds: absent >= runs,
+    let mut after = with_price(before, view.prices.first());
+    after.memory = RuleMemory::Absent(unanswered);
+    let condition = RuleCondition {
+        holds: unanswered >= runs,
         rearms: answered,
-        ..Turn::NOTHING_TO_COMPARE
+        ..RuleCondition::NOTHING_TO_COMPARE
     };
-    let step = turned(before, after, None, turn);
-    Step {
-        fired: step.fired.map(|fired| Fired {
+    let step = finish_step(before, after, None, condition);
+    RuleStep {
+        fired: step.fired.map(|fired| FiringCause {
             threshold: Some(runs.into()),
             ..fired
         }),
@@ -367,19 +423,19 @@ fn absence(before: &State, sight: &Sight, runs: u32) -> Step {
     }
 }
 
-/// So many percent more; `None` beyond what a number can hold.
-fn more(amount: Decimal, percent: Decimal) -> Option<Decimal> {
+/// `amount` plus `percent`; `None` on overflow.
+fn plus_percent(amount: Decimal, percent: Decimal) -> Option<Decimal> {
     amount
         .checked_mul(Decimal::ONE_HUNDRED.checked_add(percent)?)?
         .checked_div(Decimal::ONE_HUNDRED)
 }
 
-fn less(amount: Decimal, percent: Decimal) -> Option<Decimal> {
-    more(amount, -percent)
+fn minus_percent(amount: Decimal, percent: Decimal) -> Option<Decimal> {
+    plus_percent(amount, -percent)
 }
 
-/// How far `price` lies below `from`, as a fraction of it.
-fn fraction(from: Decimal, price: Decimal) -> Decimal {
+/// How far `price` is below `from`, as a fraction of `from`.
+fn drop_fraction(from: Decimal, price: Decimal) -> Decimal {
     from.checked_sub(price)
         .and_then(|below| below.checked_div(from))
         .unwrap_or_default()

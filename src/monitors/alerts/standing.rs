@@ -1,21 +1,21 @@
-//! How the rules of a monitor stand now, from what they remember.
+//! The current standing of a monitor's rules, from their states.
 
 use std::collections::HashMap;
 
 use sqlx::PgConnection;
 
-use super::evidence::shown;
-use super::state::{Mark, States};
-use super::verdicts::{WHOLE_SCAN, scope};
-use super::{identity, store};
+use super::alert_builder::price_mark;
+use super::evaluation::{WHOLE_SCAN, rule_scope};
+use super::state::{PricePoint, ScopeStates};
+use super::{rule_key, store};
 use crate::contract::monitors::{Rule, RuleScope, RuleStanding};
 use crate::ids::{MonitorId, TenantId};
 
-/// How each of a monitor's rules stands, in their order.
+/// The standing of each of a monitor's rules, in order.
 ///
 /// # Errors
-/// When the database does not answer.
-pub(in crate::monitors) async fn standing(
+/// When the database fails.
+pub(in crate::monitors) async fn rule_standings(
     conn: &mut PgConnection,
     tenant: TenantId,
     monitor: MonitorId,
@@ -24,20 +24,21 @@ pub(in crate::monitors) async fn standing(
     if rules.is_empty() {
         return Ok(Vec::new());
     }
-    let kept: HashMap<_, _> = store::states(conn, tenant, monitor)
+    let stored: HashMap<_, _> = store::load_states(conn, tenant, monitor)
         .await?
         .into_iter()
         .collect();
     let rules = rules.to_vec();
-    // Ten thousand cells of each of twenty rules: one rule at a time, and not on a thread that other requests wait for.
+    // Up to 10,000 cells for each of twenty rules: one rule at a time, on a blocking thread.
     let read = move || {
         let states = |rule: &Rule| {
-            kept.get(&identity::key(rule))
-                .and_then(|packed| store::unpacked(rule, packed).ok())
+            stored
+                .get(&rule_key::rule_key(rule))
+                .and_then(|packed| store::decode_states(rule, packed).ok())
         };
         rules
             .iter()
-            .map(|rule| of(rule, &states(rule).unwrap_or_default()))
+            .map(|rule| rule_standing(rule, &states(rule).unwrap_or_default()))
             .collect()
     };
     match tokio::task::spawn_blocking(read).await {
@@ -46,12 +47,12 @@ pub(in crate::monitors) async fn standing(
     }
 }
 
-fn of(rule: &Rule, states: &States) -> RuleStanding {
-    let scope = scope(rule);
+fn rule_standing(rule: &Rule, states: &ScopeStates) -> RuleStanding {
+    let scope = rule_scope(rule);
     let count = |states: usize| u32::try_from(states).unwrap_or(u32::MAX);
     let armed = states.values().filter(|state| state.armed).count();
     let is_of_cells = scope == RuleScope::Cell && !states.contains_key(WHOLE_SCAN);
-    // Prices of several currencies do not compare.
+    // Prices in several currencies are not comparable.
     let mut currencies = states
         .values()
         .filter_map(|state| state.currency.as_deref());
@@ -64,9 +65,9 @@ fn of(rule: &Rule, states: &States) -> RuleStanding {
         .min_by_key(|mark| mark.price);
     let last_fired = states
         .values()
-        .filter_map(|state| state.told.as_ref())
+        .filter_map(|state| state.last_fired.as_ref())
         .max_by_key(|mark| mark.at);
-    let priced = |mark: Option<&Mark>| shown(mark.filter(|_| currency.is_some()));
+    let priced = |mark: Option<&PricePoint>| price_mark(mark.filter(|_| currency.is_some()));
     RuleStanding {
         rule_type: rule.rule_type(),
         scope,

@@ -1,4 +1,4 @@
-//! What a rule remembers of one scope from run to run.
+//! The state of a rule in one scope, kept between runs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,18 +8,19 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::kind::{Kind, Subject};
+use super::rule_traits::{RuleSubject, RuleTraits};
 use crate::contract::monitors::Rule;
 
-/// The states of one rule: of the whole scan under the empty key, or of each cell under its own (`scans::cells`), as it is [`kept_under`].
-pub(super) type States = BTreeMap<String, State>;
+/// The states of one rule by [`state_key`]: the empty key for the whole scan, or one key per cell.
+pub(super) type ScopeStates = BTreeMap<String, ScopeState>;
 
-/// The longest key of a cell that is kept as it is. A list that is swept makes keys of a kilobyte, and there may be 10,000 of them.
-const LONGEST_KEY: usize = 64;
+/// The longest cell key stored in full. A swept list gives keys of a kilobyte, and a run may have
+/// 10,000 of them.
+const MAX_KEY_LENGTH: usize = 64;
 
-/// A cell's key, or in the place of a long one half of its SHA-256. What is short already stays as it is.
-pub(super) fn short(key: &str) -> Cow<'_, str> {
-    if key.len() <= LONGEST_KEY {
+/// A cell's key; a long one is replaced by half of its SHA-256.
+pub(super) fn short_key(key: &str) -> Cow<'_, str> {
+    if key.len() <= MAX_KEY_LENGTH {
         return Cow::Borrowed(key);
     }
     let digest: [u8; 32] = Sha256::digest(key).into();
@@ -30,51 +31,52 @@ pub(super) fn short(key: &str) -> Cow<'_, str> {
     )
 }
 
-/// Under what a rule keeps what it remembers of a cell. `stale` alone keeps all of a long key: it tells of slots without a run, where the
-/// key is all that says which cell it was.
-pub(super) fn kept_under<'a>(rule: &Rule, key: &'a str) -> Cow<'a, str> {
-    match Kind::of(rule).subject {
-        Subject::Answers => Cow::Borrowed(key),
-        Subject::Prices | Subject::Markets => short(key),
+/// The key of a cell in the states of a rule. Only `stale` keeps long keys in full: it reports
+/// slots without a run, where only the key names the cell.
+pub(super) fn state_key<'a>(rule: &Rule, key: &'a str) -> Cow<'a, str> {
+    match RuleTraits::of(rule).subject {
+        RuleSubject::Answers => Cow::Borrowed(key),
+        RuleSubject::Prices | RuleSubject::Markets => short_key(key),
     }
 }
 
-/// What one rule remembers of one scope.
+/// The state of one rule in one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct State {
-    /// It can fire.
+pub(super) struct ScopeState {
+    /// Whether it can fire.
     pub(super) armed: bool,
-    /// Of the prices in here.
+    /// The currency of the prices here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) currency: Option<String>,
     /// The last price seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) last: Option<Mark>,
-    /// The price at which it last fired. States that were kept before this was have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) told: Option<Mark>,
-    /// Where the scan's lowest price was, as far as is known. Not for cells.
+    pub(super) last: Option<PricePoint>,
+    /// The price at which it last fired; absent in states of older versions.
+    #[serde(default, rename = "told", skip_serializing_if = "Option::is_none")]
+    pub(super) last_fired: Option<PricePoint>,
+    /// The cell with the scan's lowest known price. Not in the states of cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) anchor: Option<Anchor>,
-    #[serde(default, skip_serializing_if = "Memory::is_nothing")]
-    pub(super) memory: Memory,
+    #[serde(default, skip_serializing_if = "RuleMemory::is_stateless")]
+    pub(super) memory: RuleMemory,
 }
 
-/// A price and when it was seen, kept as its text (a number of JSON would round it) and its milliseconds: there may be many.
+/// A price and when it was seen. Serialised compactly, as text (a JSON number would round it) and
+/// milliseconds, because there may be many.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "(String, i64)", try_from = "(String, i64)")]
-pub(super) struct Mark {
+pub(super) struct PricePoint {
     pub(super) price: Decimal,
     pub(super) at: Timestamp,
 }
 
-impl From<Mark> for (String, i64) {
-    fn from(mark: Mark) -> Self {
+impl From<PricePoint> for (String, i64) {
+    fn from(mark: PricePoint) -> Self {
         (mark.price.to_string(), mark.at.as_millisecond())
     }
 }
 
-impl TryFrom<(String, i64)> for Mark {
+impl TryFrom<(String, i64)> for PricePoint {
     type Error = String;
 
     fn try_from((price, at): (String, i64)) -> Result<Self, String> {
@@ -86,58 +88,59 @@ impl TryFrom<(String, i64)> for Mark {
     }
 }
 
-/// The key of a cell, [`short`], with the price that it had. States from before have long ones.
+/// The [`short_key`] of a cell, and its price. States of older versions have long keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Anchor {
     pub(super) cell: String,
-    pub(super) mark: Mark,
+    pub(super) mark: PricePoint,
 }
 
-/// What rules of some types remember beside that.
+/// The state that only some rule types have.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Memory {
+pub(super) enum RuleMemory {
     #[default]
-    Nothing,
-    /// `new_low`: the lowest price ever seen.
-    Lowest(Option<Mark>),
-    /// `drop_percent`: the prices of the last runs that had one, the oldest first.
-    Window(Vec<Mark>),
-    /// `available`, `sold_out`: whether there was a price when that was last known.
+    Stateless,
+    /// `new_low`: the lowest price so far.
+    Lowest(Option<PricePoint>),
+    /// `drop_percent`: the prices of the last runs that had a price, oldest first.
+    Window(Vec<PricePoint>),
+    /// `available`, `sold_out`: whether there was a price when last known.
     Presence(Option<bool>),
-    /// `stale`: runs in a row without an answer.
+    /// `stale`: consecutive runs without an answer.
     Absent(u32),
 }
 
-impl State {
-    /// Of a rule that has seen nothing. What waits for a change has to see the other side of it first.
+impl ScopeState {
+    /// The initial state. A rule that waits for a change starts unarmed: it has to see the opposite
+    /// first.
     pub(super) fn new(rule: &Rule) -> Self {
         let (armed, memory) = match rule {
             Rule::PriceBelow(_) | Rule::Verdict(_) | Rule::ParityGapPercent(_) => {
-                (true, Memory::Nothing)
+                (true, RuleMemory::Stateless)
             }
-            Rule::NewLow(_) => (true, Memory::Lowest(None)),
-            Rule::DropPercent(_) => (true, Memory::Window(Vec::new())),
-            Rule::Available(_) | Rule::SoldOut(_) => (false, Memory::Presence(None)),
-            Rule::Stale(_) => (true, Memory::Absent(0)),
+            Rule::NewLow(_) => (true, RuleMemory::Lowest(None)),
+            Rule::DropPercent(_) => (true, RuleMemory::Window(Vec::new())),
+            Rule::Available(_) | Rule::SoldOut(_) => (false, RuleMemory::Presence(None)),
+            Rule::Stale(_) => (true, RuleMemory::Absent(0)),
         };
         Self {
             armed,
             currency: None,
             last: None,
-            told: None,
+            last_fired: None,
             anchor: None,
             memory,
         }
     }
 }
 
-impl Memory {
-    fn is_nothing(&self) -> bool {
-        *self == Self::Nothing
+impl RuleMemory {
+    fn is_stateless(&self) -> bool {
+        *self == Self::Stateless
     }
 
-    pub(super) fn lowest(&self) -> Option<&Mark> {
+    pub(super) fn lowest(&self) -> Option<&PricePoint> {
         match self {
             Self::Lowest(lowest) => lowest.as_ref(),
             Self::Window(marks) => marks
@@ -147,7 +150,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn window(&self) -> &[Mark] {
+    pub(super) fn window(&self) -> &[PricePoint] {
         if let Self::Window(marks) = self {
             marks
         } else {
@@ -155,11 +158,11 @@ impl Memory {
         }
     }
 
-    /// Adds the newest of at most so many.
-    pub(super) fn push(&mut self, mark: Mark, most: usize) {
+    /// Adds the newest price and drops the oldest beyond `max_length`.
+    pub(super) fn push(&mut self, mark: PricePoint, max_length: usize) {
         if let Self::Window(marks) = self {
             marks.push(mark);
-            let over = marks.len().saturating_sub(most);
+            let over = marks.len().saturating_sub(max_length);
             marks.drain(..over);
         }
     }

@@ -1,4 +1,4 @@
-//! Rules' states and alerts in the database. Every statement begins with the tenant.
+//! Rule states and alerts in the database. Every statement filters by tenant first.
 
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
@@ -9,41 +9,42 @@ use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
-use super::identity::RuleKey;
-use super::judge::Marks;
-use super::state::{States, kept_under};
+use super::evaluate::EvaluationRecord;
+use super::rule_key::RuleKey;
+use super::state::{ScopeStates, state_key};
 use crate::contract::monitors::{Alert, AlertsQuery, Rule, RuleType};
 use crate::ids::{AlertId, MonitorId, TenantId};
-use crate::monitors::store::Run as Slot;
+use crate::monitors::store::UnevaluatedSlot;
 
-/// The largest states of one rule, unpacked: 10,000 cells that each remember 90 prices take a fifth of it.
+/// The largest states of one rule, uncompressed: 10,000 cells with 90 prices each take a fifth of
+/// it.
 const MAX_STATES_BYTES: u64 = 128 << 20;
 
-/// A monitor as its runs are judged.
-pub(super) struct Monitor {
+/// The name and rules of a monitor.
+pub(super) struct MonitorRules {
     pub(super) name: String,
     pub(super) rules: Vec<Rule>,
 }
 
-pub(super) async fn monitor(
+pub(super) async fn monitor_rules(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
-) -> sqlx::Result<Monitor> {
+) -> sqlx::Result<MonitorRules> {
     let row = sqlx::query!(
         r#"select name, rules as "rules: Json<Vec<Rule>>" from monitors where tenant_id = $1 and monitor_id = $2"#,
         tenant.uuid(),
         id.uuid(),
     );
     let row = row.fetch_one(conn).await?;
-    Ok(Monitor {
+    Ok(MonitorRules {
         name: row.name,
         rules: row.rules.0,
     })
 }
 
-/// What the rules of a monitor remember, packed.
-pub(super) async fn states(
+/// The compressed states of a monitor's rules.
+pub(super) async fn load_states(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -56,34 +57,34 @@ pub(super) async fn states(
     let rows = rows.fetch_all(conn).await?;
     let key = |rule: Vec<u8>| {
         RuleKey::try_from(rule)
-            .map_err(|_| sqlx::Error::Decode("the key of a rule has 16 bytes".into()))
+            .map_err(|_| sqlx::Error::Decode("a rule key must have 16 bytes".into()))
     };
     rows.into_iter()
         .map(|row| Ok((key(row.rule)?, row.states)))
         .collect()
 }
 
-/// The states of a rule as they were packed, also before long keys were shortened.
-pub(super) fn unpacked(rule: &Rule, packed: &[u8]) -> serde_json::Result<States> {
+/// Decodes the states of a rule, and shortens the long keys of older versions.
+pub(super) fn decode_states(rule: &Rule, packed: &[u8]) -> serde_json::Result<ScopeStates> {
     let states = zstd::Decoder::new(packed)
         .map_err(serde_json::Error::io)?
         .take(MAX_STATES_BYTES);
-    let states: States = serde_json::from_reader(std::io::BufReader::new(states))?;
+    let states: ScopeStates = serde_json::from_reader(std::io::BufReader::new(states))?;
     if states
         .keys()
-        .all(|key| matches!(kept_under(rule, key), Cow::Borrowed(_)))
+        .all(|key| matches!(state_key(rule, key), Cow::Borrowed(_)))
     {
         return Ok(states);
     }
     Ok(states
         .into_iter()
-        .map(|(key, state)| (kept_under(rule, &key).into_owned(), state))
+        .map(|(key, state)| (state_key(rule, &key).into_owned(), state))
         .collect())
 }
 
-pub(super) fn packed(states: &States) -> std::io::Result<Vec<u8>> {
+pub(super) fn encode_states(states: &ScopeStates) -> std::io::Result<Vec<u8>> {
     let mut packed = zstd::Encoder::new(Vec::new(), 0)?;
-    // Buffered: what writes JSON writes a few bytes at a time.
+    // Buffered: the JSON writer writes a few bytes at a time.
     let mut text = std::io::BufWriter::new(&mut packed);
     serde_json::to_writer(&mut text, states)?;
     text.flush()?;
@@ -91,8 +92,8 @@ pub(super) fn packed(states: &States) -> std::io::Result<Vec<u8>> {
     packed.finish()
 }
 
-/// Writes what rules remember now; what others remembered is forgotten.
-pub(super) async fn keep_states(
+/// Writes the states of rules and deletes those of all other rules.
+pub(super) async fn save_states(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -112,11 +113,11 @@ pub(super) async fn keep_states(
     .execute(&mut *conn)
     .await?;
     let keys: Vec<_> = states.iter().map(|(key, _)| *key).collect();
-    forget_but(conn, tenant, id, &keys).await
+    delete_states_except(conn, tenant, id, &keys).await
 }
 
-/// Has all rules but these forget.
-pub(super) async fn forget_but(
+/// Deletes the states of all rules but these.
+pub(super) async fn delete_states_except(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -134,8 +135,8 @@ pub(super) async fn forget_but(
     Ok(())
 }
 
-/// Puts alerts on record.
-pub(super) async fn insert(
+/// Inserts alerts.
+pub(super) async fn insert_alerts(
     conn: &mut PgConnection,
     tenant: TenantId,
     alerts: &[Alert],
@@ -148,7 +149,7 @@ pub(super) async fn insert(
         .iter()
         .map(|alert| alert.rule_type.as_str().to_owned())
         .collect();
-    let told: Vec<_> = alerts
+    let documents: Vec<_> = alerts
         .iter()
         .map(serde_json::to_string)
         .collect::<Result<_, _>>()
@@ -162,18 +163,18 @@ pub(super) async fn insert(
         first.fired_at.to_sqlx() as _,
         &ids,
         &types,
-        &told,
+        &documents,
     )
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// Whether a search of the monitor was answered since the schedule's slot before this one: what runs then is only slow. Slots that nobody
-/// was there for are none.
+/// Whether a search of the monitor was answered since the previous slot of its schedule: then the
+/// run is slow, not stuck. Missed slots do not count.
 pub(super) async fn is_answered_since_slot_before(
     conn: &mut PgConnection,
-    slot: &Slot,
+    slot: &UnevaluatedSlot,
 ) -> sqlx::Result<bool> {
     let since = sqlx::query_scalar!(
         r#"select max(slot) as "slot: SqlTimestamp" from monitor_slots
@@ -199,11 +200,11 @@ pub(super) async fn is_answered_since_slot_before(
     .await
 }
 
-/// Puts on record that a slot was judged, what that came to, and what could not be judged.
-pub(super) async fn mark(
+/// Records the evaluation of a slot.
+pub(super) async fn record_evaluation(
     conn: &mut PgConnection,
-    slot: &Slot,
-    marks: &Marks,
+    slot: &UnevaluatedSlot,
+    record: &EvaluationRecord,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
@@ -216,18 +217,18 @@ pub(super) async fn mark(
         slot.slot.to_sqlx() as _,
         slot.kind.as_str(),
         now.to_sqlx() as _,
-        count(marks.fired),
-        count(marks.kept),
-        count(marks.not_comparable),
-        marks.failure.as_deref(),
+        count(record.fired),
+        count(record.stored),
+        count(record.not_comparable),
+        record.failure.as_deref(),
     )
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// Has no rule judge what a monitor runs just now.
-pub(super) async fn mark_all(
+/// Marks all unevaluated slots of a monitor as evaluated, without an evaluation.
+pub(super) async fn skip_evaluation(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -244,13 +245,13 @@ pub(super) async fn mark_all(
     Ok(())
 }
 
-/// The newest first; `before` is the last of the page before.
-pub(super) async fn list(
+/// The newest first; `before` is the last alert of the previous page.
+pub(super) async fn list_alerts(
     pool: &PgPool,
     tenant: TenantId,
     query: &AlertsQuery,
     before: Option<(Timestamp, AlertId)>,
-    most: i64,
+    limit: i64,
 ) -> sqlx::Result<Vec<(Timestamp, AlertId, Value)>> {
     let rows = sqlx::query!(
         "select fired_at, alert_id, alert from alerts
@@ -265,7 +266,7 @@ pub(super) async fn list(
         query.until.map(|until| until.to_sqlx()) as _,
         before.map(|(fired_at, _)| fired_at.to_sqlx()) as _,
         before.map(|(_, id)| id.uuid()),
-        most,
+        limit,
     );
     let rows = rows.fetch_all(pool).await?;
     Ok(rows
@@ -274,7 +275,7 @@ pub(super) async fn list(
         .collect())
 }
 
-pub(super) async fn one(
+pub(super) async fn find_alert(
     pool: &PgPool,
     tenant: TenantId,
     id: AlertId,

@@ -1,8 +1,9 @@
-//! A caller's word over a monitor: pause, resume, run, delete. (`update` is a room of its own.)
+//! Commands on a monitor: pause, resume, run, delete. Not here: `update`.
 //!
 //! ```text
-//!  active ──pause──► paused by_caller: its key is wiped, no slot comes ──resume──► active, with the key of that request, from the next slot on
-//!  run: a slot of its own kind, now; whatever the schedule says, also while it is paused
+//!  active ──pause──► paused, by_caller: key wiped, no slots
+//!         ◄─resume── with the key of the request, from the next slot on
+//!  run: a manual slot now, independent of the schedule, also while paused
 //! ```
 
 pub mod delete;

@@ -1,4 +1,4 @@
-//! Holding a monitor by its caller's word.
+//! Pauses a monitor.
 
 use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
@@ -9,18 +9,19 @@ use crate::ids::{GrantId, MonitorId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::store::{Decision, LockedMonitor};
 use crate::monitors::{MonitorError, read, store};
-use crate::scans::Desk;
+use crate::scans::RequestContext;
 use crate::tenants;
 use crate::webhooks::LockFor;
 
-/// Pauses a monitor until its caller resumes it, and destroys its key: a resume brings one. A run that is underway goes on. When this
-/// returns no slot of it makes a scan any more. One that is paused is given as it is.
+/// Pauses a monitor until its caller resumes it, and destroys its key. A running scan continues. No
+/// slot starts a scan after this returns. A paused monitor is returned unchanged.
 ///
 /// # Errors
 /// `NotFound`; `Database`.
-pub async fn pause(desk: Desk<'_>, id: MonitorId) -> Result<Monitor, MonitorError> {
-    let mut tx = db::begin(desk.pool).await?;
-    let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
+pub async fn pause(context: RequestContext<'_>, id: MonitorId) -> Result<Monitor, MonitorError> {
+    let mut tx = db::begin(context.pool).await?;
+    let found =
+        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
         .await?
@@ -29,24 +30,24 @@ pub async fn pause(desk: Desk<'_>, id: MonitorId) -> Result<Monitor, MonitorErro
         let undecided = undecided(
             &monitor,
             store::last_decided(lock.conn(), tenant, id).await?,
-            desk.now,
+            context.now,
         );
-        store::record(lock.conn(), tenant, id, &undecided, desk.now).await?;
-        store::set_paused(lock.conn(), tenant, id, true, None, desk.now).await?;
+        store::record_decisions(lock.conn(), tenant, id, &undecided, context.now).await?;
+        store::set_paused(lock.conn(), tenant, id, true, None, context.now).await?;
         tenants::store::wipe(
             lock.conn(),
             tenant,
             GrantId::from(monitor.grant_id),
-            desk.now,
+            context.now,
         )
         .await?;
     }
-    let answer = read::stored(lock.conn(), tenant, id, desk.now).await?;
+    let response = read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
     tx.commit().await?;
-    Ok(answer)
+    Ok(response)
 }
 
-/// Slots that have come and that nobody has decided are on record all the same.
+/// Records the due slots that are not decided yet as missed.
 fn undecided(monitor: &LockedMonitor, last: Option<Timestamp>, now: Timestamp) -> Vec<Decision> {
     let Some(first) = monitor
         .next_slot
@@ -55,12 +56,12 @@ fn undecided(monitor: &LockedMonitor, last: Option<Timestamp>, now: Timestamp) -
     else {
         return Vec::new();
     };
-    let slots = match Schedule::read(&monitor.cron, &monitor.timezone) {
-        Some(schedule) => schedule.due(first, now).collect(),
+    let slots = match Schedule::parse(&monitor.cron, &monitor.timezone) {
+        Some(schedule) => schedule.due_slots(first, now).collect(),
         None => vec![first],
     };
     let missed = |slot| {
-        let reason = Some("the monitor was paused before it was decided".to_owned());
+        let reason = Some("the monitor was paused before the slot was decided".to_owned());
         Decision {
             slot,
             kind: SlotKind::Schedule,

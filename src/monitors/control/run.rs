@@ -1,4 +1,4 @@
-//! Running a monitor now.
+//! Runs a monitor now.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Map;
@@ -9,92 +9,100 @@ use crate::contract::scans::Scan;
 use crate::db;
 use crate::ids::MonitorId;
 use crate::monitors::schedule::Schedule;
-use crate::monitors::start::{NotStarted, Start, start};
+use crate::monitors::start_run::{RunContext, StartRunError, start_run};
 use crate::monitors::store::Decision;
 use crate::monitors::{MonitorError, store};
-use crate::scans::{Answered, Desk, IdempotencyKey, Post, ScanError};
+use crate::scans::{IdempotencyKey, IdempotentRequest, Replayable, RequestContext, ScanError};
 use crate::tenants;
 use crate::webhooks::LockFor;
 
-/// Makes the scan of a monitor now, with the key of this request. It is on record as a slot of its own kind at this time; relative dates
-/// count from today in the schedule's zone, and what it may spend counts in this month. The schedule goes on as it is.
+/// Starts a run of a monitor now, with the key of this request, and records it as a manual slot.
+/// Relative dates count from today in the schedule's zone, and its requests count in this month.
+/// The schedule is unchanged.
 ///
 /// # Errors
-/// `NotFound`; `InvalidState` while a run of it has not ended, over the month's ceiling, or where its scan cannot be made any more;
-/// `TooMuch` at a limit of the caller's; `IdempotencyMismatch`; `Database`. Nothing is stored then.
+/// `NotFound`; `InvalidState` while another run has not ended, at the monthly limit, or when the
+/// stored scan is no longer valid; `LimitExceeded` at a limit of the tenant;
+/// `IdempotencyMismatch`; `Database`. Nothing is stored then.
 pub async fn run(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     pace: &PaceConfig,
     id: MonitorId,
     key: Option<&IdempotencyKey>,
-) -> Result<Answered<Scan>, MonitorError> {
-    let post = Post::new(format!("/v1/monitors/{id}/run"), &Map::new(), key);
-    if let Some(answer) = post.repeated(desk).await? {
-        return Ok(Answered {
-            answer,
+) -> Result<Replayable<Scan>, MonitorError> {
+    let idempotent = IdempotentRequest::new(format!("/v1/monitors/{id}/run"), &Map::new(), key);
+    if let Some(response) = idempotent.find_response(context).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    let mut tx = db::begin(desk.pool).await?;
-    let found = tenants::store::find_and_hold(&mut tx, desk.ring, desk.key, desk.now).await?;
+    let mut tx = db::begin(context.pool).await?;
+    let found =
+        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?;
     let tenant = found.ok_or(MonitorError::NotFound)?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
         .await?
         .ok_or(MonitorError::NotFound)?;
-    if let Some(answer) = post.take(lock.conn(), tenant, desk.now).await? {
-        return Ok(Answered {
-            answer,
+    if let Some(response) = idempotent.reserve(lock.conn(), tenant, context.now).await? {
+        return Ok(Replayable {
+            response,
             replayed: true,
         });
     }
-    if let Some(run) = store::live_runs(lock.conn(), tenant, id).await?.first() {
+    if let Some(run) = store::active_runs(lock.conn(), tenant, id).await?.first() {
         return Err(invalid(format!(
-            "{}; wait for it, resume it if it is paused, or cancel it",
-            run.in_the_way()
+            "{}; wait for it to end, resume it if it is paused, or cancel it",
+            run.description()
         )));
     }
     let zone_gone = || {
         invalid(format!(
-            "the time zone {} is not known to this service any more",
+            "this service no longer knows the time zone {}",
             monitor.timezone
         ))
     };
-    let schedule = Schedule::read(&monitor.cron, &monitor.timezone).ok_or_else(zone_gone)?;
-    let slot = manual_slot(desk.now, store::last_manual(lock.conn(), tenant, id).await?);
-    let run = Start {
+    let schedule = Schedule::parse(&monitor.cron, &monitor.timezone).ok_or_else(zone_gone)?;
+    let slot = manual_slot(
+        context.now,
+        store::last_manual_slot(lock.conn(), tenant, id).await?,
+    );
+    let run = RunContext {
         tenant,
         id,
         monitor: &monitor,
         schedule: &schedule,
         slot,
     };
-    let answer = start(lock.conn(), desk, pace, &run)
+    let response = start_run(lock.conn(), context, pace, &run)
         .await
         .map_err(|not| match not {
-            NotStarted::CannotBe(faults) => {
-                invalid(format!("its scan cannot be made any more: {faults}"))
+            StartRunError::InvalidScan(errors) => {
+                invalid(format!("the monitor's scan is no longer valid: {errors}"))
             }
-            NotStarted::Ceiling(message) => invalid(message),
-            NotStarted::TooMuch(error) => MonitorError::Order(error),
-            NotStarted::Database(error) => error.into(),
+            StartRunError::MonthlyLimit(message) => invalid(message),
+            StartRunError::TenantLimit(error) => MonitorError::Scan(error),
+            StartRunError::Database(error) => error.into(),
         })?;
     let ran = Decision {
         slot,
         kind: SlotKind::Manual,
         outcome: SlotOutcome::Ran,
         reason: None,
-        scan: Some(answer.id),
+        scan: Some(response.id),
     };
-    store::record(lock.conn(), tenant, id, &[ran], desk.now).await?;
-    post.keep(lock.conn(), tenant, &answer).await?;
+    store::record_decisions(lock.conn(), tenant, id, &[ran], context.now).await?;
+    idempotent
+        .store_response(lock.conn(), tenant, &response)
+        .await?;
     tx.commit().await?;
-    Ok(Answered {
-        answer,
+    Ok(Replayable {
+        response,
         replayed: false,
     })
 }
 
-/// A manual run is on record at a whole second; at the next one where that second has a run.
+/// The slot of a manual run: a whole second, or the next one if that second has a run.
 fn manual_slot(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
     last.map_or(second, |last| {
@@ -103,5 +111,5 @@ fn manual_slot(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
 }
 
 fn invalid(message: String) -> MonitorError {
-    MonitorError::Order(ScanError::InvalidState(message))
+    MonitorError::Scan(ScanError::InvalidState(message))
 }

@@ -12,7 +12,7 @@ use crate::contract::FieldValue as _;
 use crate::contract::monitors::ScheduleRequest;
 
 fn schedule(cron: &str, zone: &str) -> Schedule {
-    Schedule::read(cron, zone).unwrap_or_else(|| panic!("{cron} {zone}"))
+    Schedule::parse(cron, zone).unwrap_or_else(|| panic!("{cron} {zone}"))
 }
 
 /// The slots from one time up to another, as wall-clock times of the zone with their offsets.
@@ -25,14 +25,14 @@ fn local(cron: &str, zone: &str, from: &str, to: &str) -> Vec<String> {
             .to_string()
     };
     schedule
-        .slots(from)
+        .slots_after(from)
         .take_while(|slot| *slot <= to)
         .map(shown)
         .collect()
 }
 
 #[test]
-fn a_time_that_is_skipped_comes_at_the_first_moment_after_the_gap() {
+fn a_skipped_time_moves_to_the_first_instant_after_the_gap() {
     // London: 01:00 became 02:00 on 2027-03-28.
     let days = ["2027-03-26T12:00:00Z", "2027-03-29T12:00:00Z"];
     assert_eq!(
@@ -43,7 +43,7 @@ fn a_time_that_is_skipped_comes_at_the_first_moment_after_the_gap() {
             "03-29 01:30 +01:00"
         ]
     );
-    // Twice a day is no other than once a day: neither is lost.
+    // Only hourly schedules follow elapsed hours: of two slots a day, neither is lost.
     assert_eq!(
         local(
             "30 1,13 * * *",
@@ -54,7 +54,7 @@ fn a_time_that_is_skipped_comes_at_the_first_moment_after_the_gap() {
         .len(),
         2
     );
-    // Two times of one gap are one moment.
+    // Two times in one gap give one slot.
     assert_eq!(
         local(
             "0 0,1,2 28 3 *",
@@ -64,7 +64,7 @@ fn a_time_that_is_skipped_comes_at_the_first_moment_after_the_gap() {
         ),
         ["03-28 00:00 +00:00", "03-28 02:00 +01:00"]
     );
-    // A gap at midnight: the day begins at one.
+    // A gap at midnight: the day begins at 01:00.
     assert_eq!(
         local(
             "0 0 * * *",
@@ -77,7 +77,7 @@ fn a_time_that_is_skipped_comes_at_the_first_moment_after_the_gap() {
 }
 
 #[test]
-fn a_time_that_comes_twice_counts_the_first_time() {
+fn a_repeated_time_counts_the_first_time() {
     // London: 02:00 became 01:00 on 2027-10-31.
     assert_eq!(
         local(
@@ -88,7 +88,7 @@ fn a_time_that_comes_twice_counts_the_first_time() {
         ),
         ["10-31 01:30 +01:00", "11-01 01:30 +00:00"]
     );
-    // Asked in the second pass, it has been.
+    // From within the second pass, the slot of that day is over.
     assert_eq!(
         local(
             "30,45 1 * * *",
@@ -110,13 +110,13 @@ fn a_time_that_comes_twice_counts_the_first_time() {
 }
 
 #[test]
-fn every_hour_is_every_hour_that_there_is() {
+fn an_hourly_schedule_follows_elapsed_hours() {
     for (day, hours) in [("2027-03-28", 23), ("2027-06-01", 24), ("2027-10-31", 25)] {
         let day: jiff::civil::Date = day.parse().unwrap();
         let begin = |day: jiff::civil::Date| day.in_tz("Europe/London").unwrap().timestamp();
         let (from, to) = (begin(day), begin(day.tomorrow().unwrap()));
         let slots: Vec<_> = schedule("5 * * * *", "Europe/London")
-            .slots(from)
+            .slots_after(from)
             .take_while(|slot| *slot < to)
             .collect();
         assert_eq!(slots.len(), hours, "{day}");
@@ -130,7 +130,7 @@ fn every_hour_is_every_hour_that_there_is() {
 }
 
 #[test]
-fn months_and_days_are_those_of_the_zone() {
+fn months_and_days_are_in_the_schedules_zone() {
     let kiritimati = schedule("0 0 * * *", "Pacific/Kiritimati");
     let now = "2027-01-31T10:00:00Z".parse().unwrap();
     assert_eq!(kiritimati.date(now), date(2027, 2, 1));
@@ -150,7 +150,7 @@ fn refused(cron: &str, zone: &str) -> Option<String> {
     let now = "2026-11-21T12:00:00Z".parse().unwrap();
     match request {
         Err(wrong) => Some(wrong),
-        Ok(request) => Schedule::of(&request)
+        Ok(request) => Schedule::from_request(&request)
             .unwrap()
             .check(&request, now)
             .err()
@@ -159,7 +159,7 @@ fn refused(cron: &str, zone: &str) -> Option<String> {
 }
 
 #[test]
-fn slots_are_a_quarter_of_an_hour_apart_on_the_clock_that_there_is() {
+fn slots_closer_than_fifteen_minutes_are_refused() {
     for (cron, zone) in [
         ("*/15 * * * *", "Europe/London"),
         ("5 * * * *", "Europe/London"),
@@ -176,13 +176,13 @@ fn slots_are_a_quarter_of_an_hour_apart_on_the_clock_that_there_is() {
         ("* * * * *", "UTC", close),
         ("*/14 * * * *", "UTC", close),
         ("0,50 * * * *", "UTC", close),
-        // On its own day of the year alone: 01:05 comes at 02:00, five minutes before 02:05.
+        // On one day of the year: 01:05 moves to 02:00, five minutes before 02:05.
         (
             "5 1,2 * * *",
             "Europe/London",
             "2027-03-28 02:00 +01:00 and 2027-03-28 02:05 +01:00 are 5 minutes apart",
         ),
-        ("0 0 31 2 *", "UTC", "a schedule that has a slot"),
+        ("0 0 31 2 *", "UTC", "a schedule with at least one slot"),
         ("@daily", "UTC", "five cron fields"),
         ("0 6 * *", "UTC", "five cron fields"),
         ("0 0 6 * * *", "UTC", "five cron fields"),
@@ -201,7 +201,7 @@ fn slots_are_a_quarter_of_an_hour_apart_on_the_clock_that_there_is() {
     );
 }
 
-/// A cron field: what it takes, worked out here and not by croner.
+/// A cron field and the values that it matches, computed without croner.
 #[derive(Debug, Clone)]
 struct Field {
     text: String,
@@ -237,7 +237,7 @@ fn field(first: i8, last: i8) -> impl Strategy<Value = Field> {
     prop_oneof![2 => any, 3 => list, 1 => range]
 }
 
-/// What a wall-clock minute says, minute by minute: the slots of a zone between two moments, by brute force.
+/// The slots between two times, by brute force over every minute.
 fn walked(
     fields: &[Field; 5],
     zone: &TimeZone,
@@ -250,7 +250,7 @@ fn walked(
         let of_week = weekday
             .takes
             .contains(&wall.weekday().to_sunday_zero_offset());
-        // Where both are said, either will do, as with every cron.
+        // If both day fields are set, either may match, as in every cron.
         let is_day = match (day.is_any, weekday.is_any) {
             (true, _) => of_week,
             (_, true) => of_month,
@@ -264,7 +264,7 @@ fn walked(
     let every_hour = hour.takes.len() == 24;
     let mut slots = BTreeSet::new();
     if every_hour {
-        // Every minute that there really is.
+        // Every elapsed minute.
         let mut now = Timestamp::from_second(from.as_second().div_euclid(60) * 60).unwrap();
         while now <= to {
             if is_wanted(now.to_zoned(zone.clone()).datetime()) {
@@ -273,7 +273,7 @@ fn walked(
             now += SignedDuration::from_mins(1);
         }
     } else {
-        // Every minute on the face of the clock, a day more on each side.
+        // Every wall-clock minute, with a margin of a day on each side.
         let mut wall = date_of(from, zone)
             .checked_sub(1.day())
             .unwrap()
@@ -299,7 +299,7 @@ fn date_of(time: Timestamp, zone: &TimeZone) -> jiff::civil::Date {
     time.to_zoned(zone.clone()).date()
 }
 
-/// The first moment of a wall-clock minute; of one that is skipped, the first that is not, minute by minute.
+/// The first instant of a wall-clock minute; for a skipped one, of the next minute that exists.
 fn first(zone: &TimeZone, mut wall: DateTime) -> Timestamp {
     loop {
         match zone.to_ambiguous_timestamp(wall).offset() {
@@ -312,7 +312,8 @@ fn first(zone: &TimeZone, mut wall: DateTime) -> Timestamp {
     }
 }
 
-/// Zones whose clocks jump in many ways: an hour at night, at midnight, half an hour, two hours, in the other half of the year.
+/// Zones with various clock changes: an hour at night, at midnight, half an hour, two hours, in the
+/// southern hemisphere.
 const ZONES: [&str; 9] = [
     "Europe/London",
     "America/New_York",
@@ -329,7 +330,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 768, ..ProptestConfig::default() })]
 
     #[test]
-    fn slots_are_those_of_a_walk_over_every_minute(
+    fn slots_equal_a_brute_force_walk_over_every_minute(
         fields in (field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6)),
         zone in select(&ZONES[..]),
         change in 0..6_usize,
@@ -339,10 +340,10 @@ proptest! {
         let cron = fields.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(" ");
         let schedule = schedule(&cron, zone);
         let begin: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
-        // Around a change of the clock, where there is one.
+        // Around a clock change, if the zone has one.
         let near = schedule.zone().following(begin).nth(change).map_or(begin, |change| change.timestamp());
         let (from, to) = (near - SignedDuration::from_hours(hours_before), near + SignedDuration::from_hours(40));
-        let slots: Vec<_> = schedule.slots(from).take_while(|slot| *slot <= to).collect();
+        let slots: Vec<_> = schedule.slots_after(from).take_while(|slot| *slot <= to).collect();
         prop_assert!(slots.windows(2).all(|pair| pair[0] < pair[1]), "{cron} {zone}: {slots:?}");
         let walked: Vec<_> = walked(&fields, schedule.zone(), from, to).into_iter().collect();
         prop_assert_eq!(slots, walked, "{} {} from {}", cron, zone, from);

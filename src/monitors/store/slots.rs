@@ -1,14 +1,15 @@
-//! Slots: what was decided, what their runs have cost, and which are to be judged.
+//! Slots: decisions, the cost of their runs, and which of them need an evaluation.
 
 use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 
 use crate::contract::monitors::{SlotKind, SlotOutcome};
+use crate::contract::scans::{PauseReason, ScanStatus};
 use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::webhooks::MonitorLock;
 
-/// A slot that is decided.
+/// The decision of a slot.
 #[derive(Debug, Clone)]
 pub(in crate::monitors) struct Decision {
     pub(in crate::monitors) slot: Timestamp,
@@ -18,8 +19,8 @@ pub(in crate::monitors) struct Decision {
     pub(in crate::monitors) scan: Option<ScanId>,
 }
 
-/// Puts decisions on record. A slot that has been decided before is an error: nobody may decide it twice.
-pub(in crate::monitors) async fn record(
+/// Inserts decisions. Fails if a slot is already decided.
+pub(in crate::monitors) async fn record_decisions(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -64,7 +65,7 @@ pub(in crate::monitors) async fn record(
     Ok(())
 }
 
-/// The newest slot of its schedule that is on record. Under the monitor's lock it is so until the lock is given up.
+/// The newest decided slot of its schedule. The monitor's lock keeps it current.
 pub(in crate::monitors) async fn last_decided(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -79,7 +80,7 @@ pub(in crate::monitors) async fn last_decided(
 }
 
 /// The newest manual slot.
-pub(in crate::monitors) async fn last_manual(
+pub(in crate::monitors) async fn last_manual_slot(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
@@ -92,19 +93,19 @@ pub(in crate::monitors) async fn last_manual(
     Ok(last.fetch_one(conn).await?.map(SqlTimestamp::to_jiff))
 }
 
-/// A run of a monitor that has not ended.
+/// An unfinished run of a monitor.
 #[derive(Debug)]
-pub(in crate::monitors) struct LiveRun {
+pub(in crate::monitors) struct ActiveRun {
     pub(in crate::monitors) scan: ScanId,
-    status: String,
-    reason: Option<String>,
-    /// A search of it is held by a process that is dead.
+    status: ScanStatus,
+    reason: Option<PauseReason>,
+    /// A dead process holds one of its searches.
     is_abandoned: bool,
 }
 
-impl LiveRun {
-    /// What stands in the way of another, and how it goes on.
-    pub(in crate::monitors) fn in_the_way(&self) -> String {
+impl ActiveRun {
+    /// The reason why another run cannot start.
+    pub(in crate::monitors) fn description(&self) -> String {
         let Self {
             scan,
             status,
@@ -113,31 +114,29 @@ impl LiveRun {
         } = self;
         match reason {
             Some(reason) => {
-                format!("the run before has not ended: its scan {scan} is {status} ({reason})")
+                format!("the previous run has not ended: its scan {scan} is {status} ({reason})")
             }
-            None => format!("the run before has not ended: its scan {scan} is {status}"),
+            None => format!("the previous run has not ended: its scan {scan} is {status}"),
         }
     }
-}
 
-impl LiveRun {
-    /// It will end without its caller.
-    pub(in crate::monitors) fn goes_on(&self) -> bool {
-        matches!(self.status.as_str(), "queued" | "running")
+    /// Whether it will end without an action of its caller.
+    pub(in crate::monitors) fn is_progressing(&self) -> bool {
+        matches!(self.status, ScanStatus::Queued | ScanStatus::Running)
     }
 
-    /// It is not settled what became of it: a process died in one of its searches.
+    /// Whether a process died in one of its searches and the outcome is not settled yet.
     pub(in crate::monitors) fn is_abandoned(&self) -> bool {
         self.is_abandoned
     }
 }
 
-/// The runs of a monitor that have not ended.
-pub(in crate::monitors) async fn live_runs(
+/// The unfinished runs of a monitor.
+pub(in crate::monitors) async fn active_runs(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
-) -> sqlx::Result<Vec<LiveRun>> {
+) -> sqlx::Result<Vec<ActiveRun>> {
     let rows = sqlx::query!(
         r#"select c.scan_id, v.status as "status!", v.status_reason,
                   exists (select from scan_items i left join workers w on w.worker_id = i.worker_id
@@ -150,7 +149,7 @@ pub(in crate::monitors) async fn live_runs(
     )
     .fetch_all(conn)
     .await?;
-    let run = rows.into_iter().map(|row| LiveRun {
+    let run = rows.into_iter().map(|row| ActiveRun {
         scan: row.scan_id.into(),
         status: row.status,
         reason: row.status_reason,
@@ -159,8 +158,8 @@ pub(in crate::monitors) async fn live_runs(
     Ok(run.collect())
 }
 
-/// What monitors have spent on the runs of these stretches of time: billed requests, those of deleted scans too.
-pub(in crate::monitors) async fn spent(
+/// The billed requests of each monitor's runs between two times, including those of deleted scans.
+pub(in crate::monitors) async fn requests_spent(
     conn: &mut PgConnection,
     tenant: TenantId,
     months: &[(MonitorId, Timestamp, Timestamp)],
@@ -188,46 +187,51 @@ pub(in crate::monitors) async fn spent(
         .collect())
 }
 
-/// A slot that its monitor's alert rules have not looked at and can: its scan has ended, or it should have had one and had none.
+/// A slot whose rules can be evaluated and have not been: its scan has ended, or it failed to start
+/// one.
 #[derive(Debug, Clone)]
-pub(in crate::monitors) struct Run {
+pub(in crate::monitors) struct UnevaluatedSlot {
     pub(in crate::monitors) tenant: TenantId,
     pub(in crate::monitors) monitor: MonitorId,
     pub(in crate::monitors) slot: Timestamp,
     pub(in crate::monitors) kind: SlotKind,
-    /// The run before it had not ended.
+    /// Whether the previous run had not ended.
     pub(in crate::monitors) overlap: bool,
     pub(in crate::monitors) scan: Option<ScanId>,
 }
 
-/// Slots that can be judged: of each caller one after the other, the oldest first, so that who has many is before nobody.
-pub(in crate::monitors) async fn to_judge(pool: &PgPool, most: i64) -> sqlx::Result<Vec<Run>> {
+/// Slots to evaluate, round-robin over the tenants, the oldest first. A tenant with many slots
+/// delays no other tenant.
+pub(in crate::monitors) async fn unevaluated_slots(
+    pool: &PgPool,
+    limit: i64,
+) -> sqlx::Result<Vec<UnevaluatedSlot>> {
     let rows = sqlx::query!(
         r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
            from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
            where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
              and (s.scan_id is null or c.finished_at is not null)
            order by row_number() over (partition by s.tenant_id order by s.slot), s.slot limit $1"#,
-        most
+        limit
     )
     .fetch_all(pool)
     .await?;
-    let run = rows.into_iter().map(|row| Run {
+    let run = rows.into_iter().map(|row| UnevaluatedSlot {
         tenant: row.tenant_id.into(),
         monitor: row.monitor_id.into(),
         slot: row.slot.to_jiff(),
-        kind: SlotKind::parse(&row.kind).unwrap_or(SlotKind::Schedule),
+        kind: row.kind,
         overlap: row.overlap,
         scan: row.scan_id.map(ScanId::from),
     });
     Ok(run.collect())
 }
 
-/// Takes a slot to judge it, under its monitor's lock; none: it was judged meanwhile, another process is at the monitor, or a slot before
-/// it comes first.
-pub(in crate::monitors) async fn take_run<'t>(
+/// Locks a slot and its monitor for evaluation. `None`: it was evaluated meanwhile, another process
+/// holds the monitor, or an earlier slot comes first.
+pub(in crate::monitors) async fn lock_unevaluated<'t>(
     conn: &'t mut PgConnection,
-    run: &Run,
+    run: &UnevaluatedSlot,
 ) -> sqlx::Result<Option<MonitorLock<'t>>> {
     let Some(mut lock) = MonitorLock::try_acquire(conn, run.tenant, run.monitor).await? else {
         return Ok(None);

@@ -1,14 +1,17 @@
-//! What becomes of the slots that are due.
+//! The decision of due slots.
 //!
 //! ```text
-//!  the newest of a monitor's ─► ran | late | overlap | monthly_ceiling | failed      older ones that nobody was there for ─► missed
+//!  the newest slot of a monitor ─► ran | late | overlap | monthly_ceiling | failed
+//!  older undecided slots        ─► missed
 //! ```
 //!
-//! A slot is decided in one transaction under its monitor's lock: its row, its scan and the monitor's next slot are there together or not
-//! at all, so a process that dies in it has decided nothing, and the next one finds it due (docs/decisions/0013).
+//! One transaction under the monitor's lock writes the slot's row, its scan and the monitor's next
+//! slot. A process that dies before the commit has decided nothing, and the slot is still due
+//! (docs/decisions/0013).
 //!
-//! A slot that finds the run before it unfinished is an `overlap`, unless that is so because nobody was there: while a search of that run is
-//! held by a dead process, and while a slot that is late finds a run that goes on, the slot waits and then runs, once, late.
+//! A slot whose previous run has not ended is an `overlap`, unless the service itself was down.
+//! That is so while a dead process holds a search of the run, or while a late slot finds a run that
+//! still progresses. Then the slot waits and runs once, late.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,54 +20,56 @@ use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
-use super::{AWAY_PAUSE, LONGEST_SLEEP, PASS, SHORTEST_SLEEP, Tally, Ticker};
+use super::{ERROR_PAUSE, LONGEST_SLEEP, MAX_PER_PASS, PassTally, SHORTEST_SLEEP, Ticker};
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::monitors::schedule::Schedule;
-use crate::monitors::start::{NotStarted, Start, start};
+use crate::monitors::start_run::{RunContext, StartRunError, start_run};
 use crate::monitors::store::{self, Decision, WaitsFor};
-use crate::scans::Desk;
-use crate::scans::cancel::cancel_stuck;
+use crate::scans::RequestContext;
+use crate::scans::cancel::cancel_if_stuck;
 use crate::tenants::{self, GrantError};
 
-/// How many monitors a process decides at the same time: each takes a connection.
-const AT_ONCE: usize = 4;
+/// How many monitors a process decides concurrently: each takes a connection.
+const MAX_CONCURRENT: usize = 4;
 /// The most missed slots that one transaction records.
-const MOST_MISSED: usize = 1_000;
-/// A run this long after its slot is late.
-const LATE: SignedDuration = SignedDuration::from_mins(5);
-/// A slot whose caller has too much underway is looked at again after the tenth part of the time that it has waited, within these bounds.
-const AGAIN: RangeInclusive<SignedDuration> =
+const MAX_MISSED: usize = 1_000;
+/// A run that starts this long after its slot is late.
+const LATE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+/// When a tenant's limit delays a slot, the next check comes after a tenth of the time waited so
+/// far, within these bounds.
+const LIMIT_RECHECK: RangeInclusive<SignedDuration> =
     SignedDuration::from_secs(30)..=SignedDuration::from_mins(5);
-/// A slot that waits for the run before it is looked at again after so long.
-const RUN_AGAIN: SignedDuration = SignedDuration::from_secs(2);
-/// Why a slot ran that had come before.
-const HAD_TO_WAIT: &str = "it waited for room: its caller had as much underway as one may have";
-const HAD_TO_WAIT_FOR_RUN: &str =
-    "it waited for the run before it, which had not ended because this service was not there";
-/// Why it did not.
-const NO_ROOM: &str =
-    "until the next slot came there was no room: its caller had as much underway as one may have";
-const RUN_HAD_NOT_ENDED: &str = "until the next slot came the run before it had not ended";
-/// The longest reason on record, in characters.
+/// The interval of checks while a slot waits for the previous run.
+const RUN_RECHECK: SignedDuration = SignedDuration::from_secs(2);
+/// The reason of a slot that ran after a wait.
+const WAITED_FOR_LIMIT: &str =
+    "the slot waited because the account was at its limit of unfinished work";
+const WAITED_FOR_RUN: &str =
+    "the slot waited for the previous run, which was interrupted while the service was down";
+/// The reason of a slot that did not run after a wait.
+const LIMIT_NOT_CLEARED: &str =
+    "the account stayed at its limit of unfinished work until the next slot";
+const RUN_NOT_ENDED: &str = "the previous run had not ended by the next slot";
+/// The longest stored reason, in characters.
 const MAX_REASON_CHARS: usize = 2_000;
 
-/// What a pass over the slots did.
+/// The result of a pass over the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decided {
-    /// How many monitors had slots that were decided.
+pub struct SlotPass {
+    /// The number of monitors with decided slots.
     pub decided: usize,
-    /// How many monitors could not be looked at; they are due still.
+    /// The number of monitors whose decision failed; they are still due.
     pub failed: usize,
-    /// When the next slot comes.
+    /// The time of the next slot.
     pub next: Option<Timestamp>,
 }
 
-impl Decided {
+impl SlotPass {
     pub(super) fn sleep(&self, now: Timestamp) -> Duration {
         if self.failed > 0 {
-            return AWAY_PAUSE;
+            return ERROR_PAUSE;
         }
         let until = self
             .next
@@ -79,43 +84,43 @@ impl Ticker {
     /// One pass over the slots that are due by `clock`.
     ///
     /// # Errors
-    /// When the database does not answer. What was decided before is decided.
-    pub async fn decide_due(
+    /// When the database fails. Decisions made before the failure stay.
+    pub async fn decide_due_slots(
         &self,
         clock: impl Fn() -> Timestamp + Send + Sync,
-    ) -> sqlx::Result<Decided> {
-        let tally = Tally::default();
-        let due = store::due(&self.pool, clock(), PASS).await?;
+    ) -> sqlx::Result<SlotPass> {
+        let tally = PassTally::default();
+        let due = store::due_monitors(&self.pool, clock(), MAX_PER_PASS).await?;
         let deciding =
-            futures::stream::iter(due).for_each_concurrent(AT_ONCE, async |(tenant, id)| {
+            futures::stream::iter(due).for_each_concurrent(MAX_CONCURRENT, async |(tenant, id)| {
                 tally.count(self.decide(tenant, id, clock()).await, id);
             });
         deciding.await;
-        let next = store::next(&self.pool).await?;
-        Ok(Decided {
+        let next = store::next_due_at(&self.pool).await?;
+        Ok(SlotPass {
             decided: tally.done.into_inner(),
             failed: tally.failed.into_inner(),
             next,
         })
     }
 
-    /// Decides what is due of a monitor; false: another process has, or is at it.
+    /// Decides the due slots of a monitor. `false`: another process decided them or holds the lock.
     async fn decide(&self, tenant: TenantId, id: MonitorId, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
-        tenants::store::hold(&mut tx, tenant).await?;
+        tenants::store::lock_tenant_shared(&mut tx, tenant).await?;
         let Some((mut lock, monitor)) = store::lock_due(&mut tx, tenant, id, now).await? else {
             return Ok(false);
         };
         let Some(first) = monitor.next_slot.map(jiff_sqlx::Timestamp::to_jiff) else {
             return Ok(false);
         };
-        let schedule = Schedule::read(&monitor.cron, &monitor.timezone);
+        let schedule = Schedule::parse(&monitor.cron, &monitor.timezone);
         if let Some(last) = store::last_decided(lock.conn(), tenant, id)
             .await?
             .filter(|last| *last >= first)
         {
-            // Whatever has set it back: what is on record is not decided again.
-            store::set_next(
+            // The next slot was set back: a recorded slot is not decided again.
+            store::set_next_slot(
                 lock.conn(),
                 tenant,
                 id,
@@ -128,10 +133,10 @@ impl Ticker {
         }
         let Some(schedule) = schedule else {
             let reason = format!(
-                "the time zone {} is not known to this service any more",
+                "this service no longer knows the time zone {}",
                 monitor.timezone
             );
-            store::record(
+            store::record_decisions(
                 lock.conn(),
                 tenant,
                 id,
@@ -139,12 +144,15 @@ impl Ticker {
                 now,
             )
             .await?;
-            store::set_next(lock.conn(), tenant, id, None, None).await?;
+            store::set_next_slot(lock.conn(), tenant, id, None, None).await?;
             tx.commit().await?;
             return Ok(true);
         };
-        let mut slots: Vec<_> = schedule.due(first, now).take(MOST_MISSED + 1).collect();
-        // What is left of very many waits for the next pass: then the newest runs.
+        let mut slots: Vec<_> = schedule
+            .due_slots(first, now)
+            .take(MAX_MISSED + 1)
+            .collect();
+        // Beyond MAX_MISSED slots, the rest waits for the next pass; the newest one runs last.
         let newest = slots.pop().unwrap_or(first);
         let mut decisions: Vec<_> = slots
             .iter()
@@ -153,81 +161,86 @@ impl Ticker {
         let waited_for = monitor.waits_for.as_deref().map(WaitsFor::parse);
         if let Some((waited, what)) = decisions.first_mut().zip(waited_for) {
             *waited = match what {
-                WaitsFor::Room => decision(first, SlotOutcome::Failed, Some(NO_ROOM.to_owned())),
-                WaitsFor::Run => decision(
+                WaitsFor::TenantLimit => decision(
                     first,
-                    SlotOutcome::Overlap,
-                    Some(RUN_HAD_NOT_ENDED.to_owned()),
+                    SlotOutcome::Failed,
+                    Some(LIMIT_NOT_CLEARED.to_owned()),
                 ),
+                WaitsFor::PreviousRun => {
+                    decision(first, SlotOutcome::Overlap, Some(RUN_NOT_ENDED.to_owned()))
+                }
             };
         }
         let (mut next, mut waits) = (Some(newest), None);
-        if decisions.len() < MOST_MISSED {
-            let start = Start {
+        if decisions.len() < MAX_MISSED {
+            let due = RunContext {
                 tenant,
                 id,
                 monitor: &monitor,
                 schedule: &schedule,
                 slot: newest,
             };
-            match self.decide_newest(lock.conn(), &start, now).await? {
-                Newest::Decided(decision) => {
+            match self.decide_newest(lock.conn(), &due, now).await? {
+                NewestSlot::Decided(decision) => {
                     decisions.push(decision);
                     next = schedule.after(newest);
                 }
-                Newest::Waits(WaitsFor::Run) => waits = Some((WaitsFor::Run, now + RUN_AGAIN)),
-                Newest::Waits(WaitsFor::Room) => {
-                    let again =
-                        (now.duration_since(newest) / 10).clamp(*AGAIN.start(), *AGAIN.end());
-                    waits = Some((WaitsFor::Room, now + again));
+                NewestSlot::Waits(WaitsFor::PreviousRun) => {
+                    waits = Some((WaitsFor::PreviousRun, now + RUN_RECHECK));
+                }
+                NewestSlot::Waits(WaitsFor::TenantLimit) => {
+                    let delay = (now.duration_since(newest) / 10)
+                        .clamp(*LIMIT_RECHECK.start(), *LIMIT_RECHECK.end());
+                    waits = Some((WaitsFor::TenantLimit, now + delay));
                 }
             }
         }
-        store::record(lock.conn(), tenant, id, &decisions, now).await?;
-        store::set_next(lock.conn(), tenant, id, next, waits).await?;
+        store::record_decisions(lock.conn(), tenant, id, &decisions, now).await?;
+        store::set_next_slot(lock.conn(), tenant, id, next, waits).await?;
         tx.commit().await?;
         Ok(!decisions.is_empty())
     }
 
-    /// What becomes of a slot.
+    /// Decides the newest due slot of a monitor.
     async fn decide_newest(
         &self,
         conn: &mut PgConnection,
-        slot: &Start<'_>,
+        due: &RunContext<'_>,
         now: Timestamp,
-    ) -> sqlx::Result<Newest> {
-        let decided = |outcome, reason| Ok(Newest::Decided(decision(slot.slot, outcome, reason)));
+    ) -> sqlx::Result<NewestSlot> {
+        let decided =
+            |outcome, reason| Ok(NewestSlot::Decided(decision(due.slot, outcome, reason)));
         let failed = |reason: String| decided(SlotOutcome::Failed, Some(reason));
-        if let Some(refusal) = store::refusal(conn, slot.tenant, &slot.monitor.api).await? {
+        if let Some(refusal) = store::lane_refusal(conn, due.tenant, due.monitor.api).await? {
             return failed(refusal);
         }
-        for run in store::live_runs(conn, slot.tenant, slot.id).await? {
-            cancel_stuck(conn, slot.tenant, run.scan, now).await?;
+        for run in store::active_runs(conn, due.tenant, due.id).await? {
+            cancel_if_stuck(conn, due.tenant, run.scan, now).await?;
         }
-        let is_late = now.duration_since(slot.slot) > LATE;
-        if let Some(run) = store::live_runs(conn, slot.tenant, slot.id).await?.first() {
-            if run.is_abandoned() || is_late && run.goes_on() {
-                return Ok(Newest::Waits(WaitsFor::Run));
+        let is_late = now.duration_since(due.slot) > LATE_AFTER;
+        if let Some(run) = store::active_runs(conn, due.tenant, due.id).await?.first() {
+            if run.is_abandoned() || is_late && run.is_progressing() {
+                return Ok(NewestSlot::Waits(WaitsFor::PreviousRun));
             }
-            return decided(SlotOutcome::Overlap, Some(run.in_the_way()));
+            return decided(SlotOutcome::Overlap, Some(run.description()));
         }
-        let grant = GrantId::from(slot.monitor.grant_id);
-        let key = match tenants::open_grant(&mut *conn, &self.ring, slot.tenant, grant).await {
+        let grant = GrantId::from(due.monitor.grant_id);
+        let key = match tenants::open_grant(&mut *conn, &self.ring, due.tenant, grant).await {
             Ok(key) => key,
             Err(GrantError::Database(error)) => return Err(error),
             Err(gone) => {
                 return failed(format!(
-                    "its key cannot be opened, resume it with the key: {gone}"
+                    "the monitor's key cannot be decrypted; resume the monitor with the key: {gone}"
                 ));
             }
         };
-        let desk = Desk {
+        let context = RequestContext {
             pool: &self.pool,
             ring: &self.ring,
             key: &key,
             now,
         };
-        match start(conn, desk, &self.pace, slot).await {
+        match start_run(conn, context, &self.pace, due).await {
             Ok(scan) => {
                 let outcome = if is_late {
                     SlotOutcome::Late
@@ -235,30 +248,30 @@ impl Ticker {
                     SlotOutcome::Ran
                 };
                 let reason =
-                    slot.monitor
+                    due.monitor
                         .waits_for
                         .as_deref()
                         .map(|what| match WaitsFor::parse(what) {
-                            WaitsFor::Room => HAD_TO_WAIT.to_owned(),
-                            WaitsFor::Run => HAD_TO_WAIT_FOR_RUN.to_owned(),
+                            WaitsFor::TenantLimit => WAITED_FOR_LIMIT.to_owned(),
+                            WaitsFor::PreviousRun => WAITED_FOR_RUN.to_owned(),
                         });
-                Ok(Newest::Decided(Decision {
+                Ok(NewestSlot::Decided(Decision {
                     scan: Some(scan.id),
-                    ..decision(slot.slot, outcome, reason)
+                    ..decision(due.slot, outcome, reason)
                 }))
             }
-            Err(NotStarted::Database(error)) => Err(error),
-            Err(NotStarted::Ceiling(message)) => {
+            Err(StartRunError::Database(error)) => Err(error),
+            Err(StartRunError::MonthlyLimit(message)) => {
                 decided(SlotOutcome::MonthlyCeiling, Some(message))
             }
-            Err(NotStarted::TooMuch(_)) => Ok(Newest::Waits(WaitsFor::Room)),
+            Err(StartRunError::TenantLimit(_)) => Ok(NewestSlot::Waits(WaitsFor::TenantLimit)),
             Err(other) => failed(other.to_string()),
         }
     }
 }
 
-/// What becomes of the newest slot of a monitor.
-enum Newest {
+/// The newest due slot of a monitor: decided, or still waiting.
+enum NewestSlot {
     Decided(Decision),
     Waits(WaitsFor),
 }

@@ -1,20 +1,23 @@
-//! Whether the marketplace answers at all: after too many failures nothing new is asked of it but one probe now and then, because a call
-//! that fails is billed all the same (engine.md, "Circuit").
+//! The circuit breaker of the marketplace: after too many failures only a probe now and then is
+//! sent, because a failed call is billed too (engine.md, rule 49).
 //!
 //! ```text
-//!            20 failures in a row, or half of the last minute's calls
-//!  closed ────────────────────────────────────────────────────────────► open: scans say upstream_down, items wait unspent
-//!     ▲                                                                   │ one call every 10 s may begin
-//!     └────────────────────────── a probe is answered ───────────────────┘
+//!      20 failures in a row, or half of the last minute's calls
+//!  closed ───────────────────────────────────────────────────► open
+//!     ▲                                                          │ one probe every 10 s
+//!     └───────────────────── a probe succeeds ───────────────────┘
 //! ```
 //!
-//! One for each API and database, not for each process: four workers see a failure together four times as early, and send one probe
-//! instead of four. Its row is written only when something fails, and once a second while calls go well. The marketplace's refusals (a
-//! key, a limit) say nothing about its health, and neither do pages that an engine calls degraded: those are answers.
+//! While a circuit is open, scans show `upstream_down` and items wait unbilled.
 //!
-//! Here: the state machine, pure ([`Circuit`]), and its row ([`Reporter`]). That an open circuit holds back claims and calls is the
-//! database's (`claim_within_circuits` and its neighbours). The gateway asks always: its callers pay for what they ask themselves, and it
-//! must work without the database.
+//! One circuit for each API and database, not for each process: four workers together detect a
+//! failure four times as early, and send one probe instead of four. A process writes the row at
+//! each failure, and once a second while calls succeed. A refused key or a rate limit says nothing
+//! about the marketplace's health, and an answer that an engine marks as degraded is a success.
+//!
+//! Here: the state machine, pure ([`Circuit`]), and its row ([`HealthReporter`]). The database
+//! applies an open circuit to claims and calls (`claim_items`). The gateway has no
+//! circuit: its callers decide what they pay for, and it must work without the database.
 
 mod store;
 #[cfg(test)]
@@ -24,127 +27,129 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-pub(super) use store::Reporter;
+pub(super) use store::HealthReporter;
 
 use crate::search::{Finding, Incomplete, Outcome};
 
-/// So many failures in a row open it; of fewer calls no share is taken.
-const ENOUGH: u32 = 20;
-/// How far back the share of failures looks, and in which steps.
-const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-const STEP: SignedDuration = SignedDuration::from_secs(10);
+/// This many failures in a row open the circuit; the share of failures needs as many calls.
+const THRESHOLD: u32 = 20;
+/// The window of the share of failures, and its buckets.
+const WINDOW_LENGTH: SignedDuration = SignedDuration::from_secs(60);
+const BUCKET_LENGTH: SignedDuration = SignedDuration::from_secs(10);
 
-/// What one call says of the marketplace's health.
+/// What one call says about the marketplace's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
-    /// It works.
-    Good,
-    /// It does not.
-    Bad,
+pub(super) enum CallHealth {
+    Success,
+    Failure,
 }
 
-impl Sign {
-    /// The sign of an outcome; `None`: it says nothing.
+impl CallHealth {
+    /// The health of an outcome; `None`: it says nothing about the marketplace.
     pub(super) fn of(outcome: &Outcome) -> Option<Self> {
         match &outcome.finding {
             Finding::Answer(_)
             | Finding::Nothing { .. }
             | Finding::Refused { .. }
-            | Finding::Incomplete(Incomplete::Stated { .. }) => Some(Self::Good),
+            | Finding::Incomplete(Incomplete::Stated { .. }) => Some(Self::Success),
             Finding::RateLimited(_)
             | Finding::KeyRejected { .. }
             | Finding::NotSubscribed { .. }
             | Finding::Incomplete(Incomplete::Status(400..=499)) => None,
-            Finding::Incomplete(_) => Some(Self::Bad),
+            Finding::Incomplete(_) => Some(Self::Failure),
         }
     }
 }
 
-/// What was seen of one API, and whether its circuit is open.
+/// The circuit of one API.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Circuit {
-    tally: Tally,
+    window: FailureWindow,
     is_open: bool,
 }
 
-/// What a closed circuit remembers.
+/// The recent calls of a closed circuit. The field names are stored in the database.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Tally {
+pub(super) struct FailureWindow {
     in_a_row: u32,
     /// The last minute, oldest first.
-    steps: VecDeque<Step>,
+    steps: VecDeque<WindowBucket>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Step {
+struct WindowBucket {
     begin: Timestamp,
     good: u32,
     bad: u32,
 }
 
-/// What seeing some calls did.
+/// How a batch of calls changed the circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    Stays,
-    Opens,
-    Closes,
+pub(super) enum CircuitChange {
+    Unchanged,
+    Opened,
+    Closed,
 }
 
 impl Circuit {
-    /// Takes note of calls in the order in which they ended, each with whether it was a probe. While it is open, only probes count: the
-    /// others had begun before.
-    pub(super) fn see(&mut self, calls: &[(Sign, bool)], now: Timestamp) -> Turn {
+    /// Records calls in the order in which they ended, each with whether it was a probe. While the
+    /// circuit is open only probes count: the other calls had begun before.
+    pub(super) fn record(&mut self, calls: &[(CallHealth, bool)], now: Timestamp) -> CircuitChange {
         if self.is_open {
-            if !calls.contains(&(Sign::Good, true)) {
-                return Turn::Stays;
+            if !calls.contains(&(CallHealth::Success, true)) {
+                return CircuitChange::Unchanged;
             }
             *self = Self::default();
-            return Turn::Closes;
+            return CircuitChange::Closed;
         }
-        for (sign, _) in calls {
-            self.tally.count(*sign, now);
-            if self.tally.is_too_much() {
+        for (health, _) in calls {
+            self.window.count(*health, now);
+            if self.window.exceeds_threshold() {
                 *self = Self {
-                    tally: Tally::default(),
+                    window: FailureWindow::default(),
                     is_open: true,
                 };
-                return Turn::Opens;
+                return CircuitChange::Opened;
             }
         }
-        Turn::Stays
+        CircuitChange::Unchanged
     }
 }
 
-impl Tally {
-    fn count(&mut self, sign: Sign, now: Timestamp) {
-        // A clock that went back begins anew.
+impl FailureWindow {
+    fn count(&mut self, health: CallHealth, now: Timestamp) {
+        // Drops future buckets after the clock was set back.
         self.steps
-            .retain(|step| step.begin <= now && now.duration_since(step.begin) < WINDOW);
+            .retain(|step| step.begin <= now && now.duration_since(step.begin) < WINDOW_LENGTH);
         if self
             .steps
             .back()
-            .is_none_or(|step| now.duration_since(step.begin) >= STEP)
+            .is_none_or(|step| now.duration_since(step.begin) >= BUCKET_LENGTH)
         {
-            self.steps.push_back(Step {
+            self.steps.push_back(WindowBucket {
                 begin: now,
                 good: 0,
                 bad: 0,
             });
         }
         if let Some(step) = self.steps.back_mut() {
-            match sign {
-                Sign::Good => (self.in_a_row, step.good) = (0, step.good.saturating_add(1)),
-                Sign::Bad => {
+            match health {
+                CallHealth::Success => {
+                    (self.in_a_row, step.good) = (0, step.good.saturating_add(1));
+                }
+                CallHealth::Failure => {
                     (self.in_a_row, step.bad) =
-                        (self.in_a_row.saturating_add(1), step.bad.saturating_add(1))
+                        (self.in_a_row.saturating_add(1), step.bad.saturating_add(1));
                 }
             }
         }
     }
 
-    fn is_too_much(&self) -> bool {
-        let sum = |of: fn(&Step) -> u32| self.steps.iter().map(of).fold(0_u32, u32::saturating_add);
+    fn exceeds_threshold(&self) -> bool {
+        let sum = |of: fn(&WindowBucket) -> u32| {
+            self.steps.iter().map(of).fold(0_u32, u32::saturating_add)
+        };
         let (good, bad) = (sum(|step| step.good), sum(|step| step.bad));
-        self.in_a_row >= ENOUGH || (good.saturating_add(bad) >= ENOUGH && bad >= good)
+        self.in_a_row >= THRESHOLD || (good.saturating_add(bad) >= THRESHOLD && bad >= good)
     }
 }

@@ -8,69 +8,78 @@ use sqlx::types::Json;
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
 
-use super::{Circuit, Sign, Tally, Turn};
+use super::{CallHealth, Circuit, CircuitChange, FailureWindow};
 use crate::contract::Api;
 use crate::db;
-use crate::queue::finished::Finished;
-use crate::queue::retry::MOVE_TIMEOUT;
+use crate::queue::completed_call::CompletedCall;
+use crate::queue::retry::TRANSACTION_TIMEOUT;
 
-/// How long good news may wait.
-const SELDOM: Duration = Duration::from_secs(1);
+/// How long successes may wait.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Brings what this process's calls say of the marketplace to the database: failures at once, good news once a second.
+/// Reports the health of this process's calls to the database: failures at once, successes once a
+/// second.
 #[derive(Debug, Default)]
-pub(in crate::queue) struct Reporter {
-    /// Calls in the order in which they ended: their API, item and sign.
-    waiting: Vec<(Api, Uuid, Sign)>,
+pub(in crate::queue) struct HealthReporter {
+    /// Calls in the order in which they ended: API, item and health.
+    waiting: Vec<(Api, Uuid, CallHealth)>,
     last: Option<Instant>,
 }
 
-impl Reporter {
-    /// Takes note of calls that have ended.
-    pub(in crate::queue) async fn saw(&mut self, pool: &PgPool, calls: &[&Finished]) {
-        let signs = calls
+impl HealthReporter {
+    /// Adds calls that have ended.
+    pub(in crate::queue) async fn record(&mut self, pool: &PgPool, calls: &[&CompletedCall]) {
+        let healths = calls
             .iter()
-            .filter_map(|call| Some((call.lane, call.call.item_id, call.sign?)));
-        self.waiting.extend(signs);
-        let has_news = self.waiting.iter().any(|(_, _, sign)| *sign == Sign::Bad);
-        if has_news || (!self.waiting.is_empty() && self.is_due()) {
-            self.tell(pool).await;
+            .filter_map(|call| Some((call.lane, call.record.item_id, call.health?)));
+        self.waiting.extend(healths);
+        let has_failure = self
+            .waiting
+            .iter()
+            .any(|(_, _, health)| *health == CallHealth::Failure);
+        if has_failure || (!self.waiting.is_empty() && self.is_due()) {
+            self.flush(pool).await;
         }
     }
 
     fn is_due(&self) -> bool {
-        self.last.is_none_or(|last| last.elapsed() >= SELDOM)
+        self.last
+            .is_none_or(|last| last.elapsed() >= FLUSH_INTERVAL)
     }
 
-    /// Returns when good news has waited long enough; never while there is none.
-    pub(in crate::queue) async fn due(&self) {
+    /// Returns when successes have waited long enough; never while none wait.
+    pub(in crate::queue) async fn flush_due(&self) {
         match self.last {
-            Some(last) if !self.waiting.is_empty() => sleep_until(last + SELDOM).await,
+            Some(last) if !self.waiting.is_empty() => sleep_until(last + FLUSH_INTERVAL).await,
             _ => std::future::pending().await,
         }
     }
 
-    /// Tells what waits. What cannot be told is forgotten: it is about now.
-    pub(in crate::queue) async fn tell(&mut self, pool: &PgPool) {
+    /// Reports the waiting calls. Drops them if that fails: they are soon out of date.
+    pub(in crate::queue) async fn flush(&mut self, pool: &PgPool) {
         self.last = Some(Instant::now());
         for api in Api::ALL {
             let calls: Vec<_> = self
                 .waiting
                 .iter()
                 .filter(|(of, ..)| of == api)
-                .map(|(_, item, sign)| (*item, *sign))
+                .map(|(_, item, health)| (*item, *health))
                 .collect();
             if calls.is_empty() {
                 continue;
             }
-            match timeout(MOVE_TIMEOUT, report(pool, *api, &calls)).await {
-                Ok(Ok(Turn::Stays)) => {}
-                Ok(Ok(Turn::Opens)) => {
-                    tracing::error!(%api, "the marketplace fails: nothing but probes is asked of it")
+            match timeout(TRANSACTION_TIMEOUT, update_circuit(pool, *api, &calls)).await {
+                Ok(Ok(CircuitChange::Unchanged)) => {}
+                Ok(Ok(CircuitChange::Opened)) => {
+                    tracing::error!(%api, "circuit opened: the marketplace fails; only probes are sent");
                 }
-                Ok(Ok(Turn::Closes)) => tracing::info!(%api, "the marketplace answers again"),
-                Ok(Err(error)) => tracing::debug!(%error, "the marketplace's health was not told"),
-                Err(_) => tracing::debug!("the marketplace's health was not told in time"),
+                Ok(Ok(CircuitChange::Closed)) => {
+                    tracing::info!(%api, "circuit closed: the marketplace answers again");
+                }
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "failed to report the marketplace's health");
+                }
+                Err(_) => tracing::debug!("reporting the marketplace's health timed out"),
             }
         }
         self.waiting.clear();
@@ -78,7 +87,11 @@ impl Reporter {
 }
 
 /// Counts calls of one API, under its row's lock.
-async fn report(pool: &PgPool, api: Api, calls: &[(Uuid, Sign)]) -> sqlx::Result<Turn> {
+async fn update_circuit(
+    pool: &PgPool,
+    api: Api,
+    calls: &[(Uuid, CallHealth)],
+) -> sqlx::Result<CircuitChange> {
     let mut tx = db::begin(pool).await?;
     let row = sqlx::query!(
         r#"select tally, opened_at is not null as "is_open!", probes, clock_timestamp() as "now!"
@@ -88,40 +101,40 @@ async fn report(pool: &PgPool, api: Api, calls: &[(Uuid, Sign)]) -> sqlx::Result
     .fetch_one(&mut *tx)
     .await?;
     let now: Timestamp = row.now.to_jiff();
-    // What another version of this program counted is not worth a failure.
-    let tally = serde_json::from_value::<Tally>(row.tally).unwrap_or_default();
+    // Another version of this program may have written another format.
+    let window = serde_json::from_value::<FailureWindow>(row.tally).unwrap_or_default();
     let mut circuit = Circuit {
-        tally,
+        window,
         is_open: row.is_open,
     };
     let before = circuit.clone();
     let calls: Vec<_> = calls
         .iter()
-        .map(|(item, sign)| (*sign, row.probes.contains(item)))
+        .map(|(item, health)| (*health, row.probes.contains(item)))
         .collect();
-    let turn = circuit.see(&calls, now);
-    match turn {
-        Turn::Stays if circuit == before => return Ok(turn),
-        Turn::Stays => {
+    let change = circuit.record(&calls, now);
+    match change {
+        CircuitChange::Unchanged if circuit == before => return Ok(change),
+        CircuitChange::Unchanged => {
             sqlx::query!(
                 "update circuits set tally = $2 where api = $1",
                 api.as_str(),
-                Json(&circuit.tally) as _
+                Json(&circuit.window) as _
             )
             .execute(&mut *tx)
             .await?;
         }
-        Turn::Opens => {
+        CircuitChange::Opened => {
             sqlx::query!("select from open_circuit($1)", api.as_str())
                 .execute(&mut *tx)
                 .await?;
         }
-        Turn::Closes => {
+        CircuitChange::Closed => {
             sqlx::query!("select from close_circuit($1)", api.as_str())
                 .execute(&mut *tx)
                 .await?;
         }
     }
     tx.commit().await?;
-    Ok(turn)
+    Ok(change)
 }

@@ -1,8 +1,8 @@
-//! A finished call in the form in which it stands in the spool: a version of its own, so that what changes in the program does not change
-//! what an older program wrote.
+//! A completed call as a spool payload. The format is separate from the types of the program, so
+//! that a newer program reads what an older one wrote.
 //!
 //! ```text
-//!  length of the facts u32 · facts (JSON) · the answer as it is stored (zstd), or nothing · the outcome, the same
+//!  length of the header u32 · header (JSON) · answer (zstd), if any · outcome (zstd), if any
 //! ```
 
 use bytes::Bytes;
@@ -11,29 +11,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::contract::{Api, Endpoint, Offer, Request, Verdict};
-use crate::queue::finished::{Finished, observation};
-use crate::queue::store::{Claimed, FinishedCall};
+use crate::queue::completed_call::{CompletedCall, observation};
+use crate::queue::store::{CallRecord, ClaimRow};
 use crate::search::PlanQuota;
 
-/// Everything but the answer and the outcome.
+/// Everything but the answer and the outcome. The field names are part of the format.
 #[derive(Debug, Serialize, Deserialize)]
-struct Facts {
+struct EntryHeader {
     lane: Api,
-    /// The endpoint's word and the search's body: the observation's subject is made of them anew.
+    /// With the search's body, the source of the observation's subject.
     endpoint: String,
     search: Map<String, Value>,
-    call: FinishedCall,
+    #[serde(rename = "call")]
+    record: CallRecord,
     /// What the plan headers said when the call ended.
     #[serde(default)]
     plan: PlanQuota,
     /// Bytes of the answer.
     answer: usize,
-    best: Option<Best>,
+    best: Option<OfferEntry>,
 }
 
-/// The offer that has the item's price. Numbers as text, so that no digit is lost.
+/// The offer that has the item's price. Numbers are text, so that no digit is lost.
 #[derive(Debug, Serialize, Deserialize)]
-struct Best {
+struct OfferEntry {
     price: String,
     currency: Option<String>,
     carrier_or_room: Option<String>,
@@ -46,66 +47,70 @@ struct Best {
     stops: Option<u32>,
 }
 
-/// A payload that is no finished call.
+/// The payload is not a completed call.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::queue) enum Unreadable {
-    #[error("it is cut")]
-    Cut,
-    #[error("its facts cannot be read: {0}")]
-    Facts(#[from] serde_json::Error),
-    #[error("a number of its offer cannot be read: {0}")]
+pub(in crate::queue) enum EntryError {
+    #[error("the payload is truncated")]
+    Truncated,
+    #[error("invalid header: {0}")]
+    Header(#[from] serde_json::Error),
+    #[error("invalid number in the offer: {0}")]
     Number(#[from] rust_decimal::Error),
 }
 
-/// The payload of a finished call.
+/// Writes a completed call as a payload.
 pub(in crate::queue) fn write(
-    finished: &Finished,
-    claimed: &Claimed,
+    completed: &CompletedCall,
+    row: &ClaimRow,
 ) -> serde_json::Result<Vec<u8>> {
-    let facts = Facts {
-        lane: finished.lane,
-        endpoint: claimed.endpoint.clone(),
-        search: claimed.body.clone(),
-        call: finished.call.clone(),
-        plan: finished.plan,
-        answer: finished.answer.as_ref().map_or(0, Bytes::len),
-        best: finished.best.as_ref().map(Best::of),
+    let header = EntryHeader {
+        lane: completed.lane,
+        endpoint: row.endpoint.clone(),
+        search: row.body.clone(),
+        record: completed.record.clone(),
+        plan: completed.plan,
+        answer: completed.answer.as_ref().map_or(0, Bytes::len),
+        best: completed.best.as_ref().map(OfferEntry::of),
     };
-    let facts = serde_json::to_vec(&facts)?;
-    let length = u32::try_from(facts.len()).unwrap_or(u32::MAX);
-    let [answer, kept] =
-        [&finished.answer, &finished.kept].map(|bytes| bytes.as_deref().unwrap_or_default());
-    Ok([&length.to_le_bytes(), &facts[..], answer, kept].concat())
+    let header = serde_json::to_vec(&header)?;
+    let length = u32::try_from(header.len()).unwrap_or(u32::MAX);
+    let [answer, stored_outcome] = [&completed.answer, &completed.stored_outcome]
+        .map(|bytes| bytes.as_deref().unwrap_or_default());
+    Ok([&length.to_le_bytes(), &header[..], answer, stored_outcome].concat())
 }
 
-/// The finished call of a payload.
-pub(in crate::queue) fn read(payload: &[u8]) -> Result<Finished, Unreadable> {
-    let (length, rest) = payload.split_first_chunk::<4>().ok_or(Unreadable::Cut)?;
-    let (facts, rest) = rest
+/// Reads the completed call of a payload.
+pub(in crate::queue) fn read(payload: &[u8]) -> Result<CompletedCall, EntryError> {
+    let (length, rest) = payload
+        .split_first_chunk::<4>()
+        .ok_or(EntryError::Truncated)?;
+    let (header, rest) = rest
         .split_at_checked(u32::from_le_bytes(*length) as usize)
-        .ok_or(Unreadable::Cut)?;
-    let facts: Facts = serde_json::from_slice(facts)?;
-    let (answer, kept) = rest.split_at_checked(facts.answer).ok_or(Unreadable::Cut)?;
+        .ok_or(EntryError::Truncated)?;
+    let header: EntryHeader = serde_json::from_slice(header)?;
+    let (answer, stored_outcome) = rest
+        .split_at_checked(header.answer)
+        .ok_or(EntryError::Truncated)?;
     let bytes = |bytes: &[u8]| (!bytes.is_empty()).then(|| Bytes::copy_from_slice(bytes));
-    let best = facts.best.map(Best::offer).transpose()?;
-    // A search that this program would refuse has left no observation: there is no product to file it under.
-    let asked = Endpoint::parse(&facts.endpoint)
-        .and_then(|endpoint| Request::check(endpoint, &facts.search).ok());
+    let best = header.best.map(OfferEntry::offer).transpose()?;
+    // A search that this version rejects has no observation: its product is unknown.
+    let checked = Endpoint::parse(&header.endpoint)
+        .and_then(|endpoint| Request::check(endpoint, &header.search).ok());
     let observation =
-        asked.and_then(|checked| observation(&checked.request, &facts.call, best.as_ref()));
-    Ok(Finished {
-        lane: facts.lane,
+        checked.and_then(|checked| observation(&checked.request, &header.record, best.as_ref()));
+    Ok(CompletedCall {
+        lane: header.lane,
         answer: bytes(answer),
-        kept: bytes(kept),
+        stored_outcome: bytes(stored_outcome),
         observation,
         best,
-        plan: facts.plan,
-        sign: None,
-        call: facts.call,
+        plan: header.plan,
+        health: None,
+        record: header.record,
     })
 }
 
-impl Best {
+impl OfferEntry {
     fn of(offer: &Offer) -> Self {
         let text = |number: Decimal| number.to_string();
         Self {

@@ -1,38 +1,39 @@
-//! Records in a file of bytes. Pure.
+//! The record format of a spool file. Pure.
 //!
 //! ```text
 //!  file    MAGIC, then records
-//!  record  length u32 · checksum of the payload u32 · checksum of these eight bytes u32 · payload      (little endian, CRC-32)
+//!  record  length u32 · checksum of the payload u32 · checksum of these eight bytes u32 · payload
 //! ```
 //!
-//! The head has a checksum of its own, so that a length can be believed: a payload that was damaged is stepped over and the records
-//! behind it are kept.
+//! Numbers are little endian, checksums CRC-32. The header has its own checksum, so that its length
+//! is reliable: a reader skips a damaged payload and reads the records after it.
 
-/// What a file begins with: its kind and its version. A file that begins otherwise is not ours to read.
+/// The first bytes of a file: its kind and version.
 pub(super) const MAGIC: &[u8; 16] = b"farescan spool 1";
 /// Bytes before a payload.
-pub(super) const HEAD: usize = 12;
-/// The longest payload: a body of 8 MiB that no compression helps, and what stands beside it.
-pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+pub(super) const HEADER_LEN: usize = 12;
+/// The longest payload: an incompressible body of 8 MiB and its header.
+pub(super) const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
 
-/// A record's first bytes.
+/// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RecordHeader {
     length: u32,
     checksum: u32,
 }
 
-impl Head {
-    /// The head of what was written; `None`: it never was a whole head, or it has changed since.
-    pub(super) fn read(bytes: [u8; HEAD]) -> Option<Self> {
+impl RecordHeader {
+    /// Reads a header; `None`: its checksum or its length is wrong.
+    pub(super) fn read(bytes: [u8; HEADER_LEN]) -> Option<Self> {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
-        let head = Self {
+        let header = Self {
             length: word(0),
             checksum: word(4),
         };
-        (word(8) == crc32fast::hash(&bytes[..8]) && head.length() <= LONGEST).then_some(head)
+        (word(8) == crc32fast::hash(&bytes[..8]) && header.length() <= MAX_PAYLOAD)
+            .then_some(header)
     }
 
     /// Bytes of the payload.
@@ -40,17 +41,17 @@ impl Head {
         self.length as usize
     }
 
-    /// Whether this is the payload that was written.
-    pub(super) fn fits(self, payload: &[u8]) -> bool {
+    /// Whether the payload has the length and checksum of the header.
+    pub(super) fn matches(self, payload: &[u8]) -> bool {
         payload.len() == self.length() && crc32fast::hash(payload) == self.checksum
     }
 }
 
-/// Puts a record at the end of `bytes`; `false`: the payload is too long to be one.
-pub(super) fn put(payload: &[u8], bytes: &mut Vec<u8>) -> bool {
+/// Appends a record to `bytes`; `false`: the payload is too long.
+pub(super) fn append_record(payload: &[u8], bytes: &mut Vec<u8>) -> bool {
     let Some(length) = u32::try_from(payload.len())
         .ok()
-        .filter(|length| *length as usize <= LONGEST)
+        .filter(|length| *length as usize <= MAX_PAYLOAD)
     else {
         return false;
     };

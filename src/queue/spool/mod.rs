@@ -1,21 +1,23 @@
-//! Answers that the database cannot take: on disk until it can (engine.md, "Spool"; `docs/decisions/0011` says why it is our own).
+//! The spool: answers on disk until the database can store them (engine.md, rules 53 to 59;
+//! `docs/decisions/0011` says why it is our own).
 //!
 //! ```text
-//!  <folder>/<installation>/<process start>.spool       one file for each process that needed one, locked while it lives
-//!                          <process start>.refused     what the database refused for good, kept to be looked at
-//!                          <process start>.damaged     what could not be read whole, the same
+//!  <folder>/<installation>/<process start>.spool      locked while the process lives
+//!                          <process start>.refused    answers that the database rejected
+//!                          <process start>.damaged    files that could not be read whole
 //! ```
 //!
-//! A file whose process is dead is taken over by whoever finds it, through its lock. A record is taken off only after it is stored, so a
-//! death in between stores it twice, which recording makes once. The installation is a number of the database's own: answers of one
-//! database are never offered to another. No caller's key is ever in it: a finished call has none.
+//! Another process adopts the file of a dead process through its lock. A record is removed only
+//! after it is stored; a process that dies in between stores it twice, which recording tolerates.
+//! The installation is an id in the database, so answers of one database never reach another. A
+//! completed call holds no caller's key.
 //!
-//! Here: files and bytes, blocking ([`Spool`]), and the form of a call in them ([`entry`]). Not here: when an answer goes to the spool and
-//! when it is drained (`record`).
+//! Here: files and bytes, blocking ([`Spool`]), and the payload format ([`entry`]). Not here: when
+//! an answer is spooled and drained (`result_writer`).
 
 pub(super) mod entry;
+mod file;
 mod frame;
-mod log;
 #[cfg(test)]
 mod tests;
 
@@ -25,38 +27,38 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use log::Log;
+use file::SpoolFile;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::retry::{Failed, Until, retry};
+use super::retry::{RetryError, RetryUntil, retry};
 
-/// The most answers and bytes that are read at a time.
-const CHUNK: (usize, usize) = (100, 8 * 1024 * 1024);
+/// The most answers and bytes of a chunk.
+const CHUNK_LIMITS: (usize, usize) = (100, 8 * 1024 * 1024);
 
-/// The answers that one process holds on disk.
+/// The answers that one process has on disk.
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
-    bound: u64,
+    max_bytes: u64,
     /// This process start: the name of its files.
     name: Uuid,
-    /// This process's own file, made when the first answer needs it.
-    own: Option<Log>,
+    /// This process's own file, created with the first answer.
+    own: Option<SpoolFile>,
     /// Files of dead processes.
-    adopted: VecDeque<Log>,
+    adopted: VecDeque<SpoolFile>,
 }
 
 /// Answers that were read and are still in the spool.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    read: log::Read,
+pub(super) struct SpoolChunk {
+    read: file::ReadBatch,
     own: bool,
 }
 
-impl Chunk {
-    /// In the order in which they came; a damaged one is missing.
+impl SpoolChunk {
+    /// In the order in which they were appended, without damaged ones.
     pub(super) fn payloads(&self) -> &[Vec<u8>] {
         &self.read.payloads
     }
@@ -66,33 +68,32 @@ impl Chunk {
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     #[error(
-        "answers cannot be kept in {folder}: {error}; set FARESCAN_SPOOL_DIR to a folder that this process may write to"
+        "cannot write spool files to {folder}: {error}; set FARESCAN_SPOOL_DIR to a folder that this process may write to"
     )]
     Folder { folder: PathBuf, error: io::Error },
-    #[error(
-        "there is no data folder for answers that the database cannot take: set FARESCAN_SPOOL_DIR"
-    )]
+    #[error("no folder for spool files: set FARESCAN_SPOOL_DIR")]
     NoFolder,
-    #[error("the database does not know its installation: {0}")]
+    #[error("cannot read the installation id from the database: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// Makes the folder, for this user alone, and tries whether files can be made in it. What lies above it is the data folder, which the user of an
-/// embedded server has to pass through where root runs us.
+/// Creates the folder, for this user only, and a file in it as a test. Its parent is the data
+/// folder; where root runs this program, the embedded server's user needs access to that one.
 ///
 /// # Errors
-/// They cannot.
-pub fn make_folder(folder: &Path) -> Result<(), SpoolError> {
+/// When the folder or a file in it cannot be created.
+pub fn create_folder(folder: &Path) -> Result<(), SpoolError> {
     let above = if rustix::process::geteuid().is_root() {
         0o755
     } else {
         0o700
     };
-    let made = folder.parent().map_or(Ok(()), |parent| {
+    let created = folder.parent().map_or(Ok(()), |parent| {
         DirBuilder::new().recursive(true).mode(above).create(parent)
     });
-    let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(folder));
-    let tried = made.and_then(|()| Log::make(folder, Uuid::now_v7())?.remove());
+    let created =
+        created.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(folder));
+    let tried = created.and_then(|()| SpoolFile::create(folder, Uuid::now_v7())?.remove());
     tried.map_err(|error| SpoolError::Folder {
         folder: folder.to_owned(),
         error,
@@ -100,32 +101,32 @@ pub fn make_folder(folder: &Path) -> Result<(), SpoolError> {
 }
 
 impl Spool {
-    /// The spool for answers of the database, below `folder`; `None`: told to stop before the database said who it is.
+    /// Opens the spool of a database below `folder`; `None`: stopped before the database answered.
     ///
     /// # Errors
-    /// The folder cannot be written to, or the database refuses to say.
-    pub async fn of_database(
+    /// When the folder is not writable or the database rejects the query.
+    pub async fn open_for_database(
         pool: &PgPool,
         folder: &Path,
-        bound: u64,
+        max_bytes: u64,
         stop: &CancellationToken,
     ) -> Result<Option<Self>, SpoolError> {
-        let until = Until::Stop(stop.clone());
+        let until = RetryUntil::Stop(stop.clone());
         let ask =
             || sqlx::query_scalar!("select installation_id from installation").fetch_one(pool);
         match retry("installation", &until, ask).await {
-            Ok(number) => Self::open(folder.join(number.simple().to_string()), bound).map(Some),
-            Err(Failed::Stopped) => Ok(None),
-            Err(Failed::Refused(error)) => Err(error.into()),
+            Ok(number) => Self::open(folder.join(number.simple().to_string()), max_bytes).map(Some),
+            Err(RetryError::Stopped) => Ok(None),
+            Err(RetryError::Permanent(error)) => Err(error.into()),
         }
     }
 
-    /// The spool in `folder`, which holds at most `bound` bytes of this process. Looks at nothing yet.
-    fn open(folder: PathBuf, bound: u64) -> Result<Self, SpoolError> {
-        make_folder(&folder)?;
+    /// The spool in `folder` with at most `max_bytes` bytes of this process. Reads nothing yet.
+    fn open(folder: PathBuf, max_bytes: u64) -> Result<Self, SpoolError> {
+        create_folder(&folder)?;
         Ok(Self {
             folder,
-            bound,
+            max_bytes,
             name: Uuid::now_v7(),
             own: None,
             adopted: VecDeque::new(),
@@ -134,13 +135,13 @@ impl Spool {
 
     /// Appends answers and waits until they are on disk; all of them or, with an error, none.
     pub(super) fn append(&mut self, payloads: &[Vec<u8>]) -> io::Result<()> {
-        let Some(records) = log::records(payloads.iter().map(Vec::as_slice)) else {
+        let Some(records) = file::records(payloads.iter().map(Vec::as_slice)) else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "an answer is too long for the spool",
+                "answer too long for the spool",
             ));
         };
-        if self.size() + records.len() as u64 > self.bound {
+        if self.size() + records.len() as u64 > self.max_bytes {
             return Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
                 "the spool is full",
@@ -148,13 +149,16 @@ impl Spool {
         }
         let own = match &mut self.own {
             Some(own) => own,
-            None => self.own.insert(Log::make(&self.folder, self.name)?),
+            None => self.own.insert(SpoolFile::create(&self.folder, self.name)?),
         };
         own.append(&records)
     }
 
-    /// Appends as many of the first answers as there is room for; gives how many, and why not all.
-    pub(super) fn append_most(&mut self, payloads: &[Vec<u8>]) -> (usize, io::Result<()>) {
+    /// Appends as many of the first answers as fit; returns their number and the error of the next.
+    pub(super) fn append_as_many_as_fit(
+        &mut self,
+        payloads: &[Vec<u8>],
+    ) -> (usize, io::Result<()>) {
         if self.append(payloads).is_ok() {
             return (payloads.len(), Ok(()));
         }
@@ -166,7 +170,7 @@ impl Spool {
         (payloads.len(), Ok(()))
     }
 
-    /// Takes over the files of dead processes; gives how many.
+    /// Adopts the files of dead processes; returns their number.
     pub(super) fn adopt(&mut self) -> io::Result<usize> {
         let mut found = 0;
         for entry in std::fs::read_dir(&self.folder)? {
@@ -175,16 +179,16 @@ impl Spool {
                 .own
                 .iter()
                 .chain(&self.adopted)
-                .any(|log| log.path() == path);
+                .any(|file| file.path() == path);
             let is_spool = path
                 .extension()
-                .is_some_and(|extension| extension == log::NAME || extension == log::DRAFT);
+                .is_some_and(|extension| extension == file::NAME || extension == file::DRAFT);
             if is_ours || !is_spool {
                 continue;
             }
-            if let Some(log) = Log::adopt(&path)? {
-                tracing::info!(file = %path.display(), bytes = log.size(), "the spool of a process that ended is taken over");
-                self.adopted.push_back(log);
+            if let Some(file) = SpoolFile::adopt(&path)? {
+                tracing::info!(file = %path.display(), bytes = file.size(), "adopted the spool file of a dead process");
+                self.adopted.push_back(file);
                 found += 1;
             }
         }
@@ -192,42 +196,43 @@ impl Spool {
     }
 
     /// The oldest answers: those of dead processes first. `None`: there are none.
-    pub(super) fn read(&mut self) -> io::Result<Option<Chunk>> {
-        let (own, Some(log)) = (
+    pub(super) fn read(&mut self) -> io::Result<Option<SpoolChunk>> {
+        let (own, Some(file)) = (
             self.adopted.is_empty(),
             self.adopted.front().or(self.own.as_ref()),
         ) else {
             return Ok(None);
         };
-        Ok(Some(Chunk {
-            read: log.read(CHUNK.0, CHUNK.1)?,
+        Ok(Some(SpoolChunk {
+            read: file.read(CHUNK_LIMITS.0, CHUNK_LIMITS.1)?,
             own,
         }))
     }
 
-    /// The answers of a chunk are stored, or set aside; gives whether nothing of this process's own is left.
-    pub(super) fn take(&mut self, chunk: &Chunk) -> io::Result<bool> {
+    /// Removes a chunk that is stored or quarantined; returns whether this process's own file is
+    /// gone.
+    pub(super) fn remove_chunk(&mut self, chunk: &SpoolChunk) -> io::Result<bool> {
         let front = if chunk.own {
             self.own.as_mut()
         } else {
             self.adopted.front_mut()
         };
-        if let Some(log) = front {
-            log.take(&chunk.read);
-            if log.is_drained() {
+        if let Some(file) = front {
+            file.advance(&chunk.read);
+            if file.is_drained() {
                 let drained = if chunk.own {
                     self.own.take()
                 } else {
                     self.adopted.pop_front()
                 };
-                drained.map_or(Ok(()), Log::remove)?;
+                drained.map_or(Ok(()), SpoolFile::remove)?;
             }
         }
         Ok(self.own.is_none())
     }
 
-    /// Keeps an answer that will never be stored, for whoever wants to look at it.
-    pub(super) fn set_aside(&self, payload: &[u8]) -> io::Result<PathBuf> {
+    /// Moves an answer that can never be stored to the `.refused` file, for inspection.
+    pub(super) fn quarantine(&self, payload: &[u8]) -> io::Result<PathBuf> {
         let path = self
             .folder
             .join(self.name.simple().to_string())
@@ -237,8 +242,8 @@ impl Spool {
             .create(true)
             .mode(0o600)
             .open(&path)?;
-        let room = self.bound.saturating_sub(file.metadata()?.len());
-        let record = log::records([payload]).filter(|record| record.len() as u64 <= room);
+        let free = self.max_bytes.saturating_sub(file.metadata()?.len());
+        let record = file::records([payload]).filter(|record| record.len() as u64 <= free);
         file.write_all(&record.ok_or(io::ErrorKind::QuotaExceeded)?)?;
         file.sync_data()?;
         Ok(path)
@@ -246,11 +251,15 @@ impl Spool {
 
     /// Bytes on disk.
     pub(super) fn size(&self) -> u64 {
-        self.own.iter().chain(&self.adopted).map(Log::size).sum()
+        self.own
+            .iter()
+            .chain(&self.adopted)
+            .map(SpoolFile::size)
+            .sum()
     }
 
-    /// Whether new calls may be begun: a fifth of the room is left for those in flight.
-    pub(super) fn has_room(&self) -> bool {
-        self.size() < self.bound / 5 * 4
+    /// Whether new calls may begin: a fifth of the spool is reserved for those in flight.
+    pub(super) fn has_capacity(&self) -> bool {
+        self.size() < self.max_bytes / 5 * 4
     }
 }

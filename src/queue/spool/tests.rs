@@ -1,4 +1,4 @@
-//! Whatever happens to a file, what was whole in it comes back.
+//! The spool returns every whole record, whatever happens to its file.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -12,8 +12,8 @@ use super::frame::MAGIC;
 use super::*;
 use crate::contract::{Api, Endpoint, Request, SearchStatus};
 use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
-use crate::queue::finished::Finished;
-use crate::queue::store::Claimed;
+use crate::queue::completed_call::CompletedCall;
+use crate::queue::store::ClaimRow;
 use crate::queue::{Claim, WorkerId};
 use crate::search::{
     Answer, CallerKey, Finding, Incomplete, Outcome, PlanQuota, RateLimit, Search,
@@ -29,22 +29,22 @@ fn payload(number: u8) -> Vec<u8> {
     vec![number; usize::from(number) + 1]
 }
 
-/// Takes everything out, as a drain does.
+/// Reads and removes all payloads.
 fn drained(spool: &mut Spool) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(chunk) = spool.read().unwrap() {
         all.extend(chunk.payloads().to_vec());
-        spool.take(&chunk).unwrap();
+        spool.remove_chunk(&chunk).unwrap();
     }
     all
 }
 
-/// The only file with this ending.
-fn file(folder: &TempDir, ending: &str) -> PathBuf {
+/// The only file with this extension.
+fn only_file(folder: &TempDir, extension: &str) -> PathBuf {
     let entries = std::fs::read_dir(folder.path().join("spool")).unwrap();
     let mut found: Vec<_> = entries
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|it| it == ending))
+        .filter(|path| path.extension().is_some_and(|it| it == extension))
         .collect();
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
@@ -57,7 +57,7 @@ fn files(folder: &TempDir) -> usize {
 }
 
 #[test]
-fn processes_that_start_at_the_same_time_do_not_take_each_others_files() {
+fn concurrent_processes_do_not_adopt_each_others_files() {
     let folder = TempDir::new().unwrap();
     std::thread::scope(|scope| {
         for number in 0..4_u8 {
@@ -76,7 +76,7 @@ fn processes_that_start_at_the_same_time_do_not_take_each_others_files() {
 }
 
 #[test]
-fn what_goes_in_comes_out_in_its_order_and_nothing_is_left() {
+fn payloads_are_read_in_order_and_the_file_is_removed() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     assert!(spool.read().unwrap().is_none());
@@ -89,49 +89,52 @@ fn what_goes_in_comes_out_in_its_order_and_nothing_is_left() {
 }
 
 #[test]
-fn what_is_read_stays_until_it_is_taken() {
+fn a_read_payload_stays_until_it_is_removed() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     spool.append(&[payload(1)]).unwrap();
     let chunk = spool.read().unwrap().unwrap();
     spool.append(&[payload(2)]).unwrap();
-    assert!(!spool.take(&chunk).unwrap(), "the second is not stored");
+    assert!(
+        !spool.remove_chunk(&chunk).unwrap(),
+        "the second is not stored"
+    );
     assert_eq!(drained(&mut spool), [payload(2)]);
 }
 
 #[test]
-fn files_and_folder_are_for_their_user_alone() {
+fn only_the_user_may_access_the_folder_and_its_files() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     spool.append(&[payload(1)]).unwrap();
-    let aside = spool.set_aside(&payload(9)).unwrap();
+    let quarantined = spool.quarantine(&payload(9)).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder.path().join("spool")), 0o700);
     assert_eq!(
-        (mode(&file(&folder, "spool")), mode(&aside)),
+        (mode(&only_file(&folder, "spool")), mode(&quarantined)),
         (0o600, 0o600)
     );
 }
 
 #[test]
-fn a_dead_process_is_inherited_once_and_a_live_one_is_not() {
+fn the_file_of_a_dead_process_is_adopted_once() {
     let folder = TempDir::new().unwrap();
-    let (mut dead, mut alive, mut heir) = (spool(&folder), spool(&folder), spool(&folder));
+    let (mut dead, mut alive, mut successor) = (spool(&folder), spool(&folder), spool(&folder));
     dead.append(&[payload(1), payload(2)]).unwrap();
     alive.append(&[payload(3)]).unwrap();
-    assert_eq!(heir.adopt().unwrap(), 0, "both live");
+    assert_eq!(successor.adopt().unwrap(), 0, "both live");
     drop(dead);
-    heir.append(&[payload(4)]).unwrap();
+    successor.append(&[payload(4)]).unwrap();
     assert_eq!(
         (
-            heir.adopt().unwrap(),
+            successor.adopt().unwrap(),
             alive.adopt().unwrap(),
-            heir.adopt().unwrap()
+            successor.adopt().unwrap()
         ),
         (1, 0, 0)
     );
     assert_eq!(
-        drained(&mut heir),
+        drained(&mut successor),
         [payload(1), payload(2), payload(4)],
         "the oldest first"
     );
@@ -140,18 +143,18 @@ fn a_dead_process_is_inherited_once_and_a_live_one_is_not() {
 }
 
 #[test]
-fn an_heir_that_dies_halfway_leaves_everything_to_the_next() {
+fn an_adopted_file_can_be_adopted_again() {
     let folder = TempDir::new().unwrap();
     let mut dead = spool(&folder);
     dead.append(&(0..250).map(payload).collect::<Vec<_>>())
         .unwrap();
     drop(dead);
-    let mut heir = spool(&folder);
-    heir.adopt().unwrap();
-    let chunk = heir.read().unwrap().unwrap();
+    let mut successor = spool(&folder);
+    successor.adopt().unwrap();
+    let chunk = successor.read().unwrap().unwrap();
     assert_eq!(chunk.payloads().len(), 100);
-    heir.take(&chunk).unwrap();
-    drop(heir);
+    successor.remove_chunk(&chunk).unwrap();
+    drop(successor);
     let mut next = spool(&folder);
     next.adopt().unwrap();
     assert_eq!(
@@ -161,13 +164,13 @@ fn an_heir_that_dies_halfway_leaves_everything_to_the_next() {
 }
 
 #[test]
-fn it_is_full_at_its_bound_and_asks_for_no_more_at_four_fifths() {
+fn new_calls_stop_at_four_fifths_and_appends_fail_when_full() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     let tenth = vec![7; usize::try_from(MIB / 10).unwrap() - 10];
     for tenths in 1..=9 {
         spool.append(std::slice::from_ref(&tenth)).unwrap();
-        assert_eq!(spool.has_room(), tenths < 8, "{tenths}");
+        assert_eq!(spool.has_capacity(), tenths < 8, "{tenths}");
     }
     assert_eq!(
         spool
@@ -179,28 +182,28 @@ fn it_is_full_at_its_bound_and_asks_for_no_more_at_four_fifths() {
     assert_eq!(
         drained(&mut spool).len(),
         9,
-        "what did not fit is not there in part"
+        "an append that fails leaves nothing"
     );
-    assert!(spool.has_room());
+    assert!(spool.has_capacity());
 }
 
 #[test]
-fn what_no_record_can_hold_is_refused() {
+fn a_payload_longer_than_the_maximum_is_rejected() {
     let folder = TempDir::new().unwrap();
     let mut spool = Spool::open(folder.path().join("spool"), 64 * MIB).unwrap();
     assert_eq!(
         spool
-            .append(&[vec![0; frame::LONGEST + 1]])
+            .append(&[vec![0; frame::MAX_PAYLOAD + 1]])
             .unwrap_err()
             .kind(),
         io::ErrorKind::InvalidInput
     );
-    spool.append(&[vec![0; frame::LONGEST]]).unwrap();
+    spool.append(&[vec![0; frame::MAX_PAYLOAD]]).unwrap();
     assert_eq!(drained(&mut spool).len(), 1);
 }
 
 #[test]
-fn a_file_of_another_version_is_left_alone_and_a_draft_is_removed() {
+fn files_of_other_versions_stay_and_drafts_are_removed() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     let theirs = folder.path().join("spool/0192.spool");
@@ -211,11 +214,11 @@ fn a_file_of_another_version_is_left_alone_and_a_draft_is_removed() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_names_the_setting() {
+fn a_folder_error_names_the_setting() {
     let folder = TempDir::new().unwrap();
     let occupied = folder.path().join("file");
     std::fs::write(&occupied, "").unwrap();
-    let error = make_folder(&occupied.join("spool"))
+    let error = create_folder(&occupied.join("spool"))
         .unwrap_err()
         .to_string();
     assert!(
@@ -225,12 +228,12 @@ fn a_folder_that_cannot_be_made_names_the_setting() {
 }
 
 #[test]
-fn of_what_does_not_fit_the_first_are_kept() {
+fn the_payloads_that_fit_are_appended() {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
     let third = vec![7; usize::try_from(MIB / 3).unwrap() - 100];
     let (count, ended) =
-        spool.append_most(&[third.clone(), third.clone(), third.clone(), third.clone()]);
+        spool.append_as_many_as_fit(&[third.clone(), third.clone(), third.clone(), third.clone()]);
     assert_eq!(
         (count, ended.unwrap_err().kind()),
         (3, io::ErrorKind::QuotaExceeded)
@@ -239,10 +242,10 @@ fn of_what_does_not_fit_the_first_are_kept() {
 }
 
 #[test]
-fn a_finished_call_comes_back_as_it_was() {
+fn a_completed_call_survives_the_round_trip() {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14", "currency": "EUR"});
     let body = body.as_object().unwrap().clone();
-    let claimed = Claimed {
+    let claim_row = ClaimRow {
         claim: Claim {
             worker: WorkerId(7),
             tenant: TenantId::new(),
@@ -257,7 +260,7 @@ fn a_finished_call_comes_back_as_it_was() {
         upstream_limit: None,
         grant: None,
     };
-    let search = Search::of_item(
+    let search = Search::for_item(
         Request::check(Endpoint::FlightsOneway, &body)
             .unwrap()
             .request,
@@ -301,19 +304,29 @@ fn a_finished_call_comes_back_as_it_was() {
         },
     ] {
         let outcome = outcome(finding);
-        let before = Finished::of(&claimed, &search, &outcome, now)
-            .keeping(&outcome, &CallerKey::new("key"));
-        let before = before.of_attempt(AttemptId::new());
-        let after = entry::read(&entry::write(&before, &claimed).unwrap()).unwrap();
-        assert_eq!(after.call, before.call);
-        assert!(before.kept.is_some());
+        let before = CompletedCall::new(&claim_row, &search, &outcome, now)
+            .with_outcome(&outcome, &CallerKey::new("key"));
+        let before = before.with_attempt(AttemptId::new());
+        let after = entry::read(&entry::write(&before, &claim_row).unwrap()).unwrap();
+        assert_eq!(after.record, before.record);
+        assert!(before.stored_outcome.is_some());
         assert_eq!(
-            (after.lane, &after.answer, &after.kept, &after.best),
-            (before.lane, &before.answer, &before.kept, &before.best)
+            (
+                after.lane,
+                &after.answer,
+                &after.stored_outcome,
+                &after.best
+            ),
+            (
+                before.lane,
+                &before.answer,
+                &before.stored_outcome,
+                &before.best
+            )
         );
         assert_eq!(after.observation, before.observation);
         assert_eq!(
-            (after.plan, after.call.attempt_id.is_some()),
+            (after.plan, after.record.attempt_id.is_some()),
             (outcome.plan, true)
         );
         assert_eq!(
@@ -326,7 +339,7 @@ fn a_finished_call_comes_back_as_it_was() {
     }
 }
 
-/// A file of a dead process that holds these payloads, as bytes, and where each record ends.
+/// The bytes of a dead process's file with these payloads, and the end of each record.
 fn written(payloads: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
     let folder = TempDir::new().unwrap();
     let mut spool = spool(&folder);
@@ -335,16 +348,16 @@ fn written(payloads: &[Vec<u8>]) -> (Vec<u8>, Vec<usize>) {
         spool.append(std::slice::from_ref(payload)).unwrap();
         ends.push(usize::try_from(spool.size()).unwrap());
     }
-    (std::fs::read(file(&folder, "spool")).unwrap(), ends)
+    (std::fs::read(only_file(&folder, "spool")).unwrap(), ends)
 }
 
-/// What an heir finds in such a file.
+/// What a later process reads from such a file.
 fn found(bytes: &[u8]) -> (Vec<Vec<u8>>, TempDir) {
     let folder = TempDir::new().unwrap();
-    let mut heir = spool(&folder);
+    let mut successor = spool(&folder);
     std::fs::write(folder.path().join("spool/0192.spool"), bytes).unwrap();
-    heir.adopt().unwrap();
-    (drained(&mut heir), folder)
+    successor.adopt().unwrap();
+    (drained(&mut successor), folder)
 }
 
 fn payloads() -> impl Strategy<Value = Vec<Vec<u8>>> {
@@ -355,17 +368,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn cut_at_any_byte_it_gives_back_the_whole_records_before_the_cut(payloads in payloads(), at in any::<prop::sample::Index>()) {
+    fn a_truncated_file_returns_its_whole_records(payloads in payloads(), at in any::<prop::sample::Index>()) {
         let (bytes, ends) = written(&payloads);
         let cut = MAGIC.len() + at.index(bytes.len() + 1 - MAGIC.len());
         let whole = ends.iter().filter(|end| **end <= cut).count();
         let (found, folder) = found(&bytes[..cut]);
         prop_assert_eq!(&found, &payloads[..whole]);
-        prop_assert_eq!(files(&folder), 0, "a torn end is no damage");
+        prop_assert_eq!(files(&folder), 0, "a torn end is not damage");
     }
 
     #[test]
-    fn a_flipped_byte_is_found_and_costs_one_record_or_what_is_behind_it(
+    fn a_damaged_byte_loses_one_record_or_those_after_it(
         payloads in payloads(), at in any::<prop::sample::Index>(), flip in 1_u8..,
     ) {
         let (mut bytes, ends) = written(&payloads);
@@ -374,13 +387,13 @@ proptest! {
         bytes[at] ^= flip;
         let hit = ends.iter().position(|end| at < *end).unwrap();
         let begin = if hit == 0 { front } else { ends[hit - 1] };
-        let expected: Vec<_> = if at < begin + frame::HEAD {
+        let expected: Vec<_> = if at < begin + frame::HEADER_LEN {
             payloads[..hit].to_vec()
         } else {
-            payloads.iter().enumerate().filter(|(place, _)| *place != hit).map(|(_, payload)| payload.clone()).collect()
+            payloads.iter().enumerate().filter(|(position, _)| *position != hit).map(|(_, payload)| payload.clone()).collect()
         };
         let (found, folder) = found(&bytes);
         prop_assert_eq!(found, expected);
-        prop_assert!(file(&folder, "damaged").exists(), "what could not be read is kept");
+        prop_assert!(only_file(&folder, "damaged").exists(), "the damaged file is kept");
     }
 }

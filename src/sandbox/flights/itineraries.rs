@@ -1,25 +1,25 @@
-//! From a checked search to rows: filter, price, judge, order, cut. What a row says is in [`super::rows`].
+//! From a valid search to rows: filter, price, rate, sort, limit. [`super::rows`] formats them.
 
 use std::cmp::Ordering;
 
 use jiff::civil::{Date, DateTime};
 
-use super::Found;
+use super::FoundRows;
 use super::rows::{oneway_row, roundtrip_row};
 use crate::sandbox::draws::{Draw, day_number, days_between};
 use crate::sandbox::wire::flights::{
     Insight, LegRules, Oneway, OnewayRow, Roundtrip, RoundtripRow, Sort, Terms,
 };
-use crate::sandbox::world::airports::Airport;
+use crate::sandbox::world::airports::SandboxAirport;
 use crate::sandbox::world::fares::FareDay;
-use crate::sandbox::world::money::Currency;
+use crate::sandbox::world::money::SandboxCurrency;
 use crate::sandbox::world::timetable::{Leg, legs};
 
-/// Days ahead that airlines sell.
+/// How many days ahead airlines sell.
 const HORIZON_DAYS: i64 = 361;
 /// Legs of each direction that a round trip pairs.
 const PAIRED_LEGS: usize = 24;
-/// A return ticket of one airline against two single ones.
+/// Price of one airline's return ticket relative to two single ones.
 const ONE_AIRLINE_RETURN: f64 = 0.88;
 
 /// One direction of a trip on its date: its flights and their prices for one adult in economy, in dollars.
@@ -32,8 +32,8 @@ impl Direction {
     fn new(
         world: Draw,
         today: Date,
-        from: &'static Airport,
-        to: &'static Airport,
+        from: &'static SandboxAirport,
+        to: &'static SandboxAirport,
         date: Date,
     ) -> Self {
         let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, date));
@@ -60,14 +60,19 @@ impl Direction {
     }
 }
 
-/// Turns a dollar fare for one adult in economy into what the caller is shown.
+/// Converts a dollar fare for one adult in economy into the price of the search.
 struct Tariff {
-    currency: &'static Currency,
+    currency: &'static SandboxCurrency,
     factor: f64,
 }
 
 impl Tariff {
-    fn new(world: Draw, terms: &Terms, currency: &'static Currency, kilometres: f64) -> Self {
+    fn new(
+        world: Draw,
+        terms: &Terms,
+        currency: &'static SandboxCurrency,
+        kilometres: f64,
+    ) -> Self {
         let cabin = match terms.seat_type {
             3 => 2.1 + (kilometres / 9_000.0).min(1.0) * 1.6,
             _ => 1.0,
@@ -97,11 +102,11 @@ impl Tariff {
     }
 }
 
-/// All itineraries of a one-way search, ordered and cut to its limit.
-pub(super) fn oneway(world: Draw, today: Date, search: &Oneway) -> Found<OnewayRow> {
+/// All itineraries of a one-way search, sorted and limited.
+pub(super) fn oneway(world: Draw, today: Date, search: &Oneway) -> FoundRows<OnewayRow> {
     let terms = &search.terms;
-    let Some((from, to, currency)) = places(terms) else {
-        return Found {
+    let Some((from, to, currency)) = find_route(terms) else {
+        return FoundRows {
             rows: Vec::new(),
             combinations: 1,
         };
@@ -135,22 +140,22 @@ pub(super) fn oneway(world: Draw, today: Date, search: &Oneway) -> Found<OnewayR
         })
         .filter(|(rank, _)| affordable(terms, rank))
         .collect();
-    put_in_order(&mut priced, terms);
+    sort_and_limit(&mut priced, terms);
     let rows = priced
         .into_iter()
         .map(|(rank, leg)| oneway_row(terms, leg, rank, insight.as_ref(), currency))
         .collect();
-    Found {
+    FoundRows {
         rows,
         combinations: 1,
     }
 }
 
-/// All pairs of a round-trip search, ordered and cut to its limit.
-pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<RoundtripRow> {
+/// All pairs of a round-trip search, sorted and limited.
+pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> FoundRows<RoundtripRow> {
     let terms = &search.terms;
-    let Some((from, to, currency)) = places(terms) else {
-        return Found {
+    let Some((from, to, currency)) = find_route(terms) else {
+        return FoundRows {
             rows: Vec::new(),
             combinations: 1,
         };
@@ -176,7 +181,10 @@ pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<R
         both(out.cheapest(), back.cheapest()),
         band,
     );
-    let (outbound, inbound) = (best(&out, &search.outbound), best(&back, &search.inbound));
+    let (outbound, inbound) = (
+        cheapest_legs(&out, &search.outbound),
+        cheapest_legs(&back, &search.inbound),
+    );
     let mut priced = Vec::new();
     for (out_leg, out_dollars) in &outbound {
         for (back_leg, back_dollars) in &inbound {
@@ -196,19 +204,19 @@ pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> Found<R
             }
         }
     }
-    put_in_order(&mut priced, terms);
+    sort_and_limit(&mut priced, terms);
     let rows = priced
         .into_iter()
         .map(|(rank, legs)| roundtrip_row(search, legs, rank, insight.as_ref(), currency))
         .collect();
-    Found {
+    FoundRows {
         rows,
         combinations: 1 + outbound.len().min(10),
     }
 }
 
 /// The cheapest legs of a direction that the rules admit.
-fn best<'a>(direction: &'a Direction, rules: &'a LegRules) -> Vec<(&'a Leg, f64)> {
+fn cheapest_legs<'a>(direction: &'a Direction, rules: &'a LegRules) -> Vec<(&'a Leg, f64)> {
     let mut legs: Vec<_> = direction
         .admitted(rules)
         .map(|leg| (leg, direction.fares.price(leg)))
@@ -218,11 +226,17 @@ fn best<'a>(direction: &'a Direction, rules: &'a LegRules) -> Vec<(&'a Leg, f64)
     legs
 }
 
-fn places(terms: &Terms) -> Option<(&'static Airport, &'static Airport, &'static Currency)> {
+fn find_route(
+    terms: &Terms,
+) -> Option<(
+    &'static SandboxAirport,
+    &'static SandboxAirport,
+    &'static SandboxCurrency,
+)> {
     Some((
-        Airport::find(&terms.from_airport)?,
-        Airport::find(&terms.to_airport)?,
-        Currency::find(&terms.currency)?,
+        SandboxAirport::find(&terms.from_airport)?,
+        SandboxAirport::find(&terms.to_airport)?,
+        SandboxCurrency::find(&terms.currency)?,
     ))
 }
 
@@ -251,7 +265,7 @@ fn in_hours((earliest, latest): (Option<i64>, Option<i64>), at: DateTime) -> boo
     }
 }
 
-/// What an itinerary is ordered by.
+/// The sort keys of an itinerary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     pub(super) price: i64,
@@ -280,7 +294,7 @@ fn affordable(terms: &Terms, rank: &Rank) -> bool {
     terms.max_price.is_none_or(|most| rank.price <= most)
 }
 
-fn put_in_order<T>(rows: &mut Vec<(Rank, T)>, terms: &Terms) {
+fn sort_and_limit<T>(rows: &mut Vec<(Rank, T)>, terms: &Terms) {
     rows.sort_by(|(a, _), (b, _)| {
         let first = match terms.sort_type {
             Sort::Overall => a.overall().total_cmp(&b.overall()),
@@ -295,7 +309,8 @@ fn put_in_order<T>(rows: &mut Vec<(Rank, T)>, terms: &Terms) {
     rows.truncate(usize::try_from(terms.limit).unwrap_or(usize::MAX));
 }
 
-/// Band and verdict of a search. `luck` decides the rare searches without a band or with an empty verdict.
+/// Band and verdict of a search. `luck` selects the rare searches without a band or with an empty
+/// verdict.
 fn insight(
     luck: Draw,
     terms: &Terms,

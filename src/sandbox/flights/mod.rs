@@ -1,4 +1,4 @@
-//! The flights engine: a checked body in, an answer with its search headers out. Keys and quota are not its business.
+//! The flights engine: answers a valid body, with search headers.
 
 mod itineraries;
 mod rows;
@@ -11,21 +11,21 @@ use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answers::{self, SearchReport};
 use super::draws::Draw;
-use super::faults::Effect;
+use super::magic_values::Effect;
+use super::responses::{self, SearchReport};
 use super::wire::flights::{Oneway, Roundtrip, Terms};
 use super::wire::shape::Detail;
 
-/// A body that the engine takes.
+/// A valid body.
 #[derive(Clone, Debug)]
 pub(super) enum FlightSearch {
     Oneway(Oneway),
     Roundtrip(Roundtrip),
 }
 
-/// Rows that were found, and how many route and date combinations were looked at.
-struct Found<Row> {
+/// The found rows, and how many route and date combinations were searched.
+struct FoundRows<Row> {
     rows: Vec<Row>,
     combinations: usize,
 }
@@ -59,13 +59,13 @@ impl FlightSearch {
         }
     }
 
-    /// The answer as of `today`. `ask` names this ask of this search, for what varies between asks.
-    pub(super) fn answer(&self, world: Draw, today: Date, effect: Effect, ask: Draw) -> Response {
+    /// The answer as of `today`. `call` seeds what varies between calls of the same search.
+    pub(super) fn answer(&self, world: Draw, today: Date, effect: Effect, call: Draw) -> Response {
         match self {
-            Self::Oneway(search) => respond(&search.terms, effect, ask, || {
+            Self::Oneway(search) => respond(&search.terms, effect, call, || {
                 itineraries::oneway(world, today, search)
             }),
-            Self::Roundtrip(search) => respond(&search.terms, effect, ask, || {
+            Self::Roundtrip(search) => respond(&search.terms, effect, call, || {
                 itineraries::roundtrip(world, today, search)
             }),
         }
@@ -75,20 +75,20 @@ impl FlightSearch {
 fn respond<Row: Serialize>(
     terms: &Terms,
     effect: Effect,
-    ask: Draw,
-    find: impl FnOnce() -> Found<Row>,
+    call: Draw,
+    find: impl FnOnce() -> FoundRows<Row>,
 ) -> Response {
     let found = match effect {
-        Effect::Failed => return answers::failed(),
-        Effect::Garbage => return answers::garbage(),
-        Effect::Degraded => return degraded(terms, ask),
-        Effect::Empty => Found {
+        Effect::Failed => return responses::failed(),
+        Effect::Garbage => return responses::garbage(),
+        Effect::Degraded => return degraded(terms, call),
+        Effect::Empty => FoundRows {
             rows: Vec::new(),
             combinations: 1,
         },
         _ => find(),
     };
-    let Found {
+    let FoundRows {
         mut rows,
         combinations,
     } = found;
@@ -96,8 +96,8 @@ fn respond<Row: Serialize>(
     if partial {
         rows.truncate(rows.len().div_ceil(2));
     }
-    // A page that was read at the second try leaves its reason on an answer that is complete (contract 3).
-    let stumbled = partial || ask.of("stumbled").chance(0.03);
+    // A page that needed a second try leaves its reason on a complete answer (gateway.md, rule 3).
+    let retried = partial || call.of("stumbled").chance(0.03);
     let report = SearchReport {
         status: match rows.len() {
             0 => "empty",
@@ -107,22 +107,23 @@ fn respond<Row: Serialize>(
         reason: if partial {
             Some("upstream_timeout")
         } else {
-            stumbled.then_some("upstream_status")
+            retried.then_some("upstream_status")
         },
         results: rows.len(),
-        // The secondary provider is asked where the live search found nothing, unless told not to be.
-        attempts: 1 + usize::from(stumbled) + usize::from(rows.is_empty() && terms.use_fallback),
+        // If the live search found nothing, the engine calls the secondary provider, unless the
+        // request disables it.
+        attempts: 1 + usize::from(retried) + usize::from(rows.is_empty() && terms.use_fallback),
         combinations,
-        retries: usize::from(stumbled),
+        retries: usize::from(retried),
         unreadable_pages: usize::from(partial),
     };
-    answers::with_report(answers::json(StatusCode::OK, &rows), report)
+    responses::with_report(responses::json(StatusCode::OK, &rows), report)
 }
 
-/// A search that did not complete: an empty array that says nothing, or an error to a strict request.
-fn degraded(terms: &Terms, ask: Draw) -> Response {
+/// A search that did not complete: an empty array, or an error for a strict request.
+fn degraded(terms: &Terms, call: Draw) -> Response {
     let reason = "blocked_page";
-    let retries = 2 + ask.of("retries").below(2);
+    let retries = 2 + call.of("retries").below(2);
     let report = SearchReport {
         status: "degraded",
         reason: Some(reason),
@@ -130,12 +131,12 @@ fn degraded(terms: &Terms, ask: Draw) -> Response {
         attempts: 1 + retries,
         combinations: 1,
         retries,
-        unreadable_pages: 1 + ask.of("pages").below(3),
+        unreadable_pages: 1 + call.of("pages").below(3),
     };
     let response = if terms.strict {
-        answers::search_incomplete(reason)
+        responses::search_incomplete(reason)
     } else {
-        answers::json(StatusCode::OK, &Vec::<Value>::new())
+        responses::json(StatusCode::OK, &Vec::<Value>::new())
     };
-    answers::with_report(response, report)
+    responses::with_report(response, report)
 }

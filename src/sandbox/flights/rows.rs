@@ -1,12 +1,12 @@
-//! What a row says: numbers, texts and the link of an itinerary. Nothing is chosen or priced here.
+//! Formats itineraries as rows: numbers, texts and the link.
 
 use jiff::civil::DateTime;
 
 use super::itineraries::Rank;
 use crate::sandbox::wire::flights::{
-    Insight, OnewayRow, Roundtrip, RoundtripRow, StopRow, Stops, Terms,
+    Insight, OnewayRow, Roundtrip, RoundtripRow, RowStops, StopRow, Terms,
 };
-use crate::sandbox::world::money::Currency;
+use crate::sandbox::world::money::SandboxCurrency;
 use crate::sandbox::world::timetable::Leg;
 
 pub(super) fn oneway_row(
@@ -14,7 +14,7 @@ pub(super) fn oneway_row(
     leg: &Leg,
     rank: Rank,
     insight: Option<&Insight>,
-    currency: &Currency,
+    currency: &SandboxCurrency,
 ) -> OnewayRow {
     let unreadable = leg
         .flight
@@ -33,9 +33,9 @@ pub(super) fn oneway_row(
         buy_link: buy_link(&[leg], terms, currency),
         airline: leg.airline.name,
         stops: if unreadable {
-            Stops::Unreadable("Unknown")
+            RowStops::Unreadable("Unknown")
         } else {
-            Stops::Count(leg.stops.len())
+            RowStops::Count(leg.stops.len())
         },
         stops_info: leg
             .stops
@@ -55,7 +55,7 @@ pub(super) fn roundtrip_row(
     (out, back): (&Leg, &Leg),
     rank: Rank,
     insight: Option<&Insight>,
-    currency: &Currency,
+    currency: &SandboxCurrency,
 ) -> RoundtripRow {
     let terms = &search.terms;
     RoundtripRow {
@@ -92,8 +92,8 @@ fn clock(at: DateTime) -> String {
     at.strftime("%-I:%M %p on %a, %b %-d").to_string()
 }
 
-/// A link that names exactly these flights. It leads to a reserved host: nothing can be bought in the sandbox.
-fn buy_link(legs: &[&Leg], terms: &Terms, currency: &Currency) -> String {
+/// A link that names these flights, at a reserved host: nothing can be bought in the sandbox.
+fn buy_link(legs: &[&Leg], terms: &Terms, currency: &SandboxCurrency) -> String {
     let flights: Vec<String> = legs
         .iter()
         .map(|leg| {

@@ -1,4 +1,4 @@
-//! The rules that every answer of the flights engine keeps, tried on generated searches.
+//! Properties of every answer of the flights engine, on generated searches.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{FlightSearch, itineraries};
 use crate::sandbox::draws::Draw;
-use crate::sandbox::wire::flights::{Oneway, OnewayRow, Roundtrip, RoundtripRow, Stops};
+use crate::sandbox::wire::flights::{Oneway, OnewayRow, Roundtrip, RoundtripRow, RowStops};
 use crate::sandbox::world::airlines::AIRLINES;
-use crate::sandbox::world::airports::Airport;
+use crate::sandbox::world::airports::SandboxAirport;
 
 const TODAY: Date = date(2026, 11, 20);
 
@@ -32,7 +32,7 @@ fn code_of(airline: &str) -> &'static str {
         .code
 }
 
-/// The local time that a description tells, without its year.
+/// The local time in a description, without its year.
 fn clock(description: &str) -> DateTime {
     DateTime::strptime("%Y %I:%M %p on %a, %b %d", format!("2027 {description}"))
         .or_else(|_| DateTime::strptime("%Y %I:%M %p on %a, %b %d", format!("2026 {description}")))
@@ -95,8 +95,8 @@ proptest! {
         prop_assert!(rows.iter().all(satisfies));
         prop_assert_eq!(rows.len(), all.iter().filter(|row| satisfies(row)).count().min(limit));
         for row in &rows {
-            let readable = Stops::Count(row.stops_info.len());
-            prop_assert!(row.stops == Stops::Unreadable("Unknown") || row.stops == readable);
+            let readable = RowStops::Count(row.stops_info.len());
+            prop_assert!(row.stops == RowStops::Unreadable("Unknown") || row.stops == readable);
             prop_assert!(row.insight.is_none());
             prop_assert_eq!(row.departure_date, on);
         }
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_band_is_low_to_high_in_the_currency_asked_for(
+    fn a_band_is_low_to_high_in_the_requested_currency(
         (from, to) in route(),
         on in departure(),
         currency in prop::sample::select(vec!["USD", "EUR", "ILS", "JPY", "KRW"]),
@@ -168,7 +168,7 @@ proptest! {
 }
 
 #[test]
-fn the_verdict_is_where_the_cheapest_fare_stands_in_the_band() {
+fn the_verdict_compares_the_cheapest_fare_with_the_band() {
     let mut verdicts: HashMap<String, usize> = HashMap::new();
     for days in 0..300 {
         let on = TODAY.saturating_add(jiff::Span::new().days(days));
@@ -187,7 +187,7 @@ fn the_verdict_is_where_the_cheapest_fare_stands_in_the_band() {
             (Some("low"), Some(low), Some(_)) => assert!(cheapest < low, "{on}"),
             (Some("high"), Some(_), Some(high)) => assert!(cheapest > high, "{on}"),
             (Some("typical"), Some(low), Some(high)) => {
-                assert!((low..=high).contains(&cheapest), "{on}")
+                assert!((low..=high).contains(&cheapest), "{on}");
             }
             other => panic!("{on}: {other:?}"),
         }
@@ -201,7 +201,7 @@ fn the_verdict_is_where_the_cheapest_fare_stands_in_the_band() {
 }
 
 #[test]
-fn price_order_and_a_price_cap_take_the_opinion_away() {
+fn sorting_by_price_and_a_price_cap_omit_the_rating() {
     let plain = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-20"});
     let fields = |rows: Vec<OnewayRow>| json!(rows)[0].as_object().expect("a row").len();
     let whole = fields(oneway(&plain));
@@ -227,7 +227,7 @@ fn a_direct_request_is_quicker_than_one_through_a_proxy() {
 }
 
 #[test]
-fn what_makes_a_trip_dearer_does() {
+fn cabin_party_and_return_raise_the_price() {
     let cheapest = |more: &[(&str, Value)]| {
         let mut body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-02-17", "limit": 200});
         for (field, value) in more {
@@ -257,7 +257,7 @@ fn what_makes_a_trip_dearer_does() {
 }
 
 #[test]
-fn nobody_flies_back_before_arriving() {
+fn the_return_departs_after_the_outbound_arrival() {
     let rows = roundtrip(
         &json!({"from_airport": "BER", "to_airport": "LIS", "limit": 1_000,
         "departure_date": "2027-02-17", "return_date": "2027-02-17"}),
@@ -270,7 +270,7 @@ fn nobody_flies_back_before_arriving() {
 }
 
 #[test]
-fn places_and_days_without_flights_have_no_rows() {
+fn airports_and_days_without_flights_have_no_rows() {
     let plain = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-20"});
     assert!(!oneway(&plain).is_empty());
     for (field, value) in [
@@ -287,7 +287,7 @@ fn places_and_days_without_flights_have_no_rows() {
 }
 
 #[test]
-fn rows_speak_the_words_of_the_specification() {
+fn rows_use_the_documented_words() {
     let rows = oneway(
         &json!({"from_airport": "tlv", "to_airport": "lhr", "departure_date": "2027-01-20",
         "currency": "EUR", "limit": 200}),
@@ -327,14 +327,14 @@ fn rows_speak_the_words_of_the_specification() {
 }
 
 #[test]
-fn every_route_of_the_world_can_be_asked() {
+fn every_route_has_an_answer() {
     for (from, to) in [
         ("ZZP", "TLV"),
         ("TLV", "ZZR"),
         ("AKL", "KEF"),
         ("HNL", "CPT"),
     ] {
-        assert!(Airport::find(from).is_some() && Airport::find(to).is_some());
+        assert!(SandboxAirport::find(from).is_some() && SandboxAirport::find(to).is_some());
         let body = json!({"from_airport": from, "to_airport": to, "departure_date": "2027-01-20"});
         assert!(!oneway(&body).is_empty(), "{from}-{to}");
     }

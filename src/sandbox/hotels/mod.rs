@@ -1,4 +1,4 @@
-//! The hotels engine: a checked body in, an answer out. Keys and quota are not its business.
+//! The hotels engine: answers a valid body.
 
 mod property;
 mod rates;
@@ -11,20 +11,20 @@ use jiff::civil::Date;
 use serde_json::Value;
 
 use self::property::{Board, City, Property, slug_of};
-use self::rates::{Offer, admits, offers};
-use super::answers;
+use self::rates::{RoomOffer, admits, offers};
 use super::draws::{Draw, days_between};
-use super::faults::Effect;
+use super::magic_values::Effect;
+use super::responses;
 use super::wire::hotels::{
     ByName, ByNameAnswer, HotelSearch, PropertyRow, Resolve, ResolveAnswer, RoomRow, Rooms,
     RoomsAnswer, SearchAnswer, Stay, Unreadable,
 };
-use super::world::money::Currency;
+use super::world::money::SandboxCurrency;
 
-/// Most properties in one answer (specification 8).
+/// Most properties in one answer (gateway.md, rule 14).
 const MOST_PROPERTIES: usize = 50;
 
-/// A body that the engine takes.
+/// A valid body.
 #[derive(Clone, Debug)]
 pub(super) enum HotelQuery {
     Search(HotelSearch),
@@ -50,7 +50,7 @@ impl HotelQuery {
         Resolve::read(body).map(Self::Resolve)
     }
 
-    /// Median seconds until the answer (contract 3).
+    /// Median seconds until the answer (gateway.md, rule 3).
     pub(super) fn median_seconds(&self) -> f64 {
         match self {
             Self::Search(_) => 9.5,
@@ -63,9 +63,9 @@ impl HotelQuery {
     /// The answer as of `today`.
     pub(super) fn answer(&self, world: Draw, today: Date, effect: Effect) -> Response {
         match effect {
-            Effect::Failed => return answers::failed(),
-            Effect::Garbage => return answers::garbage(),
-            Effect::Degraded => return answers::search_incomplete("blocked_page"),
+            Effect::Failed => return responses::failed(),
+            Effect::Garbage => return responses::garbage(),
+            Effect::Degraded => return responses::search_incomplete("blocked_page"),
             _ => {}
         }
         match self {
@@ -78,7 +78,7 @@ impl HotelQuery {
 }
 
 fn search(world: Draw, today: Date, query: &HotelSearch, effect: Effect) -> Response {
-    let mut properties = match (Currency::find(&query.stay.currency), effect) {
+    let mut properties = match (SandboxCurrency::find(&query.stay.currency), effect) {
         (None, _) | (_, Effect::Empty) => Vec::new(),
         (Some(currency), _) => matching(world, today, query, currency)
             .into_iter()
@@ -93,7 +93,7 @@ fn search(world: Draw, today: Date, query: &HotelSearch, effect: Effect) -> Resp
             "No properties matched {:?} for these dates and filters.",
             query.destination
         );
-        return answers::message(StatusCode::NOT_FOUND, &text);
+        return responses::message(StatusCode::NOT_FOUND, &text);
     }
     let answer = SearchAnswer {
         destination: query.destination.clone(),
@@ -103,18 +103,18 @@ fn search(world: Draw, today: Date, query: &HotelSearch, effect: Effect) -> Resp
         budget_per_night: query.budget_per_night,
         properties,
     };
-    answers::json(StatusCode::OK, &answer)
+    responses::json(StatusCode::OK, &answer)
 }
 
-/// The hotels of the destination that satisfy the query, each with its cheapest offer that does.
+/// The hotels of the destination with an offer that satisfies the query, each with the cheapest.
 fn matching(
     world: Draw,
     today: Date,
     query: &HotelSearch,
-    currency: &Currency,
-) -> Vec<(Property, Offer)> {
+    currency: &SandboxCurrency,
+) -> Vec<(Property, RoomOffer)> {
     let nights = days_between(query.stay.checkin_date, query.stay.checkout_date);
-    let in_budget = |offer: &Offer| {
+    let in_budget = |offer: &RoomOffer| {
         query.budget_per_night.is_none_or(|most| {
             #[expect(clippy::cast_precision_loss, reason = "prices and nights are small")]
             let (total, nights) = (currency.whole(offer.dollars) as f64, nights as f64);
@@ -137,11 +137,13 @@ fn matching(
 }
 
 fn by_name(world: Draw, today: Date, query: &ByName, effect: Effect) -> Response {
-    let found = Property::named(world, &query.hotel_name)
-        .filter(|property| effect != Effect::Empty && stands_in(property, query.area.as_deref()));
-    let (Some(property), Some(currency)) = (found, Currency::find(&query.stay.currency)) else {
+    let found = Property::named(world, &query.hotel_name).filter(|property| {
+        effect != Effect::Empty && matches_area(property, query.area.as_deref())
+    });
+    let (Some(property), Some(currency)) = (found, SandboxCurrency::find(&query.stay.currency))
+    else {
         let text = format!("No hotel matched the name {:?}.", query.hotel_name);
-        return answers::message(StatusCode::NOT_FOUND, &text);
+        return responses::message(StatusCode::NOT_FOUND, &text);
     };
     let offer = offers(world, &property, &query.stay, today)
         .into_iter()
@@ -162,11 +164,11 @@ fn by_name(world: Draw, today: Date, query: &ByName, effect: Effect) -> Response
         children: query.stay.children,
         name: property.name,
     };
-    answers::json(StatusCode::OK, &answer)
+    responses::json(StatusCode::OK, &answer)
 }
 
-/// A hotel whose name tells its city is not found in another city that the sandbox knows.
-fn stands_in(property: &Property, area: Option<&str>) -> bool {
+/// Whether the hotel may be in `area`. A hotel with a known city in its name is not in another one.
+fn matches_area(property: &Property, area: Option<&str>) -> bool {
     match (&property.city, area.and_then(City::named_in)) {
         (Some(own), Some(asked)) => own.slug == asked.slug,
         _ => true,
@@ -176,9 +178,9 @@ fn stands_in(property: &Property, area: Option<&str>) -> bool {
 fn rooms(world: Draw, today: Date, query: &Rooms, effect: Effect) -> Response {
     let (Some(property), Some(currency)) = (
         Property::of_id(world, &query.hotel_booking_id),
-        Currency::find(&query.stay.currency),
+        SandboxCurrency::find(&query.stay.currency),
     ) else {
-        return answers::message(StatusCode::NOT_FOUND, "No hotel has this hotel_booking_id.");
+        return responses::message(StatusCode::NOT_FOUND, "No hotel has this hotel_booking_id.");
     };
     let mut rooms: Vec<RoomRow> = match effect {
         Effect::Empty => Vec::new(),
@@ -197,28 +199,28 @@ fn rooms(world: Draw, today: Date, query: &Rooms, effect: Effect) -> Response {
         booking_url: link(&query.hotel_booking_id, &query.stay, currency),
         rooms,
     };
-    answers::json(StatusCode::OK, &answer)
+    responses::json(StatusCode::OK, &answer)
 }
 
 fn resolve(world: Draw, query: &Resolve, effect: Effect) -> Response {
     let found = Property::named(world, &query.hotel_name).filter(|_| effect != Effect::Empty);
     let Some(property) = found else {
         let text = format!("No hotel matched the name {:?}.", query.hotel_name);
-        return answers::message(StatusCode::NOT_FOUND, &text);
+        return responses::message(StatusCode::NOT_FOUND, &text);
     };
     let answer = ResolveAnswer {
         hotel_name: query.hotel_name.clone(),
         hotel_booking_id: property.id(),
         matched_name: property.name,
     };
-    answers::json(StatusCode::OK, &answer)
+    responses::json(StatusCode::OK, &answer)
 }
 
 fn property_row(
     property: &Property,
-    offer: &Offer,
+    offer: &RoomOffer,
     stay: &Stay,
-    currency: &Currency,
+    currency: &SandboxCurrency,
 ) -> PropertyRow {
     let price = currency.whole(offer.dollars);
     let city = property
@@ -244,7 +246,7 @@ fn property_row(
     }
 }
 
-fn room_row(offer: &Offer, currency: &Currency) -> RoomRow {
+fn room_row(offer: &RoomOffer, currency: &SandboxCurrency) -> RoomRow {
     let board = match offer.board {
         Board::RoomOnly => "Room only",
         Board::Breakfast => "Breakfast included",
@@ -268,13 +270,13 @@ fn room_row(offer: &Offer, currency: &Currency) -> RoomRow {
     }
 }
 
-/// Reserved hosts: nothing can be booked or seen in the sandbox.
+/// At a reserved host: there are no images in the sandbox.
 fn image_url(property: &Property) -> Option<String> {
     let pictured = !property.draw.of("picture").chance(0.04);
     pictured.then(|| format!("https://images.sandbox.example/{}.jpg", property.slug))
 }
 
-fn link(id: &str, stay: &Stay, currency: &Currency) -> String {
+fn link(id: &str, stay: &Stay, currency: &SandboxCurrency) -> String {
     let (country, slug) = id.rsplit_once('/').unwrap_or(("xx", id));
     format!(
         "https://stays.sandbox.example/hotel/{}/{}.html?checkin={}&checkout={}&group_adults={}&group_children={}&selected_currency={}",

@@ -1,5 +1,5 @@
-//! Hotels: which stand in a city, what each is like. Everything follows from the hotel's slug, so that its name, its
-//! id and its row in a search all mean the same house. No rates here.
+//! The hotels of a city and their properties. Everything follows from the hotel's slug, so that its
+//! name, its id and its row in a search mean the same hotel.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ const NAMES: [&str; 22] = [
 ];
 const FORMS: usize = 5;
 
-/// What cities charge against the average; the others lie between 0.72 and 1.1.
+/// Price levels of cities relative to the average; the others are between 0.72 and 1.1.
 const CITY_LEVELS: [(&str, f64); 16] = [
     ("london", 1.45),
     ("new-york", 1.6),
@@ -63,7 +63,7 @@ pub(in crate::sandbox) struct City {
 }
 
 impl City {
-    /// The known city that a text names as whole words; the longest name wins.
+    /// The known city whose name occurs in the text as whole words; the longest name wins.
     pub(in crate::sandbox) fn named_in(text: &str) -> Option<Self> {
         let padded = format!("-{}-", slug_of(text));
         AIRPORTS
@@ -77,7 +77,7 @@ impl City {
             .max_by_key(|city| city.slug.len())
     }
 
-    /// The place that a destination means: a known city, or an invented one of that name.
+    /// The city of a destination: a known one, or an invented one of that name.
     pub(in crate::sandbox) fn of_destination(text: &str) -> Self {
         Self::named_in(text).unwrap_or_else(|| {
             let name = text.split(',').next().unwrap_or(text).trim().to_owned();
@@ -97,14 +97,14 @@ impl City {
         known.unwrap_or_else(|| world.of("city level").of(&self.slug).between(0.72, 1.1))
     }
 
-    /// Names of the hotels that stand here, 40 to 80 of them, each once, the most popular first.
+    /// Names of the 40 to 80 hotels of this city, each once, the most popular first.
     pub(in crate::sandbox) fn hotel_names(&self, world: Draw) -> Vec<String> {
         let draw = world.of("city hotels").of(&self.slug);
         let (count, start) = (
             40 + draw.of("count").below(41),
             draw.of("start").below(NAMES.len() * FORMS),
         );
-        // 37 shares no factor with the number of names, so no name comes twice.
+        // 37 is coprime to the number of names, so no name occurs twice.
         (0..count)
             .map(|number| {
                 let index = (start + number * 37) % (NAMES.len() * FORMS);
@@ -121,7 +121,7 @@ impl City {
     }
 }
 
-/// What is served with a room.
+/// The meals included with a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sandbox) enum Board {
     RoomOnly,
@@ -132,9 +132,9 @@ pub(in crate::sandbox) enum Board {
     AllInclusive,
 }
 
-/// What a house has; the filters that are not about stars, reviews, boards or cancellation.
+/// Amenities: the filters other than stars, reviews, boards and cancellation.
 const AMENITIES: [(&str, f64, f64); 12] = [
-    // filter value, share among simple houses, share among luxurious ones
+    // filter value, share of simple hotels, share of luxury hotels
     ("free_wifi", 0.92, 1.0),
     ("swimming_pool", 0.10, 0.75),
     ("gym", 0.12, 0.95),
@@ -155,16 +155,16 @@ pub(in crate::sandbox) struct Property {
     pub(in crate::sandbox) name: String,
     pub(in crate::sandbox) slug: String,
     pub(in crate::sandbox) country: &'static str,
-    /// The city that its name tells, if any.
+    /// The known city in its name, if any.
     pub(in crate::sandbox) city: Option<City>,
     pub(in crate::sandbox) stars: i64,
-    /// Score out of ten and how many gave one; none for a new house.
+    /// Score out of ten and number of reviews; `None` for a new hotel.
     pub(in crate::sandbox) review: Option<(f64, i64)>,
     pub(in crate::sandbox) amenities: Vec<&'static str>,
     pub(in crate::sandbox) boards: Vec<Board>,
-    /// Dear at week-ends, not on working days.
+    /// More expensive at weekends than on working days.
     pub(in crate::sandbox) leisure: bool,
-    /// Dollars for an ordinary night in the simplest double room.
+    /// Dollars for an average night in the simplest double room.
     pub(in crate::sandbox) night_dollars: f64,
     pub(in crate::sandbox) draw: Draw,
 }
@@ -260,8 +260,8 @@ fn boards(draw: Draw) -> Vec<Board> {
     boards
 }
 
-/// Lower-case ASCII letters and digits, words joined by `-`: an id is visible ASCII (contract 9), so other letters
-/// become their code point.
+/// Lower-case ASCII letters and digits, words joined by `-`. An id is visible ASCII (gateway.md,
+/// rule 9), so other letters become their code point.
 pub(in crate::sandbox) fn slug_of(text: &str) -> String {
     let mut slug = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn name_id_and_listing_mean_the_same_house() {
+    fn name_id_and_listing_mean_the_same_hotel() {
         let world = Draw::seeded(1);
         let city = City::of_destination("Lisbon");
         let names = city.hotel_names(world);

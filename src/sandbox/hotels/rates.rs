@@ -1,4 +1,4 @@
-//! What a stay costs: nights, boards, terms and markets. Dollars; the caller's currency comes later.
+//! Prices of stays, by night, board, terms and market, in dollars.
 
 use jiff::civil::Date;
 
@@ -7,12 +7,12 @@ use crate::sandbox::draws::{Draw, days_between};
 use crate::sandbox::wire::hotels::Stay;
 use crate::sandbox::world::seasons;
 
-/// Days ahead that hotels sell.
+/// How many days ahead hotels sell.
 const HORIZON_DAYS: i64 = 500;
 /// The longest stay that can be booked.
 const LONGEST_STAY_NIGHTS: i64 = 90;
 
-/// A kind of room: name, guests, price against the simplest one.
+/// A kind of room: name, guests, price relative to the simplest one.
 type RoomKind = (&'static str, i64, f64);
 
 const ROOM_KINDS: [RoomKind; 7] = [
@@ -25,9 +25,9 @@ const ROOM_KINDS: [RoomKind; 7] = [
     ("Suite with Terrace", 4, 2.55),
 ];
 
-/// Something that can be booked for the whole stay.
+/// A room with board and terms for the whole stay.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::sandbox) struct Offer {
+pub(in crate::sandbox) struct RoomOffer {
     pub(in crate::sandbox) room: &'static str,
     pub(in crate::sandbox) board: Board,
     /// May be cancelled free of charge.
@@ -38,14 +38,14 @@ pub(in crate::sandbox) struct Offer {
     pub(in crate::sandbox) dollars: f64,
 }
 
-/// All offers of a hotel for a stay as seen from its market today, cheapest first; none when it is sold out, when the
-/// dates are not on sale, or when children would come to a house for adults.
+/// All offers of a hotel for a stay in its market today, cheapest first; none if the hotel is sold
+/// out, the dates are not on sale, or children want to stay in a hotel for adults.
 pub(in crate::sandbox) fn offers(
     world: Draw,
     property: &Property,
     stay: &Stay,
     today: Date,
-) -> Vec<Offer> {
+) -> Vec<RoomOffer> {
     let nights = days_between(stay.checkin_date, stay.checkout_date);
     let children = stay.children.unwrap_or(0);
     let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, stay.checkin_date))
@@ -75,7 +75,7 @@ pub(in crate::sandbox) fn offers(
         for board in &property.boards {
             for (refundable, surcharge) in &terms {
                 let dollars = double * factor * alone * surcharge * board_factor(*board);
-                offers.push(Offer {
+                offers.push(RoomOffer {
                     room,
                     board: *board,
                     refundable: *refundable,
@@ -89,8 +89,12 @@ pub(in crate::sandbox) fn offers(
     offers
 }
 
-/// Whether an offer of a hotel satisfies all of `filters`. Stars and boards that exclude each other are alternatives.
-pub(in crate::sandbox) fn admits(filters: &[String], property: &Property, offer: &Offer) -> bool {
+/// Whether an offer satisfies all of `filters`. Several star filters are alternatives.
+pub(in crate::sandbox) fn admits(
+    filters: &[String],
+    property: &Property,
+    offer: &RoomOffer,
+) -> bool {
     let scored = |least: f64| property.review.is_some_and(|(score, _)| score >= least);
     let stars = |filter: &str| match filter {
         "stars_3" => Some(3),
@@ -130,7 +134,7 @@ fn night_dollars(world: Draw, property: &Property, night: Date, today: Date) -> 
         .city
         .as_ref()
         .map_or(property.slug.as_str(), |city| city.slug.as_str());
-    // A fair, a final or a festival fills a town for three nights now and then.
+    // Now and then an event fills a city for three nights.
     let event = if world
         .of("event")
         .of(place)
@@ -152,13 +156,13 @@ fn night_dollars(world: Draw, property: &Property, night: Date, today: Date) -> 
         * property.draw.of("night").day(night).between(0.96, 1.04)
 }
 
-/// The three nights that an event would fill.
+/// The number of the three-night block of a possible event.
 fn event_block(night: Date) -> i64 {
     crate::sandbox::draws::day_number(night).div_euclid(3)
 }
 
-/// What a market pays against the world: a few percent, and for about one hotel in eight a real gap of 10 to 20 %.
-/// Without a market the request comes from anywhere and sees the world's price.
+/// A market's price factor: a few percent from 1, and for about one hotel in eight a gap of 10 to
+/// 20 %. Without a market the factor is 1.
 pub(in crate::sandbox) fn market_factor(
     world: Draw,
     property: &Property,
@@ -186,7 +190,7 @@ fn sold_out(property: &Property, checkin: Date) -> bool {
     property.draw.of("sold out").day(checkin).chance(0.03)
 }
 
-/// Cancellable or not, with the price of it. Every house sells at least one of the two.
+/// Cancellable or not, with the price factor. Every hotel sells at least one of the two.
 fn terms(property: &Property, only_refundable: bool) -> Vec<(bool, f64)> {
     let refundable = property.draw.of("refundable").chance(0.82);
     let fixed = !refundable || property.draw.of("fixed").chance(0.85);
@@ -199,7 +203,7 @@ fn terms(property: &Property, only_refundable: bool) -> Vec<(bool, f64)> {
     .collect()
 }
 
-/// The simplest room and two to four others.
+/// The simplest room and some others.
 fn rooms(property: &Property) -> impl Iterator<Item = RoomKind> {
     let share = property.draw.of("rooms").between(0.35, 0.7);
     let draw = property.draw.of("room");

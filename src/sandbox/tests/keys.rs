@@ -3,8 +3,8 @@
 use super::*;
 
 #[tokio::test]
-async fn each_key_opens_its_plan() {
-    let market = Market::open().await;
+async fn each_key_has_its_plans() {
+    let sandbox = TestSandbox::open().await;
     let billion = 1_000_000_000;
     for (key, flights, hotels) in [
         ("sandbox-basic", Some((10, None)), Some((10, None))),
@@ -36,7 +36,7 @@ async fn each_key_opens_its_plan() {
             (ONEWAY, oneway("LHR"), flights),
             (RESOLVE, hotel(RESOLVE, "The Grand London"), hotels),
         ] {
-            let answer = market.ask(key, path, &body).await;
+            let answer = sandbox.call(key, path, &body).await;
             let Some((month, window)) = plan else {
                 assert_eq!(answer.status, 403, "{key} {path}");
                 assert_eq!(
@@ -79,12 +79,12 @@ async fn each_key_opens_its_plan() {
             );
         }
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn the_key_travels_in_either_header() {
-    let market = Market::open().await;
+async fn both_key_headers_are_accepted() {
+    let sandbox = TestSandbox::open().await;
     for (header, key, status) in [
         ("x-rapidapi-key", "sandbox-pro", 200),
         ("x-marketplace-key", "sandbox-pro", 200),
@@ -93,20 +93,21 @@ async fn the_key_travels_in_either_header() {
         ("x-marketplace-key", "", 401),
         ("x-api-key", "sandbox-pro", 401),
     ] {
-        let answer = Answer::of(market.request(ONEWAY, &oneway("LHR")).header(header, key)).await;
+        let answer =
+            SandboxResponse::of(sandbox.request(ONEWAY, &oneway("LHR")).header(header, key)).await;
         assert_eq!(answer.status, status, "{header}: {key}");
         if status == 401 {
             assert!(answer.json()["message"].is_string());
             assert_eq!(answer.header("x-ratelimit-requests-limit"), None);
         }
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn only_what_reaches_an_engine_is_counted() {
-    let market = Market::open().await;
-    let left = |answer: &Answer| answer.number("x-ratelimit-requests-remaining");
+async fn only_requests_that_reach_an_engine_are_counted() {
+    let sandbox = TestSandbox::open().await;
+    let left = |answer: &SandboxResponse| answer.number("x-ratelimit-requests-remaining");
     for (path, body, status, remaining) in [
         (ONEWAY, json!({}), 422, 2_499),
         (ONEWAY, oneway("LHR"), 200, 2_498),
@@ -118,28 +119,28 @@ async fn only_what_reaches_an_engine_is_counted() {
         (SEARCH, hotel(SEARCH, "ZZQ City"), 429, 1_998),
         (SEARCH, json!({"location": "London"}), 400, 1_997),
     ] {
-        let answer = market.ask("sandbox-pro", path, &body).await;
+        let answer = sandbox.call("sandbox-pro", path, &body).await;
         assert_eq!(
             (answer.status.as_u16(), left(&answer)),
             (status, Some(remaining)),
             "{path} {body}"
         );
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn basic_ends_after_ten_requests_and_a_suffix_counts_on_its_own() {
-    let market = Market::open().await;
+async fn basic_stops_after_ten_requests_per_suffix() {
+    let sandbox = TestSandbox::open().await;
     for remaining in (0..10).rev() {
-        let answer = market.ask("sandbox-basic", ONEWAY, &oneway("LHR")).await;
+        let answer = sandbox.call("sandbox-basic", ONEWAY, &oneway("LHR")).await;
         assert_eq!(
             answer.number("x-ratelimit-requests-remaining"),
             Some(remaining)
         );
     }
     for _ in 0..2 {
-        let answer = market.ask("sandbox-basic", ONEWAY, &oneway("LHR")).await;
+        let answer = sandbox.call("sandbox-basic", ONEWAY, &oneway("LHR")).await;
         assert_eq!(answer.status, 429);
         assert!(
             answer.json()["message"]
@@ -150,8 +151,8 @@ async fn basic_ends_after_ten_requests_and_a_suffix_counts_on_its_own() {
         assert_eq!(answer.header("retry-after"), None);
     }
     assert_eq!(
-        market
-            .ask(
+        sandbox
+            .call(
                 "sandbox-basic",
                 RESOLVE,
                 &hotel(RESOLVE, "The Grand London")
@@ -161,23 +162,26 @@ async fn basic_ends_after_ten_requests_and_a_suffix_counts_on_its_own() {
         200
     );
     assert_eq!(
-        market
-            .ask("sandbox-basic.bob", ONEWAY, &oneway("LHR"))
+        sandbox
+            .call("sandbox-basic.bob", ONEWAY, &oneway("LHR"))
             .await
             .status,
         200
     );
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn the_window_of_hotels_closes_after_25_on_plan_pro() {
-    let market = Market::open().await;
+async fn plan_pro_allows_25_hotel_requests_per_window() {
+    let sandbox = TestSandbox::open().await;
     let body = hotel(RESOLVE, "The Grand London");
     for _ in 0..25 {
-        assert_eq!(market.ask("sandbox-pro", RESOLVE, &body).await.status, 200);
+        assert_eq!(
+            sandbox.call("sandbox-pro", RESOLVE, &body).await.status,
+            200
+        );
     }
-    let answer = market.ask("sandbox-pro", RESOLVE, &body).await;
+    let answer = sandbox.call("sandbox-pro", RESOLVE, &body).await;
     assert_eq!(answer.status, 429);
     assert!(
         answer
@@ -194,15 +198,15 @@ async fn the_window_of_hotels_closes_after_25_on_plan_pro() {
         Some(1_975),
         "the refused one is not counted"
     );
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn many_at_once_are_counted_exactly() {
-    let market = Market::open().await;
+async fn concurrent_requests_are_counted_exactly() {
+    let sandbox = TestSandbox::open().await;
     let body = oneway("LHR");
-    let asks = (0..30).map(|_| market.ask("sandbox-basic", ONEWAY, &body));
-    let answers = futures::future::join_all(asks).await;
+    let calls = (0..30).map(|_| sandbox.call("sandbox-basic", ONEWAY, &body));
+    let answers = futures::future::join_all(calls).await;
     assert_eq!(
         answers.iter().filter(|answer| answer.status == 200).count(),
         10
@@ -211,5 +215,5 @@ async fn many_at_once_are_counted_exactly() {
         answers.iter().filter(|answer| answer.status == 429).count(),
         20
     );
-    market.close().await;
+    sandbox.close().await;
 }

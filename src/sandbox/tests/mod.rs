@@ -1,7 +1,7 @@
-//! The sandbox over real loopback HTTP: what a client of the marketplace sees. One file for each concern.
+//! The sandbox over HTTP on the loopback interface.
 
-mod faults;
 mod keys;
+mod magic_values;
 mod paths;
 
 use jiff::civil::{Date, date};
@@ -22,22 +22,22 @@ const ROOMS: &str = "/hotel";
 const RESOLVE: &str = "/resolve";
 
 /// A served sandbox with a client.
-struct Market {
+struct TestSandbox {
     base: String,
     client: reqwest::Client,
     stop: CancellationToken,
     server: JoinHandle<std::io::Result<()>>,
 }
 
-/// What came back.
+/// A response with its text.
 #[derive(Debug)]
-struct Answer {
+struct SandboxResponse {
     status: StatusCode,
     headers: HeaderMap,
     text: String,
 }
 
-impl Market {
+impl TestSandbox {
     async fn open() -> Self {
         Self::with(SandboxOptions {
             seed: 1,
@@ -70,15 +70,15 @@ impl Market {
         self.client.post(format!("{}{path}", self.base)).json(body)
     }
 
-    async fn ask(&self, key: &str, path: &str, body: &Value) -> Answer {
-        Answer::of(self.request(path, body).header("x-rapidapi-key", key)).await
+    async fn call(&self, key: &str, path: &str, body: &Value) -> SandboxResponse {
+        SandboxResponse::of(self.request(path, body).header("x-rapidapi-key", key)).await
     }
 
-    /// Waits until this many flight searches of a key on plan Pro are counted, so are under way or answered.
+    /// Waits until this many flight searches of a key on plan Pro are counted.
     async fn until_counted(&self, key: &str, searches: u64) {
-        // The throttled word tells what is left, is not counted itself and never waits.
+        // A call of the throttled word reports what is left, is not counted and has no delay.
         while self
-            .ask(key, ONEWAY, &oneway("ZZQ"))
+            .call(key, ONEWAY, &oneway("ZZQ"))
             .await
             .number("x-ratelimit-requests-remaining")
             != Some(2_500 - searches)
@@ -87,14 +87,14 @@ impl Market {
         }
     }
 
-    /// Stops the server and waits until it has let go of every request.
+    /// Stops the server and waits until it has ended every request.
     async fn close(self) {
         self.stop.cancel();
         self.server.await.expect("no panic").expect("no error");
     }
 }
 
-impl Answer {
+impl SandboxResponse {
     async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.expect("an answer");
         let (status, headers) = (response.status(), response.headers().clone());
@@ -141,7 +141,7 @@ fn hotel(path: &str, place: &str) -> Value {
         BY_NAME => body["hotel_name"] = json!(place),
         ROOMS => {
             body["hotel_booking_id"] =
-                json!(format!("gb/{}", place.to_lowercase().replace(' ', "-")))
+                json!(format!("gb/{}", place.to_lowercase().replace(' ', "-")));
         }
         _ => body = json!({"hotel_name": place}),
     }

@@ -1,4 +1,4 @@
-//! Paths, shapes, and what ordinary answers look like on the wire.
+//! Paths, validation and ordinary answers.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use super::*;
 const KEY: &str = "sandbox-unlimited";
 
 #[tokio::test]
-async fn every_native_path_answers_with_its_form() {
-    let market = Market::open().await;
+async fn every_native_path_has_its_answer_format() {
+    let sandbox = TestSandbox::open().await;
     for (path, body, fields) in [
         (
             ONEWAY,
@@ -50,7 +50,7 @@ async fn every_native_path_answers_with_its_form() {
             "hotel_name hotel_booking_id matched_name",
         ),
     ] {
-        let answer = market.ask(KEY, path, &body).await;
+        let answer = sandbox.call(KEY, path, &body).await;
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("content-type"), Some("application/json"));
         let json = answer.json();
@@ -66,17 +66,17 @@ async fn every_native_path_answers_with_its_form() {
         expected.sort_unstable();
         assert_eq!(seen, expected, "{path}");
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn the_rows_of_hotels_have_their_fields() {
-    let market = Market::open().await;
+async fn hotel_rows_have_their_documented_fields() {
+    let sandbox = TestSandbox::open().await;
     let mut body = hotel(SEARCH, "Lisbon");
     body["filters"] = json!(["free_wifi", "review_score_7"]);
     body["budget_per_night"] = json!(250);
     body["children"] = json!(1);
-    let answer = market.ask(KEY, SEARCH, &body).await.json();
+    let answer = sandbox.call(KEY, SEARCH, &body).await.json();
     assert_eq!(answer["applied_filters"], body["filters"]);
     assert_eq!(answer["budget_per_night"], json!(250.0));
     let properties = answer["properties"].as_array().expect("properties");
@@ -104,8 +104,8 @@ async fn the_rows_of_hotels_have_their_fields() {
             assert!(property[field].is_string(), "{field}");
         }
     }
-    let rooms = market
-        .ask(KEY, ROOMS, &hotel(ROOMS, "The Savoy"))
+    let rooms = sandbox
+        .call(KEY, ROOMS, &hotel(ROOMS, "The Savoy"))
         .await
         .json();
     for room in rooms["rooms"].as_array().expect("rooms") {
@@ -116,14 +116,14 @@ async fn the_rows_of_hotels_have_their_fields() {
         );
         assert!(room["guests"].is_i64() && room["price_as_number"].is_i64());
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
 async fn name_id_rooms_and_listing_agree() {
-    let market = Market::open().await;
-    let listed = market
-        .ask(KEY, SEARCH, &hotel(SEARCH, "Lisbon"))
+    let sandbox = TestSandbox::open().await;
+    let listed = sandbox
+        .call(KEY, SEARCH, &hotel(SEARCH, "Lisbon"))
         .await
         .json();
     let properties = listed["properties"].as_array().expect("properties");
@@ -131,30 +131,30 @@ async fn name_id_rooms_and_listing_agree() {
     for property in properties.iter().take(8) {
         let name = property["name"].as_str().expect("a name");
         let mut body = hotel(BY_NAME, name);
-        let by_name = market.ask(KEY, BY_NAME, &body).await.json();
+        let by_name = sandbox.call(KEY, BY_NAME, &body).await.json();
         assert_eq!(
             (&by_name["name"], &by_name["price"]),
             (&property["name"], &property["price"])
         );
-        let resolved = market
-            .ask(KEY, RESOLVE, &json!({"hotel_name": name.to_lowercase()}))
+        let resolved = sandbox
+            .call(KEY, RESOLVE, &json!({"hotel_name": name.to_lowercase()}))
             .await
             .json();
         assert_eq!(resolved["matched_name"], property["name"]);
         body = hotel(ROOMS, "");
         body["hotel_booking_id"] = resolved["hotel_booking_id"].clone();
-        let rooms = market.ask(KEY, ROOMS, &body).await.json();
+        let rooms = sandbox.call(KEY, ROOMS, &body).await.json();
         assert_eq!(
             rooms["rooms"][0]["price_as_number"], property["price"],
             "{name}"
         );
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
 async fn the_area_decides_whether_a_named_hotel_is_found() {
-    let market = Market::open().await;
+    let sandbox = TestSandbox::open().await;
     for (name, area, status) in [
         ("The Grand London", "London", 200),
         ("The Grand London", "Mayfair, London", 200),
@@ -166,34 +166,34 @@ async fn the_area_decides_whether_a_named_hotel_is_found() {
         let mut body = hotel(BY_NAME, name);
         body["area"] = json!(area);
         assert_eq!(
-            market.ask(KEY, BY_NAME, &body).await.status,
+            sandbox.call(KEY, BY_NAME, &body).await.status,
             status,
             "{name}, {area}"
         );
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
 async fn markets_see_different_prices_of_the_same_hotel() {
-    let market = Market::open().await;
+    let sandbox = TestSandbox::open().await;
     let mut prices = std::collections::HashSet::new();
     for country in ["us", "de", "jp", "in", "gb"] {
         let mut body = hotel(BY_NAME, "The Grand London");
         body["proxy_country"] = json!(country);
         prices.insert(
-            market.ask(KEY, BY_NAME, &body).await.json()["price"]
+            sandbox.call(KEY, BY_NAME, &body).await.json()["price"]
                 .as_i64()
                 .expect("a price"),
         );
     }
     assert!(prices.len() >= 3, "{prices:?}");
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn bodies_that_cannot_be_are_refused_with_details() {
-    let market = Market::open().await;
+async fn invalid_bodies_are_refused_with_details() {
+    let sandbox = TestSandbox::open().await;
     for (path, body, kind, field) in [
         (ONEWAY, json!({}), "missing", "from_airport"),
         (ROUNDTRIP, json!({}), "missing", "from_airport"),
@@ -244,7 +244,7 @@ async fn bodies_that_cannot_be_are_refused_with_details() {
             "proxy_country",
         ),
     ] {
-        let answer = market.ask(KEY, path, &body).await;
+        let answer = sandbox.call(KEY, path, &body).await;
         assert_eq!(answer.status, 422, "{path} {body}");
         let detail = &answer.json()["detail"][0];
         assert_eq!(
@@ -253,16 +253,16 @@ async fn bodies_that_cannot_be_are_refused_with_details() {
             "{path} {body}"
         );
     }
-    let request = market
+    let request = sandbox
         .client
-        .post(format!("{}{ONEWAY}", market.base))
+        .post(format!("{}{ONEWAY}", sandbox.base))
         .header("x-rapidapi-key", KEY);
-    let answer = Answer::of(request.body("{")).await;
+    let answer = SandboxResponse::of(request.body("{")).await;
     assert_eq!(
         (answer.status.as_u16(), &answer.json()["detail"][0]["type"]),
         (422, &json!("json_invalid"))
     );
-    market.close().await;
+    sandbox.close().await;
 }
 
 fn with(mut body: Value, field: &str, value: Value) -> Value {
@@ -272,7 +272,7 @@ fn with(mut body: Value, field: &str, value: Value) -> Value {
 
 #[tokio::test]
 async fn location_and_unknown_filters_have_their_own_messages() {
-    let market = Market::open().await;
+    let sandbox = TestSandbox::open().await;
     let located = with(hotel(SEARCH, "London"), "location", json!("London"));
     let filtered = with(
         hotel(SEARCH, "London"),
@@ -289,7 +289,7 @@ async fn location_and_unknown_filters_have_their_own_messages() {
             &["wifi", "free_cancellation", "accepts_online_payment"],
         ),
     ] {
-        let answer = market.ask(KEY, SEARCH, &body).await;
+        let answer = sandbox.call(KEY, SEARCH, &body).await;
         assert_eq!(answer.status, 400);
         let message = answer.json()["message"]
             .as_str()
@@ -297,19 +297,19 @@ async fn location_and_unknown_filters_have_their_own_messages() {
             .to_owned();
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_the_marketplaces_404() {
-    let market = Market::open().await;
+    let sandbox = TestSandbox::open().await;
     for path in [
         "/api/google_flights/oneway/v2",
         "/v1/flights/oneway",
         "/search/",
         "/",
     ] {
-        let answer = market.ask(KEY, path, &json!({})).await;
+        let answer = sandbox.call(KEY, path, &json!({})).await;
         let seen = (
             answer.status.as_u16(),
             answer.header("x-rapidapi-proxy-response"),
@@ -317,7 +317,7 @@ async fn unknown_paths_and_methods_are_the_marketplaces_404() {
         assert_eq!(seen, (404, Some("true")), "{path}");
         assert!(answer.json()["message"].is_string());
     }
-    let answer = Answer::of(market.client.get(format!("{}{SEARCH}", market.base))).await;
+    let answer = SandboxResponse::of(sandbox.client.get(format!("{}{SEARCH}", sandbox.base))).await;
     assert_eq!(
         (
             answer.status.as_u16(),
@@ -325,21 +325,21 @@ async fn unknown_paths_and_methods_are_the_marketplaces_404() {
         ),
         (404, Some("true"))
     );
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
 async fn a_body_over_64_kib_is_refused() {
-    let market = Market::open().await;
+    let sandbox = TestSandbox::open().await;
     let body = with(oneway("LHR"), "airline_codes", json!(vec!["LY"; 20_000]));
-    assert_eq!(market.ask(KEY, ONEWAY, &body).await.status, 413);
-    market.close().await;
+    assert_eq!(sandbox.call(KEY, ONEWAY, &body).await.status, 413);
+    sandbox.close().await;
 }
 
 #[tokio::test]
-async fn the_front_page_lists_what_there_is_to_try() {
-    let market = Market::open().await;
-    let page = Answer::of(market.client.get(&market.base)).await;
+async fn the_front_page_lists_keys_and_magic_values() {
+    let sandbox = TestSandbox::open().await;
+    let page = SandboxResponse::of(sandbox.client.get(&sandbox.base)).await;
     assert_eq!(
         page.header("content-type"),
         Some("text/plain; charset=utf-8")
@@ -370,7 +370,7 @@ async fn the_front_page_lists_what_there_is_to_try() {
             "{entry} in the module's documentation"
         );
     }
-    market.close().await;
+    sandbox.close().await;
 }
 
 #[tokio::test]
@@ -380,22 +380,22 @@ async fn two_sandboxes_of_one_seed_agree_and_another_seed_differs() {
         latency_factor: 0.0,
         today: Some(TODAY),
     };
-    let one = Market::with(options).await;
-    let same = Market::with(options).await;
-    let other = Market::with(SandboxOptions { seed: 2, ..options }).await;
+    let one = TestSandbox::with(options).await;
+    let same = TestSandbox::with(options).await;
+    let other = TestSandbox::with(SandboxOptions { seed: 2, ..options }).await;
     for (path, body) in [(ONEWAY, oneway("LHR")), (SEARCH, hotel(SEARCH, "Rome"))] {
         let (first, second) = (
-            one.ask(KEY, path, &body).await,
-            same.ask(KEY, path, &body).await,
+            one.call(KEY, path, &body).await,
+            same.call(KEY, path, &body).await,
         );
         assert_eq!(first.text, second.text);
         for name in ["x-search-status", "x-search-reason", "x-search-attempts"] {
             assert_eq!(first.header(name), second.header(name));
         }
-        assert_ne!(first.text, other.ask(KEY, path, &body).await.text);
+        assert_ne!(first.text, other.call(KEY, path, &body).await.text);
     }
-    for market in [one, same, other] {
-        market.close().await;
+    for sandbox in [one, same, other] {
+        sandbox.close().await;
     }
 }
 
@@ -406,8 +406,8 @@ async fn prices_move_with_the_day() {
         latency_factor: 0.0,
         today: Some(TODAY),
     };
-    let today = Market::with(options).await;
-    let next_week = Market::with(SandboxOptions {
+    let today = TestSandbox::with(options).await;
+    let next_week = TestSandbox::with(SandboxOptions {
         today: Some(date(2026, 11, 27)),
         ..options
     })
@@ -417,8 +417,8 @@ async fn prices_move_with_the_day() {
         (BY_NAME, hotel(BY_NAME, "The Grand London")),
     ] {
         assert_ne!(
-            today.ask(KEY, path, &body).await.text,
-            next_week.ask(KEY, path, &body).await.text
+            today.call(KEY, path, &body).await.text,
+            next_week.call(KEY, path, &body).await.text
         );
     }
     today.close().await;
@@ -432,19 +432,19 @@ async fn delays_are_scaled_by_the_factor_and_end_with_the_server() {
         latency_factor: 0.01,
         today: Some(TODAY),
     };
-    let market = Market::with(options).await;
+    let sandbox = TestSandbox::with(options).await;
     let began = Instant::now();
-    market
-        .ask(KEY, BY_NAME, &hotel(BY_NAME, "The Grand London"))
+    sandbox
+        .call(KEY, BY_NAME, &hotel(BY_NAME, "The Grand London"))
         .await;
     assert!(
         began.elapsed() > Duration::from_millis(20),
         "{:?}",
         began.elapsed()
     );
-    market.close().await;
+    sandbox.close().await;
 
-    let slow = Market::with(SandboxOptions {
+    let slow = TestSandbox::with(SandboxOptions {
         latency_factor: 1_000.0,
         ..options
     })

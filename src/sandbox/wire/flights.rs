@@ -1,48 +1,48 @@
-//! The flights engine's bodies: specification 2.1 to 2.4 under the native paths.
+//! The flights engine's bodies: gateway.md, rules 23 to 26 under the native paths.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shape::{Detail, Field, Kind, optional, read, required, value_error};
+use super::shape::{BodyField, BodyFieldKind, Detail, optional, read, required, value_error};
 
 const ANY: i64 = i64::MAX;
-const HOUR: Kind = Kind::Whole(0, 23);
+const HOUR: BodyFieldKind = BodyFieldKind::Whole(0, 23);
 const SORTS: &[&str] = &["Overall", "Price", "Duration"];
 
-const ONEWAY: &[Field] = &[
-    required("from_airport", Kind::Text),
-    required("to_airport", Kind::Text),
-    required("departure_date", Kind::Date),
-    optional("max_stops", Kind::Whole(0, ANY)),
-    optional("airline_codes", Kind::Texts),
-    optional("exclude_airline_codes", Kind::Texts),
+const ONEWAY: &[BodyField] = &[
+    required("from_airport", BodyFieldKind::Text),
+    required("to_airport", BodyFieldKind::Text),
+    required("departure_date", BodyFieldKind::Date),
+    optional("max_stops", BodyFieldKind::Whole(0, ANY)),
+    optional("airline_codes", BodyFieldKind::Texts),
+    optional("exclude_airline_codes", BodyFieldKind::Texts),
     optional("departure_time_min", HOUR),
     optional("departure_time_max", HOUR),
     optional("departure_arrival_time_min", HOUR),
     optional("departure_arrival_time_max", HOUR),
-    optional("sort_type", Kind::OneOf(SORTS)),
-    optional("currency", Kind::Currency),
-    optional("max_price", Kind::Whole(0, ANY)),
-    optional("seat_type", Kind::Cabin),
-    optional("passengers", Kind::Passengers),
-    optional("limit", Kind::Whole(1, ANY)),
-    optional("use_fallback", Kind::Flag),
-    optional("strict", Kind::Flag),
-    optional("use_ext_proxy", Kind::Flag),
+    optional("sort_type", BodyFieldKind::OneOf(SORTS)),
+    optional("currency", BodyFieldKind::Currency),
+    optional("max_price", BodyFieldKind::Whole(0, ANY)),
+    optional("seat_type", BodyFieldKind::Cabin),
+    optional("passengers", BodyFieldKind::Passengers),
+    optional("limit", BodyFieldKind::Whole(1, ANY)),
+    optional("use_fallback", BodyFieldKind::Flag),
+    optional("strict", BodyFieldKind::Flag),
+    optional("use_ext_proxy", BodyFieldKind::Flag),
 ];
 
-const ROUNDTRIP: &[Field] = &[
-    required("from_airport", Kind::Text),
-    required("to_airport", Kind::Text),
-    required("departure_date", Kind::Date),
-    required("return_date", Kind::Date),
-    optional("max_departure_stops", Kind::Whole(0, ANY)),
-    optional("max_return_stops", Kind::Whole(0, ANY)),
-    optional("departure_airline_codes", Kind::Texts),
-    optional("return_airline_codes", Kind::Texts),
-    optional("departure_exclude_airline_codes", Kind::Texts),
-    optional("return_exclude_airline_codes", Kind::Texts),
+const ROUNDTRIP: &[BodyField] = &[
+    required("from_airport", BodyFieldKind::Text),
+    required("to_airport", BodyFieldKind::Text),
+    required("departure_date", BodyFieldKind::Date),
+    required("return_date", BodyFieldKind::Date),
+    optional("max_departure_stops", BodyFieldKind::Whole(0, ANY)),
+    optional("max_return_stops", BodyFieldKind::Whole(0, ANY)),
+    optional("departure_airline_codes", BodyFieldKind::Texts),
+    optional("return_airline_codes", BodyFieldKind::Texts),
+    optional("departure_exclude_airline_codes", BodyFieldKind::Texts),
+    optional("return_exclude_airline_codes", BodyFieldKind::Texts),
     optional("departure_departure_time_min", HOUR),
     optional("departure_departure_time_max", HOUR),
     optional("departure_arrival_time_min", HOUR),
@@ -51,15 +51,15 @@ const ROUNDTRIP: &[Field] = &[
     optional("return_departure_time_max", HOUR),
     optional("return_arrival_time_min", HOUR),
     optional("return_arrival_time_max", HOUR),
-    optional("sort_type", Kind::OneOf(SORTS)),
-    optional("currency", Kind::Currency),
-    optional("max_price", Kind::Whole(0, ANY)),
-    optional("seat_type", Kind::Cabin),
-    optional("passengers", Kind::Passengers),
-    optional("limit", Kind::Whole(1, ANY)),
-    optional("use_fallback", Kind::Flag),
-    optional("strict", Kind::Flag),
-    optional("use_ext_proxy", Kind::Flag),
+    optional("sort_type", BodyFieldKind::OneOf(SORTS)),
+    optional("currency", BodyFieldKind::Currency),
+    optional("max_price", BodyFieldKind::Whole(0, ANY)),
+    optional("seat_type", BodyFieldKind::Cabin),
+    optional("passengers", BodyFieldKind::Passengers),
+    optional("limit", BodyFieldKind::Whole(1, ANY)),
+    optional("use_fallback", BodyFieldKind::Flag),
+    optional("strict", BodyFieldKind::Flag),
+    optional("use_ext_proxy", BodyFieldKind::Flag),
 ];
 
 /// How rows are ordered.
@@ -71,7 +71,7 @@ pub(in crate::sandbox) enum Sort {
     Duration,
 }
 
-/// What both flight bodies share.
+/// The fields that both flight bodies share.
 #[derive(Clone, Debug, Deserialize)]
 pub(in crate::sandbox) struct Terms {
     pub(in crate::sandbox) from_airport: String,
@@ -116,7 +116,7 @@ fn yes() -> bool {
     true
 }
 
-/// What a leg must satisfy. Hours are local and included; an earliest above the latest runs over midnight.
+/// Filters on a leg. Hours are local and inclusive; an earliest above the latest spans midnight.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sandbox) struct LegRules {
     pub(in crate::sandbox) max_stops: Option<i64>,
@@ -126,14 +126,14 @@ pub(in crate::sandbox) struct LegRules {
     pub(in crate::sandbox) arrives: (Option<i64>, Option<i64>),
 }
 
-/// A checked one-way body.
+/// A valid one-way body.
 #[derive(Clone, Debug)]
 pub(in crate::sandbox) struct Oneway {
     pub(in crate::sandbox) terms: Terms,
     pub(in crate::sandbox) rules: LegRules,
 }
 
-/// A checked round-trip body.
+/// A valid round-trip body.
 #[derive(Clone, Debug)]
 pub(in crate::sandbox) struct Roundtrip {
     pub(in crate::sandbox) terms: Terms,
@@ -205,8 +205,8 @@ fn hours(body: &Value, field: &str) -> (Option<i64>, Option<i64>) {
     (bound("min"), bound("max"))
 }
 
-/// The provider's opinion, in the currency asked for. Left out altogether when the engine was told to sort by price
-/// or to cap it (contract 3).
+/// The provider's price rating, in the requested currency. Omitted if the request sorts by price or
+/// caps it (gateway.md, rule 3).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::sandbox) struct Insight {
     #[serde(rename = "price_range_in_relation_to_other_periods")]
@@ -217,15 +217,15 @@ pub(in crate::sandbox) struct Insight {
     pub(in crate::sandbox) high: Option<i64>,
 }
 
-/// A stop count, or the word `Unknown` where the page could not be read.
+/// A stop count, or `Unknown` if the page was unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(in crate::sandbox) enum Stops {
+pub(in crate::sandbox) enum RowStops {
     Count(usize),
     Unreadable(&'static str),
 }
 
-/// One row of the one-way answer (specification 2.3).
+/// One row of the one-way answer (gateway.md, rule 25).
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::sandbox) struct OnewayRow {
     #[serde(flatten)]
@@ -239,7 +239,7 @@ pub(in crate::sandbox) struct OnewayRow {
     pub(in crate::sandbox) duration_seconds: i64,
     pub(in crate::sandbox) buy_link: String,
     pub(in crate::sandbox) airline: &'static str,
-    pub(in crate::sandbox) stops: Stops,
+    pub(in crate::sandbox) stops: RowStops,
     pub(in crate::sandbox) stops_info: Vec<StopRow>,
     pub(in crate::sandbox) departure_description: String,
     pub(in crate::sandbox) arrival_description: String,
@@ -252,7 +252,7 @@ pub(in crate::sandbox) struct StopRow {
     pub(in crate::sandbox) stop_duration_seconds: i64,
 }
 
-/// One row of the round-trip answer (specification 2.4).
+/// One row of the round-trip answer (gateway.md, rule 26).
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::sandbox) struct RoundtripRow {
     #[serde(flatten)]

@@ -1,13 +1,13 @@
-//! The hotels engine's bodies: specification 2.5 to 2.12 under the native paths.
+//! The hotels engine's bodies: gateway.md, rules 27 to 33 under the native paths.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::flights::dollars;
-use super::shape::{Detail, Field, Kind, optional, read, required, value_error};
+use super::shape::{BodyField, BodyFieldKind, Detail, optional, read, required, value_error};
 
-/// The 24 values of specification 2.6.
+/// The 24 values of gateway.md, rule 28.
 pub(in crate::sandbox) const FILTERS: [&str; 24] = [
     "free_cancellation",
     "breakfast_included",
@@ -37,44 +37,44 @@ pub(in crate::sandbox) const FILTERS: [&str; 24] = [
 
 const MOST_GUESTS: i64 = 30;
 
-const SEARCH: &[Field] = &[
-    required("destination", Kind::Text),
-    required("checkin_date", Kind::Date),
-    required("checkout_date", Kind::Date),
-    optional("adults", Kind::Whole(1, MOST_GUESTS)),
-    optional("children", Kind::Whole(0, MOST_GUESTS)),
-    optional("currency", Kind::Currency),
-    optional("proxy_country", Kind::Text),
-    optional("budget_per_night", Kind::Amount),
-    optional("filters", Kind::Texts),
+const SEARCH: &[BodyField] = &[
+    required("destination", BodyFieldKind::Text),
+    required("checkin_date", BodyFieldKind::Date),
+    required("checkout_date", BodyFieldKind::Date),
+    optional("adults", BodyFieldKind::Whole(1, MOST_GUESTS)),
+    optional("children", BodyFieldKind::Whole(0, MOST_GUESTS)),
+    optional("currency", BodyFieldKind::Currency),
+    optional("proxy_country", BodyFieldKind::Text),
+    optional("budget_per_night", BodyFieldKind::Amount),
+    optional("filters", BodyFieldKind::Texts),
 ];
 
-const BY_NAME: &[Field] = &[
-    required("hotel_name", Kind::Text),
-    required("checkin_date", Kind::Date),
-    required("checkout_date", Kind::Date),
-    optional("area", Kind::Text),
-    optional("adults", Kind::Whole(1, MOST_GUESTS)),
-    optional("children", Kind::Whole(0, MOST_GUESTS)),
-    optional("currency", Kind::Currency),
-    optional("proxy_country", Kind::Text),
-    optional("free_cancellation", Kind::Flag),
+const BY_NAME: &[BodyField] = &[
+    required("hotel_name", BodyFieldKind::Text),
+    required("checkin_date", BodyFieldKind::Date),
+    required("checkout_date", BodyFieldKind::Date),
+    optional("area", BodyFieldKind::Text),
+    optional("adults", BodyFieldKind::Whole(1, MOST_GUESTS)),
+    optional("children", BodyFieldKind::Whole(0, MOST_GUESTS)),
+    optional("currency", BodyFieldKind::Currency),
+    optional("proxy_country", BodyFieldKind::Text),
+    optional("free_cancellation", BodyFieldKind::Flag),
 ];
 
-const ROOMS: &[Field] = &[
-    required("hotel_booking_id", Kind::Text),
-    required("checkin_date", Kind::Date),
-    required("checkout_date", Kind::Date),
-    optional("adults", Kind::Whole(1, MOST_GUESTS)),
-    optional("children", Kind::Whole(0, MOST_GUESTS)),
-    optional("currency", Kind::Currency),
-    optional("proxy_country", Kind::Text),
-    optional("free_cancellation", Kind::Flag),
+const ROOMS: &[BodyField] = &[
+    required("hotel_booking_id", BodyFieldKind::Text),
+    required("checkin_date", BodyFieldKind::Date),
+    required("checkout_date", BodyFieldKind::Date),
+    optional("adults", BodyFieldKind::Whole(1, MOST_GUESTS)),
+    optional("children", BodyFieldKind::Whole(0, MOST_GUESTS)),
+    optional("currency", BodyFieldKind::Currency),
+    optional("proxy_country", BodyFieldKind::Text),
+    optional("free_cancellation", BodyFieldKind::Flag),
 ];
 
-const RESOLVE: &[Field] = &[
-    required("hotel_name", Kind::Text),
-    optional("proxy_country", Kind::Text),
+const RESOLVE: &[BodyField] = &[
+    required("hotel_name", BodyFieldKind::Text),
+    optional("proxy_country", BodyFieldKind::Text),
 ];
 
 /// Why the engine refuses a body.
@@ -82,7 +82,7 @@ const RESOLVE: &[Field] = &[
 pub(in crate::sandbox) enum Unreadable {
     /// 422 with its details.
     Shape(Vec<Detail>),
-    /// 400 with a message (specification 2.6 and 4.4).
+    /// 400 with a message (gateway.md, rules 7 and 8).
     Meaning(String),
 }
 
@@ -92,14 +92,14 @@ impl From<Vec<Detail>> for Unreadable {
     }
 }
 
-/// Nights, party, currency and market: what every priced hotel body shares.
+/// Nights, party, currency and market: the fields that every priced hotel body shares.
 #[derive(Clone, Debug, Deserialize)]
 pub(in crate::sandbox) struct Stay {
     pub(in crate::sandbox) checkin_date: Date,
     pub(in crate::sandbox) checkout_date: Date,
     #[serde(default = "two")]
     pub(in crate::sandbox) adults: i64,
-    /// None when the body did not say; the engine then echoes null.
+    /// `None` if the body has no such field; the engine then echoes null.
     pub(in crate::sandbox) children: Option<i64>,
     #[serde(default = "dollars")]
     pub(in crate::sandbox) currency: String,
@@ -143,7 +143,7 @@ pub(in crate::sandbox) struct Resolve {
 }
 
 impl HotelSearch {
-    /// Reads a body; `location` in place of `destination` and unknown filters have messages of their own.
+    /// Reads a body. `location` instead of `destination`, and unknown filters, have own messages.
     pub(in crate::sandbox) fn read(body: &Value) -> Result<Self, Unreadable> {
         if body.get("location").is_some() {
             return Err(Unreadable::Meaning(
@@ -203,7 +203,7 @@ impl Stay {
     }
 }
 
-/// The answer of a hotel search (specification 2.7).
+/// The answer of a hotel search (gateway.md, rule 29).
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::sandbox) struct SearchAnswer {
     pub(in crate::sandbox) destination: String,
@@ -230,7 +230,7 @@ pub(in crate::sandbox) struct PropertyRow {
     pub(in crate::sandbox) children: Option<i64>,
 }
 
-/// The answer to a hotel's name (specification 2.9).
+/// The answer to a hotel's name (gateway.md, rule 31).
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::sandbox) struct ByNameAnswer {
     pub(in crate::sandbox) name: String,
@@ -247,7 +247,7 @@ pub(in crate::sandbox) struct ByNameAnswer {
     pub(in crate::sandbox) children: Option<i64>,
 }
 
-/// The rooms of a hotel (specification 2.11).
+/// The rooms of a hotel (gateway.md, rule 32).
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::sandbox) struct RoomsAnswer {
     pub(in crate::sandbox) hotel_booking_id: String,
@@ -266,7 +266,7 @@ pub(in crate::sandbox) struct RoomRow {
     pub(in crate::sandbox) price: String,
 }
 
-/// The id of a hotel (specification 2.12).
+/// The id of a hotel (gateway.md, rule 33).
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::sandbox) struct ResolveAnswer {
     pub(in crate::sandbox) hotel_name: String,

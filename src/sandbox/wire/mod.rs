@@ -1,4 +1,4 @@
-//! Bodies as they go over the wire: request shapes with their checks, response rows. No prices are made here.
+//! The engines' wire format: request bodies with their validation, response rows.
 
 pub(super) mod flights;
 pub(super) mod hotels;

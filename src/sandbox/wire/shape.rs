@@ -1,15 +1,15 @@
-//! The shape of a body, checked before it is read: the engine's 422 with one `detail` for each fault.
+//! Validation of bodies: the engine's 422 with one `detail` for each fault.
 
 use jiff::civil::Date;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::sandbox::world::money::Currency;
+use crate::sandbox::world::money::SandboxCurrency;
 
-/// What a field may hold.
+/// The values that a field accepts.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sandbox) enum Kind {
+pub(in crate::sandbox) enum BodyFieldKind {
     Text,
     Date,
     Currency,
@@ -26,22 +26,22 @@ pub(in crate::sandbox) enum Kind {
 
 /// One field of a body.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sandbox) struct Field {
+pub(in crate::sandbox) struct BodyField {
     pub(in crate::sandbox) name: &'static str,
-    pub(in crate::sandbox) kind: Kind,
+    pub(in crate::sandbox) kind: BodyFieldKind,
     pub(in crate::sandbox) required: bool,
 }
 
-pub(in crate::sandbox) const fn required(name: &'static str, kind: Kind) -> Field {
-    Field {
+pub(in crate::sandbox) const fn required(name: &'static str, kind: BodyFieldKind) -> BodyField {
+    BodyField {
         name,
         kind,
         required: true,
     }
 }
 
-pub(in crate::sandbox) const fn optional(name: &'static str, kind: Kind) -> Field {
-    Field {
+pub(in crate::sandbox) const fn optional(name: &'static str, kind: BodyFieldKind) -> BodyField {
+    BodyField {
         name,
         kind,
         required: false,
@@ -58,9 +58,9 @@ pub(in crate::sandbox) struct Detail {
     pub(in crate::sandbox) input: Value,
 }
 
-/// Reads a body whose every field is in `fields`, or lists all faults.
+/// Parses a body with these `fields` and no others, or lists all faults.
 pub(in crate::sandbox) fn read<T: DeserializeOwned>(
-    fields: &[Field],
+    fields: &[BodyField],
     body: &Value,
 ) -> Result<T, Vec<Detail>> {
     let Some(object) = body.as_object() else {
@@ -79,7 +79,7 @@ pub(in crate::sandbox) fn read<T: DeserializeOwned>(
         .map_err(|error| vec![detail("value_error", &[], &error.to_string(), body)])
 }
 
-/// A fault that only shows once the fields are read, such as dates in the wrong order.
+/// A fault of parsed fields, such as dates in the wrong order.
 pub(in crate::sandbox) fn value_error(field: &str, message: &str, body: &Value) -> Vec<Detail> {
     vec![detail(
         "value_error",
@@ -99,7 +99,7 @@ pub(in crate::sandbox) fn not_json(error: &serde_json::Error) -> Detail {
     )
 }
 
-fn faults(fields: &[Field], object: &Map<String, Value>, body: &Value) -> Vec<Detail> {
+fn faults(fields: &[BodyField], object: &Map<String, Value>, body: &Value) -> Vec<Detail> {
     let mut faults = Vec::new();
     for field in fields {
         let path = [json!(field.name)];
@@ -122,9 +122,9 @@ fn faults(fields: &[Field], object: &Map<String, Value>, body: &Value) -> Vec<De
     faults
 }
 
-fn check(kind: Kind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
+fn check(kind: BodyFieldKind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
     let fault = match kind {
-        Kind::Text => match value.as_str() {
+        BodyFieldKind::Text => match value.as_str() {
             None => Some(("string_type", "Input should be a valid string".to_owned())),
             Some(text) if text.trim().is_empty() => Some((
                 "string_too_short",
@@ -132,28 +132,32 @@ fn check(kind: Kind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
             )),
             Some(_) => None,
         },
-        Kind::Date => (!value.as_str().is_some_and(is_date)).then(|| {
+        BodyFieldKind::Date => (!value.as_str().is_some_and(is_date)).then(|| {
             (
                 "date_parsing",
                 "Input should be a valid date in the format YYYY-MM-DD".to_owned(),
             )
         }),
-        Kind::Currency => value.as_str().and_then(Currency::find).is_none().then(|| {
-            (
-                "literal_error",
-                format!("Input should be one of {}", Currency::codes()),
-            )
-        }),
-        Kind::Flag => (!value.is_boolean())
+        BodyFieldKind::Currency => value
+            .as_str()
+            .and_then(SandboxCurrency::find)
+            .is_none()
+            .then(|| {
+                (
+                    "literal_error",
+                    format!("Input should be one of {}", SandboxCurrency::codes()),
+                )
+            }),
+        BodyFieldKind::Flag => (!value.is_boolean())
             .then(|| ("bool_type", "Input should be a valid boolean".to_owned())),
-        Kind::Amount => (!value.as_f64().is_some_and(|amount| amount > 0.0)).then(|| {
+        BodyFieldKind::Amount => (!value.as_f64().is_some_and(|amount| amount > 0.0)).then(|| {
             (
                 "greater_than",
                 "Input should be a number greater than 0".to_owned(),
             )
         }),
-        Kind::Whole(least, most) => whole_fault(value, least, most),
-        Kind::OneOf(allowed) => {
+        BodyFieldKind::Whole(least, most) => whole_fault(value, least, most),
+        BodyFieldKind::OneOf(allowed) => {
             (!value.as_str().is_some_and(|text| allowed.contains(&text))).then(|| {
                 (
                     "literal_error",
@@ -161,15 +165,23 @@ fn check(kind: Kind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
                 )
             })
         }
-        Kind::Cabin => (!matches!(value.as_i64(), Some(1 | 3)))
+        BodyFieldKind::Cabin => (!matches!(value.as_i64(), Some(1 | 3)))
             .then(|| ("literal_error", "Input should be 1 or 3".to_owned())),
-        Kind::Texts => return check_list(Kind::Text, 0, value, path, faults),
-        Kind::Passengers => return check_list(Kind::Whole(1, 4), 1, value, path, faults),
+        BodyFieldKind::Texts => return check_list(BodyFieldKind::Text, 0, value, path, faults),
+        BodyFieldKind::Passengers => {
+            return check_list(BodyFieldKind::Whole(1, 4), 1, value, path, faults);
+        }
     };
     faults.extend(fault.map(|(kind, message)| detail(kind, path, &message, value)));
 }
 
-fn check_list(each: Kind, least: usize, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
+fn check_list(
+    each: BodyFieldKind,
+    least: usize,
+    value: &Value,
+    path: &[Value],
+    faults: &mut Vec<Detail>,
+) {
     let Some(list) = value.as_array() else {
         faults.push(detail(
             "list_type",
@@ -203,7 +215,7 @@ fn whole_fault(value: &Value, least: i64, most: i64) -> Option<(&'static str, St
     }
 }
 
-/// `YYYY-MM-DD` of a day that exists; the date crate alone would also take a time behind it.
+/// `YYYY-MM-DD` of an existing day; the date crate alone would also accept a time after it.
 fn is_date(text: &str) -> bool {
     text.len() == 10 && text.parse::<Date>().is_ok()
 }
@@ -222,21 +234,22 @@ fn detail(kind: &'static str, path: &[Value], message: &str, input: &Value) -> D
 mod tests {
     use super::*;
 
-    const FIELDS: &[Field] = &[
-        required("name", Kind::Text),
-        required("on", Kind::Date),
-        optional("hour", Kind::Whole(0, 23)),
-        optional("budget", Kind::Amount),
-        optional("strict", Kind::Flag),
-        optional("sort", Kind::OneOf(&["A", "B"])),
-        optional("codes", Kind::Texts),
-        optional("passengers", Kind::Passengers),
-        optional("currency", Kind::Currency),
-        optional("cabin", Kind::Cabin),
+    const FIELDS: &[BodyField] = &[
+        required("name", BodyFieldKind::Text),
+        required("on", BodyFieldKind::Date),
+        optional("hour", BodyFieldKind::Whole(0, 23)),
+        optional("budget", BodyFieldKind::Amount),
+        optional("strict", BodyFieldKind::Flag),
+        optional("sort", BodyFieldKind::OneOf(&["A", "B"])),
+        optional("codes", BodyFieldKind::Texts),
+        optional("passengers", BodyFieldKind::Passengers),
+        optional("currency", BodyFieldKind::Currency),
+        optional("cabin", BodyFieldKind::Cabin),
     ];
 
     #[test]
-    fn each_fault_is_named_by_its_kind_and_place() {
+    #[expect(clippy::too_many_lines, reason = "a table")]
+    fn each_fault_has_its_kind_and_path() {
         for (field, value, kind, place) in [
             ("name", json!(null), "string_type", json!(["body", "name"])),
             (
@@ -343,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_listed_at_once_and_a_good_body_has_none() {
+    fn all_faults_are_listed_and_a_valid_body_has_none() {
         assert_eq!(
             read::<Value>(FIELDS, &json!({})).expect_err("faults").len(),
             2

@@ -1,4 +1,4 @@
-//! Airlines: what they charge, where they change planes, which low-cost network they fly.
+//! Airlines: price levels, hubs and low-cost regions.
 
 use super::airports::Region;
 
@@ -8,11 +8,11 @@ pub(in crate::sandbox) struct Airline {
     /// IATA code, upper-case.
     pub(in crate::sandbox) code: &'static str,
     pub(in crate::sandbox) name: &'static str,
-    /// Airports where its flights start and its passengers change.
+    /// Airports where its flights start and its passengers change planes.
     pub(in crate::sandbox) hubs: &'static [&'static str],
-    /// Its price against the route's level.
+    /// Its price relative to the route's level.
     pub(in crate::sandbox) level: f64,
-    /// Set for a low-cost airline: it flies point to point anywhere in this region and sells no connections.
+    /// Set for a low-cost airline: it flies nonstop within this region and sells no connections.
     pub(in crate::sandbox) roams: Option<Region>,
 }
 
@@ -122,7 +122,7 @@ pub(in crate::sandbox) const AIRLINES: &[Airline] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::airports::Airport;
+    use super::super::airports::SandboxAirport;
     use super::*;
 
     #[test]
@@ -131,7 +131,11 @@ mod tests {
         for airline in AIRLINES {
             assert!(seen.insert(airline.code), "{} twice", airline.code);
             for hub in airline.hubs {
-                assert!(Airport::find(hub).is_some(), "{}: {hub}", airline.code);
+                assert!(
+                    SandboxAirport::find(hub).is_some(),
+                    "{}: {hub}",
+                    airline.code
+                );
             }
         }
     }

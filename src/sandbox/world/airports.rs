@@ -1,11 +1,11 @@
-//! Real airports: code, name, city, country, position, clock.
+//! Real airports: code, name, city, country, position, time zone.
 //!
-//! Clocks are standard time all year: the sandbox's timetables need believable hours, not the law of each country.
-//! The fictional airports of the magic values (see [`crate::sandbox::faults`]) have one place in the Atlantic.
+//! Local time is standard time all year, which is enough for plausible timetables. The fictional
+//! airports of the magic values ([`crate::sandbox::magic_values`]) are in the Atlantic.
 
 /// One airport. Latitude and longitude in degrees, `utc_minutes` the local standard time's offset.
 #[derive(Debug)]
-pub(in crate::sandbox) struct Airport {
+pub(in crate::sandbox) struct SandboxAirport {
     pub(in crate::sandbox) code: &'static str,
     pub(in crate::sandbox) name: &'static str,
     pub(in crate::sandbox) city: &'static str,
@@ -16,8 +16,8 @@ pub(in crate::sandbox) struct Airport {
     pub(in crate::sandbox) utc_minutes: i64,
 }
 
-impl Airport {
-    /// The airport of an IATA code, in any case.
+impl SandboxAirport {
+    /// The airport of an IATA code in any letter case.
     pub(in crate::sandbox) fn find(code: &str) -> Option<&'static Self> {
         AIRPORTS
             .iter()
@@ -25,7 +25,7 @@ impl Airport {
             .find(|airport| airport.code.eq_ignore_ascii_case(code))
     }
 
-    /// `City (IATA)`, the form of the specification's 2.3.
+    /// `City (IATA)`, the form of gateway.md, rule 25.
     pub(in crate::sandbox) fn display(&self) -> String {
         format!("{} ({})", self.city, self.code)
     }
@@ -41,7 +41,7 @@ impl Airport {
         2.0 * 6_371.0 * chord.sqrt().min(1.0).asin()
     }
 
-    /// Which low-cost network reaches this airport.
+    /// The low-cost region of this airport.
     pub(in crate::sandbox) fn region(&self) -> Region {
         match (self.latitude, self.longitude) {
             (28.0..=72.0, -32.0..=45.0) => Region::Europe,
@@ -55,7 +55,7 @@ impl Airport {
     }
 }
 
-/// A part of the world that one low-cost network covers. Europe includes the whole Mediterranean.
+/// A region of low-cost airlines. Europe includes the whole Mediterranean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sandbox) enum Region {
     Europe,
@@ -71,10 +71,10 @@ const fn airport(
     (code, name, city, country): (&'static str, &'static str, &'static str, &'static str),
     (latitude, longitude): (f64, f64),
     utc_hours: f64,
-) -> Airport {
+) -> SandboxAirport {
     #[expect(clippy::cast_possible_truncation, reason = "offsets lie within a day")]
     let utc_minutes = (utc_hours * 60.0) as i64;
-    Airport {
+    SandboxAirport {
         code,
         name,
         city,
@@ -85,8 +85,8 @@ const fn airport(
     }
 }
 
-/// Where the magic destinations lie: one invented island each, so that those which answer have a price.
-const FICTIONAL: &[Airport] = &[
+/// Airports of the magic values, each on an invented island, so that a distance gives it a price.
+const FICTIONAL: &[SandboxAirport] = &[
     airport(
         ("ZZE", "Nowhere Field", "Empty Island", "zz"),
         (38.7, -27.1),
@@ -135,7 +135,7 @@ const FICTIONAL: &[Airport] = &[
 ];
 
 #[rustfmt::skip]
-pub(in crate::sandbox) const AIRPORTS: &[Airport] = &[
+pub(in crate::sandbox) const AIRPORTS: &[SandboxAirport] = &[
     // Europe and the Mediterranean
     airport(("LHR", "London Heathrow", "London", "gb"), (51.470, -0.454), 0.0),
     airport(("LGW", "London Gatwick", "London", "gb"), (51.148, -0.190), 0.0),
@@ -306,16 +306,16 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_of_the_globe() {
+    fn distances_are_great_circle_distances() {
         for (from, to, kilometres) in [
             ("TLV", "LHR", 3_590.0),
             ("LHR", "JFK", 5_540.0),
             ("SIN", "SYD", 6_300.0),
             ("SFO", "NRT", 8_230.0),
         ] {
-            let distance = Airport::find(from)
+            let distance = SandboxAirport::find(from)
                 .expect(from)
-                .kilometres_to(Airport::find(to).expect(to));
+                .kilometres_to(SandboxAirport::find(to).expect(to));
             assert!(
                 (distance - kilometres).abs() / kilometres < 0.01,
                 "{from}-{to}: {distance}"
@@ -326,13 +326,13 @@ mod tests {
     #[test]
     fn a_code_is_found_in_any_case_with_its_display_form() {
         assert_eq!(
-            Airport::find("tlv").expect("TLV").display(),
+            SandboxAirport::find("tlv").expect("TLV").display(),
             "Tel Aviv (TLV)"
         );
         assert_eq!(
-            Airport::find("ZZP").expect("ZZP").display(),
+            SandboxAirport::find("ZZP").expect("ZZP").display(),
             "Partial Island (ZZP)"
         );
-        assert!(Airport::find("QQQ").is_none());
+        assert!(SandboxAirport::find("QQQ").is_none());
     }
 }

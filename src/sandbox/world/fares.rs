@@ -1,13 +1,13 @@
-//! What a flight costs: the route's level on a date as seen today, each flight's own price, and the band.
+//! Fares: the price level of a route on a date, each flight's price, and the band.
 //!
-//! Everything is in US dollars for one adult in economy. The *usual* price of a route knows its distance and the
-//! season; what is asked today adds weekday, holidays, lead time, a drift that moves with today, and the date's own
-//! luck. So the band (from the usual price) and the verdict (where today's cheapest stands in it) follow from the
-//! same distribution as the fares.
+//! Prices are in US dollars for one adult in economy. The *usual* price depends on distance and
+//! season. The *current* price adds factors for weekday, holidays, lead time, a drift with the
+//! current date, and chance. So the band (from the usual price) and the verdict (today's cheapest
+//! price in that band) follow from the same distribution as the fares.
 
 use jiff::civil::Date;
 
-use super::airports::Airport;
+use super::airports::SandboxAirport;
 use super::seasons;
 use super::timetable::Leg;
 use crate::sandbox::draws::{Draw, day_number, days_between};
@@ -15,21 +15,21 @@ use crate::sandbox::draws::{Draw, day_number, days_between};
 /// The band around the usual cheapest price.
 const BAND: (f64, f64) = (0.87, 1.16);
 
-/// The prices of one direction on one date, as they stand on one day.
+/// The price levels of one direction for one travel date, on one day.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sandbox) struct FareDay {
-    /// Level of the route in this season.
+    /// The route's level in this season.
     usual: f64,
-    /// What today, the weekday and the date's luck make of it.
-    asked: f64,
+    /// The level today.
+    current: f64,
     luck: Draw,
 }
 
 impl FareDay {
     pub(in crate::sandbox) fn new(
         world: Draw,
-        from: &Airport,
-        to: &Airport,
+        from: &SandboxAirport,
+        to: &SandboxAirport,
         date: Date,
         today: Date,
     ) -> Self {
@@ -45,7 +45,7 @@ impl FareDay {
         let usual = (50.0 + 1.42 * from.kilometres_to(to).powf(0.62))
             * pair.of("competition").between(0.82, 1.18)
             * seasons::season(date, to.latitude);
-        let asked = usual
+        let current = usual
             * seasons::flight_weekday(date)
             * seasons::holiday(date)
             * seasons::flight_lead(days_between(today, date))
@@ -54,30 +54,30 @@ impl FareDay {
             * (0.07 * luck.of("date").normal().clamp(-2.0, 2.0)).exp();
         Self {
             usual,
-            asked,
+            current,
             luck: luck.of("flights").nth(day_number(today).div_euclid(3)),
         }
     }
 
-    /// What this flight is sold for today.
+    /// This flight's price today.
     pub(in crate::sandbox) fn price(&self, leg: &Leg) -> f64 {
-        // Seat classes sell out flight by flight, so every few days each flight has its own luck.
+        // Seat classes sell out, so each flight's price changes every few days.
         let bucket = self.luck.of(leg.airline.code).nth(leg.minutes).of("bucket");
-        self.asked
+        self.current
             * weight(leg)
             * bucket
                 .nth(i64::from(leg.departs.hour()))
                 .between(0.95, 1.16)
     }
 
-    /// Bottom and top of the historical band for a day on which `legs` fly.
+    /// Low and high end of the historical band for a day with these flights.
     pub(in crate::sandbox) fn band(&self, legs: &[Leg]) -> Option<(f64, f64)> {
         let cheapest = legs.iter().map(weight).min_by(f64::total_cmp)? * self.usual;
         Some((cheapest * BAND.0, cheapest * BAND.1))
     }
 }
 
-/// A flight's standing among the flights of its route; never changes.
+/// A flight's price relative to the other flights of its route; constant.
 fn weight(leg: &Leg) -> f64 {
     let comfort = match leg.stops.len() {
         0 => 1.10,
@@ -105,8 +105,8 @@ mod tests {
 
     fn cheapest(from: &str, to: &str, on: Date, today: Date) -> f64 {
         let (from, to) = (
-            Airport::find(from).expect(from),
-            Airport::find(to).expect(to),
+            SandboxAirport::find(from).expect(from),
+            SandboxAirport::find(to).expect(to),
         );
         let world = Draw::seeded(1);
         let day = FareDay::new(world, from, to, on, today);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn fares_are_of_the_size_that_travellers_know() {
+    fn fares_are_realistic() {
         for (from, to, low, high) in [
             ("TLV", "LHR", 130.0, 450.0),
             ("LHR", "CDG", 40.0, 200.0),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_has_a_clear_cheapest_date_and_dear_week_ends() {
+    fn a_month_has_a_cheapest_date_and_expensive_weekends() {
         let prices: Vec<(Date, f64)> = month(2027, 2)
             .map(|on| (on, cheapest("TLV", "LHR", on, TODAY)))
             .collect();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn history_moves_a_little_from_day_to_day() {
+    fn prices_change_a_little_from_day_to_day() {
         let on = date(2027, 4, 20);
         let seen: Vec<f64> = TODAY
             .series(jiff::Span::new().days(1))
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn the_band_holds_about_half_of_the_days() {
         let (from, to) = (
-            Airport::find("TLV").expect("TLV"),
-            Airport::find("LHR").expect("LHR"),
+            SandboxAirport::find("TLV").expect("TLV"),
+            SandboxAirport::find("LHR").expect("LHR"),
         );
         let world = Draw::seeded(1);
         let mut verdicts = [0; 3];

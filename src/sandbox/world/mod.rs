@@ -1,7 +1,6 @@
-//! The world that the engines look at: airports, airlines, timetables, fares, currencies, the calendar.
+//! The engines' data: airports, airlines, timetables, fares, currencies, seasons.
 //!
-//! Pure and seeded: a price depends on the seed, on what is asked and on the day that "today" is. No requests, keys
-//! or faults here; hotels have their own folder beside this one.
+//! Pure and seeded: a price depends on the seed, the search and the current date only.
 
 pub(super) mod airlines;
 pub(super) mod airports;

@@ -1,10 +1,10 @@
-//! Currencies: a fixed table of rates and how a price is shown.
+//! Currencies: fixed exchange rates and display formats.
 //!
-//! Rates are round figures that never move, so that a history in one currency shows fares and not exchange rates.
+//! Rates never change, so that a history in one currency shows fares and not exchange rates.
 
 /// One currency of the table.
 #[derive(Debug)]
-pub(in crate::sandbox) struct Currency {
+pub(in crate::sandbox) struct SandboxCurrency {
     /// ISO 4217, upper-case.
     pub(in crate::sandbox) code: &'static str,
     /// Units for one US dollar.
@@ -12,15 +12,15 @@ pub(in crate::sandbox) struct Currency {
     sign: &'static str,
 }
 
-impl Currency {
-    /// The currency of an ISO code, in any case.
+impl SandboxCurrency {
+    /// The currency of an ISO code in any letter case.
     pub(in crate::sandbox) fn find(code: &str) -> Option<&'static Self> {
         CURRENCIES
             .iter()
             .find(|currency| currency.code.eq_ignore_ascii_case(code))
     }
 
-    /// All codes, for the message that refuses another one.
+    /// All codes, for an error message.
     pub(in crate::sandbox) fn codes() -> String {
         CURRENCIES
             .iter()
@@ -29,7 +29,7 @@ impl Currency {
             .join(", ")
     }
 
-    /// Dollars as whole units of this currency, at least one: the engines show no minor units.
+    /// Dollars as whole units of this currency, at least one. The engines have no minor units.
     pub(in crate::sandbox) fn whole(&self, dollars: f64) -> i64 {
         #[expect(
             clippy::cast_possible_truncation,
@@ -53,15 +53,15 @@ impl Currency {
     }
 }
 
-const fn currency(code: &'static str, per_dollar: f64, sign: &'static str) -> Currency {
-    Currency {
+const fn currency(code: &'static str, per_dollar: f64, sign: &'static str) -> SandboxCurrency {
+    SandboxCurrency {
         code,
         per_dollar,
         sign,
     }
 }
 
-const CURRENCIES: &[Currency] = &[
+const CURRENCIES: &[SandboxCurrency] = &[
     currency("USD", 1.0, "$"),
     currency("EUR", 0.90, "€"),
     currency("GBP", 0.78, "£"),
@@ -95,17 +95,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_reads_as_in_a_shop_window() {
+    fn prices_are_rounded_grouped_and_have_a_sign() {
         for (code, dollars, units, shown) in [
             ("usd", 228.4, 228, "$228"),
             ("ILS", 1_000.0, 3_600, "₪3,600"),
             ("KRW", 1_000.0, 1_380_000, "₩1,380,000"),
             ("CHF", 0.1, 1, "CHF 1"),
         ] {
-            let currency = Currency::find(code).expect(code);
+            let currency = SandboxCurrency::find(code).expect(code);
             assert_eq!(currency.whole(dollars), units);
             assert_eq!(currency.show(units), shown);
         }
-        assert!(Currency::find("XXX").is_none());
+        assert!(SandboxCurrency::find("XXX").is_none());
     }
 }

@@ -1,10 +1,10 @@
-//! The calendar's pull on prices: season, holidays, weekday, lead time. All pure factors around 1.
+//! Price factors around 1 for season, holidays, weekday and lead time.
 
 use jiff::civil::{Date, Weekday};
 
 use crate::sandbox::draws::days_between;
 
-/// How dear this time of the year is at a place: summer of its hemisphere, a dip after the winter holidays.
+/// The factor of the time of the year: high in summer, low after the winter holidays.
 pub(in crate::sandbox) fn season(date: Date, latitude: f64) -> f64 {
     let day = f64::from(date.day_of_year());
     let summer = if latitude < -5.0 {
@@ -17,7 +17,7 @@ pub(in crate::sandbox) fn season(date: Date, latitude: f64) -> f64 {
     1.0 + 0.22 * summer + 0.05 * spring - 0.09 * lull
 }
 
-/// The rush around the winter holidays and Easter.
+/// The factor of the winter holidays and Easter.
 pub(in crate::sandbox) fn holiday(date: Date) -> f64 {
     let day = f64::from(date.day_of_year());
     let winter = hill(day, 356.0, 4.0) + 0.8 * hill(day, 2.0, 2.5);
@@ -26,7 +26,7 @@ pub(in crate::sandbox) fn holiday(date: Date) -> f64 {
     1.0 + 0.42 * winter + 0.20 * (-(spring / 4.0).powi(2)).exp()
 }
 
-/// Flights: cheap in midweek, dear when week-enders fly.
+/// Flights: low in midweek, high at weekends.
 pub(in crate::sandbox) fn flight_weekday(date: Date) -> f64 {
     match date.weekday() {
         Weekday::Monday => 0.98,
@@ -39,7 +39,7 @@ pub(in crate::sandbox) fn flight_weekday(date: Date) -> f64 {
     }
 }
 
-/// Hotel nights: Friday and Saturday are dear in places that people visit, cheap in places where they work.
+/// Hotel nights: Friday and Saturday are high for leisure hotels, low for business hotels.
 pub(in crate::sandbox) fn night_weekday(date: Date, leisure: bool) -> f64 {
     match (date.weekday(), leisure) {
         (Weekday::Friday | Weekday::Saturday, true) => 1.16,
@@ -51,20 +51,20 @@ pub(in crate::sandbox) fn night_weekday(date: Date, leisure: bool) -> f64 {
     }
 }
 
-/// Steep in the last days, lowest about seven weeks ahead, a little more for the far future.
+/// Flights: highest in the last days, lowest about seven weeks ahead.
 pub(in crate::sandbox) fn flight_lead(days: i64) -> f64 {
     let days = f64::from(i32::try_from(days.max(0)).unwrap_or(i32::MAX));
     0.95 + 0.75 * (-days / 6.5).exp() + 0.07 * (1.0 - (-((days - 50.0) / 70.0).powi(2)).exp())
 }
 
-/// Rooms rise more gently, and fall once more on the last evening.
+/// Hotels: rises more slowly, and falls on the day of arrival.
 pub(in crate::sandbox) fn stay_lead(days: i64) -> f64 {
     let days = f64::from(i32::try_from(days.max(0)).unwrap_or(i32::MAX));
     let tonight = if days < 1.0 { 0.90 } else { 1.0 };
     tonight * (0.97 + 0.22 * (-days / 12.0).exp() + 0.05 * (1.0 - (-days / 150.0).exp()))
 }
 
-/// A bell over the days of a year, 1 at `centre`, that does not break at the new year.
+/// A bell curve over the days of a year, 1 at `centre`, continuous at the new year.
 fn hill(day: f64, centre: f64, width: f64) -> f64 {
     let apart = (day - centre).rem_euclid(365.25);
     (-(apart.min(365.25 - apart) / width).powi(2)).exp()
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn easter_falls_where_the_church_says() {
+    fn easter_dates_are_correct() {
         for (year, month, day) in [
             (2024, 3, 31),
             (2025, 4, 20),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_year_has_a_shape() {
+    fn summers_and_holidays_are_expensive() {
         assert!(season(date(2027, 7, 28), 40.0) > season(date(2027, 2, 3), 40.0) * 1.2);
         assert!(season(date(2027, 1, 12), -34.0) > season(date(2027, 7, 12), -34.0));
         assert!(holiday(date(2026, 12, 22)) > 1.35);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn late_bookers_pay_and_seven_weeks_are_best() {
+    fn flights_are_cheapest_about_seven_weeks_ahead() {
         let leads: Vec<f64> = (0..300).map(flight_lead).collect();
         let best = (0..300)
             .min_by(|a, b| leads[*a].total_cmp(&leads[*b]))

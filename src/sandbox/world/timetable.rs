@@ -1,10 +1,10 @@
-//! Which flights connect two airports on a date: the same ones every week, at the same hours. No prices here.
+//! The flights between two airports on a date: the same every week, at the same hours.
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 
 use super::airlines::{AIRLINES, Airline};
-use super::airports::Airport;
+use super::airports::SandboxAirport;
 use crate::sandbox::draws::Draw;
 
 /// The longest nonstop flight, in kilometres.
@@ -15,30 +15,30 @@ const LONGEST_LOW_COST_KM: f64 = 4_600.0;
 /// A change of planes.
 #[derive(Clone, Debug)]
 pub(in crate::sandbox) struct Stop {
-    pub(in crate::sandbox) airport: &'static Airport,
+    pub(in crate::sandbox) airport: &'static SandboxAirport,
     pub(in crate::sandbox) minutes: i64,
 }
 
-/// One way of getting from one airport to another on a date. Clock times are local.
+/// A flight between two airports on a date, possibly with changes. Times are local.
 #[derive(Clone, Debug)]
 pub(in crate::sandbox) struct Leg {
     pub(in crate::sandbox) airline: &'static Airline,
-    pub(in crate::sandbox) from: &'static Airport,
-    pub(in crate::sandbox) to: &'static Airport,
+    pub(in crate::sandbox) from: &'static SandboxAirport,
+    pub(in crate::sandbox) to: &'static SandboxAirport,
     pub(in crate::sandbox) departs: DateTime,
     pub(in crate::sandbox) arrives: DateTime,
-    /// Door to door, changes included.
+    /// Total duration, changes included.
     pub(in crate::sandbox) minutes: i64,
     pub(in crate::sandbox) stops: Vec<Stop>,
-    /// Names this flight, the same on every date.
+    /// Seed of this flight, the same on every date.
     pub(in crate::sandbox) flight: Draw,
 }
 
-/// All legs of a date, in no order that means anything.
+/// All legs of a date, unsorted.
 pub(in crate::sandbox) fn legs(
     world: Draw,
-    from: &'static Airport,
-    to: &'static Airport,
+    from: &'static SandboxAirport,
+    to: &'static SandboxAirport,
     date: Date,
 ) -> Vec<Leg> {
     let route = world.of("timetable").of(from.code).of(to.code);
@@ -72,13 +72,13 @@ pub(in crate::sandbox) fn legs(
     legs
 }
 
-/// The ways in which one airline joins two airports: each a list of the airports where one changes.
+/// One airline's connections between two airports, each a list of the airports of its changes.
 fn ways(
     draw: Draw,
     airline: &'static Airline,
-    from: &'static Airport,
-    to: &'static Airport,
-) -> Vec<Vec<&'static Airport>> {
+    from: &'static SandboxAirport,
+    to: &'static SandboxAirport,
+) -> Vec<Vec<&'static SandboxAirport>> {
     let direct_km = from.kilometres_to(to);
     if direct_km < 50.0 {
         return Vec::new();
@@ -100,7 +100,11 @@ fn ways(
     if at_home && direct_km < LONGEST_HOP_KM && draw.of("nonstop").chance(0.9) {
         ways.push(Vec::new());
     }
-    for hub in airline.hubs.iter().filter_map(|code| Airport::find(code)) {
+    for hub in airline
+        .hubs
+        .iter()
+        .filter_map(|code| SandboxAirport::find(code))
+    {
         if hub.code == from.code || hub.code == to.code {
             continue;
         }
@@ -124,13 +128,13 @@ fn ways(
 /// Another airline's hub on the way to `hub`, for a journey with two changes.
 fn feeder(
     draw: Draw,
-    from: &'static Airport,
-    hub: &'static Airport,
-    to: &'static Airport,
+    from: &'static SandboxAirport,
+    hub: &'static SandboxAirport,
+    to: &'static SandboxAirport,
     direct_km: f64,
-) -> Option<&'static Airport> {
+) -> Option<&'static SandboxAirport> {
     let airline = draw.of("feeder airline").of(hub.code).pick(AIRLINES);
-    let first = Airport::find(airline.hubs[0])?;
+    let first = SandboxAirport::find(airline.hubs[0])?;
     let distinct = [from.code, hub.code, to.code]
         .iter()
         .all(|code| *code != first.code);
@@ -138,16 +142,16 @@ fn feeder(
     (distinct && path_km < direct_km * 1.6 + 900.0).then_some(first)
 }
 
-fn longest_hop(from: &Airport, via: &Airport, to: &Airport) -> f64 {
+fn longest_hop(from: &SandboxAirport, via: &SandboxAirport, to: &SandboxAirport) -> f64 {
     from.kilometres_to(via).max(via.kilometres_to(to))
 }
 
 fn scheduled(
     flight: Draw,
     airline: &'static Airline,
-    from: &'static Airport,
-    to: &'static Airport,
-    via: &[&'static Airport],
+    from: &'static SandboxAirport,
+    to: &'static SandboxAirport,
+    via: &[&'static SandboxAirport],
     date: Date,
 ) -> Leg {
     let stops: Vec<Stop> = via
@@ -181,7 +185,7 @@ fn scheduled(
     }
 }
 
-/// Most flights leave by day, about one in seven in the night.
+/// About one flight in seven departs at night.
 fn departure_time(flight: Draw) -> Time {
     let slot = if flight.of("night").chance(0.15) {
         // 22:00 to 01:55
@@ -196,7 +200,7 @@ fn departure_time(flight: Draw) -> Time {
 }
 
 /// Cruise at 850 km/h and 35 minutes for the rest, in steps of five minutes.
-fn airborne_minutes(from: &Airport, to: &Airport) -> i64 {
+fn airborne_minutes(from: &SandboxAirport, to: &SandboxAirport) -> i64 {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "half the globe is under a day away"
@@ -215,8 +219,8 @@ mod tests {
     fn of(from: &str, to: &str, on: Date) -> Vec<Leg> {
         legs(
             Draw::seeded(1),
-            Airport::find(from).expect(from),
-            Airport::find(to).expect(to),
+            SandboxAirport::find(from).expect(from),
+            SandboxAirport::find(to).expect(to),
             on,
         )
     }

@@ -1,7 +1,8 @@
-//! A scan by its cells: what each combination of the swept values has seen, samples together.
+//! A scan by its cells: the results of each combination of the swept values, samples grouped.
 //!
-//! For who follows a product from scan to scan (`monitors`). A cell's key is the same in every scan with the same sweep. Not here: two
-//! sides of a grid (`grid`), scans with different sweeps (`compare`).
+//! `monitors` uses it to follow a product from scan to scan. A cell has the same key in every scan
+//! with the same sweep. Not here: grids of two fields (`grid`), scans with different sweeps
+//! (`compare`).
 
 mod store;
 
@@ -11,90 +12,91 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
-pub(crate) use super::grid::cell::{BestOffer, Seen};
+pub(crate) use super::grid::cell::{BestOffer, ItemObservation};
 pub(crate) use super::grid::parity::parity;
-use super::grid::{SweptFields, SweptName};
+use super::grid::{SweptDimension, SweptDimensions};
 use crate::contract::Endpoint;
 use crate::ids::{ScanId, TenantId};
 
-/// A scan that has ended, by its cells.
+/// The cells of a scan that has ended.
 #[derive(Debug)]
-pub(crate) struct Cells {
+pub(crate) struct ScanCells {
     pub(crate) endpoint: Endpoint,
-    /// As it was asked, without what was swept.
+    /// The scan's request, without the swept fields.
     pub(crate) request: Map<String, Value>,
     /// In the order of their first items.
-    pub(crate) all: Vec<Cell>,
+    pub(crate) all: Vec<ScanCell>,
 }
 
 /// One combination of the swept values.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell {
+pub(crate) struct ScanCell {
     /// The values as canonical JSON.
     pub(crate) key: String,
-    /// The swept words with their values, in the contract's order.
+    /// The keys of the sweep with their values, in the order of the field table.
     pub(crate) values: Map<String, Value>,
-    /// Its searches, in the order of the scan.
-    pub(crate) items: Vec<Searched>,
+    /// Its items, in the order of their positions.
+    pub(crate) items: Vec<CellItem>,
 }
 
-/// One search of a cell.
+/// One item of a cell.
 #[derive(Debug, Clone)]
-pub(crate) struct Searched {
+pub(crate) struct CellItem {
     pub(crate) position: i32,
     pub(crate) observed_at: Option<Timestamp>,
-    pub(crate) seen: Seen,
+    pub(crate) observation: ItemObservation,
 }
 
-/// A scan's cells as the transaction on `conn` sees them; `None`: there is no such scan, or it has not ended. Two statements; of the
-/// bodies only the swept values are read.
-pub(crate) async fn ended(
+/// Loads a scan's cells in the transaction on `conn`; `None`: there is no such scan, or it has not
+/// ended. Of the bodies it reads only the swept values.
+pub(crate) async fn load_ended(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
-) -> sqlx::Result<Option<Cells>> {
-    let Some(asked) = store::asked(conn, tenant, scan).await? else {
+) -> sqlx::Result<Option<ScanCells>> {
+    let Some(definition) = store::definition(conn, tenant, scan).await? else {
         return Ok(None);
     };
-    let Some(endpoint) = Endpoint::parse(&asked.endpoint) else {
-        return Ok(None);
-    };
-    let (request, sweep) = (object(asked.request), object(asked.sweep));
-    let swept = SweptFields::of(endpoint, &request, &sweep);
+    let endpoint = definition.endpoint;
+    let (request, sweep) = (object(definition.request), object(definition.sweep));
+    let swept = SweptDimensions::of(endpoint, &request, &sweep);
     let items = store::items(conn, tenant, scan, &swept.0).await?;
-    Ok((!items.is_empty()).then(|| Cells {
+    Ok((!items.is_empty()).then(|| ScanCells {
         endpoint,
         request,
-        all: grouped(&swept.0, items),
+        all: group_by_cell(&swept.0, items),
     }))
 }
 
-/// Items come in the order of their positions.
-fn grouped(swept: &[SweptName], items: Vec<(Vec<Option<Value>>, Searched)>) -> Vec<Cell> {
-    let mut places = HashMap::<String, usize>::new();
-    let mut cells = Vec::<Cell>::new();
-    for (held, searched) in items {
-        let values = values(swept, held);
+/// `items` are in the order of their positions.
+fn group_by_cell(
+    swept: &[SweptDimension],
+    items: Vec<(Vec<Option<Value>>, CellItem)>,
+) -> Vec<ScanCell> {
+    let mut indexes = HashMap::<String, usize>::new();
+    let mut cells = Vec::<ScanCell>::new();
+    for (fields, item) in items {
+        let values = values(swept, fields);
         let key = Value::Object(values.clone()).to_string();
-        let place = *places.entry(key.clone()).or_insert_with(|| {
-            cells.push(Cell {
+        let index = *indexes.entry(key.clone()).or_insert_with(|| {
+            cells.push(ScanCell {
                 key,
                 values,
                 items: Vec::new(),
             });
             cells.len() - 1
         });
-        cells[place].items.push(searched);
+        cells[index].items.push(item);
     }
     cells
 }
 
-/// `held` has two values for each swept word: that of its field and that of the field it counts from.
-fn values(swept: &[SweptName], held: Vec<Option<Value>>) -> Map<String, Value> {
-    let mut held = held.into_iter();
-    let pairs = swept.iter().map(|name| {
-        let (field, since) = (held.next().flatten(), held.next().flatten());
-        (name.word.clone(), name.value(field, since))
+/// `fields` has two values for each dimension: those of its field and of its start field.
+fn values(swept: &[SweptDimension], fields: Vec<Option<Value>>) -> Map<String, Value> {
+    let mut fields = fields.into_iter();
+    let pairs = swept.iter().map(|dimension| {
+        let (field, start) = (fields.next().flatten(), fields.next().flatten());
+        (dimension.key.clone(), dimension.value(field, start))
     });
     pairs.collect()
 }

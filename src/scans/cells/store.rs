@@ -1,29 +1,28 @@
-//! The items of a scan as its cells read them.
+//! Reads the items of a scan for its cells.
 
 use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::{BestOffer, Searched, Seen};
-use crate::contract::{SearchStatus, Verdict};
+use super::{BestOffer, CellItem, ItemObservation};
+use crate::contract::Endpoint;
 use crate::ids::{ScanId, TenantId};
-use crate::scans::grid::SweptName;
-use crate::scans::read::shown_state;
+use crate::scans::grid::SweptDimension;
 
-/// What a scan asks.
-pub(super) struct Asked {
-    pub(super) endpoint: String,
+/// The endpoint, request and sweep of a scan.
+pub(super) struct ScanDefinition {
+    pub(super) endpoint: Endpoint,
     pub(super) request: Value,
     pub(super) sweep: Value,
 }
 
-pub(super) async fn asked(
+pub(super) async fn definition(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
-) -> sqlx::Result<Option<Asked>> {
+) -> sqlx::Result<Option<ScanDefinition>> {
     sqlx::query_as!(
-        Asked,
+        ScanDefinition,
         "select endpoint, request, sweep from scans where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
         scan.uuid(),
@@ -32,17 +31,22 @@ pub(super) async fn asked(
     .await
 }
 
-/// All items of a scan that has ended in the order of their positions: at most 10,000; none of any other scan. For each swept word the value of its field and of the field that
-/// it counts from; nothing else of the bodies.
+/// All items of a scan that has ended, at most 10,000, in the order of their positions; none if the
+/// scan has not ended. Of the bodies it reads the values of each dimension's field and start field.
 pub(super) async fn items(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
-    swept: &[SweptName],
-) -> sqlx::Result<Vec<(Vec<Option<Value>>, Searched)>> {
+    swept: &[SweptDimension],
+) -> sqlx::Result<Vec<(Vec<Option<Value>>, CellItem)>> {
     let fields: Vec<_> = swept
         .iter()
-        .flat_map(|name| [name.field.clone(), name.since.clone().unwrap_or_default()])
+        .flat_map(|dimension| {
+            [
+                dimension.field.clone(),
+                dimension.start_field.clone().unwrap_or_default(),
+            ]
+        })
         .collect();
     let found = sqlx::query!(
         r#"select i.item_id, i.position, i.state, i.search_status, i.reason, i.best_price, i.currency,
@@ -64,10 +68,10 @@ pub(super) async fn items(
     .fetch_all(conn)
     .await?;
     let items = found.into_iter().map(|row| {
-        let seen = Seen {
+        let observation = ItemObservation {
             item: row.item_id.into(),
-            state: shown_state(&row.state),
-            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            state: row.state.into(),
+            search_status: row.search_status,
             reason: row.reason,
             price: row.best_price.zip(row.currency),
             offer: row.has_offer.then_some(BestOffer {
@@ -76,15 +80,15 @@ pub(super) async fn items(
                 link: row.link,
                 band_low: row.band_low,
                 band_high: row.band_high,
-                verdict: row.verdict.as_deref().and_then(Verdict::parse),
+                verdict: row.verdict,
             }),
         };
         (
             row.held,
-            Searched {
+            CellItem {
                 position: row.position,
                 observed_at: row.observed_at.map(SqlTimestamp::to_jiff),
-                seen,
+                observation,
             },
         )
     });

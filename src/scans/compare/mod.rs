@@ -1,8 +1,9 @@
-//! Two scans side by side: what became cheaper, dearer, new or gone.
+//! Comparing two scans: which cells became cheaper, dearer, new or gone.
 //!
-//! Here: matching cells and judging them, both pure. A cell is one product with its dates, but for the currency: so scans of different
-//! routes have no cell in common, and prices of different currencies meet and are told not to compare. Not here: one scan as a grid
-//! (`grid`), whose rule says which item speaks for a cell.
+//! Here: matching and comparing cells, both pure. A cell is one product with its dates, without the
+//! currency: scans of different routes have no common cell, and prices in different currencies are
+//! reported as not comparable. Not here: one scan as a grid (`grid`), and which item represents a
+//! cell (`grid::cell`).
 
 mod store;
 #[cfg(test)]
@@ -13,20 +14,20 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 use sqlx::PgPool;
 
-use super::grid::cell::{Seen, difference, speaker};
-use super::grid::{SweptFields, SweptName};
+use super::grid::cell::{ItemObservation, difference, representative};
+use super::grid::{SweptDimension, SweptDimensions};
 use super::{ScanError, read};
 use crate::contract::scans::{
     Change, ChangeCounts, ComparedCell, Comparison, ItemState, Scan, SeenPrice,
 };
-use crate::contract::{Endpoint, Fault, Request, SearchStatus};
+use crate::contract::{Endpoint, Request, SearchStatus, ValidationError};
 use crate::history::Subject;
 use crate::ids::{ScanId, TenantId};
 
-/// Compares two scans of a caller, as they are now.
+/// Compares two scans of a caller in their current states.
 ///
 /// # Errors
-/// `NotFound` for either; `Faults` when they are of different endpoints; `Database`.
+/// `NotFound` for either; `ValidationErrors` when they are of different endpoints; `Database`.
 pub async fn compare(
     pool: &PgPool,
     tenant: TenantId,
@@ -40,27 +41,27 @@ pub async fn compare(
         .await?
         .ok_or(ScanError::NotFound)?;
     if one.endpoint != other.endpoint {
-        let allowed = format!(
-            "a scan of {}, as the first is: this one is of {}",
+        let expected = format!(
+            "a scan of {}, like the first; this one is of {}",
             one.endpoint, other.endpoint
         );
-        return Err(ScanError::Faults(
-            Fault::new("other", &after.to_string().into(), allowed).into(),
+        return Err(ScanError::ValidationErrors(
+            ValidationError::new("other", &after.to_string().into(), expected).into(),
         ));
     }
-    let names = names(&one, &other);
+    let dimensions = dimensions(&one, &other);
     let items = [
         store::items(pool, tenant, before).await?,
         store::items(pool, tenant, after).await?,
     ];
-    // Thousands of bodies are read as products: not on a thread that others' requests wait for.
+    // On a blocking thread, because it parses thousands of bodies.
     let compared = tokio::task::spawn_blocking(move || {
         let [one_items, other_items] = items.map(|items| cells(one.endpoint, items));
-        compared(
+        compare_sides(
             one.endpoint,
             (before, one_items),
             (after, other_items),
-            &names,
+            &dimensions,
         )
     });
     match compared.await {
@@ -69,59 +70,60 @@ pub async fn compare(
     }
 }
 
-/// What either scan sweeps, and what their requests hold differently, in the contract's order.
-fn names(one: &Scan, other: &Scan) -> Vec<SweptName> {
+/// The fields that either scan sweeps and those that differ in their requests, in the order of the
+/// field table.
+fn dimensions(one: &Scan, other: &Scan) -> Vec<SweptDimension> {
     let swept: Vec<_> = [one, other]
         .iter()
-        .flat_map(|scan| SweptFields::of(scan.endpoint, &scan.request, &scan.sweep).0)
+        .flat_map(|scan| SweptDimensions::of(scan.endpoint, &scan.request, &scan.sweep).0)
         .collect();
     let differs = |field: &str| one.request.get(field) != other.request.get(field);
-    let names = one.endpoint.fields().iter().filter_map(|spec| {
+    let dimensions = one.endpoint.fields().iter().filter_map(|spec| {
         let swept = swept.iter().find(|swept| swept.field == spec.name);
-        let plain = || SweptName {
-            word: spec.name.to_owned(),
+        let plain = || SweptDimension {
+            key: spec.name.to_owned(),
             field: spec.name.to_owned(),
-            since: None,
+            start_field: None,
         };
         swept.cloned().or_else(|| differs(spec.name).then(plain))
     });
-    names.collect()
+    dimensions.collect()
 }
 
-/// One side of a comparison: its cells in the order of its items.
+/// One scan of a comparison: its cells in the order of its items.
 #[derive(Default)]
-struct Cells {
+struct ComparisonSide {
     order: Vec<String>,
-    found: HashMap<String, Cell>,
+    by_key: HashMap<String, SideCell>,
 }
 
-struct Cell {
+struct SideCell {
     /// Of its first item.
     body: Map<String, Value>,
-    seen: Vec<Seen>,
+    observations: Vec<ItemObservation>,
 }
 
-/// The cells of a scan's items. What cannot be read as a search of this endpoint is none of any cell.
-fn cells(endpoint: Endpoint, items: Vec<(Map<String, Value>, Seen)>) -> Cells {
-    let mut cells = Cells::default();
-    for (body, seen) in items {
-        let Some(key) = identity(endpoint, &body) else {
+/// The cells of a scan's items. Items whose body is no valid search of this endpoint are left out.
+fn cells(endpoint: Endpoint, items: Vec<(Map<String, Value>, ItemObservation)>) -> ComparisonSide {
+    let mut cells = ComparisonSide::default();
+    for (body, observation) in items {
+        let Some(key) = cell_key(endpoint, &body) else {
             continue;
         };
-        let cell = cells.found.entry(key.clone()).or_insert_with(|| {
+        let cell = cells.by_key.entry(key.clone()).or_insert_with(|| {
             cells.order.push(key);
-            Cell {
+            SideCell {
                 body,
-                seen: Vec::new(),
+                observations: Vec::new(),
             }
         });
-        cell.seen.push(seen);
+        cell.observations.push(observation);
     }
     cells
 }
 
-/// Equal for searches of one product and its dates, whatever the currency.
-fn identity(endpoint: Endpoint, body: &Map<String, Value>) -> Option<String> {
+/// Equal for searches of one product with the same dates, in any currency.
+fn cell_key(endpoint: Endpoint, body: &Map<String, Value>) -> Option<String> {
     let subject = Subject::of(&Request::check(endpoint, body).ok()?.request)?;
     let mut product = subject.series.product;
     product.remove("currency");
@@ -136,11 +138,11 @@ fn identity(endpoint: Endpoint, body: &Map<String, Value>) -> Option<String> {
     ))
 }
 
-fn compared(
+fn compare_sides(
     endpoint: Endpoint,
-    (before, one): (ScanId, Cells),
-    (after, other): (ScanId, Cells),
-    names: &[SweptName],
+    (before, one): (ScanId, ComparisonSide),
+    (after, other): (ScanId, ComparisonSide),
+    dimensions: &[SweptDimension],
 ) -> Comparison {
     let known: BTreeSet<_> = one.order.iter().collect();
     let keys = one
@@ -149,19 +151,22 @@ fn compared(
         .chain(other.order.iter().filter(|key| !known.contains(key)));
     let mut counts = ChangeCounts::default();
     let cells = keys.filter_map(|key| {
-        let sides = [one.found.get(key), other.found.get(key)];
+        let sides = [one.by_key.get(key), other.by_key.get(key)];
         let body = &sides.into_iter().flatten().next()?.body;
-        let held = |field: &str| body.get(field).cloned();
-        let value =
-            |name: &SweptName| name.value(held(&name.field), name.since.as_deref().and_then(held));
-        let cell = names
+        let field = |name: &str| body.get(name).cloned();
+        let value = |dimension: &SweptDimension| {
+            let start = dimension.start_field.as_deref().and_then(field);
+            dimension.value(field(&dimension.field), start)
+        };
+        let cell = dimensions
             .iter()
-            .map(|name| (name.word.clone(), value(name)))
+            .map(|dimension| (dimension.key.clone(), value(dimension)))
             .collect();
-        let [before, after] = sides.map(|side| side.and_then(|cell| speaker(&cell.seen)));
-        let judged = judge(cell, before, after);
-        counts.add(judged.change);
-        Some(judged)
+        let [before, after] =
+            sides.map(|side| side.and_then(|cell| representative(&cell.observations)));
+        let compared = compare_cell(cell, before, after);
+        counts.add(compared.change);
+        Some(compared)
     });
     let cells = cells.collect();
     Comparison {
@@ -173,9 +178,14 @@ fn compared(
     }
 }
 
-/// What became of a cell whose sides are these; `None`: the scan has no such cell.
-fn judge(cell: Map<String, Value>, before: Option<&Seen>, after: Option<&Seen>) -> ComparedCell {
-    let prices = [before, after].map(|side| side.and_then(|seen| seen.price.as_ref()));
+/// Compares one cell; a side is `None` if its scan has no such cell.
+fn compare_cell(
+    cell: Map<String, Value>,
+    before: Option<&ItemObservation>,
+    after: Option<&ItemObservation>,
+) -> ComparedCell {
+    let prices =
+        [before, after].map(|side| side.and_then(|observation| observation.price.as_ref()));
     let (change, measured) = match prices {
         [Some((old, from)), Some((new, to))] if from == to => {
             let change = match new.cmp(old) {
@@ -193,13 +203,13 @@ fn judge(cell: Map<String, Value>, before: Option<&Seen>, after: Option<&Seen>) 
         }
         _ => (Change::Unknown, None),
     };
-    let shown = |seen: Option<&Seen>| {
-        let seen = seen?;
-        let (price, currency) = seen.price.as_ref()?;
+    let shown = |observation: Option<&ItemObservation>| {
+        let observation = observation?;
+        let (price, currency) = observation.price.as_ref()?;
         Some(SeenPrice {
             price: price.normalize(),
             currency: currency.clone(),
-            item_id: seen.item,
+            item_id: observation.item,
         })
     };
     ComparedCell {
@@ -212,12 +222,12 @@ fn judge(cell: Map<String, Value>, before: Option<&Seen>, after: Option<&Seen>) 
     }
 }
 
-/// A side without a price of which it is known: there is no such cell, or its search was complete.
-fn is_known_without(side: Option<&Seen>) -> bool {
-    let complete = |seen: &Seen| {
-        seen.state == ItemState::Done
+/// Whether a side is known to have no price: it has no such cell, or its search was complete.
+fn is_known_without(side: Option<&ItemObservation>) -> bool {
+    let complete = |observation: &ItemObservation| {
+        observation.state == ItemState::Done
             && matches!(
-                seen.search_status,
+                observation.search_status,
                 Some(SearchStatus::Ok | SearchStatus::Empty)
             )
     };

@@ -1,20 +1,18 @@
-//! The items of a scan as a comparison reads them.
+//! Reads the items of a scan for a comparison.
 
 use serde_json::{Map, Value};
 use sqlx::PgPool;
 use sqlx::types::Json;
 
-use crate::contract::SearchStatus;
 use crate::ids::{ScanId, TenantId};
-use crate::scans::grid::cell::Seen;
-use crate::scans::read::shown_state;
+use crate::scans::grid::cell::ItemObservation;
 
 /// All items of a scan with their bodies, in the order of their positions: at most 10,000.
 pub(super) async fn items(
     pool: &PgPool,
     tenant: TenantId,
     scan: ScanId,
-) -> sqlx::Result<Vec<(Map<String, Value>, Seen)>> {
+) -> sqlx::Result<Vec<(Map<String, Value>, ItemObservation)>> {
     let found = sqlx::query!(
         r#"select item_id, body as "body: Json<Map<String, Value>>", state, search_status, reason, best_price, currency
            from scan_items where tenant_id = $1 and scan_id = $2 order by position"#,
@@ -24,15 +22,15 @@ pub(super) async fn items(
     .fetch_all(pool)
     .await?;
     let items = found.into_iter().map(|row| {
-        let seen = Seen {
+        let observation = ItemObservation {
             item: row.item_id.into(),
-            state: shown_state(&row.state),
-            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            state: row.state.into(),
+            search_status: row.search_status,
             reason: row.reason,
             price: row.best_price.zip(row.currency),
             offer: None,
         };
-        (row.body.0, seen)
+        (row.body.0, observation)
     });
     Ok(items.collect())
 }

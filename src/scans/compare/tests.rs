@@ -1,12 +1,16 @@
-//! What became of a cell, and which cells are one.
+//! The change of a cell, and which items belong to one cell.
 
 use serde_json::json;
 
 use super::*;
 use crate::ids::ItemId;
 
-fn seen(state: ItemState, status: Option<SearchStatus>, price: Option<(&str, &str)>) -> Seen {
-    Seen {
+fn observation(
+    state: ItemState,
+    status: Option<SearchStatus>,
+    price: Option<(&str, &str)>,
+) -> ItemObservation {
+    ItemObservation {
         item: ItemId::new(),
         state,
         search_status: status,
@@ -17,12 +21,18 @@ fn seen(state: ItemState, status: Option<SearchStatus>, price: Option<(&str, &st
 }
 
 #[test]
-fn what_became_of_a_cell() {
+fn a_cell_change_follows_from_both_sides() {
     use Change::{Cheaper, Dearer, Gone, New, NoPrice, NotComparable, Unchanged, Unknown};
     use SearchStatus::{Degraded, Empty, Ok, Partial};
-    let price = |amount, currency| Some(seen(ItemState::Done, Some(Ok), Some((amount, currency))));
-    let done = |status| Some(seen(ItemState::Done, Some(status), None));
-    let open = |state| Some(seen(state, None, None));
+    let price = |amount, currency| {
+        Some(observation(
+            ItemState::Done,
+            Some(Ok),
+            Some((amount, currency)),
+        ))
+    };
+    let done = |status| Some(observation(ItemState::Done, Some(status), None));
+    let open = |state| Some(observation(state, None, None));
     let table = [
         (
             price("100", "USD"),
@@ -58,17 +68,20 @@ fn what_became_of_a_cell() {
         (None, done(Empty), NoPrice, None),
     ];
     for (at, (before, after, change, measured)) in table.into_iter().enumerate() {
-        let judged = judge(Map::new(), before.as_ref(), after.as_ref());
-        let amounts = judged
+        let compared = compare_cell(Map::new(), before.as_ref(), after.as_ref());
+        let amounts = compared
             .difference
-            .zip(judged.difference_percent)
+            .zip(compared.difference_percent)
             .map(|(amount, percent)| (amount.to_string(), percent.to_string()));
         let measured =
             measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
-        assert_eq!((judged.change, amounts), (change, measured), "row {at}");
-        let priced = |side: &Option<Seen>| side.as_ref().is_some_and(|seen| seen.price.is_some());
+        assert_eq!((compared.change, amounts), (change, measured), "row {at}");
+        let priced = |side: &Option<ItemObservation>| {
+            side.as_ref()
+                .is_some_and(|observation| observation.price.is_some())
+        };
         assert_eq!(
-            (judged.before.is_some(), judged.after.is_some()),
+            (compared.before.is_some(), compared.after.is_some()),
             (priced(&before), priced(&after)),
             "row {at}"
         );
@@ -76,14 +89,14 @@ fn what_became_of_a_cell() {
 }
 
 #[test]
-fn a_cell_is_one_product_and_its_dates_whatever_the_currency() {
+fn a_cell_is_one_product_and_its_dates_in_any_currency() {
     let key = |more: serde_json::Value| {
         let mut body =
             json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
         body.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        identity(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap()
+        cell_key(Endpoint::FlightsOneway, body.as_object().unwrap()).unwrap()
     };
     let plain = key(json!({}));
     for same in [
@@ -102,5 +115,5 @@ fn a_cell_is_one_product_and_its_dates_whatever_the_currency() {
     ] {
         assert_ne!(key(other.clone()), plain, "{other}");
     }
-    assert_eq!(identity(Endpoint::FlightsOneway, &Map::new()), None);
+    assert_eq!(cell_key(Endpoint::FlightsOneway, &Map::new()), None);
 }

@@ -1,12 +1,14 @@
-//! A caller's word over a scan that is there: pause, resume, delete. (`cancel` and `retry` are rooms of their own.)
+//! Commands on a stored scan: pause, resume, delete. (`cancel` and `retry` are modules of their
+//! own.)
 //!
 //! ```text
-//!  queued, running ──pause──► paused by_caller ──resume──► queued, running      a pause by the caller outranks every other
-//!  paused (budget_spent, key_expired, …) ──resume──► queued, running            with a budget that has room, and the key anew
-//!  completed, incomplete, cancelled, the last call recorded ──delete──► gone
+//!  queued, running ──pause──► paused by_caller ──resume──► queued, running      replaces any other pause reason
+//!  paused (budget_spent, key_expired, …) ──resume──► queued, running            needs a sufficient budget; seals the key again
+//!  completed, incomplete, cancelled, the last call recorded ──delete──► deleted
 //! ```
 //!
-//! Not here: pauses that the queue makes (`hold_scan`), and what a lane's pause does to its scans (the view `shown_scans`).
+//! Not here: pauses by the queue (`pause_scan`), and how a lane's pause shows in its scans (the
+//! view `shown_scans`).
 
 pub mod delete;
 pub mod pause;
@@ -19,12 +21,12 @@ use super::ScanError;
 use super::store::LockedScan;
 use crate::contract::scans::ScanStatus;
 
-/// The status of a scan that has not ended.
-fn live(scan: &LockedScan, done: &str) -> Result<ScanStatus, ScanError> {
-    let status = ScanStatus::parse(&scan.status).unwrap_or(ScanStatus::Running);
+/// The status of a scan, which must not have ended.
+fn require_live(scan: &LockedScan, done: &str) -> Result<ScanStatus, ScanError> {
+    let status = scan.status;
     if status.is_ended() {
         return Err(ScanError::InvalidState(format!(
-            "the scan is {status}: what has ended cannot be {done}"
+            "the scan is {status}: a scan that has ended cannot be {done}"
         )));
     }
     Ok(status)

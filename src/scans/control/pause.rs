@@ -1,35 +1,36 @@
-//! Holding a scan by its caller's word.
+//! Pausing a scan.
 
-use super::{live, store};
+use super::{require_live, store};
 use crate::contract::scans::{PauseReason, Scan};
 use crate::db;
 use crate::ids::ScanId;
-use crate::scans::{Desk, ScanError, store as scans_store, submit};
+use crate::scans::{RequestContext, ScanError, store as scans_store, submit};
 use crate::tenants;
 
-/// Pauses a scan until its caller resumes it. When this returns, no call of it is put on record any more, second tries included; what
-/// is on record already runs on, is paid for and kept. A scan that is paused for another reason is the caller's pause from now on.
+/// Pauses a scan until its caller resumes it. No call of it begins after this returns, second
+/// attempts included; calls that are on record continue, are billed, and their answers are stored.
+/// A scan paused for another reason is paused by its caller from now on.
 ///
 /// # Errors
 /// `NotFound`; `InvalidState` when the scan has ended; `Database`.
-pub async fn pause(desk: Desk<'_>, id: ScanId) -> Result<Scan, ScanError> {
-    let mut tx = db::begin(desk.pool).await?;
-    let tenant = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now)
+pub async fn pause(context: RequestContext<'_>, id: ScanId) -> Result<Scan, ScanError> {
+    let mut tx = db::begin(context.pool).await?;
+    let tenant = tenants::store::find(&mut tx, context.ring, context.key, context.now)
         .await?
         .ok_or(ScanError::NotFound)?;
     let api = scans_store::api_of(&mut tx, tenant, id)
         .await?
         .ok_or(ScanError::NotFound)?;
-    scans_store::arm_lane(&mut tx, tenant, &api).await?;
+    scans_store::wake_lane(&mut tx, tenant, api).await?;
     scans_store::lock_open_items(&mut tx, tenant, id).await?;
     let scan = scans_store::lock_scan(&mut tx, tenant, id)
         .await?
         .ok_or(ScanError::NotFound)?;
-    live(&scan, "paused")?;
-    if scan.status_reason.as_deref() != Some(PauseReason::ByCaller.as_str()) {
+    require_live(&scan, "paused")?;
+    if scan.status_reason != Some(PauseReason::ByCaller) {
         store::pause(&mut tx, tenant, id).await?;
     }
-    let answer = submit::stored(&mut tx, tenant, id).await?;
+    let response = submit::reload(&mut tx, tenant, id).await?;
     tx.commit().await?;
-    Ok(answer)
+    Ok(response)
 }

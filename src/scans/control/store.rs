@@ -1,14 +1,16 @@
-//! What a caller's word over a scan writes. Every statement begins with the tenant, under the locks that the callers took.
+//! Statements of the commands on a scan. Every condition begins with the tenant; the callers hold
+//! the locks.
 
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::contract::Api;
 use crate::contract::scans::ResumeRequest;
 use crate::ids::{GrantId, ScanId, TenantId};
-use crate::scans::store::Turns;
+use crate::scans::store::Sequence;
 
-/// Pauses a live scan and holds what of it has not been sent. A retry that waits for its time keeps that time.
+/// Pauses a live scan and sets its unsent items to `held`. A delayed retry keeps its time.
 pub(super) async fn pause(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -29,15 +31,16 @@ pub(super) async fn pause(
     )
     .execute(&mut *conn)
     .await?;
-    tell(conn, id).await
+    notify_watchers(conn, id).await
 }
 
-/// Ends a lane's pause that waits for its caller, and takes the lane's lock. A quota that is used up is gone beyond from here until it
-/// begins anew: the caller says so by the resume. What calls bring that began before stops the lane no more.
+/// Ends a lane's pause that waits for its caller, and locks the lane. The caller's resume allows
+/// calls beyond an exhausted quota until the quota resets. Calls that began earlier can no longer
+/// pause the lane.
 pub(crate) async fn resume_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
-    api: &str,
+    api: Api,
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "update lanes
@@ -49,20 +52,21 @@ pub(crate) async fn resume_lane(
              beyond_quota_until = case when pause_reason = 'quota_exhausted' then coalesce(plan_reset_at, 'infinity') else beyond_quota_until end
          where tenant_id = $1 and api = $2",
         tenant.uuid(),
-        api,
+        api.as_str(),
     )
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// Has a scan go on. What it held queues up anew, closely: a scan with five items left waits as long as a scan of five.
+/// Resumes a scan. Its `held` items get new consecutive sequence numbers: five remaining items wait
+/// as long as a scan of five.
 pub(super) async fn resume(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-    turns: &Turns,
-    wanted: &ResumeRequest,
+    sequence: &Sequence,
+    request: &ResumeRequest,
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "update scans
@@ -71,7 +75,7 @@ pub(super) async fn resume(
          where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
         id.uuid(),
-        wanted.max_requests.and_then(|max| i32::try_from(max.get()).ok()),
+        request.max_requests.and_then(|max| i32::try_from(max.get()).ok()),
     )
     .execute(&mut *conn)
     .await?;
@@ -87,16 +91,16 @@ pub(super) async fn resume(
          where i.tenant_id = $1 and i.item_id = h.item_id",
         tenant.uuid(),
         id.uuid(),
-        turns.start,
-        turns.stride,
+        sequence.start,
+        sequence.stride,
     )
     .execute(&mut *conn)
     .await?;
-    tell(conn, id).await
+    notify_watchers(conn, id).await
 }
 
-/// Whoever waits for the scan looks at it again.
-async fn tell(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()> {
+/// Wakes the readers that watch the scan.
+async fn notify_watchers(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()> {
     sqlx::query!(
         "select pg_notify('farescan_scan', $1)",
         id.uuid().to_string()
@@ -106,7 +110,7 @@ async fn tell(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// An item under its lock.
+/// A locked item.
 pub(super) struct LockedItem {
     pub(super) item_id: Uuid,
     pub(super) endpoint: String,
@@ -131,9 +135,9 @@ pub(super) async fn lock_items(
     .await
 }
 
-/// Adds what a scan has cost to what deleted scans had cost, by the days of its attempts. Days in their order, so that two deletions at
-/// once do not wait for each other in a circle.
-pub(super) async fn keep_usage(
+/// Adds the usage of a scan to that of the deleted scans, by the days of its attempts. Days are
+/// inserted in order, so that concurrent deletions do not deadlock.
+pub(super) async fn archive_usage(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
@@ -160,7 +164,7 @@ pub(super) async fn keep_usage(
     Ok(())
 }
 
-/// Deletes a scan and what belongs to it; items and attempts go with the scan by their foreign keys.
+/// Deletes a scan and all that belongs to it; foreign keys cascade to its items and attempts.
 pub(super) async fn delete(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -1,9 +1,10 @@
-//! The rest of a scan whose caller was not accepted yet when it was ordered (docs/decisions/0029).
+//! Storing the rest of a scan whose caller was not accepted yet at submit (docs/decisions/0029).
 //!
-//! Such a scan has its whole `total` from the start, but only its first item is stored. The first answer that shows an acceptance makes
-//! the rest: planned again from the scan's own row, as of the day of the order, in one transaction under the scan's lock, so once. An
-//! answer that shows nothing of the key (a server error) makes the next item instead, one at a time. The writer of answers begins it; the
-//! sweep repeats what a process that died left.
+//! Such a scan has its full `total` from the start, but only its first item is stored. The first
+//! answer that proves acceptance stores the rest: it is planned again from the scan's own row, as
+//! of the day of the submit, in one transaction under the scan's lock, so exactly once. An answer
+//! that says nothing about the key (a server error) stores the next item only. The result writer
+//! starts the expansion; the sweeper repeats it after a process has died.
 
 mod store;
 
@@ -13,103 +14,102 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sqlx::PgPool;
 
-use self::store::Due;
-pub(super) use self::store::{forget, insert};
-use super::plan::Plan;
-use super::store::Turns;
-use super::submit::{planned, stride};
+use self::store::UnexpandedScan;
+pub(super) use self::store::{insert, remove};
+use super::plan::ScanPlan;
+use super::store::Sequence;
+use super::submit::{plan_blocking, stride};
 use super::{ScanError, store as scans_store};
-use crate::contract::scans::Priority;
 use crate::db;
 use crate::ids::TenantId;
 
 /// The most scans of one pass.
-const PASS: i64 = 100;
+const BATCH_SIZE: i64 = 100;
 
-/// Stores what is due of unexpanded scans, of these callers or of all; gives how many scans it was.
+/// Stores the items that are due of unexpanded scans, of these callers or of all. Returns the
+/// number of scans.
 ///
 /// # Errors
-/// When the database does not answer; what is left is done by the next pass.
-pub async fn expand_due(
+/// When the database does not answer; the next pass does the rest.
+pub async fn expand_due_scans(
     pool: &PgPool,
     of: Option<&[TenantId]>,
     now: Timestamp,
 ) -> sqlx::Result<usize> {
-    let due = store::due(pool, of, PASS).await?;
+    let due = store::find_due(pool, of, BATCH_SIZE).await?;
     for scan in &due {
-        let plan = match planned(order(scan), scan.created_at).await {
+        let plan = match plan_blocking(scan_body(scan), scan.created_at).await {
             Ok(plan) => Some(plan).filter(|plan| plan.items.len() == scan.total),
-            Err(ScanError::Faults(_)) => None,
+            Err(ScanError::ValidationErrors(_)) => None,
             Err(ScanError::Database(error)) => return Err(error),
-            // Only a plan that cannot be made ends a scan.
+            // Only a request that can no longer be planned ends a scan; this error is temporary.
             Err(error) => {
-                tracing::debug!(scan = %scan.id, %error, "a scan was not expanded; the next pass goes on with it");
+                tracing::debug!(scan = %scan.id, %error, "failed to plan an unexpanded scan; retrying in the next pass");
                 continue;
             }
         };
         match expand(pool, scan, plan.as_ref(), now).await {
             Ok(()) => {}
-            Err(error) if db::is_cut(&error) => return Err(error),
-            // One caller's lane that somebody holds is in nobody else's way.
+            Err(error) if db::is_disconnected(&error) => return Err(error),
+            // A lane that another transaction has locked must not delay the other scans.
             Err(error) => {
-                tracing::warn!(scan = %scan.id, %error, "a scan was not expanded; the next sweep goes on with it")
+                tracing::warn!(scan = %scan.id, %error, "failed to expand a scan; retrying in the next pass");
             }
         }
     }
     Ok(due.len())
 }
 
-/// What of the order decides its items.
-fn order(scan: &Due) -> Map<String, Value> {
-    let mut order = Map::from_iter([
+/// The fields of the scan's request that decide its items.
+fn scan_body(scan: &UnexpandedScan) -> Map<String, Value> {
+    let mut body = Map::from_iter([
         ("endpoint".to_owned(), json!(scan.endpoint)),
         ("request".to_owned(), scan.request.clone()),
         ("sweep".to_owned(), scan.sweep.clone()),
     ]);
-    order.extend(
+    body.extend(
         scan.strategy
             .clone()
             .map(|strategy| ("strategy".to_owned(), strategy)),
     );
-    order
+    body
 }
 
 async fn expand(
     pool: &PgPool,
-    scan: &Due,
-    plan: Option<&Plan>,
+    scan: &UnexpandedScan,
+    plan: Option<&ScanPlan>,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
-    db::wait_briefly(&mut tx).await?;
-    let start = scans_store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
+    db::set_brief_lock_timeout(&mut tx).await?;
+    let start = scans_store::wake_lane(&mut tx, scan.tenant, scan.api).await?;
     scans_store::lock_open_items(&mut tx, scan.tenant, scan.id).await?;
-    let Some(ready) = store::lock_ready(&mut tx, scan).await? else {
+    let Some(ready) = store::lock_if_due(&mut tx, scan).await? else {
         return Ok(());
     };
     match plan {
         Some(plan) => {
-            let next = next(plan, ready.stored, ready.accepted);
-            let priority = Priority::parse(&ready.priority).unwrap_or(Priority::Interactive);
-            let turns = Turns {
+            let next = next_positions(plan, ready.stored, ready.accepted);
+            let sequence = Sequence {
                 start,
-                stride: stride(priority),
+                stride: stride(ready.priority),
             };
-            scans_store::insert_items(&mut tx, scan.tenant, scan.id, plan, next.clone(), &turns)
+            scans_store::insert_items(&mut tx, scan.tenant, scan.id, plan, next.clone(), &sequence)
                 .await?;
-            store::advance(&mut tx, scan, next.end, scan.total).await?;
+            store::set_stored(&mut tx, scan, next.end, scan.total).await?;
         }
-        // Another version of this program planned it: its items can no longer be known.
+        // Another version of this program planned it: the remaining items are unknown.
         None => {
-            tracing::error!(scan = %scan.id, "an unexpanded scan cannot be planned again: it is cancelled");
+            tracing::error!(scan = %scan.id, "an unexpanded scan can no longer be planned; cancelling it");
             scans_store::cancel_scan(&mut tx, scan.tenant, scan.id, now).await?;
         }
     }
     tx.commit().await
 }
 
-/// The positions that are stored next: all, or up to the next one that is searched in the first phase.
-fn next(plan: &Plan, stored: usize, accepted: bool) -> Range<usize> {
+/// The positions to store next: all, or up to the next one that the first phase searches.
+fn next_positions(plan: &ScanPlan, stored: usize, accepted: bool) -> Range<usize> {
     let all = plan.items.len();
     let is_searched = |position: &usize| {
         plan.two_phase

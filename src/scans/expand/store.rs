@@ -1,13 +1,15 @@
-//! Unexpanded scans in the database.
+//! Statements on unexpanded scans.
 
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
+use crate::contract::scans::Priority;
+use crate::contract::{Api, Endpoint};
 use crate::ids::{ScanId, TenantId};
 
-/// Notes that only the first item of a scan is stored.
+/// Records that only the first item of a scan is stored.
 pub(in crate::scans) async fn insert(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -25,8 +27,9 @@ pub(in crate::scans) async fn insert(
     Ok(())
 }
 
-/// Takes a scan that is cancelled off the list, under its lock; gives how many of its items were never stored.
-pub(in crate::scans) async fn forget(
+/// Removes the record of a cancelled scan, under its lock. Returns how many of its items were never
+/// stored.
+pub(in crate::scans) async fn remove(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
@@ -44,12 +47,12 @@ pub(in crate::scans) async fn forget(
         .map_or(0, |missing| u64::try_from(missing).unwrap_or_default()))
 }
 
-/// A scan of which more is to be stored.
-pub(super) struct Due {
+/// A scan whose next items are due.
+pub(super) struct UnexpandedScan {
     pub(super) tenant: TenantId,
     pub(super) id: ScanId,
-    pub(super) endpoint: String,
-    pub(super) api: String,
+    pub(super) endpoint: Endpoint,
+    pub(super) api: Api,
     pub(super) request: Value,
     pub(super) sweep: Value,
     pub(super) strategy: Option<Value>,
@@ -57,12 +60,12 @@ pub(super) struct Due {
     pub(super) created_at: Timestamp,
 }
 
-/// Unexpanded scans whose caller is accepted by now, and those of which no stored item waits for an answer.
-pub(super) async fn due(
+/// Unexpanded scans whose caller is accepted by now, or whose stored items have all ended.
+pub(super) async fn find_due(
     pool: &PgPool,
     of: Option<&[TenantId]>,
     limit: i64,
-) -> sqlx::Result<Vec<Due>> {
+) -> sqlx::Result<Vec<UnexpandedScan>> {
     let tenants: Option<Vec<Uuid>> =
         of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
     let rows = sqlx::query!(
@@ -82,7 +85,7 @@ pub(super) async fn due(
     )
     .fetch_all(pool)
     .await?;
-    let due = rows.into_iter().map(|row| Due {
+    let due = rows.into_iter().map(|row| UnexpandedScan {
         tenant: row.tenant_id.into(),
         id: row.scan_id.into(),
         endpoint: row.endpoint,
@@ -96,15 +99,19 @@ pub(super) async fn due(
     Ok(due.collect())
 }
 
-/// An unexpanded scan under its lock.
-pub(super) struct Ready {
+/// A locked unexpanded scan.
+pub(super) struct LockedUnexpandedScan {
     pub(super) stored: usize,
     pub(super) accepted: bool,
-    pub(super) priority: String,
+    pub(super) priority: Priority,
 }
 
-/// The scan under its lock, if more of it is to be stored still: another process may have come first, or a cancel.
-pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Result<Option<Ready>> {
+/// Locks the scan, if its next items are still due: another process or a cancel may have come
+/// first.
+pub(super) async fn lock_if_due(
+    conn: &mut PgConnection,
+    due: &UnexpandedScan,
+) -> sqlx::Result<Option<LockedUnexpandedScan>> {
     let row = sqlx::query!(
         r#"select u.stored, t.accepted_at is not null as "accepted!", s.priority
            from unexpanded_scans u
@@ -119,17 +126,20 @@ pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Resu
         due.tenant.uuid(),
         due.id.uuid(),
     );
-    Ok(row.fetch_optional(conn).await?.map(|row| Ready {
-        stored: usize::try_from(row.stored).unwrap_or_default(),
-        accepted: row.accepted,
-        priority: row.priority,
-    }))
+    Ok(row
+        .fetch_optional(conn)
+        .await?
+        .map(|row| LockedUnexpandedScan {
+            stored: usize::try_from(row.stored).unwrap_or_default(),
+            accepted: row.accepted,
+            priority: row.priority,
+        }))
 }
 
-/// Notes how many items are stored now, and tells who watches the scan; one that is whole is taken off the list.
-pub(super) async fn advance(
+/// Records how many items are stored now; a complete scan loses its record.
+pub(super) async fn set_stored(
     conn: &mut PgConnection,
-    due: &Due,
+    due: &UnexpandedScan,
     stored: usize,
     total: usize,
 ) -> sqlx::Result<()> {

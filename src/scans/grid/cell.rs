@@ -1,4 +1,4 @@
-//! What the items of one cell come to: pure.
+//! The items of one cell, and the item that represents it: pure.
 
 use rust_decimal::Decimal;
 
@@ -6,19 +6,19 @@ use crate::contract::scans::ItemState;
 use crate::contract::{SearchStatus, Verdict};
 use crate::ids::ItemId;
 
-/// What one item of a cell has seen.
+/// The result of one item.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ItemObservation {
     pub(crate) item: ItemId,
     pub(crate) state: ItemState,
     pub(crate) search_status: Option<SearchStatus>,
     pub(crate) reason: Option<String>,
-    /// With its currency.
+    /// The best price with its currency.
     pub(crate) price: Option<(Decimal, String)>,
     pub(crate) offer: Option<BestOffer>,
 }
 
-/// What is known of the offer that has an item's price.
+/// The offer with an item's best price.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct BestOffer {
     /// The carrier, or the room type.
@@ -30,29 +30,33 @@ pub(crate) struct BestOffer {
     pub(crate) verdict: Option<Verdict>,
 }
 
-/// The item that speaks for a cell, of items in the order of their positions: the cheapest (the first of equals), in the currency of the
-/// first price, since prices of different currencies do not compare. Without a price, the item that leaves most open: `empty` is said
-/// only if all are empty. `None` for no items.
-pub(in crate::scans) fn speaker(items: &[Seen]) -> Option<&Seen> {
+/// The item that represents a cell, of items in the order of their positions: the cheapest one (the
+/// first of equals) in the currency of the first price, since prices in different currencies do not
+/// compare. Without a price, the item with the least certain result, so that a cell is `empty` only
+/// if all its items are. `None` for no items.
+pub(in crate::scans) fn representative(items: &[ItemObservation]) -> Option<&ItemObservation> {
     let priced = || {
-        items.iter().filter_map(|seen| {
-            seen.price
+        items.iter().filter_map(|observation| {
+            observation
+                .price
                 .as_ref()
-                .map(|(price, currency)| (price, currency, seen))
+                .map(|(price, currency)| (price, currency, observation))
         })
     };
     let currency = priced().next().map(|(_, currency, _)| currency);
     let cheapest = priced()
         .filter(|(_, other, _)| Some(*other) == currency)
         .min_by_key(|(price, ..)| *price);
-    cheapest
-        .map(|(.., seen)| seen)
-        .or_else(|| items.iter().min_by_key(|seen| openness(seen)))
+    cheapest.map(|(.., observation)| observation).or_else(|| {
+        items
+            .iter()
+            .min_by_key(|observation| certainty(observation))
+    })
 }
 
-/// What is most open first.
-fn openness(seen: &Seen) -> u8 {
-    match (seen.state, seen.search_status) {
+/// The rank of a result; 0 is the least certain.
+fn certainty(observation: &ItemObservation) -> u8 {
+    match (observation.state, observation.search_status) {
         (ItemState::Running, _) => 0,
         (ItemState::Pending, _) => 1,
         (ItemState::Done, None | Some(SearchStatus::Degraded)) => 2,
@@ -60,13 +64,14 @@ fn openness(seen: &Seen) -> u8 {
         (ItemState::Failed, _) => 4,
         (ItemState::Cancelled, _) => 5,
         (ItemState::Skipped, _) => 6,
-        // Complete, and its offers show no price or fell to a filter.
+        // Complete, but its offers have no price or were all filtered out.
         (ItemState::Done, Some(SearchStatus::Ok)) => 7,
         (ItemState::Done, Some(SearchStatus::Empty)) => 8,
     }
 }
 
-/// How far `after` lies from `before`, and in percent of it to a hundredth; no percentage of nothing.
+/// `after - before`, and the same in percent of `before`, rounded to two decimals; no percentage if
+/// `before` is 0.
 pub(in crate::scans) fn difference(before: Decimal, after: Decimal) -> (Decimal, Option<Decimal>) {
     let difference = after - before;
     let percent = (difference * Decimal::ONE_HUNDRED)

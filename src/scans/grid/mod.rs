@@ -1,10 +1,11 @@
-//! A scan as a grid: the cheapest price of each cell, and what a market's prices are worth against another's.
+//! A scan as a grid: the cheapest price of each cell, and each market's price gap to a baseline
+//! market.
 //!
-//! Here: reading a scan's cells and putting them together; which fields there are (`axes`), which item speaks for a cell (`cell`) and
-//! parity (`parity`) are pure. Not here: two scans side by side (`compare`).
+//! Here: reading a scan's items and building the grid. Pure: its fields (`layout`), the item that
+//! represents a cell (`cell`) and parity (`parity`). Not here: comparing two scans (`compare`).
 
-mod axes;
 pub(super) mod cell;
+mod layout;
 pub(super) mod parity;
 mod store;
 #[cfg(test)]
@@ -15,19 +16,20 @@ use std::collections::HashMap;
 use serde_json::Value;
 use sqlx::PgPool;
 
-use self::axes::Layout;
-use self::cell::Seen;
+use self::cell::ItemObservation;
+use self::layout::GridLayout;
 use super::{ScanError, read};
 use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery};
 use crate::contract::{Api, Endpoint};
 use crate::ids::{ScanId, TenantId};
 
-pub(super) use self::axes::{SweptFields, SweptName};
+pub(super) use self::layout::{SweptDimension, SweptDimensions};
 
 /// The cheapest price for each value of one or two swept fields, also while the scan runs.
 ///
 /// # Errors
-/// `NotFound`; `Faults` for fields that the scan does not sweep, or a baseline that it cannot have; `Database`.
+/// `NotFound`; `ValidationErrors` for fields that the scan does not sweep, or a baseline that it
+/// cannot have; `Database`.
 pub async fn grid(
     pool: &PgPool,
     tenant: TenantId,
@@ -37,92 +39,99 @@ pub async fn grid(
     let scan = read::scan(pool, tenant, id)
         .await?
         .ok_or(ScanError::NotFound)?;
-    let layout = Layout::of(&scan, query)?;
+    let layout = GridLayout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
-    Ok(laid_out(id, scan.endpoint, &layout, items))
+    Ok(build_grid(id, scan.endpoint, &layout, items))
 }
 
-/// An item of the scan at its place in the grid.
+/// An item of the scan with its row and column.
 #[derive(Debug, Clone)]
-struct Placed {
+struct PlacedItem {
     row: Value,
     column: Option<Value>,
-    seen: Seen,
+    observation: ItemObservation,
 }
 
-/// The values of one side in the order of the items, each with its place.
+/// The values of one axis in the order of the items, and the index of each.
 #[derive(Default)]
-struct Side {
+struct AxisIndex {
     values: Vec<Value>,
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
 }
 
-impl Side {
-    fn place(&mut self, value: &Value) -> usize {
-        *self.places.entry(value.to_string()).or_insert_with(|| {
+impl AxisIndex {
+    fn insert(&mut self, value: &Value) -> usize {
+        *self.indexes.entry(value.to_string()).or_insert_with(|| {
             self.values.push(value.clone());
             self.values.len() - 1
         })
     }
 }
 
-/// Items come in the order of their positions, which is the order of the swept values too.
-fn laid_out(scan_id: ScanId, endpoint: Endpoint, layout: &Layout, items: Vec<Placed>) -> Grid {
-    let (mut rows, mut columns) = (Side::default(), Side::default());
-    let mut cells = HashMap::<(usize, Option<usize>), Vec<Seen>>::new();
+/// `items` are in the order of their positions, which is also the order of the swept values.
+fn build_grid(
+    scan_id: ScanId,
+    endpoint: Endpoint,
+    layout: &GridLayout,
+    items: Vec<PlacedItem>,
+) -> Grid {
+    let mut rows = AxisIndex::default();
+    let mut columns = AxisIndex::default();
+    let mut cells = HashMap::<(usize, Option<usize>), Vec<ItemObservation>>::new();
     for item in items {
         let at = (
-            rows.place(&item.row),
-            item.column.as_ref().map(|value| columns.place(value)),
+            rows.insert(&item.row),
+            item.column.as_ref().map(|value| columns.insert(value)),
         );
-        cells.entry(at).or_default().push(item.seen);
+        cells.entry(at).or_default().push(item.observation);
     }
-    let mut places: Vec<_> = cells.keys().copied().collect();
-    places.sort_unstable();
-    let shown = places.iter().filter_map(|at| {
-        let seen = cells.get(at)?;
-        let mut cell = shown(endpoint, cell::speaker(seen)?);
+    let mut order: Vec<_> = cells.keys().copied().collect();
+    order.sort_unstable();
+    let shown = order.iter().filter_map(|at| {
+        let observations = cells.get(at)?;
+        let mut cell = grid_cell(endpoint, cell::representative(observations)?);
         cell.row = rows.values[at.0].clone();
         cell.column = at.1.map(|column| columns.values[column].clone());
         if let Some(baseline) = layout.baseline.as_ref() {
             let base = if baseline.in_rows {
                 rows.values
                     .iter()
-                    .position(|value| baseline.is(value))
+                    .position(|value| baseline.is_market(value))
                     .map(|row| (row, at.1))
             } else {
                 columns
                     .values
                     .iter()
-                    .position(|value| baseline.is(value))
+                    .position(|value| baseline.is_market(value))
                     .map(|column| (at.0, Some(column)))
             };
             let base = base.filter(|base| base != at);
-            cell.parity =
-                base.map(|base| parity::parity(cells.get(&base).map_or(&[], Vec::as_slice), seen));
+            cell.parity = base.map(|base| {
+                parity::parity(cells.get(&base).map_or(&[], Vec::as_slice), observations)
+            });
         }
         Some(cell)
     });
     let cells = shown.collect();
-    let side = |field: &axes::SweptName, side: Side| GridAxis {
-        field: field.word.clone(),
-        values: side.values,
+    let axis = |field: &layout::SweptDimension, index: AxisIndex| GridAxis {
+        field: field.key.clone(),
+        values: index.values,
     };
     Grid {
         scan_id,
         endpoint,
-        rows: side(&layout.rows, rows),
-        columns: layout.columns.as_ref().map(|field| side(field, columns)),
+        rows: axis(&layout.rows, rows),
+        columns: layout.columns.as_ref().map(|field| axis(field, columns)),
         cells,
     }
 }
 
-/// The cell that an item speaks for, still without its place.
-fn shown(endpoint: Endpoint, seen: &Seen) -> GridCell {
-    let offer = seen
+/// The cell that an item represents, without its row, column and parity.
+fn grid_cell(endpoint: Endpoint, observation: &ItemObservation) -> GridCell {
+    let offer = observation
         .offer
         .clone()
-        .filter(|_| seen.price.is_some())
+        .filter(|_| observation.price.is_some())
         .unwrap_or_default();
     let flights = endpoint.api() == Api::Flights;
     let (buy_link, link) = if flights {
@@ -133,16 +142,22 @@ fn shown(endpoint: Endpoint, seen: &Seen) -> GridCell {
     GridCell {
         row: Value::Null,
         column: None,
-        state: seen.state,
-        search_status: seen.search_status,
-        reason: seen.reason.clone(),
-        price: seen.price.as_ref().map(|(price, _)| price.normalize()),
-        currency: seen.price.as_ref().map(|(_, currency)| currency.clone()),
+        state: observation.state,
+        search_status: observation.search_status,
+        reason: observation.reason.clone(),
+        price: observation
+            .price
+            .as_ref()
+            .map(|(price, _)| price.normalize()),
+        currency: observation
+            .price
+            .as_ref()
+            .map(|(_, currency)| currency.clone()),
         price_insights_low: offer.band_low.map(|price| price.normalize()),
         price_insights_high: offer.band_high.map(|price| price.normalize()),
         verdict: offer.verdict,
         room: offer.seller.filter(|_| !flights),
-        item_id: seen.item,
+        item_id: observation.item,
         buy_link,
         link,
         parity: None,

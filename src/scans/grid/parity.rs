@@ -1,23 +1,23 @@
 //! Whether a market's price differs from the baseline's: pure.
 //!
-//! Prices are noisy, so one price on each side says nothing: only ranges that do not overlap are a gap. A room that differs is another
-//! product, and so is another board.
+//! Prices are noisy, so one price on each side proves nothing: a gap is two ranges that do not
+//! overlap. Another room or another board is another product.
 
 use rust_decimal::Decimal;
 
-use super::cell::{BestOffer, Seen, difference};
+use super::cell::{BestOffer, ItemObservation, difference};
 use crate::contract::scans::{Parity, ParityVerdict};
 
-/// Compares the searches of a market with those of the baseline, for the same stay.
-pub(crate) fn parity(baseline: &[Seen], market: &[Seen]) -> Parity {
-    let (base, here) = (Samples::of(baseline), Samples::of(market));
-    let compares = base.compares_with(&here);
+/// Compares the prices of a market with those of the baseline, for the same stay.
+pub(crate) fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -> Parity {
+    let (base, here) = (ParitySide::of(baseline), ParitySide::of(market));
+    let is_comparable = base.is_comparable_with(&here);
     let measured = base
         .lowest()
         .zip(here.lowest())
-        .filter(|_| compares)
+        .filter(|_| is_comparable)
         .map(|(base, here)| difference(base, here));
-    let verdict = if !compares {
+    let verdict = if !is_comparable {
         ParityVerdict::NotComparable
     } else if base.prices.len() < 2 || here.prices.len() < 2 {
         ParityVerdict::Insufficient
@@ -35,26 +35,30 @@ pub(crate) fn parity(baseline: &[Seen], market: &[Seen]) -> Parity {
     }
 }
 
-/// The prices of one side, and what they are for.
-struct Samples {
+/// The prices of one market, and their products.
+struct ParitySide {
     prices: Vec<Decimal>,
     /// Currency, room and board, in lower case; more than one where the samples differ.
     products: Vec<[String; 3]>,
 }
 
-impl Samples {
-    fn of(seen: &[Seen]) -> Self {
+impl ParitySide {
+    fn of(observations: &[ItemObservation]) -> Self {
         let mut samples = Self {
             prices: Vec::new(),
             products: Vec::new(),
         };
-        for (seen, (price, currency)) in seen
+        for (observation, (price, currency)) in observations
             .iter()
-            .filter_map(|seen| Some((seen, seen.price.as_ref()?)))
+            .filter_map(|observation| Some((observation, observation.price.as_ref()?)))
         {
-            let BestOffer { seller, board, .. } = seen.offer.clone().unwrap_or_default();
-            let word = |text: Option<String>| text.unwrap_or_default().trim().to_lowercase();
-            let product = [currency.to_lowercase(), word(seller), word(board)];
+            let BestOffer { seller, board, .. } = observation.offer.clone().unwrap_or_default();
+            let normalized = |text: Option<String>| text.unwrap_or_default().trim().to_lowercase();
+            let product = [
+                currency.to_lowercase(),
+                normalized(seller),
+                normalized(board),
+            ];
             samples.prices.push(*price);
             if !samples.products.contains(&product) {
                 samples.products.push(product);
@@ -63,8 +67,8 @@ impl Samples {
         samples
     }
 
-    /// All the prices of both sides are for one product. A side without a price contradicts nothing.
-    fn compares_with(&self, other: &Self) -> bool {
+    /// All prices of both markets are for one product. A market without a price fits any product.
+    fn is_comparable_with(&self, other: &Self) -> bool {
         let mut products = self.products.iter().chain(&other.products);
         let first = products.next();
         products.all(|product| Some(product) == first)

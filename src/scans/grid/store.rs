@@ -1,21 +1,20 @@
-//! The items of a scan as a grid reads them.
+//! Reads the items of a scan for a grid.
 
 use sqlx::PgPool;
 
-use super::Placed;
-use super::axes::Layout;
-use super::cell::{BestOffer, Seen};
-use crate::contract::{SearchStatus, Verdict};
+use super::PlacedItem;
+use super::cell::{BestOffer, ItemObservation};
+use super::layout::GridLayout;
 use crate::ids::{ScanId, TenantId};
-use crate::scans::read::shown_state;
 
-/// All items of a scan in the order of their positions: at most 10,000, two values of each body, and the offers of those with a price.
+/// All items of a scan in the order of their positions, at most 10,000: the values of the grid's
+/// fields, and the offers of items with a price.
 pub(super) async fn items(
     pool: &PgPool,
     tenant: TenantId,
     scan: ScanId,
-    layout: &Layout,
-) -> sqlx::Result<Vec<Placed>> {
+    layout: &GridLayout,
+) -> sqlx::Result<Vec<PlacedItem>> {
     let (rows, columns) = (&layout.rows, layout.columns.as_ref());
     let found = sqlx::query!(
         r#"select i.item_id, i.state, i.search_status, i.reason, i.best_price, i.currency,
@@ -29,19 +28,19 @@ pub(super) async fn items(
         tenant.uuid(),
         scan.uuid(),
         rows.field,
-        rows.since.as_deref(),
+        rows.start_field.as_deref(),
         columns.map(|columns| columns.field.as_str()),
-        columns.and_then(|columns| columns.since.as_deref()),
+        columns.and_then(|columns| columns.start_field.as_deref()),
     )
     .fetch_all(pool)
     .await?;
-    let placed = found.into_iter().map(|row| Placed {
+    let placed = found.into_iter().map(|row| PlacedItem {
         row: rows.value(row.row_field, row.row_since),
         column: columns.map(|columns| columns.value(row.column_field, row.column_since)),
-        seen: Seen {
+        observation: ItemObservation {
             item: row.item_id.into(),
-            state: shown_state(&row.state),
-            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            state: row.state.into(),
+            search_status: row.search_status,
             reason: row.reason,
             price: row.best_price.zip(row.currency),
             offer: row.has_offer.then_some(BestOffer {
@@ -50,7 +49,7 @@ pub(super) async fn items(
                 link: row.link,
                 band_low: row.band_low,
                 band_high: row.band_high,
-                verdict: row.verdict.as_deref().and_then(Verdict::parse),
+                verdict: row.verdict,
             }),
         },
     });

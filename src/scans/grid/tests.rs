@@ -1,23 +1,24 @@
-//! Which item speaks for a cell, what parity says, which fields a grid may have; and the whole grid against counting by hand.
+//! The item that represents a cell, parity, the fields of a grid, and the whole grid against a
+//! simple loop.
 
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
-use super::axes::{Layout, SweptName};
-use super::cell::{BestOffer, Seen, speaker};
+use super::cell::{BestOffer, ItemObservation, representative};
+use super::layout::{GridLayout, SweptDimension};
 use super::parity::parity;
 use super::*;
 use crate::contract::SearchStatus;
 use crate::contract::scans::{ItemState, ParityVerdict, Scan};
 use crate::ids::ItemId;
 
-fn seen(
+fn observation(
     state: ItemState,
     search_status: Option<SearchStatus>,
     price: Option<(&str, &str)>,
-) -> Seen {
-    Seen {
+) -> ItemObservation {
+    ItemObservation {
         item: ItemId::new(),
         state,
         search_status,
@@ -27,56 +28,60 @@ fn seen(
     }
 }
 
-fn price(price: &str) -> Seen {
-    seen(
+fn price(price: &str) -> ItemObservation {
+    observation(
         ItemState::Done,
         Some(SearchStatus::Ok),
         Some((price, "USD")),
     )
 }
 
-fn room(amount: &str, room: &str, board: &str) -> Seen {
+fn room(amount: &str, room: &str, board: &str) -> ItemObservation {
     let offer = BestOffer {
         seller: Some(room.to_owned()),
         board: Some(board.to_owned()),
         ..BestOffer::default()
     };
-    Seen {
+    ItemObservation {
         offer: Some(offer),
         ..price(amount)
     }
 }
 
 #[test]
-fn a_cell_without_a_price_says_what_leaves_most_open() {
+fn a_cell_without_a_price_shows_its_least_certain_item() {
     use SearchStatus::{Degraded, Empty, Ok, Partial};
-    let running = seen(ItemState::Running, None, None);
-    let pending = seen(ItemState::Pending, None, None);
-    let degraded = seen(ItemState::Done, Some(Degraded), None);
-    let partial = seen(ItemState::Done, Some(Partial), None);
-    let failed = seen(ItemState::Failed, None, None);
-    let cancelled = seen(ItemState::Cancelled, None, None);
-    let skipped = seen(ItemState::Skipped, None, None);
-    let filtered = seen(ItemState::Done, Some(Ok), None);
-    let empty = seen(ItemState::Done, Some(Empty), None);
+    let running = observation(ItemState::Running, None, None);
+    let pending = observation(ItemState::Pending, None, None);
+    let degraded = observation(ItemState::Done, Some(Degraded), None);
+    let partial = observation(ItemState::Done, Some(Partial), None);
+    let failed = observation(ItemState::Failed, None, None);
+    let cancelled = observation(ItemState::Cancelled, None, None);
+    let skipped = observation(ItemState::Skipped, None, None);
+    let filtered = observation(ItemState::Done, Some(Ok), None);
+    let empty = observation(ItemState::Done, Some(Empty), None);
     let order = [
         running, pending, degraded, partial, failed, cancelled, skipped, filtered, empty,
     ];
     for first in 0..order.len() {
         let mut cell = order[first..].to_vec();
-        assert_eq!(speaker(&cell), Some(&order[first]));
+        assert_eq!(representative(&cell), Some(&order[first]));
         cell.reverse();
-        assert_eq!(speaker(&cell), Some(&order[first]), "whatever the order");
+        assert_eq!(
+            representative(&cell),
+            Some(&order[first]),
+            "whatever the order"
+        );
         cell.insert(0, price("10"));
-        assert_eq!(speaker(&cell), Some(&cell[0]), "a price outranks it");
+        assert_eq!(representative(&cell), Some(&cell[0]), "a price outranks it");
     }
-    assert_eq!(speaker(&[]), None);
+    assert_eq!(representative(&[]), None);
 }
 
 #[test]
-fn the_cheapest_speaks_and_currencies_never_mix() {
+fn the_cheapest_item_of_one_currency_represents_a_cell() {
     let euro = |amount| {
-        seen(
+        observation(
             ItemState::Done,
             Some(SearchStatus::Ok),
             Some((amount, "EUR")),
@@ -87,12 +92,13 @@ fn the_cheapest_speaks_and_currencies_never_mix() {
         (vec![price("12"), euro("1"), price("11")], 2),
         (vec![euro("20"), price("1")], 0),
     ] {
-        assert_eq!(speaker(&cell), Some(&cell[speaks]));
+        assert_eq!(representative(&cell), Some(&cell[speaks]));
     }
 }
 
 #[test]
-fn parity_tells_a_gap_from_noise() {
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn parity_distinguishes_a_gap_from_noise() {
     use ParityVerdict::{Gap, Insufficient, Noise, NotComparable};
     let prices = |amounts: &[&str]| {
         amounts
@@ -100,8 +106,8 @@ fn parity_tells_a_gap_from_noise() {
             .map(|amount| room(amount, "Double", "breakfast"))
             .collect::<Vec<_>>()
     };
-    let none = seen(ItemState::Done, Some(SearchStatus::Empty), None);
-    let euro = Seen {
+    let none = observation(ItemState::Done, Some(SearchStatus::Empty), None);
+    let euro = ItemObservation {
         price: Some((Decimal::TEN, "EUR".to_owned())),
         ..room("10", "Double", "breakfast")
     };
@@ -204,14 +210,14 @@ fn parity_tells_a_gap_from_noise() {
         ),
     ];
     for (at, (baseline, market, verdict, measured)) in table.into_iter().enumerate() {
-        let told = parity(&baseline, &market);
-        let amounts = told
+        let compared = parity(&baseline, &market);
+        let amounts = compared
             .difference
-            .zip(told.difference_percent)
+            .zip(compared.difference_percent)
             .map(|(amount, percent)| (amount.to_string(), percent.to_string()));
         let measured =
             measured.map(|(amount, percent): (&str, &str)| (amount.to_owned(), percent.to_owned()));
-        assert_eq!((told.verdict, amounts), (verdict, measured), "row {at}");
+        assert_eq!((compared.verdict, amounts), (verdict, measured), "row {at}");
     }
 }
 
@@ -227,14 +233,14 @@ fn scan(endpoint: &str, request: Value, sweep: Value) -> Scan {
     serde_json::from_value(scan).unwrap()
 }
 
-fn layout(scan: &Scan, pairs: &[(&str, &str)]) -> Result<Layout, String> {
+fn layout(scan: &Scan, pairs: &[(&str, &str)]) -> Result<GridLayout, String> {
     let query =
         GridQuery::from_query(pairs.iter().copied()).map_err(|faults| faults.to_string())?;
-    Layout::of(scan, &query).map_err(|faults| faults.to_string())
+    GridLayout::of(scan, &query).map_err(|faults| faults.to_string())
 }
 
 #[test]
-fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
+fn faults_name_parameter_found_value_and_swept_fields() {
     let trips = scan(
         "flights/roundtrip",
         json!({"from_airport": "TLV"}),
@@ -246,38 +252,38 @@ fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
         (
             vec![("rows", "from_airport")],
             format!(
-                "`rows` holds \"from_airport\"; allowed: {swept}`to_airport`, `departure_date`, `nights`"
+                "`rows`: found \"from_airport\"; expected {swept}`to_airport`, `departure_date`, `nights`"
             ),
         ),
         (
             vec![("rows", "samples")],
-            format!("`rows` holds \"samples\"; allowed: {swept}"),
+            format!("`rows`: found \"samples\"; expected {swept}"),
         ),
         (
             vec![("rows", "return_date")],
-            format!("`rows` holds \"return_date\"; allowed: {swept}"),
+            format!("`rows`: found \"return_date\"; expected {swept}"),
         ),
         (
             vec![("rows", "Nights")],
-            "`rows` holds \"Nights\"; allowed: the name".to_owned(),
+            "`rows`: found \"Nights\"; expected the name".to_owned(),
         ),
         (
             vec![("rows", "nights"), ("columns", "nights")],
-            format!("`columns` holds \"nights\"; allowed: {swept}`to_airport`, `departure_date`"),
+            format!("`columns`: found \"nights\"; expected {swept}`to_airport`, `departure_date`"),
         ),
         (
             vec![("rows", "nights"), ("baseline", "us")],
-            "`baseline` holds \"us\"; allowed: no baseline for flights/roundtrip".to_owned(),
+            "`baseline`: found \"us\"; expected no baseline for flights/roundtrip".to_owned(),
         ),
     ] {
-        let told = layout(&trips, &pairs).unwrap_err();
-        assert!(told.starts_with(&fault), "{pairs:?}: {told}");
+        let message = layout(&trips, &pairs).unwrap_err();
+        assert!(message.starts_with(&fault), "{pairs:?}: {message}");
     }
     let fine = layout(&trips, &[("rows", "departure_date"), ("columns", "nights")]).unwrap();
-    let nights = SweptName {
-        word: "nights".into(),
+    let nights = SweptDimension {
+        key: "nights".into(),
         field: "return_date".into(),
-        since: Some("departure_date".into()),
+        start_field: Some("departure_date".into()),
     };
     assert_eq!(
         (fine.rows.field.as_str(), fine.columns),
@@ -292,7 +298,7 @@ fn faults_name_the_parameter_what_it_held_and_what_is_swept() {
 }
 
 #[test]
-fn a_baseline_needs_the_same_hotel_its_market_and_the_same_stays() {
+fn a_baseline_needs_its_market_and_the_same_hotel_and_stays() {
     let sweep =
         json!({"proxy_country": ["US", "de"], "checkin_date": ["2030-01-01"], "nights": [1, 2]});
     let stay = scan(
@@ -301,28 +307,28 @@ fn a_baseline_needs_the_same_hotel_its_market_and_the_same_stays() {
         sweep.clone(),
     );
     let markets = [("rows", "checkin_date"), ("columns", "proxy_country")];
-    for (pairs, words) in [
+    for (pairs, part) in [
         (
             vec![
                 ("rows", "checkin_date"),
                 ("columns", "nights"),
                 ("baseline", "us"),
             ],
-            "beside `proxy_country`",
+            "with `proxy_country`",
         ),
         (
             [&markets[..], &[("baseline", "us")]].concat(),
-            "not on it is `nights`",
+            "missing: `nights`",
         ),
         (
             [&markets[..], &[("baseline", "usa")]].concat(),
             "a country code",
         ),
     ] {
-        let told = layout(&stay, &pairs).unwrap_err();
+        let message = layout(&stay, &pairs).unwrap_err();
         assert!(
-            told.starts_with("`baseline` holds") && told.contains(words),
-            "{told}"
+            message.starts_with("`baseline`: found") && message.contains(part),
+            "{message}"
         );
     }
     let place = scan("hotels/search", json!({"destination": "Rome"}), sweep);
@@ -366,7 +372,7 @@ fn a_swept_currency_must_be_on_the_grid() {
 }
 
 #[test]
-fn an_alias_is_read_where_bodies_hold_it() {
+fn an_alias_is_read_from_the_field_that_it_sets() {
     let trips = |request| scan("flights/roundtrip", request, json!({"max_stops": [0, 1]}));
     for (request, field) in [
         (json!({}), "max_departure_stops"),
@@ -382,17 +388,17 @@ fn an_alias_is_read_where_bodies_hold_it() {
     }
 }
 
-/// An item with everything that can become of it.
-fn any_seen() -> impl Strategy<Value = Seen> {
+/// An item with any state and result.
+fn any_observation() -> impl Strategy<Value = ItemObservation> {
     let priced = (1_i64..20, prop::bool::ANY).prop_map(|(amount, whole)| {
         let status = if whole {
             SearchStatus::Ok
         } else {
             SearchStatus::Partial
         };
-        Seen {
+        ItemObservation {
             price: Some((amount.into(), "USD".to_owned())),
-            ..seen(ItemState::Done, Some(status), None)
+            ..observation(ItemState::Done, Some(status), None)
         }
     });
     let other = prop::sample::select(vec![
@@ -405,16 +411,17 @@ fn any_seen() -> impl Strategy<Value = Seen> {
         (ItemState::Done, Some(SearchStatus::Degraded)),
         (ItemState::Done, Some(SearchStatus::Ok)),
     ])
-    .prop_map(|(state, status)| seen(state, status, None));
+    .prop_map(|(state, status)| observation(state, status, None));
     prop_oneof![priced, other]
 }
 
 proptest! {
-    /// Rows × hidden × columns × samples, as positions count, against a loop over all items for every cell.
+    /// Rows × hidden × columns × samples in the order of positions, against a loop over all items
+    /// for every cell.
     #[test]
-    fn a_grid_is_what_counting_by_hand_gives(
+    fn a_grid_equals_a_loop_over_all_items_per_cell(
         (rows, hidden, columns, samples) in (1_usize..6, 1_usize..3, 1_usize..5, 1_usize..4),
-        pool in prop::collection::vec(any_seen(), 360),
+        pool in prop::collection::vec(any_observation(), 360),
         transposed in prop::bool::ANY,
     ) {
         let fares = scan("flights/roundtrip", json!({}), json!({
@@ -427,22 +434,22 @@ proptest! {
             for row in 0..rows { for hide in 0..hidden { for column in 0..columns {
                 let at = ((sample * rows + row) * hidden + hide) * columns + column;
                 let (row, column) = if transposed { (json!(column), json!(row)) } else { (json!(row), json!(column)) };
-                placed.push(Placed { row, column: Some(column), seen: pool[at].clone() });
+                placed.push(PlacedItem { row, column: Some(column), observation: pool[at].clone() });
             } } }
         }
-        let grid = laid_out(ScanId::new(), fares.endpoint, &layout, placed.clone());
+        let grid = build_grid(ScanId::new(), fares.endpoint, &layout, placed.clone());
         let sizes = if transposed { (columns, rows) } else { (rows, columns) };
         prop_assert_eq!((grid.rows.values.len(), grid.columns.unwrap().values.len()), sizes);
         prop_assert_eq!(grid.cells.len(), rows * columns);
         for (at, cell) in grid.cells.iter().enumerate() {
             prop_assert_eq!((&cell.row, &cell.column), (&json!(at / sizes.1), &Some(json!(at % sizes.1))), "row by row");
-            let mut cheapest: Option<&Seen> = None;
+            let mut cheapest: Option<&ItemObservation> = None;
             let mut all = Vec::new();
             for item in placed.iter().filter(|item| item.row == cell.row && item.column == cell.column) {
-                all.push(&item.seen);
-                let lower = |kept: &Seen| item.seen.price.as_ref().unwrap().0 < kept.price.as_ref().unwrap().0;
-                if item.seen.price.is_some() && cheapest.is_none_or(lower) {
-                    cheapest = Some(&item.seen);
+                all.push(&item.observation);
+                let lower = |kept: &ItemObservation| item.observation.price.as_ref().unwrap().0 < kept.price.as_ref().unwrap().0;
+                if item.observation.price.is_some() && cheapest.is_none_or(lower) {
+                    cheapest = Some(&item.observation);
                 }
             }
             prop_assert_eq!(all.len(), hidden * samples);
@@ -450,10 +457,10 @@ proptest! {
                 Some(best) => prop_assert_eq!((cell.price, cell.item_id), (best.price.as_ref().map(|price| price.0), best.item)),
                 None => {
                     prop_assert_eq!(cell.price, None);
-                    let shown = all.iter().find(|seen| seen.item == cell.item_id).unwrap();
+                    let shown = all.iter().find(|observation| observation.item == cell.item_id).unwrap();
                     prop_assert_eq!((cell.state, cell.search_status), (shown.state, shown.search_status));
-                    let is = |state, status| all.iter().all(|seen| (seen.state, seen.search_status) == (state, status));
-                    let has = |state| all.iter().any(|seen| seen.state == state);
+                    let is = |state, status| all.iter().all(|observation| (observation.state, observation.search_status) == (state, status));
+                    let has = |state| all.iter().any(|observation| observation.state == state);
                     prop_assert_eq!(cell.search_status == Some(SearchStatus::Empty), is(ItemState::Done, Some(SearchStatus::Empty)));
                     if has(ItemState::Pending) || has(ItemState::Running) {
                         prop_assert_eq!(cell.search_status, None, "not searched yet is no answer");
@@ -466,10 +473,10 @@ proptest! {
 
 #[test]
 fn nights_are_counted_from_the_dates_of_the_item() {
-    let nights = SweptName {
-        word: "nights".into(),
+    let nights = SweptDimension {
+        key: "nights".into(),
         field: "return_date".into(),
-        since: Some("departure_date".into()),
+        start_field: Some("departure_date".into()),
     };
     let held = |text: &str| Some(Value::from(text));
     assert_eq!(
@@ -481,7 +488,7 @@ fn nights_are_counted_from_the_dates_of_the_item() {
         json!(365)
     );
     assert_eq!(nights.value(None, held("2030-02-25")), Value::Null);
-    let swept = SweptFields::of(
+    let swept = SweptDimensions::of(
         Endpoint::HotelsByName,
         &Map::new(),
         json!({"nights": [2]}).as_object().unwrap(),

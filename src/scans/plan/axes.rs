@@ -1,7 +1,8 @@
-//! From a sweep to axes: what each swept field takes, in the order in which positions count.
+//! From a sweep to axes: the values of each swept field, in the order of positions, outermost
+//! first.
 //!
-//! Here: the values of lists, date ranges and `nights`, each checked by itself. Not here: the sweep's shape (`contract::scans`),
-//! whether values go together (`plan`).
+//! Here: the values of lists, date ranges and `nights`, each checked by itself. Not here: the
+//! sweep's shape (`contract::scans`), and whether values are valid together (`plan`).
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ use serde_json::{Map, Value};
 use super::MAX_ITEMS;
 use crate::contract::scans::{DateRange, Sweep, SweepValue};
 use crate::contract::{
-    Endpoint, Fault, Faults, FieldKind, FieldSpec, FieldValue as _, unknown_field,
+    Endpoint, FieldKind, FieldSpec, FieldValue as _, ValidationError, ValidationErrors,
+    unknown_field,
 };
 
 /// The field that is swept innermost.
@@ -22,7 +24,8 @@ const MARKET: &str = "proxy_country";
 pub(super) struct Axes {
     /// Outermost first, each with one value at least.
     pub(super) list: Vec<Axis>,
-    /// Fields whose sweep has no readable value: faulted already, so a combination says nothing of them.
+    /// Fields whose sweep has no readable value. They have a fault already, so faults of
+    /// combinations leave them out.
     pub(super) unreadable: HashSet<String>,
 }
 
@@ -30,43 +33,43 @@ pub(super) struct Axes {
 pub(super) struct Axis {
     /// The field of the body that it sets.
     pub(super) field: &'static str,
-    /// The word in the sweep: the field, or `nights`.
-    word: &'static str,
+    /// The key in the sweep: the field's name, or `nights`.
+    key: &'static str,
     pub(super) values: Vec<AxisValue>,
 }
 
 /// One value of an axis.
 pub(super) struct AxisValue {
-    /// Its place in the caller's list; `None` for a date of a range.
+    /// Its index in the caller's list; `None` for a date of a range.
     index: Option<usize>,
-    pub(super) sets: Sets,
+    pub(super) assignment: Assignment,
 }
 
-/// What a value does to the body.
-pub(super) enum Sets {
-    /// It stands in the axis's field.
+/// How a value changes the body.
+pub(super) enum Assignment {
+    /// Sets the axis's field.
     Value(Value),
-    /// The axis's field is this many days after the day in `start`.
+    /// Sets the axis's field to the date `nights` days after the date in the field `start`.
     Nights { start: &'static str, nights: u16 },
 }
 
 impl Axis {
     /// The path of a value from the top of the scan's body.
-    pub(super) fn path_of(&self, place: usize) -> String {
-        match self.values[place].index {
-            Some(index) => format!("sweep.{}[{index}]", self.word),
-            None => format!("sweep.{}", self.word),
+    pub(super) fn path_of(&self, value: usize) -> String {
+        match self.values[value].index {
+            Some(index) => format!("sweep.{}[{index}]", self.key),
+            None => format!("sweep.{}", self.key),
         }
     }
 
-    /// How many values it takes, in words.
-    pub(super) fn counted(&self) -> String {
-        let more = if self.is_cut_off() { "at least " } else { "" };
-        format!("`{}` ({more}{})", self.word, self.values.len())
+    /// The number of its values, for an error message.
+    pub(super) fn count_text(&self) -> String {
+        let more = if self.is_truncated() { "at least " } else { "" };
+        format!("`{}` ({more}{})", self.key, self.values.len())
     }
 
-    /// Whether it is a range with more dates than were listed.
-    pub(super) fn is_cut_off(&self) -> bool {
+    /// Whether it is a range with more dates than were enumerated.
+    pub(super) fn is_truncated(&self) -> bool {
         self.is_range() && self.values.len() > MAX_ITEMS
     }
 
@@ -76,22 +79,22 @@ impl Axis {
     }
 
     /// The length of its longest value.
-    pub(super) fn longest(&self, length: impl Fn(&Value) -> usize) -> usize {
-        let longest = self.values.iter().map(|value| match &value.sets {
-            Sets::Value(value) => length(value),
-            Sets::Nights { .. } => "\"2027-01-01\"".len(),
+    pub(super) fn max_length(&self, length: impl Fn(&Value) -> usize) -> usize {
+        let longest = self.values.iter().map(|value| match &value.assignment {
+            Assignment::Value(value) => length(value),
+            Assignment::Nights { .. } => "\"2027-01-01\"".len(),
         });
         longest.max().unwrap_or_default()
     }
 }
 
-/// What is allowed where a date has passed.
+/// The `expected` text of a fault for a date that has passed.
 pub(super) fn not_past(today: Date) -> String {
     format!("a date that has not passed: {today} or later")
 }
 
-/// The fields of the first and last day, of endpoints that have both.
-pub(super) fn stay(endpoint: Endpoint) -> Option<(&'static str, &'static str)> {
+/// The fields of the start and end date, for endpoints that have both.
+pub(super) fn stay_dates(endpoint: Endpoint) -> Option<(&'static str, &'static str)> {
     let mut dates = endpoint
         .fields()
         .iter()
@@ -100,24 +103,25 @@ pub(super) fn stay(endpoint: Endpoint) -> Option<(&'static str, &'static str)> {
     dates.next().zip(dates.next())
 }
 
-/// Reads a sweep's values; what is wrong becomes faults under `sweep`. `unreadable` are words whose shape was faulted before.
+/// Reads a sweep's values; adds faults under `sweep`. `unreadable` are fields whose entries already
+/// have a fault.
 pub(super) fn axes(
-    context: &Context<'_>,
+    context: &SweepContext<'_>,
     unreadable: HashSet<String>,
-    faults: &mut Faults,
+    faults: &mut ValidationErrors,
 ) -> Axes {
     let mut axes = Axes {
         list: Vec::new(),
         unreadable,
     };
-    let mut wrong = Faults::default();
+    let mut wrong = ValidationErrors::default();
     let (market, others): (Vec<_>, Vec<_>) = context
         .endpoint
         .fields()
         .iter()
         .partition(|field| field.name == MARKET);
     for field in others.into_iter().chain(market) {
-        let Some((word, values)) = context.values(field, &mut wrong) else {
+        let Some((key, values)) = context.values(field, &mut wrong) else {
             continue;
         };
         if values.is_empty() {
@@ -125,7 +129,7 @@ pub(super) fn axes(
         } else {
             axes.list.push(Axis {
                 field: field.name,
-                word,
+                key,
                 values,
             });
         }
@@ -135,17 +139,17 @@ pub(super) fn axes(
     axes
 }
 
-/// What a sweep is read beside.
-pub(super) struct Context<'a> {
+/// A sweep with the request that it varies.
+pub(super) struct SweepContext<'a> {
     pub(super) endpoint: Endpoint,
     pub(super) request: &'a Map<String, Value>,
     pub(super) sweep: &'a Sweep,
     pub(super) today: Date,
 }
 
-const TWICE: &str = "values that differ: an equal one stands before it";
+const DUPLICATE: &str = "distinct values: an equal value precedes this one";
 
-impl Context<'_> {
+impl SweepContext<'_> {
     fn swept(&self, name: &str) -> Option<&SweepValue> {
         self.sweep
             .fields
@@ -158,18 +162,18 @@ impl Context<'_> {
         self.request.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// The word that sweeps a field and its values; `None`: it is not swept.
+    /// The sweep key of a field and its values; `None`: the field is not swept.
     fn values(
         &self,
         field: &'static FieldSpec,
-        faults: &mut Faults,
+        faults: &mut ValidationErrors,
     ) -> Option<(&'static str, Vec<AxisValue>)> {
-        if let Some((start, end)) = stay(self.endpoint)
+        if let Some((start, end)) = stay_dates(self.endpoint)
             && end == field.name
             && let Some(nights) = &self.sweep.nights
         {
             if self.requested(end) || self.swept(end).is_some() {
-                faults.push(Fault::new(
+                faults.push(ValidationError::new(
                     "nights",
                     &nights.to_value(),
                     format!("either `nights` or `{end}`, not both"),
@@ -180,7 +184,7 @@ impl Context<'_> {
         }
         let swept = self.swept(field.name)?;
         if self.requested(field.name) {
-            faults.push(Fault::new(
+            faults.push(ValidationError::new(
                 field.name,
                 &swept.to_value(),
                 format!("either `request.{0}` or `sweep.{0}`, not both", field.name),
@@ -188,11 +192,15 @@ impl Context<'_> {
         }
         let given = |target: &&str| self.requested(target) || self.swept(target).is_some();
         if !field.alias_of.is_empty() && field.alias_of.iter().all(given) {
-            let allowed = format!(
-                "no value: {} are given, so that it would change nothing",
+            let expected = format!(
+                "no value: {} are given, so it would have no effect",
                 field.alias_of.join(" and ")
             );
-            faults.push(Fault::new(field.name, &swept.to_value(), allowed));
+            faults.push(ValidationError::new(
+                field.name,
+                &swept.to_value(),
+                expected,
+            ));
         }
         let values = match swept {
             SweepValue::Values(elements) => self.list(field, elements, faults),
@@ -200,10 +208,10 @@ impl Context<'_> {
                 self.range(field.name, range, faults)
             }
             SweepValue::Range(range) => {
-                faults.push(Fault::new(
+                faults.push(ValidationError::new(
                     field.name,
                     &range.to_value(),
-                    format!("a list of values, each {}", (field.allowed)()),
+                    format!("a list of values, each {}", (field.expected)()),
                 ));
                 Vec::new()
             }
@@ -215,7 +223,7 @@ impl Context<'_> {
         &self,
         field: &'static FieldSpec,
         elements: &[Value],
-        faults: &mut Faults,
+        faults: &mut ValidationErrors,
     ) -> Vec<AxisValue> {
         let mut seen = HashSet::new();
         let mut values = Vec::with_capacity(elements.len());
@@ -224,23 +232,28 @@ impl Context<'_> {
             match (field.read)(element) {
                 Err(wrong) => faults.merge(wrong.prefix(&path())),
                 Ok(read) if field.kind == FieldKind::Date && has_passed(&read, self.today) => {
-                    faults.push(Fault::new(path(), element, not_past(self.today)));
+                    faults.push(ValidationError::new(path(), element, not_past(self.today)));
                 }
-                Ok(read) if !seen.insert(meaning(field, &read)) => {
-                    faults.push(Fault::new(path(), element, TWICE))
+                Ok(read) if !seen.insert(comparison_key(field, &read)) => {
+                    faults.push(ValidationError::new(path(), element, DUPLICATE));
                 }
                 Ok(read) => values.push(AxisValue {
                     index: Some(index),
-                    sets: Sets::Value(read),
+                    assignment: Assignment::Value(read),
                 }),
             }
         }
         values
     }
 
-    fn range(&self, name: &str, range: &DateRange, faults: &mut Faults) -> Vec<AxisValue> {
+    fn range(
+        &self,
+        name: &str,
+        range: &DateRange,
+        faults: &mut ValidationErrors,
+    ) -> Vec<AxisValue> {
         if range.from < self.today {
-            faults.push(Fault::new(
+            faults.push(ValidationError::new(
                 format!("{name}.from"),
                 &range.from.to_value(),
                 not_past(self.today),
@@ -262,35 +275,35 @@ impl Context<'_> {
                 .as_ref()
                 .is_none_or(|days| days.contains(&date.weekday()))
         });
-        // One more than a scan may have is enough to know that it is too many.
+        // One more than the limit is enough to refuse the range.
         let dates = wanted.take(MAX_ITEMS + 1).map(|date| AxisValue {
             index: None,
-            sets: Sets::Value(date.to_value()),
+            assignment: Assignment::Value(date.to_value()),
         });
         let dates: Vec<_> = dates.collect();
         if let (true, Some(days)) = (dates.is_empty(), &range.weekdays) {
-            let allowed = "weekdays that come between `from` and `to` at this step";
-            faults.push(Fault::new(
+            let expected = "weekdays that occur between `from` and `to` at this step";
+            faults.push(ValidationError::new(
                 format!("{name}.weekdays"),
                 &days.to_value(),
-                allowed,
+                expected,
             ));
         }
         dates
     }
 
-    fn refuse_unknown(&self, faults: &mut Faults) {
+    fn refuse_unknown(&self, faults: &mut ValidationErrors) {
         for (name, values) in self
             .sweep
             .fields
             .iter()
             .filter(|(name, _)| self.endpoint.field(name).is_none())
         {
-            faults.push_with(|| unknown_field(self.endpoint, name, &values.to_value()));
+            faults.push_lazily(|| unknown_field(self.endpoint, name, &values.to_value()));
         }
-        if let (Some(nights), None) = (&self.sweep.nights, stay(self.endpoint)) {
-            let allowed = format!("no `nights` in {}, which has no end date", self.endpoint);
-            faults.push(Fault::new("nights", &nights.to_value(), allowed));
+        if let (Some(nights), None) = (&self.sweep.nights, stay_dates(self.endpoint)) {
+            let expected = format!("no `nights` in {}, which has no end date", self.endpoint);
+            faults.push(ValidationError::new("nights", &nights.to_value(), expected));
         }
     }
 }
@@ -298,7 +311,7 @@ impl Context<'_> {
 fn distinct_nights(
     start: &'static str,
     nights: impl Iterator<Item = u16>,
-    faults: &mut Faults,
+    faults: &mut ValidationErrors,
 ) -> Vec<AxisValue> {
     let mut seen = HashSet::new();
     let mut values = Vec::new();
@@ -306,28 +319,28 @@ fn distinct_nights(
         if seen.insert(nights) {
             values.push(AxisValue {
                 index: Some(index),
-                sets: Sets::Nights { start, nights },
+                assignment: Assignment::Nights { start, nights },
             });
         } else {
-            faults.push(Fault::new(
+            faults.push(ValidationError::new(
                 format!("nights[{index}]"),
                 &nights.into(),
-                TWICE,
+                DUPLICATE,
             ));
         }
     }
     values
 }
 
-/// Whether the day of a checked date value has passed everywhere.
+/// Whether a checked date value has passed everywhere.
 pub(super) fn has_passed(date: &Value, today: Date) -> bool {
     date.as_str()
         .and_then(|text| text.parse::<Date>().ok())
         .is_some_and(|date| date < today)
 }
 
-/// What two values share that would be searched alike: codes are the same in any case.
-fn meaning(field: &FieldSpec, value: &Value) -> String {
+/// Equal for two values that give the same search: codes are case-insensitive.
+fn comparison_key(field: &FieldSpec, value: &Value) -> String {
     let text = value.to_string();
     let code = matches!(field.name, "currency" | MARKET) || field.name.ends_with("airline_codes");
     if code {

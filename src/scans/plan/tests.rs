@@ -4,7 +4,7 @@ use jiff::civil::{Date, date};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{MAX_ITEMS, Plan, earliest_today, plan};
+use super::{MAX_ITEMS, ScanPlan, earliest_today, plan};
 use crate::contract::{Endpoint, Request};
 
 const TODAY: Date = date(2026, 12, 1);
@@ -74,7 +74,7 @@ fn without_a_sweep_the_request_is_the_one_item() {
 }
 
 #[test]
-fn positions_count_in_the_contracts_order_the_last_field_fastest() {
+fn positions_follow_the_field_table_last_field_fastest() {
     let swept = bodies(
         "flights/oneway",
         json!({"from_airport": "TLV"}),
@@ -171,7 +171,7 @@ fn nights_count_from_each_start_date() {
 }
 
 #[test]
-fn a_list_field_takes_a_list_of_lists() {
+fn a_list_field_is_swept_with_a_list_of_lists() {
     let sweep = json!({"airline_codes": [[], ["LH"], ["BA", "LH"]]});
     let mut request = route();
     request["departure_date"] = "2027-01-14".into();
@@ -199,96 +199,95 @@ fn an_alias_may_be_swept() {
     assert_eq!(swept[1].get("max_stops"), None);
 }
 
-/// Each row: what is wrong, and every message, whole.
+/// Each row: an invalid request and sweep, and all its messages.
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
-fn every_fault_has_its_path_what_it_held_and_what_is_allowed() {
+fn faults_name_path_found_value_and_allowed_values() {
     let values = "a list of at least one value, or for a date field a range {from, to, step_days?, weekdays?}";
     let day = "a date that exists, as YYYY-MM-DD";
     let airport = "an IATA airport code of three letters, such as \"TLV\"";
     let currency = "an ISO currency code of three letters, such as \"USD\"";
     let later = "a date that has not passed: 2026-12-01 or later";
-    let twice = "values that differ: an equal one stands before it";
+    let twice = "distinct values: an equal value precedes this one";
     let tlv = || json!({"from_airport": "TLV"});
     for (endpoint, request, sweep, messages) in [
         ("flights/oneway", route(), json!({"departure_date": "2027-01-14"}), vec![
-            format!("`sweep.departure_date` holds \"2027-01-14\"; allowed: {values}"),
+            format!("`sweep.departure_date`: found \"2027-01-14\"; expected {values}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": ["2027-01-14", "2027-02-30", 5]}), vec![
-            format!("`sweep.departure_date[1]` holds \"2027-02-30\"; allowed: {day}"),
-            format!("`sweep.departure_date[2]` holds 5; allowed: {day}"),
+            format!("`sweep.departure_date[1]`: found \"2027-02-30\"; expected {day}"),
+            format!("`sweep.departure_date[2]`: found 5; expected {day}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": ["2027-01-14", "2026-11-30", "2027-01-14"]}), vec![
-            format!("`sweep.departure_date[1]` holds \"2026-11-30\"; allowed: {later}"),
-            format!("`sweep.departure_date[2]` holds \"2027-01-14\"; allowed: {twice}"),
+            format!("`sweep.departure_date[1]`: found \"2026-11-30\"; expected {later}"),
+            format!("`sweep.departure_date[2]`: found \"2027-01-14\"; expected {twice}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": {"from": "2026-11-30", "to": "2027-11-29"}}), vec![
-            format!("`sweep.departure_date.from` holds \"2026-11-30\"; allowed: {later}"),
+            format!("`sweep.departure_date.from`: found \"2026-11-30\"; expected {later}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": {"from": "2027-01-02", "to": "2027-01-01"}}), vec![
-            "`sweep.departure_date.to` holds \"2027-01-01\"; allowed: a date on or after `from` (2027-01-02)".to_owned(),
+            "`sweep.departure_date.to`: found \"2027-01-01\"; expected a date on or after `from` (2027-01-02)".to_owned(),
         ]),
         ("flights/oneway", tlv(), json!({"departure_date": {"to": "2027-1-1", "step_days": 0}, "to_airport": ["TL"]}), vec![
-            format!("`sweep.departure_date.from` is missing; allowed: {day}"),
-            format!("`sweep.departure_date.to` holds \"2027-1-1\"; allowed: {day}"),
-            "`sweep.departure_date.step_days` holds 0; allowed: an integer from 1 to 366".to_owned(),
-            format!("`sweep.to_airport[0]` holds \"TL\"; allowed: {airport}"),
+            format!("`sweep.departure_date.from` is missing; expected {day}"),
+            format!("`sweep.departure_date.to`: found \"2027-1-1\"; expected {day}"),
+            "`sweep.departure_date.step_days`: found 0; expected an integer from 1 to 366".to_owned(),
+            format!("`sweep.to_airport[0]`: found \"TL\"; expected {airport}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": {"from": "2027-01-01", "to": "2027-01-03", "weekdays": ["mon"]}}), vec![
-            "`sweep.departure_date.weekdays` holds [\"mon\"]; allowed: weekdays that come between `from` and `to` at this step".to_owned(),
+            "`sweep.departure_date.weekdays`: found [\"mon\"]; expected weekdays that occur between `from` and `to` at this step".to_owned(),
         ]),
         ("flights/oneway", json!({"from_airport": "TLV", "departure_date": "2026-11-30"}), json!({"to_airport": []}), vec![
-            format!("`sweep.to_airport` holds []; allowed: {values}"),
-            format!("`request.departure_date` holds \"2026-11-30\"; allowed: {later}"),
+            format!("`sweep.to_airport`: found []; expected {values}"),
+            format!("`request.departure_date`: found \"2026-11-30\"; expected {later}"),
         ]),
         ("flights/oneway", tlv(), json!({"departure_date": ["2027-01-14"], "to_airport": {"from": "2027-01-01", "to": "2027-01-02"}}), vec![
-            format!("`sweep.to_airport` holds {{\"from\":\"2027-01-01\",\"to\":\"2027-01-02\"}}; allowed: a list of values, each {airport}"),
+            format!("`sweep.to_airport`: found {{\"from\":\"2027-01-01\",\"to\":\"2027-01-02\"}}; expected a list of values, each {airport}"),
         ]),
         ("flights/oneway", route(), json!({"departure_date": ["2027-01-14"], "to_airport": ["CDG"]}), vec![
-            "`sweep.to_airport` holds [\"CDG\"]; allowed: either `request.to_airport` or `sweep.to_airport`, not both".to_owned(),
+            "`sweep.to_airport`: found [\"CDG\"]; expected either `request.to_airport` or `sweep.to_airport`, not both".to_owned(),
         ]),
         ("flights/oneway", route(), json!({"departure_date": ["2027-01-14"], "nights": [1]}), vec![
-            "`sweep.nights` holds [1]; allowed: no `nights` in flights/oneway, which has no end date".to_owned(),
+            "`sweep.nights`: found [1]; expected no `nights` in flights/oneway, which has no end date".to_owned(),
         ]),
         ("flights/oneway", route(), json!({"departure_dat": ["2027-01-14"]}), vec![
-            "`sweep.departure_dat` holds [\"2027-01-14\"]; allowed: no such field in flights/oneway; did you mean `departure_date`?".to_owned(),
-            format!("`request.departure_date` is missing; allowed: {day}"),
+            "unknown field `sweep.departure_dat` in flights/oneway; did you mean `departure_date`?".to_owned(),
+            format!("`request.departure_date` is missing; expected {day}"),
         ]),
         ("hotels/by-name", stay(), json!({"nights": [1, 2, 1], "samples": 11}), vec![
-            "`sweep.samples` holds 11; allowed: an integer from 1 to 10".to_owned(),
-            "`sweep.nights` holds [1,2,1]; allowed: either `nights` or `checkout_date`, not both".to_owned(),
-            format!("`sweep.nights[2]` holds 1; allowed: {twice}"),
+            "`sweep.samples`: found 11; expected an integer from 1 to 10".to_owned(),
+            "`sweep.nights`: found [1,2,1]; expected either `nights` or `checkout_date`, not both".to_owned(),
+            format!("`sweep.nights[2]`: found 1; expected {twice}"),
         ]),
         ("hotels/by-name", json!({"hotel_name": "Grand", "checkin_date": "2027-01-14", "adults": 0}), json!({"nights": [0, 367, "2"]}), vec![
-            "`sweep.nights[0]` holds 0; allowed: an integer from 1 to 366".to_owned(),
-            "`sweep.nights[1]` holds 367; allowed: an integer from 1 to 366".to_owned(),
-            "`sweep.nights[2]` holds \"2\"; allowed: an integer from 1 to 366".to_owned(),
-            "`request.adults` holds 0; allowed: an integer from 1 to 2147483647".to_owned(),
+            "`sweep.nights[0]`: found 0; expected an integer from 1 to 366".to_owned(),
+            "`sweep.nights[1]`: found 367; expected an integer from 1 to 366".to_owned(),
+            "`sweep.nights[2]`: found \"2\"; expected an integer from 1 to 366".to_owned(),
+            "`request.adults`: found 0; expected an integer from 1 to 2147483647".to_owned(),
         ]),
         ("hotels/by-name", stay(), json!({"proxy_country": ["us", "US"], "currency": ["EUR", "eur", null]}), vec![
-            format!("`sweep.currency[1]` holds \"eur\"; allowed: {twice}"),
-            format!("`sweep.currency[2]` holds null; allowed: {currency}"),
-            format!("`sweep.proxy_country[1]` holds \"US\"; allowed: {twice}"),
+            format!("`sweep.currency[1]`: found \"eur\"; expected {twice}"),
+            format!("`sweep.currency[2]`: found null; expected {currency}"),
+            format!("`sweep.proxy_country[1]`: found \"US\"; expected {twice}"),
         ]),
         ("flights/roundtrip", route(), json!({"departure_date": ["2027-01-10", "2027-01-20"], "return_date": ["2027-01-15"]}), vec![
-            "`sweep.return_date[0]` holds \"2027-01-15\"; allowed: a date on or after `departure_date` (2027-01-20)".to_owned(),
+            "`sweep.return_date[0]`: found \"2027-01-15\"; expected a date on or after `departure_date` (2027-01-20)".to_owned(),
         ]),
         ("flights/roundtrip", route(), json!({"departure_date": ["9999-12-30"], "nights": [1, 2]}), vec![
-            "`sweep.nights[1]` holds 2; allowed: nights that end before the year 10000".to_owned(),
+            "`sweep.nights[1]`: found 2; expected nights that end before the year 10000".to_owned(),
         ]),
         ("flights/roundtrip", json!({"from_airport": "TLV", "to_airport": "LH", "currencyy": "USD"}), json!({"nights": [2]}), vec![
-            format!("`request.to_airport` holds \"LH\"; allowed: {airport}"),
-            format!("`request.departure_date` is missing; allowed: {day}"),
-            "`request.currencyy` holds \"USD\"; allowed: no such field in flights/roundtrip; did you mean `currency`?".to_owned(),
+            format!("`request.to_airport`: found \"LH\"; expected {airport}"),
+            format!("`request.departure_date` is missing; expected {day}"),
+            "unknown field `request.currencyy` in flights/roundtrip; did you mean `currency`?".to_owned(),
         ]),
         ("flights/roundtrip",
          json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "max_return_stops": 1, "max_departure_stops": 1}),
          json!({"return_date": ["2027-01-15"], "max_stops": [0, 1]}), vec![
-            "`sweep.max_stops` holds [0,1]; allowed: no value: max_departure_stops and max_return_stops are given, so that it would change \
-             nothing".to_owned(),
+            "`sweep.max_stops`: found [0,1]; expected no value: max_departure_stops and max_return_stops are given, so it \
+             would have no effect".to_owned(),
         ]),
         ("hotels/resolve", json!({"hotel_name": "Grand"}), json!({}), vec![
-            "`endpoint` holds \"hotels/resolve\"; allowed: one of `flights/oneway`, `flights/roundtrip`, `hotels/search`, `hotels/by-name`, \
+            "`endpoint`: found \"hotels/resolve\"; expected one of `flights/oneway`, `flights/roundtrip`, `hotels/search`, `hotels/by-name`, \
              `hotels/rooms`".to_owned(),
         ]),
     ] {
@@ -297,20 +296,20 @@ fn every_fault_has_its_path_what_it_held_and_what_is_allowed() {
 }
 
 #[test]
-fn the_order_itself_is_checked_with_the_rest() {
+fn scan_fields_are_checked_together_with_the_sweep() {
     let sweep = json!({"departure_date": {"from": "2027-01-01", "to": "2027-01-31"}});
     let wrong = json!({"endpoint": "flights/oneway", "request": route(), "sweep": sweep, "max_requests": 30});
-    let told = plan(&object(wrong), TODAY).unwrap_err().to_string();
+    let messages = plan(&object(wrong), TODAY).unwrap_err().to_string();
     assert_eq!(
-        told,
-        "`max_requests` holds 30; allowed: at least the number of items, 31: one request each"
+        messages,
+        "`max_requests`: found 30; expected at least the number of items, 31: one request each"
     );
 
     let wrong = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": 1}, "sweep": {"departure_date": ["x"]},
         "max_requests": 0, "labell": "", "retry": {"max_attempts": 11}
     });
-    let told: Vec<_> = plan(&object(wrong), TODAY)
+    let messages: Vec<_> = plan(&object(wrong), TODAY)
         .unwrap_err()
         .iter()
         .map(|fault| fault.path.clone())
@@ -322,7 +321,7 @@ fn the_order_itself_is_checked_with_the_rest() {
         "sweep.departure_date[0]",
         "request.to_airport",
     ];
-    assert_eq!(told, paths);
+    assert_eq!(messages, paths);
     assert_eq!(
         plan(&Map::new(), TODAY).unwrap_err().len(),
         2,
@@ -330,9 +329,9 @@ fn the_order_itself_is_checked_with_the_rest() {
     );
 }
 
-/// Nobody sells such a flight, and the search would be paid for.
+/// Nobody sells such a flight, and the search would be billed.
 #[test]
-fn a_flight_goes_elsewhere() {
+fn a_flight_to_its_own_departure_airport_is_refused() {
     let dates = json!({"departure_date": ["2027-01-14", "2027-01-15"]});
     let there = faults(
         "flights/oneway",
@@ -341,21 +340,21 @@ fn a_flight_goes_elsewhere() {
     );
     assert_eq!(
         there,
-        ["`request.to_airport` holds \"TLV\"; allowed: another airport than `from_airport`"]
+        ["`request.to_airport`: found \"TLV\"; expected an airport other than `from_airport`"]
     );
     let both = json!({"from_airport": ["TLV", "LHR"], "to_airport": ["CDG", "LHR", "TLV"]});
     let back = json!({"departure_date": "2027-01-14", "return_date": "2027-01-15"});
     assert_eq!(
         faults("flights/roundtrip", back, both),
         [
-            "`sweep.to_airport[2]` holds \"TLV\"; allowed: another airport than `from_airport`",
-            "`sweep.to_airport[1]` holds \"LHR\"; allowed: another airport than `from_airport`"
+            "`sweep.to_airport[2]`: found \"TLV\"; expected an airport other than `from_airport`",
+            "`sweep.to_airport[1]`: found \"LHR\"; expected an airport other than `from_airport`"
         ]
     );
 }
 
 #[test]
-fn too_many_items_are_counted_and_never_built() {
+fn a_sweep_over_the_item_limit_is_counted_not_built() {
     let days = json!({"from": "2027-01-01", "to": "9999-12-31"});
     let hours: Vec<_> = (0..24).collect();
     let message = faults(
@@ -379,7 +378,7 @@ fn too_many_items_are_counted_and_never_built() {
     assert_eq!(
         message[0],
         format!(
-            "`sweep` holds {counts}; allowed: at most 10000 items; this makes at least {}",
+            "`sweep`: found {counts}; expected at most 10000 items; this makes at least {}",
             usize::MAX
         )
     );
@@ -394,7 +393,7 @@ fn too_many_items_are_counted_and_never_built() {
     };
     assert_eq!(
         once("9999-02-02"),
-        "`sweep` holds `departure_date` (at least 10001); allowed: at most 10000 items; this makes at least 10001"
+        "`sweep`: found `departure_date` (at least 10001); expected at most 10000 items; this makes at least 10001"
     );
     let lists = json!({"departure_date": {"from": "2027-01-01", "to": "2030-12-31"}, "currency": ["USD", "EUR"], "samples": 4});
     assert_eq!(
@@ -404,11 +403,11 @@ fn too_many_items_are_counted_and_never_built() {
             lists
         )
         .concat(),
-        "`sweep` holds `departure_date` (1461), `currency` (2), `samples` (4); allowed: at most 10000 items; this makes 11688"
+        "`sweep`: found `departure_date` (1461), `currency` (2), `samples` (4); expected at most 10000 items; this makes 11688"
     );
     assert_eq!(
         message[1],
-        "`request.currency` holds \"dollars\"; allowed: an ISO currency code of three letters, such as \"USD\""
+        "`request.currency`: found \"dollars\"; expected an ISO currency code of three letters, such as \"USD\""
     );
     assert_eq!(message.len(), 2);
 
@@ -427,17 +426,17 @@ fn long_values_times_many_items_are_refused() {
         .collect();
     let request = json!({"from_airport": "TLV", "to_airport": "LHR", "airline_codes": codes});
     let sweep = json!({"departure_date": {"from": "2027-01-01", "to": "2040-01-01"}});
-    let told = faults("flights/oneway", request, sweep);
+    let messages = faults("flights/oneway", request, sweep);
     assert!(
-        told[0].starts_with(
-            "`request` holds long values; allowed: at most 20971520 bytes over all items"
+        messages[0].starts_with(
+            "`request`: found long values; expected at most 20971520 bytes over all items"
         ),
-        "{told:?}"
+        "{messages:?}"
     );
 }
 
 #[test]
-fn a_day_has_passed_when_it_has_passed_everywhere() {
+fn a_date_has_passed_when_it_has_passed_everywhere() {
     for (now, today) in [
         ("2027-01-02T11:59:59Z", date(2027, 1, 1)),
         ("2027-01-02T12:00:00Z", date(2027, 1, 2)),
@@ -450,7 +449,8 @@ fn subset(words: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static 
     proptest::sample::subsequence(words, 1..=words.len()).prop_shuffle()
 }
 
-/// Fields of an endpoint that may be swept, each with values that go with any of the others: in the contract's order, the market last.
+/// The fields of an endpoint that may be swept, each with values that are valid with any of the
+/// others: in the order of the field table, the market last.
 fn sweepable(endpoint: Endpoint) -> Vec<(&'static str, Vec<Value>)> {
     let days = |month: i8| {
         (1..=4)
@@ -494,21 +494,23 @@ fn sweepable(endpoint: Endpoint) -> Vec<(&'static str, Vec<Value>)> {
     fields
 }
 
-/// Every way to take one value of each field, the last field fastest: written apart from the plan's own counting.
-fn every_way(fields: &[(&str, Vec<Value>)]) -> Vec<Vec<(String, Value)>> {
+/// Every combination of one value per field, the last field fastest. Independent of the plan's own
+/// code.
+fn all_combinations(fields: &[(&str, Vec<Value>)]) -> Vec<Vec<(String, Value)>> {
     let Some(((field, values), rest)) = fields.split_first() else {
         return vec![Vec::new()];
     };
     let mut ways = Vec::new();
     for value in values {
-        for way in every_way(rest) {
+        for way in all_combinations(rest) {
             ways.push([vec![((*field).to_owned(), value.clone())], way].concat());
         }
     }
     ways
 }
 
-/// The endpoint, its fields with their values, which of them are swept, the samples, and a number for the order of words.
+/// The endpoint, its fields with their values, which of them are swept, the samples, and a seed for
+/// the order of the sweep's keys.
 type AnySweep = (
     Endpoint,
     Vec<(&'static str, Vec<Value>)>,
@@ -517,7 +519,8 @@ type AnySweep = (
     usize,
 );
 
-/// A sweep over some of an endpoint's fields; what it does not sweep stands in the request, if a body needs it.
+/// A sweep over some of an endpoint's fields; the request has the required fields that are not
+/// swept.
 fn any_sweep() -> impl Strategy<Value = AnySweep> {
     proptest::sample::select(Endpoint::SEARCHES.to_vec()).prop_flat_map(|endpoint| {
         let fields: Vec<_> = sweepable(endpoint)
@@ -541,10 +544,10 @@ fn any_sweep() -> impl Strategy<Value = AnySweep> {
 }
 
 proptest! {
-    /// For every endpoint and any choice of swept fields, values and samples: the items are exactly the combinations, in the order of
-    /// their positions, each a body that its endpoint takes.
+    /// For every endpoint and any choice of swept fields, values and samples: the items are exactly
+    /// the combinations in the order of their positions, and each is a valid body.
     #[test]
-    fn for_any_sweep_the_items_are_the_combinations_in_the_order_of_positions(
+    fn items_are_the_combinations_in_position_order(
         (endpoint, fields, swept, samples, order) in any_sweep(),
     ) {
         let fixed: Map<_, _> = fields
@@ -553,7 +556,7 @@ proptest! {
             .map(|(field, values)| ((*field).to_owned(), values[0].clone()))
             .collect();
         let fields: Vec<_> = fields.into_iter().filter(|(field, _)| swept.contains(field)).collect();
-        // The caller's own order of the sweep means nothing.
+        // The order of the sweep's keys has no effect.
         let mut words: Vec<_> = fields.iter().map(|(field, values)| ((*field).to_owned(), json!(values))).collect();
         let turn = words.len().max(1);
         words.rotate_left(order % turn);
@@ -561,7 +564,7 @@ proptest! {
         let planned = plan(&body(endpoint.as_str(), fixed.clone().into(), sweep.into()), TODAY);
         let planned = planned.map_err(|faults| TestCaseError::fail(faults.to_string()))?.items;
 
-        let ways = every_way(&fields);
+        let ways = all_combinations(&fields);
         prop_assert_eq!(planned.len(), ways.len() * samples);
         for (position, item) in planned.iter().enumerate() {
             let mut expected = fixed.clone();
@@ -574,7 +577,7 @@ proptest! {
     }
 
     #[test]
-    fn items_are_exactly_the_combinations_in_order_each_a_valid_body(
+    fn items_are_all_combinations_each_a_valid_body(
         to in subset(&["LHR", "CDG", "JFK"]),
         days in proptest::collection::hash_set(0_i64..400, 1..6),
         currencies in subset(&["USD", "EUR", "GBP"]),
@@ -608,13 +611,13 @@ proptest! {
     }
 
     #[test]
-    fn any_sweep_at_all_is_either_planned_or_refused_with_words(
+    fn any_sweep_is_planned_or_refused_with_faults(
         word in proptest::sample::select(vec!["departure_date", "return_date", "nights", "samples", "to_airport", "airline_codes", "x"]),
         value in any_json(),
     ) {
         let request = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
         match plan(&body("flights/roundtrip", request, json!({word: value})), TODAY) {
-            Ok(Plan { items, .. }) => prop_assert!(!items.is_empty() && items.len() <= MAX_ITEMS),
+            Ok(ScanPlan { items, .. }) => prop_assert!(!items.is_empty() && items.len() <= MAX_ITEMS),
             Err(faults) => prop_assert!(!faults.is_empty()),
         }
     }

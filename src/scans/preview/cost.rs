@@ -1,20 +1,20 @@
-//! What a scan costs on each plan of the marketplace: pure.
+//! The cost of a scan on each plan of the marketplace: pure.
 
-use super::Lane;
+use super::LaneState;
 use crate::contract::Api;
-use crate::contract::plans::Plan;
+use crate::contract::plans::MarketplacePlan;
 use crate::contract::scans::{PlanCost, PlanFit, RequestRange, UsdRange};
 
-/// The scan on each plan. The caller's own plan is the one with its monthly limit, and counts from what is left of it; any other counts
-/// from a whole month.
-pub(super) fn on_each_plan(api: Api, requests: RequestRange, lane: &Lane) -> Vec<PlanCost> {
-    Plan::all(api)
+/// The cost on each plan. The caller's own plan is the one with its monthly limit; it has the
+/// remaining requests, and every other plan has a full month's.
+pub(super) fn on_each_plan(api: Api, requests: RequestRange, lane: &LaneState) -> Vec<PlanCost> {
+    MarketplacePlan::all(api)
         .iter()
         .map(|plan| on_plan(plan, requests, lane))
         .collect()
 }
 
-fn on_plan(plan: &Plan, requests: RequestRange, lane: &Lane) -> PlanCost {
+fn on_plan(plan: &MarketplacePlan, requests: RequestRange, lane: &LaneState) -> PlanCost {
     let current = lane.plan_limit == Some(plan.requests_per_month);
     let left = lane
         .plan_remaining

@@ -1,20 +1,20 @@
-//! What a submit would make and cost: the same plan, by the same code, and then nothing is done with it.
+//! The items and cost of a submit, from the same planning code, without storing anything.
 //!
-//! Here: what is known of the caller's lane, put together. Not here: planning (`plan`), the plans' prices (`contract::plans`), what is
-//! worth a warning (`warn`).
+//! Not here: planning (`plan`), the marketplace's plans and prices (`contract::plans`), the
+//! warnings (`warnings`).
 
 mod cost;
 mod store;
-mod warn;
+mod warnings;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
-use super::plan::{Plan, earliest_today};
+use super::plan::{ScanPlan, earliest_today};
 use super::store as scans_store;
-use super::submit::{order_bytes, planned, too_much};
-use super::{Desk, ScanError, per_minute, seconds_at};
+use super::submit::{exceeded_limit, plan_blocking, request_bytes};
+use super::{RequestContext, ScanError, per_minute, seconds_at};
 use crate::config::PaceConfig;
 use crate::contract::scans::{
     MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview,
@@ -24,17 +24,17 @@ use crate::db;
 use crate::ids::TenantId;
 use crate::tenants;
 
-/// What is known of the caller's lane.
-struct Lane {
+/// The state of the caller's lane.
+struct LaneState {
     seconds_per_search: f64,
-    /// It is stopped now.
+    /// Why the lane is paused now.
     paused: Option<PauseReason>,
     plan_limit: Option<u64>,
     plan_remaining: Option<u64>,
 }
 
-impl Lane {
-    /// A lane as a submit would make it.
+impl LaneState {
+    /// A lane as a submit would create it.
     fn new(api: Api, pace: &PaceConfig) -> Self {
         let seconds_per_search = 60.0 / f64::from(per_minute(pace, api));
         Self {
@@ -46,42 +46,48 @@ impl Lane {
     }
 }
 
-/// Previews a scan of a caller who may have a lane. Nothing is stored, no key sealed and nobody asked.
+/// Previews a scan. Stores nothing, seals no key and calls no upstream.
 ///
 /// # Errors
-/// `Faults` with every fault of the body, the same as a submit's; `Database`.
+/// `ValidationErrors` with every fault of the body, the same as a submit's; `Database`.
 pub async fn preview(
-    desk: Desk<'_>,
+    context: RequestContext<'_>,
     pace: &PaceConfig,
     body: &Map<String, Value>,
 ) -> Result<ScanPreview, ScanError> {
-    let plan = planned(body.clone(), desk.now).await?;
-    let api = plan.order.endpoint.get().api();
-    // Never committed: looking a caller up may renew its fingerprint, and a preview stores nothing.
-    let mut tx = db::begin(desk.pool).await?;
-    let mut lane = Lane::new(api, pace);
+    let plan = plan_blocking(body.clone(), context.now).await?;
+    let api = plan.scan_request.endpoint.get().api();
+    // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
+    let mut tx = db::begin(context.pool).await?;
+    let mut lane = LaneState::new(api, pace);
     let mut refusal = None;
-    if let Some(tenant) = tenants::store::find(&mut tx, desk.ring, desk.key, desk.now).await? {
-        lane = store::lane(&mut tx, tenant, api, desk.now)
+    if let Some(tenant) =
+        tenants::store::find(&mut tx, context.ring, context.key, context.now).await?
+    {
+        lane = store::lane(&mut tx, tenant, api, context.now)
             .await?
             .unwrap_or(lane);
         let load = scans_store::load(&mut tx, tenant).await?;
-        refusal = too_much(&load, plan.items.len());
+        refusal = exceeded_limit(&load, plan.items.len());
         if refusal.is_none() && !load.accepted {
-            let probation = scans_store::probation(&mut tx, Some(tenant), api, desk.now).await?;
+            let probation = scans_store::probation(&mut tx, Some(tenant), api, context.now).await?;
             refusal = probation
-                .check(order_bytes(&plan), desk.now)
+                .check(request_bytes(&plan), context.now)
                 .err()
                 .map(|refused| refused.to_string());
         }
     }
     tx.rollback().await?;
-    Ok(shown(&plan, &lane, refusal, desk.now))
+    Ok(build_preview(&plan, &lane, refusal, context.now))
 }
 
-/// Pure.
-fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> ScanPreview {
-    let endpoint = plan.order.endpoint.get();
+fn build_preview(
+    plan: &ScanPlan,
+    lane: &LaneState,
+    refusal: Option<String>,
+    now: Timestamp,
+) -> ScanPreview {
+    let endpoint = plan.scan_request.endpoint.get();
     let items = u32::try_from(plan.items.len()).unwrap_or(u32::MAX);
     let uncapped = most_requests(plan);
     let requests = requests(plan);
@@ -100,9 +106,9 @@ fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> S
         seconds,
         plan_requests_remaining: lane.plan_remaining,
         plans: cost::on_each_plan(endpoint.api(), requests, lane),
-        warnings: warn::warnings(
+        warnings: warnings::warnings(
             plan,
-            &warn::Facts {
+            &warnings::WarningInputs {
                 lane,
                 requests,
                 uncapped,
@@ -115,12 +121,12 @@ fn shown(plan: &Plan, lane: &Lane, refusal: Option<String>, now: Timestamp) -> S
 }
 
 /// The billed requests of a plan.
-pub(crate) fn requests(plan: &Plan) -> RequestRange {
+pub(crate) fn requests(plan: &ScanPlan) -> RequestRange {
     let ceiling = plan
-        .order
+        .scan_request
         .max_requests
         .map_or(u64::MAX, |max| max.get().into());
-    // In two phases fewer are searched than there are.
+    // Two phases may search fewer items than there are.
     let least = u64::try_from(*plan.searches().start()).unwrap_or(u64::MAX);
     RequestRange {
         least,
@@ -128,7 +134,7 @@ pub(crate) fn requests(plan: &Plan) -> RequestRange {
     }
 }
 
-/// What so many requests in a month cost a caller on each plan: a whole month of each, whatever is left of this one.
+/// The cost of `requests` in a full month on each plan, regardless of the requests left this month.
 pub(crate) async fn monthly_costs(
     conn: &mut PgConnection,
     tenant: Option<TenantId>,
@@ -140,7 +146,7 @@ pub(crate) async fn monthly_costs(
         Some(tenant) => store::lane(conn, tenant, api, now).await?,
         None => None,
     };
-    let lane = Lane {
+    let lane = LaneState {
         seconds_per_search: 1.0,
         paused: None,
         plan_limit: known.and_then(|lane| lane.plan_limit),
@@ -149,10 +155,11 @@ pub(crate) async fn monthly_costs(
     Ok(cost::on_each_plan(api, requests, &lane))
 }
 
-/// At most all attempts of every search, each with the second try of a server error (contract 17).
-fn most_requests(plan: &Plan) -> u64 {
+/// At most all attempts of every search, each with the second try of a server error (gateway.md,
+/// rule 17).
+fn most_requests(plan: &ScanPlan) -> u64 {
     let attempts = plan
-        .order
+        .scan_request
         .retry
         .as_ref()
         .map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);

@@ -1,21 +1,22 @@
-//! What the database knows of a caller's lane.
+//! Reads the caller's lane.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::PgConnection;
 
-use super::Lane;
+use super::LaneState;
 use crate::contract::Api;
 use crate::contract::scans::PauseReason;
 use crate::ids::TenantId;
 
-/// The caller's lane; `None`: it has none yet. What was left of a plan's month says nothing once a new one has begun.
+/// The caller's lane; `None`: it has none yet. The remaining requests are unknown once a new month
+/// of the plan has begun.
 pub(super) async fn lane(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
     now: Timestamp,
-) -> sqlx::Result<Option<Lane>> {
+) -> sqlx::Result<Option<LaneState>> {
     let row = sqlx::query!(
         r#"select extract(epoch from emission)::double precision as "seconds_per_search!", plan_limit,
                   case when paused_until > clock_timestamp() then pause_reason end as paused,
@@ -28,7 +29,7 @@ pub(super) async fn lane(
     .fetch_optional(conn)
     .await?;
     let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
-    Ok(row.map(|row| Lane {
+    Ok(row.map(|row| LaneState {
         seconds_per_search: row.seconds_per_search,
         paused: row.paused.as_deref().and_then(PauseReason::parse),
         plan_limit: count(row.plan_limit),

@@ -1,4 +1,4 @@
-//! A scan with what changed in it after a place in its events, all of one moment.
+//! A scan with its changes after an event, read in one snapshot.
 
 use std::collections::HashSet;
 
@@ -9,33 +9,35 @@ use super::store;
 use crate::contract::scans::{Item, Scan};
 use crate::ids::{ScanId, TenantId};
 
-/// The most events of one reading: some 2.5 MB of text.
-pub const MOST_EVENTS: usize = 5_000;
+/// The most events of one read: about 2.5 MB of text.
+pub const MAX_EVENTS: usize = 5_000;
 
-/// What one reading of a scan's events brought.
+/// The result of one read of a scan's events.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    /// The scan, as it is now.
+    /// The current scan.
     pub scan: Scan,
-    /// Items that changed after the place that was asked for, as they are now, each once, at its last event; by event.
+    /// The items that changed, in their current state; each once, with the id of its last event; by
+    /// id.
     pub items: Vec<(u64, Item)>,
-    /// The place up to which this tells everything: the last number that was given, or before it when there is more to read.
-    pub upto: u64,
-    /// The last number that was given.
+    /// The id of the last event that was read: `last`, or less if there are more events.
+    pub up_to: u64,
+    /// The id of the scan's last event.
     pub last: u64,
-    /// The lowest place after which everything is still kept.
-    pub kept_after: u64,
+    /// The lowest event id after which no event has been deleted.
+    pub retained_after: u64,
 }
 
 impl Changes {
-    /// Whether there is nothing to read after this now.
+    /// Whether it reaches the last event.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.upto == self.last
+    pub fn is_complete(&self) -> bool {
+        self.up_to == self.last
     }
 }
 
-/// A scan and what changed in it after a place; after `None` nothing has changed. `None`: there is no such scan.
+/// Reads a scan and its changes after an event; with `after: None` the scan alone. `None`: there is
+/// no such scan.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -45,16 +47,16 @@ pub async fn changes(
     id: ScanId,
     after: Option<u64>,
 ) -> sqlx::Result<Option<Changes>> {
-    let place = after
+    let after = after
         .and_then(|after| i64::try_from(after).ok())
         .unwrap_or(i64::MAX);
-    let limit = i64::try_from(MOST_EVENTS).unwrap_or(i64::MAX);
-    Ok(store::changes(pool, tenant, id, place, limit)
+    let limit = i64::try_from(MAX_EVENTS).unwrap_or(i64::MAX);
+    Ok(store::changes(pool, tenant, id, after, limit)
         .await?
-        .map(told))
+        .map(to_changes))
 }
 
-/// A row of what changed.
+/// The row of the query for changes.
 pub(super) struct ChangesRow {
     pub(super) scan: ScanRow,
     pub(super) items: Vec<(u64, ItemRow)>,
@@ -62,22 +64,22 @@ pub(super) struct ChangesRow {
     pub(super) events_from: i64,
 }
 
-fn told(row: ChangesRow) -> Changes {
+fn to_changes(row: ChangesRow) -> Changes {
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
-    let (last, kept_after) = (number(row.event_count), number(row.events_from));
-    let more = row.items.len() >= MOST_EVENTS;
-    let upto = row
+    let (last, retained_after) = (number(row.event_count), number(row.events_from));
+    let more = row.items.len() >= MAX_EVENTS;
+    let up_to = row
         .items
         .last()
         .filter(|_| more)
         .map_or(last, |(id, _)| *id);
-    // An item that changed twice is shown once: both events would say the same.
-    let mut shown = HashSet::new();
+    // An item that changed twice is included once: both events would have its current state.
+    let mut included = HashSet::new();
     let mut items: Vec<_> = row
         .items
         .into_iter()
         .rev()
-        .filter(|(_, item)| shown.insert(item.item_id))
+        .filter(|(_, item)| included.insert(item.item_id))
         .collect();
     items.reverse();
     let items = items
@@ -87,8 +89,8 @@ fn told(row: ChangesRow) -> Changes {
     Changes {
         scan: row.scan.into(),
         items,
-        upto,
+        up_to,
         last,
-        kept_after,
+        retained_after,
     }
 }

@@ -1,29 +1,30 @@
-//! All items of a scan, one after the other, also while it runs.
+//! A stream of all items of a scan, also while it runs.
 //!
-//! The order is settled first, as at most 10,000 positions; the items are then read by position, a page at a time. A place in the order
-//! of prices would not do to go on from: prices come while a scan runs, and an item whose price comes behind that place would be told
-//! never, one that is asked again twice. So each item comes once, as it is when its page is read, if it still fits what was asked for.
+//! It reads the order first, as at most 10,000 positions, and then the items by position, a page at
+//! a time. Paging by price would not work while the scan runs: an item whose price appears behind
+//! the cursor would be missing, and a retried one would come twice. So each item comes once, in its
+//! state at the time of its page, if it still matches the query.
 
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _};
 use sqlx::PgPool;
 
-use super::rows::FoundItem;
-use super::store::{self, export as find};
+use super::rows::ItemWithAnswer;
+use super::store::{self, export as export_store};
 use crate::contract::Endpoint;
 use crate::contract::scans::{Expand, Item, ItemsQuery};
 use crate::ids::{ScanId, TenantId};
 use crate::paging::{self, Page, PageError};
 
-/// How many items are read at a time: some hundred kilobytes.
-const ROWS: usize = 250;
-/// How many with their answers, which are unpacked one at a time.
-const ROWS_WITH_ANSWERS: usize = 50;
+/// The items of a page: some hundred kilobytes.
+const PAGE_ITEMS: usize = 250;
+/// The items of a page with answers, which are decompressed one at a time.
+const PAGE_ITEMS_WITH_ANSWERS: usize = 50;
 
-/// What is the same for each page.
+/// Reads the pages of one export.
 #[derive(Clone)]
-struct Reader {
+struct ExportReader {
     pool: PgPool,
     tenant: TenantId,
     scan: ScanId,
@@ -32,11 +33,12 @@ struct Reader {
     order: Arc<[i32]>,
 }
 
-/// The endpoint of a scan, and every item that fits the query, in its order; cursor and limit do not count. `None`: there is no such
-/// scan.
+/// The endpoint of a scan, and every item that matches the query, in its order; ignores cursor and
+/// limit. `None`: there is no such scan.
 ///
 /// # Errors
-/// When the database does not answer. The rows: the same, or [`PageError::Gone`] once the scan is deleted.
+/// When the database does not answer. An item of the stream: the same, or [`PageError::Gone`] once
+/// the scan is deleted.
 pub async fn all_items(
     pool: &PgPool,
     tenant: TenantId,
@@ -51,8 +53,10 @@ pub async fn all_items(
     let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else {
         return Ok(None);
     };
-    let order = find::positions(pool, tenant, scan, query).await?.into();
-    let reader = Reader {
+    let order = export_store::positions(pool, tenant, scan, query)
+        .await?
+        .into();
+    let reader = ExportReader {
         pool: pool.clone(),
         tenant,
         scan,
@@ -60,35 +64,35 @@ pub async fn all_items(
         query: query.clone(),
         order,
     };
-    let found = paging::walk(0, move |from| reader.clone().page(from));
+    let found = paging::stream_rows(0, move |from| reader.clone().page(from));
     Ok(Some((endpoint, found.map(|found| Ok(found?.try_into()?)))))
 }
 
-impl Reader {
-    async fn page(self, from: usize) -> Page<FoundItem, usize> {
+impl ExportReader {
+    async fn page(self, from: usize) -> Page<ItemWithAnswer, usize> {
         let rows = if self.query.expand == Some(Expand::Answer) {
-            ROWS_WITH_ANSWERS
+            PAGE_ITEMS_WITH_ANSWERS
         } else {
-            ROWS
+            PAGE_ITEMS
         };
-        let Some(asked) = self.order[from..].chunks(rows).next() else {
+        let Some(positions) = self.order[from..].chunks(rows).next() else {
             return Ok((Vec::new(), None));
         };
-        let found = find::items_at(
+        let found = export_store::items_at(
             &self.pool,
             self.tenant,
             self.scan,
             self.endpoint,
             &self.query,
-            asked,
+            positions,
         )
         .await?;
         if found.is_empty() {
             return Err(PageError::Gone);
         }
-        // Large answers make a page shorter than was asked.
+        // Large answers make a page shorter.
         let next = from + found.len();
-        let fitting = found.into_iter().filter(|found| found.fits).collect();
-        Ok((fitting, (next < self.order.len()).then_some(next)))
+        let matching = found.into_iter().filter(|found| found.matches).collect();
+        Ok((matching, (next < self.order.len()).then_some(next)))
     }
 }

@@ -1,7 +1,7 @@
 //! Scans, items and attempts as their caller sees them.
 //!
-//! Here: looking up and listing, page by page or all of it (`export`). An id of another caller is the same as one that never was: `None`.
-//! Not here: waiting for a scan (`watch`).
+//! Here: finding and listing, by page or as a whole (`export`). Another caller's id is treated as
+//! unknown: `None`. Not here: waiting for a scan (`watch`).
 
 mod changes;
 mod export;
@@ -10,22 +10,22 @@ mod store;
 
 use sqlx::{PgConnection, PgPool};
 
-pub use self::changes::{Changes, MOST_EVENTS, changes};
+pub use self::changes::{Changes, MAX_EVENTS, changes};
 pub use self::export::all_items;
-pub(super) use self::rows::{shown_state, unpacked, unpacked_text};
+pub(super) use self::rows::{decompress_bytes, decompress_json};
 
-use self::rows::FoundItem;
-use self::store::export as find;
+use self::rows::ItemWithAnswer;
+use self::store::export as export_store;
 use crate::contract::scans::{
     Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery,
 };
-use crate::contract::{AsWritten, Faults};
+use crate::contract::{RawJson, ValidationErrors};
 use crate::ids::{ItemId, ScanId, TenantId};
-use crate::paging::{self, PageError, one_more_than};
+use crate::paging::{self, PageError, limit_plus_one};
 
-/// The most items of a page that shows their whole answers: each may have megabytes.
+/// The most items of a page with answers; each answer may have megabytes.
 const MAX_EXPANDED: i64 = 50;
-/// A page takes no further answer once its answers have so many bytes.
+/// A page ends once its answers exceed this many bytes.
 const ANSWER_BYTES: usize = 8 << 20;
 
 /// One scan.
@@ -33,11 +33,11 @@ const ANSWER_BYTES: usize = 8 << 20;
 /// # Errors
 /// When the database does not answer.
 pub async fn scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Scan>> {
-    scan_of(&mut *pool.acquire().await?, tenant, id).await
+    scan_on(&mut *pool.acquire().await?, tenant, id).await
 }
 
 /// One scan, as the transaction on `conn` sees it.
-pub(super) async fn scan_of(
+pub(super) async fn scan_on(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
@@ -48,7 +48,7 @@ pub(super) async fn scan_of(
 /// A page of a caller's scans, newest first.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor is not from this list, or the database does not answer.
 pub async fn scans(
     pool: &PgPool,
     tenant: TenantId,
@@ -58,13 +58,16 @@ pub async fn scans(
     let before = match &query.cursor {
         None => None,
         Some(cursor) => {
-            let [id] = paging::read(SCANS, cursor)?;
-            Some(id.parse::<ScanId>().map_err(|_| paging::refused(cursor))?)
+            let [id] = paging::decode_cursor(SCANS, cursor)?;
+            Some(
+                id.parse::<ScanId>()
+                    .map_err(|_| paging::invalid_cursor(cursor))?,
+            )
         }
     };
-    let mut rows = store::scans(pool, tenant, query, before, one_more_than(limit)).await?;
-    let next_cursor = paging::cut(&mut rows, limit)
-        .map(|last| paging::after(SCANS, [ScanId::from(last.scan_id).to_string()]));
+    let mut rows = store::scans(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let next_cursor = paging::truncate_page(&mut rows, limit)
+        .map(|last| paging::encode_cursor(SCANS, [ScanId::from(last.scan_id).to_string()]));
     Ok(ScanPage {
         data: rows.into_iter().map(Scan::from).collect(),
         next_cursor,
@@ -78,7 +81,7 @@ const ITEMS_BY_PRICE: &str = "prices";
 /// A page of a scan's items, also while it runs; `None`: there is no such scan.
 ///
 /// # Errors
-/// When the cursor is none of this list's, or the database does not answer.
+/// When the cursor is not from this list, or the database does not answer.
 pub async fn items(
     pool: &PgPool,
     tenant: TenantId,
@@ -86,27 +89,27 @@ pub async fn items(
     query: &ItemsQuery,
 ) -> Result<Option<ItemPage>, PageError> {
     let expand = query.expand == Some(Expand::Answer);
-    let asked = i64::from(query.limit_or_default().get());
+    let requested = i64::from(query.limit_or_default().get());
     let limit = usize::try_from(if expand {
-        asked.min(MAX_EXPANDED)
+        requested.min(MAX_EXPANDED)
     } else {
-        asked
+        requested
     })
     .unwrap_or(usize::MAX);
-    let after = place(query)?;
+    let after = page_position(query)?;
     let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else {
         return Ok(None);
     };
     let mut rows = match query.sort_or_default() {
         ItemSort::Position => {
-            store::items_by_position(pool, tenant, scan, query, &after, one_more_than(limit))
+            store::items_by_position(pool, tenant, scan, query, &after, limit_plus_one(limit))
                 .await?
         }
         ItemSort::Price => {
-            store::items_by_price(pool, tenant, scan, query, &after, one_more_than(limit)).await?
+            store::items_by_price(pool, tenant, scan, query, &after, limit_plus_one(limit)).await?
         }
     };
-    let mut is_more = paging::cut(&mut rows, limit).is_some();
+    let mut is_more = paging::truncate_page(&mut rows, limit).is_some();
     let after_last = |rows: &[rows::ItemRow], is_more| {
         let last = rows.last().filter(|_| is_more);
         last.map(|last| cursor(query.sort_or_default(), last))
@@ -119,7 +122,7 @@ pub async fn items(
         }));
     }
     let positions: Vec<_> = rows.iter().map(|row| row.position).collect();
-    let found = find::items_at(pool, tenant, scan, endpoint, query, &positions).await?;
+    let found = export_store::items_at(pool, tenant, scan, endpoint, query, &positions).await?;
     let (data, taken) = with_answers(found)?;
     is_more |= taken < rows.len() && taken > 0;
     rows.truncate(taken);
@@ -129,17 +132,22 @@ pub async fn items(
     }))
 }
 
-/// The first of these items that fit, with their answers as they were written, and how many were looked at: all, unless the answers are
-/// large.
-fn with_answers(found: Vec<FoundItem>) -> sqlx::Result<(Vec<Item>, usize)> {
+/// The matching items with their answers, and how many of `found` were read: all, unless their
+/// answers exceed [`ANSWER_BYTES`].
+fn with_answers(found: Vec<ItemWithAnswer>) -> sqlx::Result<(Vec<Item>, usize)> {
     let (mut data, mut taken, mut bytes) = (Vec::new(), 0, 0);
-    for FoundItem { fits, item, answer } in found {
+    for ItemWithAnswer {
+        matches,
+        item,
+        answer,
+    } in found
+    {
         if bytes >= ANSWER_BYTES {
             break;
         }
         taken += 1;
-        if fits {
-            let answer: Option<AsWritten> = answer.as_deref().map(unpacked).transpose()?;
+        if matches {
+            let answer: Option<RawJson> = answer.as_deref().map(decompress_json).transpose()?;
             bytes += answer.as_ref().map_or(0, |answer| answer.as_str().len());
             data.push(Item {
                 answer,
@@ -150,39 +158,39 @@ fn with_answers(found: Vec<FoundItem>) -> sqlx::Result<(Vec<Item>, usize)> {
     Ok((data, taken))
 }
 
-/// Where a page of items begins: after this position, and in the order of prices also after this price.
+/// The last item before a page: its position and, in the order of prices, its price.
 #[derive(Default)]
-struct Place {
-    /// -1: from the first.
+struct PagePosition {
+    /// -1: the page begins with the first item.
     position: i32,
     price: Option<rust_decimal::Decimal>,
 }
 
-fn place(query: &ItemsQuery) -> Result<Place, Faults> {
-    let first = Place {
+fn page_position(query: &ItemsQuery) -> Result<PagePosition, ValidationErrors> {
+    let first = PagePosition {
         position: -1,
         price: Some(rust_decimal::Decimal::MIN),
     };
     let Some(cursor) = &query.cursor else {
         return Ok(first);
     };
-    let refused = || paging::refused(cursor);
+    let refused = || paging::invalid_cursor(cursor);
     match query.sort_or_default() {
         ItemSort::Position => {
-            let [position] = paging::read(ITEMS_BY_POSITION, cursor)?;
-            Ok(Place {
+            let [position] = paging::decode_cursor(ITEMS_BY_POSITION, cursor)?;
+            Ok(PagePosition {
                 position: position.parse().map_err(|_| refused())?,
                 price: None,
             })
         }
         ItemSort::Price => {
-            let [price, position] = paging::read(ITEMS_BY_PRICE, cursor)?;
+            let [price, position] = paging::decode_cursor(ITEMS_BY_PRICE, cursor)?;
             let price = Some(price)
                 .filter(|price| !price.is_empty())
                 .map(|price| price.parse())
                 .transpose()
                 .map_err(|_| refused())?;
-            Ok(Place {
+            Ok(PagePosition {
                 position: position.parse().map_err(|_| refused())?,
                 price,
             })
@@ -193,8 +201,8 @@ fn place(query: &ItemsQuery) -> Result<Place, Faults> {
 fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
     let position = last.position.to_string();
     match sort {
-        ItemSort::Position => paging::after(ITEMS_BY_POSITION, [position]),
-        ItemSort::Price => paging::after(
+        ItemSort::Position => paging::encode_cursor(ITEMS_BY_POSITION, [position]),
+        ItemSort::Price => paging::encode_cursor(
             ITEMS_BY_PRICE,
             [
                 last.best_price
@@ -227,8 +235,8 @@ pub async fn item(
     Ok(found.pop())
 }
 
-/// Every attempt of an item, oldest first; `None`: there is no such item. At most the ten that a scan may order at a time come
-/// together, times the retries that its caller ordered: one page.
+/// Every attempt of an item, oldest first; `None`: there is no such item. One page: an item has at
+/// most ten attempts for its submit and for each retry by its caller.
 ///
 /// # Errors
 /// When the database does not answer.

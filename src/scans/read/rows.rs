@@ -1,4 +1,4 @@
-//! From stored rows to what the wire shows.
+//! Database rows, and their conversion to the types of the API.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -13,26 +13,27 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::contract::scans::{
-    Attempt, BestPrice, Item, ItemCounts, ItemState, KeyCustody, PauseReason, RequestCounts, Scan,
-    ScanStatus, StrategyPhase, StrategyProgress,
+    Attempt, BestPrice, Item, ItemCounts, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus,
+    StrategyPhase, StrategyProgress,
 };
-use crate::contract::{AsWritten, Endpoint, SearchStatus};
+use crate::contract::{Endpoint, RawJson, SearchStatus};
 use crate::ids::MonitorId;
+use crate::scans::item_state::StoredItemState;
 use crate::scans::seconds_at;
 
-/// The largest answer after decompression (security.md, "Limits"); what is stored was smaller.
+/// The largest answer after decompression (security.md, rule 19); what is stored was smaller.
 const MAX_ANSWER_BYTES: u64 = 8 << 20;
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
     pub(super) scan_id: Uuid,
-    pub(super) endpoint: String,
+    pub(super) endpoint: Endpoint,
     pub(super) request: Value,
     pub(super) sweep: Value,
     pub(super) label: Option<String>,
     pub(super) tags: Vec<String>,
-    pub(super) status: String,
-    pub(super) status_reason: Option<String>,
+    pub(super) status: ScanStatus,
+    pub(super) status_reason: Option<PauseReason>,
     pub(super) total: i32,
     pub(super) ok: i32,
     pub(super) empty: i32,
@@ -55,7 +56,7 @@ pub(super) struct ScanRow {
     pub(super) strategy: Option<Json<StrategyRow>>,
 }
 
-/// What of `scan_strategies` is shown; `skipped` is null in the first phase.
+/// The columns of `scan_strategies` that the API shows; `skipped` is null in the first phase.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct StrategyRow {
     coarse_step: u16,
@@ -63,16 +64,17 @@ pub(super) struct StrategyRow {
     skipped: Option<u32>,
 }
 
-/// A row of `scan_items` with its scan's endpoint; from JSON where it stands in another row.
+/// A row of `scan_items` with its scan's endpoint; deserialised from JSON if it is part of another
+/// row.
 #[derive(Debug, Deserialize)]
 pub(super) struct ItemRow {
     pub(super) item_id: Uuid,
     pub(super) scan_id: Uuid,
-    pub(super) endpoint: String,
+    pub(super) endpoint: Endpoint,
     pub(super) position: i32,
     pub(super) body: Value,
-    pub(super) state: String,
-    pub(super) search_status: Option<String>,
+    pub(super) state: StoredItemState,
+    pub(super) search_status: Option<SearchStatus>,
     pub(super) reason: Option<String>,
     pub(super) calls: i32,
     pub(super) requests_spent: i32,
@@ -85,10 +87,10 @@ pub(super) struct ItemRow {
     pub(super) error: Option<String>,
 }
 
-/// An item that an export was to show, and its answer as it is stored.
-pub(super) struct FoundItem {
-    /// Whether it still fits what was asked for.
-    pub(super) fits: bool,
+/// An item at a requested position, and its compressed answer.
+pub(super) struct ItemWithAnswer {
+    /// Whether it still matches the query.
+    pub(super) matches: bool,
     pub(super) item: ItemRow,
     pub(super) answer: Option<Vec<u8>>,
 }
@@ -106,40 +108,15 @@ pub(super) struct AttemptRow {
     pub(super) ended_at: Option<Timestamp>,
     pub(super) requests_spent: i16,
     pub(super) http_status: Option<i16>,
-    pub(super) search_status: Option<String>,
+    pub(super) search_status: Option<SearchStatus>,
     pub(super) reason: Option<String>,
     pub(super) search_headers: Option<Value>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
 }
 
-/// The states of the table that a state of the wire stands for.
-pub(super) fn stored_states(state: ItemState) -> Vec<String> {
-    let states: &[&str] = match state {
-        ItemState::Pending => &["pending", "claimed", "delayed", "held", "deferred"],
-        ItemState::Running => &["calling"],
-        ItemState::Done => &["done"],
-        ItemState::Failed => &["failed"],
-        ItemState::Cancelled => &["cancelled"],
-        ItemState::Skipped => &["skipped"],
-    };
-    states.iter().map(|state| (*state).to_owned()).collect()
-}
-
-/// What a state of the table is on the wire.
-pub(in crate::scans) fn shown_state(stored: &str) -> ItemState {
-    let shows = |state: &&ItemState| stored_states(**state).iter().any(|known| known == stored);
-    ItemState::ALL
-        .iter()
-        .find(shows)
-        .copied()
-        .unwrap_or(ItemState::Pending)
-}
-
 impl From<ScanRow> for Scan {
     fn from(row: ScanRow) -> Self {
-        let endpoint = endpoint(&row.endpoint);
-        let status = ScanStatus::parse(&row.status).unwrap_or(ScanStatus::Queued);
         let items = row.counts();
         let ended = items.total - items.pending - items.running;
         let strategy = row
@@ -148,13 +125,13 @@ impl From<ScanRow> for Scan {
             .map(|strategy| strategy_progress(strategy.0, &items));
         Self {
             id: row.scan_id.into(),
-            endpoint,
+            endpoint: row.endpoint,
             request: object(row.request),
             sweep: object(row.sweep),
             label: row.label,
             tags: row.tags,
-            status,
-            status_reason: row.status_reason.as_deref().and_then(PauseReason::parse),
+            status: row.status,
+            status_reason: row.status_reason,
             items,
             requests: RequestCounts {
                 planned: items.total,
@@ -172,7 +149,7 @@ impl From<ScanRow> for Scan {
                     item: item.into(),
                 }),
             progress: (f64::from(ended) / f64::from(items.total.max(1)) * 1e4).round() / 1e4,
-            eta_seconds: eta_seconds(status, &items, row.seconds_per_search),
+            eta_seconds: eta_seconds(row.status, &items, row.seconds_per_search),
             monitor_id: row.monitor_id.map(MonitorId::from),
             key_custody: row.key_held_until.map(|until| KeyCustody {
                 until: until.to_jiff(),
@@ -203,7 +180,7 @@ impl ScanRow {
     }
 }
 
-/// What was searched is what has ended, but for what was cancelled before its turn.
+/// Items that were cancelled before their call do not count as searched.
 fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
     let skipped = row.skipped.unwrap_or_default();
     StrategyProgress {
@@ -220,7 +197,8 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
     }
 }
 
-/// Seconds that the lane takes to begin what waits; not known while nothing begins.
+/// The seconds that the lane needs for the remaining items; unknown while the scan is paused or has
+/// ended.
 fn eta_seconds(
     status: ScanStatus,
     items: &ItemCounts,
@@ -239,9 +217,9 @@ impl From<ItemRow> for Item {
             id: row.item_id.into(),
             scan_id: row.scan_id.into(),
             position: count(row.position),
-            search: in_order(endpoint(&row.endpoint), row.body),
-            state: shown_state(&row.state),
-            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            search: in_field_order(row.endpoint, row.body),
+            state: row.state.into(),
+            search_status: row.search_status,
             reason: row.reason,
             attempts: count(row.calls),
             requests_spent: count(row.requests_spent),
@@ -256,12 +234,16 @@ impl From<ItemRow> for Item {
     }
 }
 
-/// Fails for an answer that cannot be unpacked.
-impl TryFrom<FoundItem> for Item {
+/// Fails for an answer that cannot be decompressed.
+impl TryFrom<ItemWithAnswer> for Item {
     type Error = sqlx::Error;
 
-    fn try_from(found: FoundItem) -> sqlx::Result<Self> {
-        let answer = found.answer.as_deref().map(on_one_line).transpose()?;
+    fn try_from(found: ItemWithAnswer) -> sqlx::Result<Self> {
+        let answer = found
+            .answer
+            .as_deref()
+            .map(decompress_single_line)
+            .transpose()?;
         Ok(Self {
             answer,
             ..found.item.into()
@@ -287,7 +269,7 @@ impl From<AttemptRow> for Attempt {
             http_status: row
                 .http_status
                 .and_then(|status| u16::try_from(status).ok()),
-            search_status: row.search_status.as_deref().and_then(SearchStatus::parse),
+            search_status: row.search_status,
             reason: row.reason,
             search_headers: headers
                 .into_iter()
@@ -304,8 +286,8 @@ fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
 }
 
-/// Answers are stored as they came, zstd.
-pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
+/// Parses a stored answer (JSON, zstd).
+pub(in crate::scans) fn decompress_json<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
     let body = zstd::Decoder::new(packed)
         .map(|body| body.take(MAX_ANSWER_BYTES))
         .map_err(serde_json::Error::io);
@@ -313,26 +295,21 @@ pub(in crate::scans) fn unpacked<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Re
         .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
-/// The same without its line ends: an item is a line of an export.
-fn on_one_line(packed: &[u8]) -> sqlx::Result<AsWritten> {
-    let answer: Value = unpacked(packed)?;
+/// Like [`decompress_json`], without line breaks: an item is one line of an export.
+fn decompress_single_line(packed: &[u8]) -> sqlx::Result<RawJson> {
+    let answer: Value = decompress_json(packed)?;
     to_raw_value(&answer)
-        .map(AsWritten::from)
+        .map(RawJson::from)
         .map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-/// The same as the text that it was.
-pub(in crate::scans) fn unpacked_text(packed: &[u8]) -> sqlx::Result<Vec<u8>> {
+/// The text of a stored answer.
+pub(in crate::scans) fn decompress_bytes(packed: &[u8]) -> sqlx::Result<Vec<u8>> {
     let mut text = Vec::new();
     let body = zstd::Decoder::new(packed)
         .and_then(|body| body.take(MAX_ANSWER_BYTES).read_to_end(&mut text));
     body.map(|_| text)
         .map_err(|error| sqlx::Error::Decode(error.into()))
-}
-
-/// A scan is stored for an endpoint that it was checked for.
-pub(super) fn endpoint(word: &str) -> Endpoint {
-    Endpoint::parse(word).unwrap_or(Endpoint::FlightsOneway)
 }
 
 fn object(stored: Value) -> Map<String, Value> {
@@ -342,8 +319,8 @@ fn object(stored: Value) -> Map<String, Value> {
     }
 }
 
-/// A body in the contract's order: items are `jsonb`, which has an order of its own.
-fn in_order(endpoint: Endpoint, stored: Value) -> Map<String, Value> {
+/// Sorts a body into the order of the field table; `jsonb` does not preserve an order.
+fn in_field_order(endpoint: Endpoint, stored: Value) -> Map<String, Value> {
     let mut stored = object(stored);
     endpoint
         .fields()

@@ -1,4 +1,4 @@
-//! What lists and look-ups read. Every statement begins with the tenant.
+//! Queries of lists and single resources. Every condition begins with the tenant.
 
 pub(super) mod export;
 
@@ -8,12 +8,13 @@ use rust_decimal::Decimal;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
-use super::Place;
+use super::PagePosition;
 use super::changes::ChangesRow;
-use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, endpoint, stored_states, unpacked};
+use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, decompress_json};
 use crate::contract::scans::{ItemsQuery, ScansQuery};
-use crate::contract::{AsWritten, Endpoint};
+use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
+use crate::scans::item_state::stored_states;
 
 pub(super) async fn scan(
     conn: &mut PgConnection,
@@ -70,21 +71,22 @@ pub(super) async fn scans(
     .await
 }
 
-/// Which endpoint a scan asks; `None`: there is no such scan.
+/// The endpoint of a scan; `None`: there is no such scan.
 pub(super) async fn endpoint_of(
     pool: &PgPool,
     tenant: TenantId,
     id: ScanId,
 ) -> sqlx::Result<Option<Endpoint>> {
-    let word = sqlx::query_scalar!(
+    let endpoint = sqlx::query_scalar!(
         "select endpoint from scans where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
         id.uuid()
     );
-    Ok(word.fetch_optional(pool).await?.map(|word| endpoint(&word)))
+    endpoint.fetch_optional(pool).await
 }
 
-/// A scan, the events after a place in it with their items, and the bounds of its events: one statement, so all of one moment.
+/// A scan, its events after an id with their items, and the bounds of its event ids. One statement,
+/// so one snapshot.
 pub(super) async fn changes(
     pool: &PgPool,
     tenant: TenantId,
@@ -164,7 +166,7 @@ pub(super) async fn items_by_position(
     tenant: TenantId,
     scan: ScanId,
     query: &ItemsQuery,
-    after: &Place,
+    after: &PagePosition,
     limit: i64,
 ) -> sqlx::Result<Vec<ItemRow>> {
     let states = query.state.map(stored_states);
@@ -194,7 +196,7 @@ pub(super) async fn items_by_price(
     tenant: TenantId,
     scan: ScanId,
     query: &ItemsQuery,
-    after: &Place,
+    after: &PagePosition,
     limit: i64,
 ) -> sqlx::Result<Vec<ItemRow>> {
     let states = query.state.map(stored_states);
@@ -261,7 +263,7 @@ pub(super) async fn answers(
     pool: &PgPool,
     tenant: TenantId,
     items: &[ItemId],
-) -> sqlx::Result<HashMap<ItemId, AsWritten>> {
+) -> sqlx::Result<HashMap<ItemId, RawJson>> {
     let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
     let rows = sqlx::query!(
         "select distinct on (item_id) item_id, body from answers
@@ -272,6 +274,6 @@ pub(super) async fn answers(
     .fetch_all(pool)
     .await?;
     rows.into_iter()
-        .map(|row| Ok((row.item_id.into(), unpacked(&row.body)?)))
+        .map(|row| Ok((row.item_id.into(), decompress_json(&row.body)?)))
         .collect()
 }

@@ -1,8 +1,9 @@
-//! A scan in two phases: every so many dates of its range first, then those next to the cheapest.
+//! A scan in two phases: first every n-th date of its range, then the dates next to the cheapest.
 //!
-//! Here: which items belong to which phase (pure), and beginning the second one. All items are stored at submit; those that the first
-//! phase leaves out are `deferred`, which counts as not ended, so the scan cannot end in between. The sweeper begins the second phase
-//! (docs/decisions/0004): under the lane's lock, the items' and the scan's, in one transaction, so once, whatever dies. Not here:
+//! Here: which items belong to which phase (pure), and starting the second phase. All items are
+//! stored at submit; those outside the first phase are `deferred`, which counts as not ended, so
+//! the scan cannot end in between. The sweeper starts the second phase (docs/decisions/0004) in one
+//! transaction under the locks of the lane, the items and the scan, so exactly once. Not here:
 //! searching (`queue`).
 
 pub(super) mod store;
@@ -15,41 +16,41 @@ use std::ops::RangeInclusive;
 use rust_decimal::Decimal;
 use sqlx::PgPool;
 
-use super::store::Turns;
+use super::store::Sequence;
 use super::submit::stride;
-use crate::contract::scans::{Priority, Strategy};
+use crate::contract::scans::Strategy;
 use crate::db;
 
-/// The most scans that are looked up at once, and how many times a pass does so.
-const PASS: i64 = 100;
-const ROUNDS: usize = 10;
+/// The most scans of one query, and the most queries of one pass.
+const BATCH_SIZE: i64 = 100;
+const MAX_BATCHES: usize = 10;
 
-/// Where the dates of a two-phase scan are, and how it goes about them.
+/// The strategy of a two-phase scan, and how positions map to dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TwoPhase {
-    /// Every so many dates first.
+    /// The first phase searches every n-th date.
     pub coarse_step: usize,
-    /// Next to so many of the cheapest then.
+    /// The second phase searches next to this many of the cheapest dates.
     pub refine: usize,
-    /// Dates of the range.
+    /// The number of dates in the range.
     pub dates: usize,
-    /// Items from one date to the next: the combinations of what counts faster.
+    /// The number of positions from one date to the next: the combinations of the inner axes.
     pub inner_items: usize,
-    /// Items without their samples: a further sample of the same search stands so many positions later.
+    /// The number of items without their samples, which is also the distance between two samples.
     pub combinations: usize,
 }
 
-/// A search of one date, and what it costs to know more.
+/// A search's date, and its values of all other swept fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    /// All else that is swept.
+struct RangePoint {
+    /// Identifies the values of the other swept fields.
     line: usize,
-    /// Which date of the range.
+    /// The index of the date in the range.
     date: usize,
 }
 
 impl TwoPhase {
-    /// The strategy over a range of so many dates that stands in positions like this.
+    /// The strategy over a range of `dates` dates; see the fields for the other arguments.
     #[must_use]
     pub fn new(strategy: &Strategy, dates: usize, inner_items: usize, combinations: usize) -> Self {
         let number = |number: u16| usize::from(number);
@@ -62,60 +63,61 @@ impl TwoPhase {
         }
     }
 
-    fn place(&self, position: usize) -> Place {
+    fn point(&self, position: usize) -> RangePoint {
         let search = position % self.combinations;
         let date = search / self.inner_items % self.dates;
-        Place {
+        RangePoint {
             line: search - date * self.inner_items,
             date,
         }
     }
 
-    /// Whether the item at `position` is of the first phase: every `coarse_step`-th date, and the last.
+    /// Whether the first phase searches the item: every `coarse_step`-th date, and the last one.
     #[must_use]
     pub fn is_coarse(&self, position: usize) -> bool {
-        let date = self.place(position).date;
+        let date = self.point(position).date;
         date.is_multiple_of(self.coarse_step) || date + 1 == self.dates
     }
 
-    /// How many of `items` in all are searched at least, by the first phase alone, and at most: with all that can lie next to `refine`
-    /// of its dates.
+    /// How many of `items` are searched: at least those of the first phase; at most also all that
+    /// can lie next to `refine` of its dates.
     #[must_use]
     pub fn searches(&self, items: usize) -> RangeInclusive<usize> {
         let coarse = (0..items)
             .filter(|position| self.is_coarse(*position))
             .count();
         let lines = items / self.dates;
-        let beside = self
+        let refined = self
             .refine
             .saturating_mul(2 * (self.coarse_step - 1))
             .saturating_mul(lines);
-        coarse..=items.min(coarse.saturating_add(beside))
+        coarse..=items.min(coarse.saturating_add(refined))
     }
 
-    /// Which of the `deferred` positions the second phase searches: those less than `coarse_step` dates from one of the `refine`
-    /// cheapest dates of their line. `prices` are those of the first phase, by position, in one currency; of equal ones the earlier
-    /// date counts as cheaper. A line without a price has nothing to go by, and is left alone.
+    /// The `deferred` positions that the second phase searches: those less than `coarse_step` dates
+    /// from one of the `refine` cheapest dates of their line. `prices` are those of the first
+    /// phase, by position, in one currency; of equal prices the earlier date counts as cheaper. A
+    /// line without a price is not refined.
     #[must_use]
     pub fn second_phase(&self, prices: &[(usize, Decimal)], deferred: &[usize]) -> BTreeSet<usize> {
-        let mut best = BTreeMap::<Place, Decimal>::new();
+        let mut best = BTreeMap::<RangePoint, Decimal>::new();
         for (position, price) in prices {
-            let kept = best.entry(self.place(*position)).or_insert(*price);
-            *kept = (*kept).min(*price);
+            let lowest = best.entry(self.point(*position)).or_insert(*price);
+            *lowest = (*lowest).min(*price);
         }
         let mut lines = BTreeMap::<usize, Vec<(Decimal, usize)>>::new();
-        for (place, price) in best {
+        for (point, price) in best {
             lines
-                .entry(place.line)
+                .entry(point.line)
                 .or_default()
-                .push((price, place.date));
+                .push((price, point.date));
         }
         for dates in lines.values_mut() {
             dates.sort_unstable();
             dates.truncate(self.refine);
         }
         let is_near = |position: &usize| {
-            let Place { line, date } = self.place(*position);
+            let RangePoint { line, date } = self.point(*position);
             let cheapest = lines.get(&line);
             cheapest.is_some_and(|dates| {
                 dates
@@ -127,55 +129,60 @@ impl TwoPhase {
     }
 }
 
-/// Begins the second phase of scans whose first one has ended; gives how many.
+/// Starts the second phase of scans whose first phase has ended. Returns their number.
 ///
 /// # Errors
-/// When the database does not answer; what was not begun is begun by the next pass.
-pub async fn begin_due(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usize> {
-    let (mut begun, mut last) = (0, None);
-    for _ in 0..ROUNDS {
-        let due = store::due(pool, last, PASS).await?;
+/// When the database does not answer; the next pass starts the rest.
+pub async fn start_due_second_phases(pool: &PgPool, now: jiff::Timestamp) -> sqlx::Result<usize> {
+    let mut started = 0;
+    let mut last = None;
+    for _ in 0..MAX_BATCHES {
+        let due = store::find_due(pool, last, BATCH_SIZE).await?;
         for scan in &due {
-            match begin(pool, scan, now).await {
-                Ok(()) => begun += 1,
-                Err(error) if db::is_cut(&error) => return Err(error),
+            match start_second_phase(pool, scan, now).await {
+                Ok(()) => started += 1,
+                Err(error) if db::is_disconnected(&error) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(scan = %scan.scan, %error, "a second phase was not begun; the next pass goes on with it");
+                    tracing::warn!(scan = %scan.scan, %error, "failed to start a second phase; retrying in the next pass");
                 }
             }
         }
-        // Those that cannot be begun now are not in the way of the others.
+        // Scans that failed do not block the next batch.
         last = due.last().map(|scan| (scan.tenant, scan.scan));
         if last.is_none() {
             break;
         }
     }
-    Ok(begun)
+    Ok(started)
 }
 
-async fn begin(pool: &PgPool, scan: &store::Due, now: jiff::Timestamp) -> sqlx::Result<()> {
+async fn start_second_phase(
+    pool: &PgPool,
+    scan: &store::DueTwoPhaseScan,
+    now: jiff::Timestamp,
+) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
-    db::wait_briefly(&mut tx).await?;
-    let start = super::store::arm_lane(&mut tx, scan.tenant, &scan.api).await?;
+    db::set_brief_lock_timeout(&mut tx).await?;
+    let start = super::store::wake_lane(&mut tx, scan.tenant, scan.api).await?;
     let deferred = store::lock_deferred(&mut tx, scan).await?;
-    match store::lock_ready(&mut tx, scan).await? {
+    match store::lock_if_due(&mut tx, scan).await? {
         None => {}
-        Some(_) if deferred.is_empty() => store::forget(&mut tx, scan).await?,
+        Some(_) if deferred.is_empty() => store::clear_deferred(&mut tx, scan).await?,
         Some(ready) => {
             let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
-            let wanted = ready
+            let selected = ready
                 .phases
                 .second_phase(&store::prices(&mut tx, scan).await?, &positions);
-            let (wanted, skipped): (Vec<_>, Vec<_>) = deferred
+            let (selected, skipped): (Vec<_>, Vec<_>) = deferred
                 .into_iter()
-                .partition(|(_, position)| wanted.contains(position));
-            let stride = stride(Priority::parse(&ready.priority).unwrap_or(Priority::Interactive));
-            store::begin(
+                .partition(|(_, position)| selected.contains(position));
+            let stride = stride(ready.priority);
+            store::start_second_phase(
                 &mut tx,
                 scan,
-                &wanted,
+                &selected,
                 &skipped,
-                &Turns { start, stride },
+                &Sequence { start, stride },
                 now,
             )
             .await?;

@@ -1,4 +1,4 @@
-//! Two-phase scans in the database.
+//! Statements on two-phase scans.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
@@ -7,8 +7,10 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::TwoPhase;
+use crate::contract::Api;
+use crate::contract::scans::Priority;
 use crate::ids::{ScanId, TenantId};
-use crate::scans::store::Turns;
+use crate::scans::store::Sequence;
 
 pub(in crate::scans) async fn insert(
     conn: &mut PgConnection,
@@ -36,25 +38,25 @@ pub(in crate::scans) async fn insert(
     Ok(())
 }
 
-/// A scan whose second phase is to begin.
-pub(super) struct Due {
+/// A scan whose second phase is due.
+pub(super) struct DueTwoPhaseScan {
     pub(super) tenant: TenantId,
     pub(super) scan: ScanId,
-    pub(super) api: String,
+    pub(super) api: Api,
 }
 
-/// Scans of which all but the deferred items have ended, and scans that have ended before they came so far; those after one of them, in
-/// the order of their ids.
-pub(super) async fn due(
+/// Scans of which all but the deferred items have ended, and scans that ended before their second
+/// phase; in the order of their ids, after the given one.
+pub(super) async fn find_due(
     pool: &PgPool,
     after: Option<(TenantId, ScanId)>,
     limit: i64,
-) -> sqlx::Result<Vec<Due>> {
+) -> sqlx::Result<Vec<DueTwoPhaseScan>> {
     let (tenant, scan) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, scan)| {
         (tenant.uuid(), scan.uuid())
     });
     sqlx::query_as!(
-        Due,
+        DueTwoPhaseScan,
         "select t.tenant_id as tenant, t.scan_id as scan, s.api
          from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
          where t.skipped is null and t.deferred > 0 and (t.tenant_id, t.scan_id) > ($2, $3)
@@ -71,10 +73,10 @@ pub(super) async fn due(
     .await
 }
 
-/// The deferred items and their positions, locked in the order that everybody keeps.
+/// Locks the deferred items in the order of their ids. Returns their ids and positions.
 pub(super) async fn lock_deferred(
     conn: &mut PgConnection,
-    due: &Due,
+    due: &DueTwoPhaseScan,
 ) -> sqlx::Result<Vec<(Uuid, usize)>> {
     let rows = sqlx::query!(
         "select item_id, position from scan_items where tenant_id = $1 and scan_id = $2 and state = 'deferred'
@@ -94,14 +96,18 @@ pub(super) async fn lock_deferred(
         .collect())
 }
 
-/// A scan that is ready under its lock.
-pub(super) struct Ready {
+/// A locked scan whose second phase is due.
+pub(super) struct LockedTwoPhaseScan {
     pub(super) phases: TwoPhase,
-    pub(super) priority: String,
+    pub(super) priority: Priority,
 }
 
-/// The scan under its lock, if it is ready still: a retry may have opened its first phase again, a pause or another process come first.
-pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Result<Option<Ready>> {
+/// Locks the scan, if its second phase is still due: a retry may have reopened the first phase, or
+/// a pause or another process may have come first.
+pub(super) async fn lock_if_due(
+    conn: &mut PgConnection,
+    due: &DueTwoPhaseScan,
+) -> sqlx::Result<Option<LockedTwoPhaseScan>> {
     let row = sqlx::query!(
         "select t.coarse_step, t.refine, t.dates, t.inner_items, t.combinations, s.priority
          from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
@@ -114,22 +120,25 @@ pub(super) async fn lock_ready(conn: &mut PgConnection, due: &Due) -> sqlx::Resu
         due.scan.uuid(),
     );
     let number = |number: i32| usize::try_from(number).unwrap_or(1).max(1);
-    Ok(row.fetch_optional(conn).await?.map(|row| Ready {
-        phases: TwoPhase {
-            coarse_step: number(row.coarse_step.into()),
-            refine: number(row.refine.into()),
-            dates: number(row.dates),
-            inner_items: number(row.inner_items),
-            combinations: number(row.combinations),
-        },
-        priority: row.priority,
-    }))
+    Ok(row
+        .fetch_optional(conn)
+        .await?
+        .map(|row| LockedTwoPhaseScan {
+            phases: TwoPhase {
+                coarse_step: number(row.coarse_step.into()),
+                refine: number(row.refine.into()),
+                dates: number(row.dates),
+                inner_items: number(row.inner_items),
+                combinations: number(row.combinations),
+            },
+            priority: row.priority,
+        }))
 }
 
-/// The prices that the first phase saw, by position, in the currency of the scan's best.
+/// The prices of the first phase, by position, in the currency of the scan's best price.
 pub(super) async fn prices(
     conn: &mut PgConnection,
-    due: &Due,
+    due: &DueTwoPhaseScan,
 ) -> sqlx::Result<Vec<(usize, Decimal)>> {
     let rows = sqlx::query!(
         r#"select i.position, i.best_price as "price!"
@@ -145,8 +154,11 @@ pub(super) async fn prices(
         .collect())
 }
 
-/// Takes a scan off the list that was cancelled in its first phase.
-pub(super) async fn forget(conn: &mut PgConnection, due: &Due) -> sqlx::Result<()> {
+/// Clears the deferred count of a scan that was cancelled in its first phase.
+pub(super) async fn clear_deferred(
+    conn: &mut PgConnection,
+    due: &DueTwoPhaseScan,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update scan_strategies set deferred = 0 where tenant_id = $1 and scan_id = $2",
         due.tenant.uuid(),
@@ -157,13 +169,14 @@ pub(super) async fn forget(conn: &mut PgConnection, due: &Due) -> sqlx::Result<(
     Ok(())
 }
 
-/// Makes the wanted items pending and takes the others out of the scan, which ends here if none is wanted.
-pub(super) async fn begin(
+/// Makes the selected items pending and removes the others from the scan's total. The scan ends
+/// here if none is selected.
+pub(super) async fn start_second_phase(
     conn: &mut PgConnection,
-    due: &Due,
-    wanted: &[(Uuid, usize)],
+    due: &DueTwoPhaseScan,
+    selected: &[(Uuid, usize)],
     skipped: &[(Uuid, usize)],
-    turns: &Turns,
+    sequence: &Sequence,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let ids = |items: &[(Uuid, usize)]| items.iter().map(|(id, _)| *id).collect::<Vec<_>>();
@@ -172,9 +185,9 @@ pub(super) async fn begin(
          from unnest($2::uuid[]) with ordinality as x (item_id, place)
          where i.tenant_id = $1 and i.item_id = x.item_id",
         due.tenant.uuid(),
-        &ids(wanted),
-        turns.start,
-        turns.stride,
+        &ids(selected),
+        sequence.start,
+        sequence.stride,
     )
     .execute(&mut *conn)
     .await?;
@@ -185,17 +198,17 @@ pub(super) async fn begin(
     )
     .execute(&mut *conn)
     .await?;
-    let left_out = i32::try_from(skipped.len()).unwrap_or(i32::MAX);
+    let skipped_count = i32::try_from(skipped.len()).unwrap_or(i32::MAX);
     sqlx::query!(
         "with strategy as (update scan_strategies set skipped = $3 where tenant_id = $1 and scan_id = $2)
          update scans set total = total - $3 where tenant_id = $1 and scan_id = $2",
         due.tenant.uuid(),
         due.scan.uuid(),
-        left_out,
+        skipped_count,
     )
     .execute(&mut *conn)
     .await?;
-    if wanted.is_empty() {
+    if selected.is_empty() {
         sqlx::query!(
             "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, 0, 0)",
             now.to_sqlx() as _,

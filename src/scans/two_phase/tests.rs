@@ -1,4 +1,4 @@
-//! Which dates the phases search, and that all of it adds up.
+//! The dates that each phase searches.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use rust_decimal::Decimal;
 
 use super::*;
 
-/// A range alone.
-fn alone(coarse_step: usize, refine: usize, dates: usize) -> TwoPhase {
+/// A sweep of one date range only.
+fn range_only(coarse_step: usize, refine: usize, dates: usize) -> TwoPhase {
     TwoPhase {
         coarse_step,
         refine,
@@ -24,7 +24,7 @@ fn coarse(phases: &TwoPhase, items: usize) -> Vec<usize> {
         .collect()
 }
 
-/// What the second phase searches of a range where each date has this price.
+/// The dates that the second phase searches, with a price for each date.
 fn second(phases: &TwoPhase, price_of: impl Fn(usize) -> Option<i64>, items: usize) -> Vec<usize> {
     let seen: BTreeSet<_> = coarse(phases, items).into_iter().collect();
     let prices: Vec<_> = seen
@@ -41,16 +41,16 @@ fn second(phases: &TwoPhase, price_of: impl Fn(usize) -> Option<i64>, items: usi
 }
 
 #[test]
-fn every_fourth_date_and_the_last_come_first() {
-    assert_eq!(coarse(&alone(4, 2, 10), 10), [0, 4, 8, 9]);
-    assert_eq!(coarse(&alone(4, 2, 9), 9), [0, 4, 8]);
-    assert_eq!(coarse(&alone(4, 2, 1), 1), [0]);
-    assert_eq!(coarse(&alone(90, 2, 31), 31), [0, 30]);
+fn the_first_phase_takes_every_nth_date_and_the_last() {
+    assert_eq!(coarse(&range_only(4, 2, 10), 10), [0, 4, 8, 9]);
+    assert_eq!(coarse(&range_only(4, 2, 9), 9), [0, 4, 8]);
+    assert_eq!(coarse(&range_only(4, 2, 1), 1), [0]);
+    assert_eq!(coarse(&range_only(90, 2, 31), 31), [0, 30]);
 }
 
 #[test]
-fn then_all_dates_up_to_the_next_ones_that_were_searched() {
-    let month = alone(4, 1, 31);
+fn the_second_phase_takes_the_dates_beside_the_cheapest() {
+    let month = range_only(4, 1, 31);
     assert_eq!(
         second(&month, |at| Some(if at == 8 { 100 } else { 200 }), 31),
         [5, 6, 7, 9, 10, 11]
@@ -64,7 +64,7 @@ fn then_all_dates_up_to_the_next_ones_that_were_searched() {
         [27, 29],
         "28 was searched first"
     );
-    let two = alone(4, 2, 31);
+    let two = range_only(4, 2, 31);
     assert_eq!(
         second(&two, |at| Some(100 + i64::try_from(at).unwrap()), 31),
         [1, 2, 3, 5, 6, 7],
@@ -74,22 +74,22 @@ fn then_all_dates_up_to_the_next_ones_that_were_searched() {
 
 #[test]
 fn of_equal_prices_the_earlier_date_counts_as_cheaper() {
-    assert_eq!(second(&alone(4, 1, 31), |_| Some(100), 31), [1, 2, 3]);
+    assert_eq!(second(&range_only(4, 1, 31), |_| Some(100), 31), [1, 2, 3]);
 }
 
 #[test]
-fn without_a_price_there_is_nothing_to_go_by() {
-    assert!(second(&alone(4, 2, 31), |_| None, 31).is_empty());
+fn a_line_without_a_price_is_not_refined() {
+    assert!(second(&range_only(4, 2, 31), |_| None, 31).is_empty());
     assert_eq!(
-        second(&alone(4, 3, 31), |at| (at == 12).then_some(5), 31),
+        second(&range_only(4, 3, 31), |at| (at == 12).then_some(5), 31),
         [9, 10, 11, 13, 14, 15],
         "fewer prices than `refine`"
     );
 }
 
 #[test]
-fn each_combination_of_the_other_fields_goes_by_its_own_prices() {
-    // Two origins outside, nine dates, three markets inside; two samples of all.
+fn each_line_is_refined_by_its_own_prices() {
+    // Two origins (outer), nine dates, three markets (inner), two samples.
     let phases = TwoPhase {
         coarse_step: 4,
         refine: 1,
@@ -100,7 +100,7 @@ fn each_combination_of_the_other_fields_goes_by_its_own_prices() {
     let price = |position: usize| {
         let search = position % 54;
         let (line, date) = ((search / 27, search % 3), search / 3 % 9);
-        // The first origin's second market is cheapest at the end, all else at the beginning.
+        // The first origin's second market is cheapest at the end, all others at the beginning.
         let cheap = if line == (0, 1) { 8 } else { 0 };
         Some(if date == cheap { 100 } else { 200 })
     };
@@ -119,7 +119,7 @@ fn each_combination_of_the_other_fields_goes_by_its_own_prices() {
 
 proptest! {
     #[test]
-    fn the_phases_search_no_more_than_was_said_and_never_miss_beside_the_cheapest(
+    fn searches_stay_within_bounds_and_beside_the_cheapest(
         coarse_step in 2_usize..9, refine in 1_usize..5, dates in 1_usize..30, inner_items in 1_usize..3, outer in 1_usize..3,
         samples in 1_usize..3, prices in prop::collection::vec(prop::option::weighted(0.8, 1_i64..50), 240),
     ) {
@@ -129,15 +129,15 @@ proptest! {
         let first = coarse(&phases, items);
         let then = second(&phases, |at| prices[at], items);
         prop_assert!(then.iter().all(|position| !first.contains(position)), "nothing is searched twice");
-        let said = phases.searches(items);
-        prop_assert_eq!(first.len(), *said.start());
-        prop_assert!(said.contains(&(first.len() + then.len())) && *said.end() <= items);
-        // Samples of one search are of one phase, and are all searched or none.
+        let bounds = phases.searches(items);
+        prop_assert_eq!(first.len(), *bounds.start());
+        prop_assert!(bounds.contains(&(first.len() + then.len())) && *bounds.end() <= items);
+        // All samples of one search belong to the same phase, and all or none of them are searched.
         for position in 0..combinations {
             let of_all = |list: &[usize]| (0..samples).filter(|sample| list.contains(&(position + sample * combinations))).count();
             prop_assert!([0, samples].contains(&of_all(&first)) && [0, samples].contains(&of_all(&then)));
         }
-        // Whatever lies next to the cheapest date of the first phase has been searched.
+        // The dates next to the cheapest date of the first phase were searched.
         let cheapest = first.iter().filter_map(|at| Some((prices[*at]?, at % combinations / inner_items % dates, at % combinations)))
             .filter(|(.., search)| search % inner_items == 0 && *search < dates * inner_items).min();
         if let Some((_, date, _)) = cheapest {

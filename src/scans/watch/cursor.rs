@@ -1,103 +1,104 @@
-//! Where one client is in a scan's events. Pure.
+//! The position of one client in a scan's events. Pure.
 
 use bytes::Bytes;
 
-use super::feed::{Feed, Next};
-use super::look::Look;
+use super::event_batch::EventBatch;
+use super::feed::{Feed, NextBatch};
 use crate::contract::scans::{EventKind, EventsReset};
 
 #[derive(Debug, Default)]
-pub(super) struct Cursor {
-    /// The id of the last event that was sent; `None`: the stream begins with the scan as it is.
-    place: Option<u64>,
-    /// The event of the scan that was sent last.
-    shown: Bytes,
-    /// The place that the client named and that nothing can be told after: it hears of that first.
-    lost: Option<u64>,
-    over: bool,
+pub(super) struct StreamCursor {
+    /// The id of the last event sent; `None`: the stream begins with the current scan.
+    position: Option<u64>,
+    /// The scan event that was sent last.
+    last_scan: Bytes,
+    /// The position that the client named, if no events can follow it: a reset event names it
+    /// first.
+    reset_from: Option<u64>,
+    is_ended: bool,
 }
 
-/// What is to be done for a client.
+/// The next action for a client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StreamStep {
     Send(Bytes),
-    /// What comes after this place has to be read from the database.
+    /// Read the events after this position from the database.
     Read(u64),
     Wait,
     End,
 }
 
-impl Cursor {
-    /// For a client that comes; `None`: it has seen everything of a scan that has ended.
+impl StreamCursor {
+    /// For a new client; `None`: the scan has ended and the client has all its events.
     pub(super) fn begin(feed: &Feed, after: Option<u64>) -> Option<Self> {
         match after {
-            Some(place) if place == feed.last() && feed.is_finished() => None,
-            Some(place) if !feed.can_follow(place) => Some(Self::anew(place)),
-            place => Some(Self {
-                place,
+            Some(position) if position == feed.last() && feed.is_finished() => None,
+            Some(position) if !feed.can_follow(position) => Some(Self::after_reset(position)),
+            position => Some(Self {
+                position,
                 ..Self::default()
             }),
         }
     }
 
-    /// For a client whose place is none: told so, it begins with the scan as it is.
-    pub(super) fn anew(lost: u64) -> Self {
+    /// For a client whose position is invalid: a reset event, then the current scan.
+    pub(super) fn after_reset(position: u64) -> Self {
         Self {
-            lost: Some(lost),
+            reset_from: Some(position),
             ..Self::default()
         }
     }
 
-    /// The next step; what it says to send counts as sent.
-    pub(super) fn step(&mut self, feed: &Feed) -> Step {
-        if self.over || feed.is_gone() {
-            return Step::End;
+    /// The next step; events of a `Send` count as sent.
+    pub(super) fn step(&mut self, feed: &Feed) -> StreamStep {
+        if self.is_ended || feed.is_gone() {
+            return StreamStep::End;
         }
-        let Some(place) = self.place else {
-            return match feed.now() {
-                Some(now) => {
-                    self.place = Some(feed.upto());
-                    self.shown = now.text.clone();
-                    Step::Send(with_reset(self.lost.take(), &now.text))
+        let Some(position) = self.position else {
+            return match feed.snapshot() {
+                Some(snapshot) => {
+                    self.position = Some(feed.up_to());
+                    self.last_scan = snapshot.text.clone();
+                    StreamStep::Send(with_reset(self.reset_from.take(), &snapshot.text))
                 }
-                None => Step::Wait,
+                None => StreamStep::Wait,
             };
         };
-        match (feed.after(place), feed.now()) {
-            (Next::Missing, _) => Step::Read(place),
-            (Next::Look(look), _) => Step::Send(self.take(&look)),
-            // It has read more by itself than the feed has.
-            (Next::Nothing, _) if place > feed.upto() => Step::Wait,
-            (Next::Nothing, Some(now)) if now.text != self.shown => {
-                self.shown = now.text.clone();
-                Step::Send(now.text.clone())
+        match (feed.after(position), feed.snapshot()) {
+            (NextBatch::Missing, _) => StreamStep::Read(position),
+            (NextBatch::Batch(batch), _) => StreamStep::Send(self.advance(&batch)),
+            // The client has read further than the feed.
+            (NextBatch::Nothing, _) if position > feed.up_to() => StreamStep::Wait,
+            (NextBatch::Nothing, Some(snapshot)) if snapshot.text != self.last_scan => {
+                self.last_scan = snapshot.text.clone();
+                StreamStep::Send(snapshot.text.clone())
             }
-            (Next::Nothing, _) if feed.is_finished() => Step::End,
-            (Next::Nothing, _) => Step::Wait,
+            (NextBatch::Nothing, _) if feed.is_finished() => StreamStep::End,
+            (NextBatch::Nothing, _) => StreamStep::Wait,
         }
     }
 
-    /// The events of a look that were not sent yet.
-    pub(super) fn take(&mut self, look: &Look) -> Bytes {
-        let text = look.text_after(self.place.unwrap_or_default());
-        self.place = Some(look.upto);
-        if let Some(scan) = &look.scan {
-            self.shown = scan.clone();
+    /// The unsent events of a batch; they count as sent.
+    pub(super) fn advance(&mut self, batch: &EventBatch) -> Bytes {
+        let text = batch.text_after(self.position.unwrap_or_default());
+        self.position = Some(batch.up_to);
+        if let Some(scan) = &batch.scan {
+            self.last_scan = scan.clone();
         }
         text
     }
 
-    /// What was taken was the last of it.
+    /// No event follows the last batch.
     pub(super) fn end(&mut self) {
-        self.over = true;
+        self.is_ended = true;
     }
 }
 
-fn with_reset(lost: Option<u64>, scan: &Bytes) -> Bytes {
-    match lost {
+fn with_reset(reset_from: Option<u64>, scan: &Bytes) -> Bytes {
+    match reset_from {
         None => scan.clone(),
         Some(last_event_id) => {
-            let reset = EventKind::Reset.text(None, &EventsReset { last_event_id });
+            let reset = EventKind::Reset.to_event_stream(None, &EventsReset { last_event_id });
             [reset.as_bytes(), scan].concat().into()
         }
     }

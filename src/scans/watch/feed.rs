@@ -1,4 +1,4 @@
-//! What the clients of one scan share: the scan as it was last seen, and its last events. Pure.
+//! The state that the clients of one scan share: the scan as last read, and its last events. Pure.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,181 +7,184 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::look::Look;
+use super::event_batch::EventBatch;
 use crate::contract::scans::{Scan, ScanStatus};
-use crate::scans::read::{Changes, MOST_EVENTS};
+use crate::scans::read::{Changes, MAX_EVENTS};
 
-/// The most events that are kept for clients that are slow, beside the last look.
-const MOST_KEPT: usize = 2 * MOST_EVENTS;
+/// The most events that are retained for slow clients, besides the last batch.
+const MAX_RETAINED_EVENTS: usize = 2 * MAX_EVENTS;
 
 #[derive(Debug, Default)]
 pub(super) struct Feed {
-    /// When the last look that came through began.
-    looked_at: Option<Instant>,
-    /// Why the last look did not come through.
+    /// When the last successful read began.
+    read_at: Option<Instant>,
+    /// The error of the last read, if it failed.
     failure: Option<Arc<sqlx::Error>>,
-    gone: bool,
-    now: Option<Now>,
-    /// The looks that brought something, one after the other without a gap.
-    window: VecDeque<(Instant, Arc<Look>)>,
-    /// The window, or what came before it, reaches up to here.
-    upto: u64,
-    /// The last number that was given, as far as it is known.
+    is_gone: bool,
+    snapshot: Option<Snapshot>,
+    /// Consecutive batches without a gap, each with the time of its read.
+    window: VecDeque<(Instant, Arc<EventBatch>)>,
+    /// The last event id that was read.
+    up_to: u64,
+    /// The last event id that exists, as of the last read.
     last: u64,
-    kept_after: u64,
+    retained_after: u64,
 }
 
-/// The scan as it was last seen, and the text of that event.
+/// The scan as last read, and the text of its event.
 #[derive(Debug)]
-pub(super) struct Now {
+pub(super) struct Snapshot {
     pub(super) scan: Scan,
     pub(super) text: Bytes,
 }
 
-/// What comes after a place.
+/// The batch after a position.
 #[derive(Debug)]
-pub(super) enum Next {
-    Look(Arc<Look>),
-    /// There is something, and it is no longer here.
+pub(super) enum NextBatch {
+    Batch(Arc<EventBatch>),
+    /// Events exist, but the feed no longer holds them.
     Missing,
     Nothing,
 }
 
 impl Feed {
-    /// Takes in what a look after the place `asked` brought; whether anything is new.
-    pub(super) fn take(
+    /// Adds the result of a read after the position `requested_after`; whether anything is new.
+    pub(super) fn apply(
         &mut self,
         changes: Changes,
-        asked: Option<u64>,
+        requested_after: Option<u64>,
         began: Instant,
-        kept: Duration,
+        retention: Duration,
     ) -> bool {
-        (self.looked_at, self.failure) = (Some(began), None);
-        // The place that the first client named need not be one. Then the feed begins here.
-        let asked = asked.filter(|place| (changes.kept_after..=changes.last).contains(place));
-        let (after, upto, items) = match asked {
-            Some(place) => (place, changes.upto, changes.items),
+        (self.read_at, self.failure) = (Some(began), None);
+        // The first client may have named an invalid position. Then the feed begins at the last
+        // event.
+        let requested_after = requested_after
+            .filter(|position| (changes.retained_after..=changes.last).contains(position));
+        let (after, up_to, items) = match requested_after {
+            Some(position) => (position, changes.up_to, changes.items),
             None => (changes.last, changes.last, Vec::new()),
         };
-        let is_whole = upto == changes.last;
+        let is_complete = up_to == changes.last;
         let is_same = self
-            .now
+            .snapshot
             .as_ref()
-            .is_some_and(|now| now.scan == changes.scan)
-            && self.upto == upto;
-        (self.last, self.kept_after) = (changes.last, changes.kept_after);
+            .is_some_and(|snapshot| snapshot.scan == changes.scan)
+            && self.up_to == up_to;
+        (self.last, self.retained_after) = (changes.last, changes.retained_after);
         if is_same && items.is_empty() {
             return false;
         }
-        let look = Arc::new(Look::new(
+        let batch = Arc::new(EventBatch::new(
             after,
-            upto,
+            up_to,
             &items,
-            is_whole.then_some(&changes.scan),
+            is_complete.then_some(&changes.scan),
         ));
-        if let Some(text) = &look.scan {
-            self.now = Some(Now {
+        if let Some(text) = &batch.scan {
+            self.snapshot = Some(Snapshot {
                 scan: changes.scan,
                 text: text.clone(),
             });
         }
-        if after != self.upto {
+        if after != self.up_to {
             self.window.clear();
         }
-        self.upto = upto;
-        self.window.push_back((began, look));
-        self.forget(began, kept);
+        self.up_to = up_to;
+        self.window.push_back((began, batch));
+        self.evict(began, retention);
         true
     }
 
-    /// Old looks go, and those that are too much; the last one stays.
-    fn forget(&mut self, now: Instant, kept: Duration) {
-        let mut events: usize = self.window.iter().map(|(_, look)| look.len()).sum();
-        while let Some((at, look)) = self.window.front()
+    /// Removes batches that are too old or exceed the bound, never the last one.
+    fn evict(&mut self, now: Instant, retention: Duration) {
+        let mut events: usize = self.window.iter().map(|(_, batch)| batch.len()).sum();
+        while let Some((at, batch)) = self.window.front()
             && self.window.len() > 1
-            && (now.duration_since(*at) > kept || events > MOST_KEPT)
+            && (now.duration_since(*at) > retention || events > MAX_RETAINED_EVENTS)
         {
-            events -= look.len();
+            events -= batch.len();
             self.window.pop_front();
         }
     }
 
-    /// The scan is gone.
-    pub(super) fn end(&mut self) {
-        (self.gone, self.failure) = (true, None);
+    /// Marks the scan as deleted or missing.
+    pub(super) fn set_gone(&mut self) {
+        (self.is_gone, self.failure) = (true, None);
     }
 
     pub(super) fn failed(&mut self, error: sqlx::Error) {
         self.failure = Some(Arc::new(error));
     }
 
-    /// Why there is nothing newer.
+    /// The error of the last read.
     pub(super) fn failure(&self) -> Option<&Arc<sqlx::Error>> {
         self.failure.as_ref()
     }
 
-    /// The scan does not exist, or not any more.
+    /// The scan does not exist or was deleted.
     pub(super) fn is_gone(&self) -> bool {
-        self.gone
+        self.is_gone
     }
 
-    /// What it tells was so after `since`.
+    /// The last read began at or after `since`.
     pub(super) fn is_fresh(&self, since: Instant) -> bool {
-        self.looked_at.is_some_and(|at| at >= since)
+        self.read_at.is_some_and(|at| at >= since)
     }
 
-    /// There is more to read at once.
+    /// There are more events to read.
     pub(super) fn is_behind(&self) -> bool {
-        self.upto < self.last
+        self.up_to < self.last
     }
 
-    /// The scan has ended, its last call is recorded, and all its events are here.
+    /// The scan has ended, its last call is recorded, and all its events were read.
     pub(super) fn is_finished(&self) -> bool {
         !self.is_behind()
             && self
-                .now
+                .snapshot
                 .as_ref()
-                .is_some_and(|now| now.scan.finished_at.is_some())
+                .is_some_and(|snapshot| snapshot.scan.finished_at.is_some())
     }
 
-    /// The scan is paused.
     pub(super) fn is_paused(&self) -> bool {
-        self.now
+        self.snapshot
             .as_ref()
-            .is_some_and(|now| now.scan.status == ScanStatus::Paused)
+            .is_some_and(|snapshot| snapshot.scan.status == ScanStatus::Paused)
     }
 
-    /// The scan runs, and the place is none that this process has not seen yet.
-    pub(super) fn runs_beyond(&self, place: Option<u64>) -> bool {
-        self.now.is_some() && !self.is_finished() && place.is_none_or(|place| place <= self.last)
+    /// The scan runs, and this process knows the events up to the position.
+    pub(super) fn runs_beyond(&self, position: Option<u64>) -> bool {
+        self.snapshot.is_some()
+            && !self.is_finished()
+            && position.is_none_or(|position| position <= self.last)
     }
 
-    pub(super) fn now(&self) -> Option<&Now> {
-        self.now.as_ref()
+    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
     }
 
-    pub(super) fn upto(&self) -> u64 {
-        self.upto
+    pub(super) fn up_to(&self) -> u64 {
+        self.up_to
     }
 
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether everything after this place can be told, from here or from the database.
-    pub(super) fn can_follow(&self, place: u64) -> bool {
-        (self.kept_after..=self.last).contains(&place)
+    /// Whether all events after the position exist, in the feed or in the database.
+    pub(super) fn can_follow(&self, position: u64) -> bool {
+        (self.retained_after..=self.last).contains(&position)
     }
 
-    pub(super) fn after(&self, place: u64) -> Next {
+    pub(super) fn after(&self, position: u64) -> NextBatch {
         let floor = self
             .window
             .front()
-            .map_or(self.upto, |(_, look)| look.after);
-        match self.window.iter().find(|(_, look)| look.upto > place) {
-            _ if place < floor => Next::Missing,
-            Some((_, look)) => Next::Look(Arc::clone(look)),
-            None => Next::Nothing,
+            .map_or(self.up_to, |(_, batch)| batch.after);
+        match self.window.iter().find(|(_, batch)| batch.up_to > position) {
+            _ if position < floor => NextBatch::Missing,
+            Some((_, batch)) => NextBatch::Batch(Arc::clone(batch)),
+            None => NextBatch::Nothing,
         }
     }
 }

@@ -3,95 +3,100 @@
 use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::cursor::{Cursor, Step};
-use super::look::Look;
-use super::readers::Seat;
+use super::cursor::{StreamCursor, StreamStep};
+use super::event_batch::EventBatch;
+use super::readers::Subscription;
 
-/// A client that follows a scan. It holds no events of its own: what it has not taken yet waits where all clients' events are, and what is
-/// no longer there is read from the database. Dropped, its place among the clients is free.
+/// A client that follows a scan. It owns no events: it takes them from the shared feed, or from the
+/// database once the feed has evicted them. Dropping it ends its subscription.
 #[derive(Debug)]
 pub struct Follower {
-    seat: Seat,
-    cursor: Cursor,
-    /// Since when its scan is paused, where the stream must not outlast that for long.
+    subscription: Subscription,
+    cursor: StreamCursor,
+    /// Since when the scan is paused, for clients whose stream ends some time after that.
     paused_since: Option<Instant>,
 }
 
 impl Follower {
-    pub(super) fn new(seat: Seat, cursor: Cursor) -> Self {
+    pub(super) fn new(subscription: Subscription, cursor: StreamCursor) -> Self {
         Self {
-            seat,
+            subscription,
             cursor,
             paused_since: None,
         }
     }
 
-    /// The next events, as text; `None`: the stream ends, because the scan has ended or is deleted, or the process goes down. Dropped
-    /// halfway, nothing is lost.
+    /// The next events, as text; `None`: the stream ends because the scan has ended or was deleted,
+    /// or the process shuts down. Cancel safe.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {
-            let step = self.cursor.step(&self.seat.feed());
+            let step = self.cursor.step(&self.subscription.feed());
             match step {
-                Step::Send(text) => return Some(text),
-                Step::End => return None,
-                Step::Wait => self.changed().await?,
-                Step::Read(place) => {
-                    let stop = self.seat.stop();
-                    match stop.run_until_cancelled(self.read(place)).await? {
-                        Missed::Read(text) => return Some(text),
-                        Missed::Again => {}
-                        Missed::Gone => return None,
+                StreamStep::Send(text) => return Some(text),
+                StreamStep::End => return None,
+                StreamStep::Wait => self.changed().await?,
+                StreamStep::Read(position) => {
+                    let stop = self.subscription.stop();
+                    match stop.run_until_cancelled(self.read(position)).await? {
+                        CatchUp::Read(text) => return Some(text),
+                        CatchUp::Retry => {}
+                        CatchUp::Gone => return None,
                     }
                 }
             }
         }
     }
 
-    /// Returns when there may be something new; `None`: the stream ends.
+    /// Returns when the feed may have new events; `None`: the stream ends.
     async fn changed(&mut self) -> Option<()> {
-        let Some(lasts) = self.seat.paused_stream() else {
-            return self.seat.changed().await;
+        let Some(limit) = self.subscription.max_paused_stream() else {
+            return self.subscription.changed().await;
         };
-        if !self.seat.feed().is_paused() {
+        if !self.subscription.feed().is_paused() {
             self.paused_since = None;
-            return self.seat.changed().await;
+            return self.subscription.changed().await;
         }
         let since = *self.paused_since.get_or_insert_with(Instant::now);
-        timeout_at(since + lasts, self.seat.changed()).await.ok()?
+        timeout_at(since + limit, self.subscription.changed())
+            .await
+            .ok()?
     }
 
-    /// Reads what this client missed.
-    async fn read(&mut self, place: u64) -> Missed {
-        match self.seat.look(Some(place)).await {
-            Ok(None) => Missed::Gone,
-            Ok(Some(changes)) if place < changes.kept_after => {
-                self.cursor = Cursor::anew(place);
-                Missed::Again
+    /// Reads the events that this client missed.
+    async fn read(&mut self, position: u64) -> CatchUp {
+        match self.subscription.read_changes(Some(position)).await {
+            Ok(None) => CatchUp::Gone,
+            Ok(Some(changes)) if position < changes.retained_after => {
+                self.cursor = StreamCursor::after_reset(position);
+                CatchUp::Retry
             }
             Ok(Some(changes)) => {
-                let scan = changes.is_whole().then_some(&changes.scan);
-                let text = self
-                    .cursor
-                    .take(&Look::new(place, changes.upto, &changes.items, scan));
+                let scan = changes.is_complete().then_some(&changes.scan);
+                let text = self.cursor.advance(&EventBatch::new(
+                    position,
+                    changes.up_to,
+                    &changes.items,
+                    scan,
+                ));
                 if scan.is_some_and(|scan| scan.finished_at.is_some()) {
                     self.cursor.end();
                 }
-                Missed::Read(text)
+                CatchUp::Read(text)
             }
             Err(error) => {
-                tracing::debug!(%error, "events could not be read for a client; it waits");
-                sleep(self.seat.gap()).await;
-                Missed::Again
+                tracing::debug!(%error, "failed to read a client's events; retrying");
+                sleep(self.subscription.min_read_interval()).await;
+                CatchUp::Retry
             }
         }
     }
 }
 
-/// What reading for one client brought.
-enum Missed {
+/// The result of a read for one client.
+enum CatchUp {
     Read(Bytes),
-    /// The cursor is to be asked again.
-    Again,
-    /// There is no such scan any more.
+    /// Call [`StreamCursor::step`] again.
+    Retry,
+    /// The scan was deleted.
     Gone,
 }

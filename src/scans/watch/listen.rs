@@ -1,4 +1,4 @@
-//! The process's one ear: `farescan_scan`, whose payload is a scan's id.
+//! The process's one LISTEN connection: channel `farescan_scan`, whose payload is a scan's id.
 
 use std::time::Duration;
 
@@ -7,36 +7,36 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::readers::Readers;
+use super::readers::ScanReaders;
 use crate::ids::ScanId;
 
-/// Said when something changed that a caller can see.
+/// Postgres notifies it when a scan changes in a way that its caller can see.
 const CHANNEL: &str = "farescan_scan";
-/// Between two tries to reach a database that is away.
-const AWAY_PAUSE: Duration = Duration::from_secs(1);
+/// Between two attempts to connect.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-/// Passes on what is said, for ever.
-pub(super) async fn listen(options: PgConnectOptions, readers: &Readers) {
+/// Forwards notifications to the readers, and reconnects after errors. Never returns.
+pub(super) async fn listen(options: PgConnectOptions, readers: &ScanReaders) {
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .connect_lazy_with(options);
     loop {
-        if let Err(error) = pass_on(&pool, readers).await {
-            tracing::debug!(%error, "no notifications of scans for now");
+        if let Err(error) = forward_notifications(&pool, readers).await {
+            tracing::debug!(%error, "scan notifications interrupted; reconnecting");
         }
-        readers.deaf();
-        sleep(AWAY_PAUSE).await;
+        readers.listening_stopped();
+        sleep(RECONNECT_DELAY).await;
     }
 }
 
-/// Passes notifications on until the connection breaks.
-async fn pass_on(pool: &PgPool, readers: &Readers) -> sqlx::Result<()> {
+/// Forwards notifications until the connection breaks.
+async fn forward_notifications(pool: &PgPool, readers: &ScanReaders) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen(CHANNEL).await?;
-    readers.hears();
+    readers.listening_started();
     while let Some(notification) = listener.try_recv().await? {
         if let Ok(id) = notification.payload().parse::<Uuid>() {
-            readers.said(ScanId::from(id));
+            readers.notify(ScanId::from(id));
         }
     }
     Ok(())

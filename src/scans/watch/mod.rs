@@ -1,21 +1,22 @@
-//! Watching a scan: its events as they come, and waiting for its end, without asking the database for each client.
+//! Watching a scan: a stream of its events, and waiting for its end, without a query per client.
 //!
 //! ```text
-//!  the tables' triggers ─NOTIFY─► listen ─► readers ─► one reader for each watched scan, one look a second at most
-//!                                                        │ feed: the scan now, and its last events as text
-//!                                                        ├──► wait    answers when the scan has ended or the time is up
-//!                                                        └──► follow  each client at its own place; who falls behind reads for itself
+//!  the tables' triggers ─NOTIFY─► listen ─► readers: one for each watched scan, at most one read a second
+//!                                             │ feed: the current scan, and its last events as text
+//!                                             ├──► wait    returns when the scan has ended or the time is up
+//!                                             └──► follow  each client at its own position; slow clients read the database
 //! ```
 //!
-//! One LISTEN connection for the whole process; it needs a session of its own, which a pooler in transaction mode cannot carry. While it
-//! is away, and now and then in any case, readers look for themselves: a lost notification costs seconds, never an event. What an event
-//! is and why nothing is lost: docs/decisions/0006. Not here: the form on the wire (`contract::scans`), HTTP.
+//! The process has one LISTEN connection. It needs a session of its own, so a pooler in transaction
+//! mode cannot carry it. Readers also poll, more often while that connection is down: a lost
+//! notification costs seconds, never an event. What an event is and why none is lost:
+//! docs/decisions/0006. Not here: the wire format (`contract::scans`), HTTP.
 
 mod cursor;
+mod event_batch;
 mod feed;
 mod follow;
 mod listen;
-mod look;
 mod readers;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::feed::Feed;
-use self::readers::Readers;
+use self::readers::ScanReaders;
 use super::read;
 use crate::contract::scans::{EventId, Scan};
 use crate::ids::{ScanId, TenantId};
@@ -35,82 +36,83 @@ use crate::tenants::store::acceptance;
 
 pub use self::follow::Follower;
 
-/// The longest wait (jobs-api, "Scans").
+/// The longest wait (scans.md, rule 62).
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Bounds and clocks. The defaults are what a service has; tests take others so that they need not wait.
+/// Bounds and intervals. A service uses the defaults; tests shorten them.
 #[derive(Debug, Clone, Copy)]
 pub struct WatchSettings {
-    /// The shortest time between two looks at one scan.
-    pub gap: Duration,
-    /// The longest, while notifications come.
-    pub seldom: Duration,
-    /// The longest, while they do not.
-    pub often: Duration,
-    /// How long events are kept in memory for clients that are slow or come back.
-    pub kept: Duration,
-    /// How long a stream is silent before it is sent a comment (jobs-api, "Scans").
-    pub comments: Duration,
+    /// The shortest time between two reads of one scan.
+    pub min_read_interval: Duration,
+    /// The longest time between two reads while notifications arrive.
+    pub poll_interval: Duration,
+    /// The longest time between two reads while the LISTEN connection is down.
+    pub fallback_poll_interval: Duration,
+    /// How long events stay in memory for clients that are slow or reconnect.
+    pub event_retention: Duration,
+    /// How long a stream is silent before it is sent a comment (scans.md, rule 65).
+    pub keep_alive_interval: Duration,
     /// The most clients of this process that watch at once.
-    pub clients: usize,
-    /// The most of one caller; and never more than a quarter of what the others leave, beyond the few that everybody may have.
-    pub clients_of_one: usize,
-    /// The most of a caller whose key no marketplace has accepted yet; all such callers together have a quarter of all.
-    pub clients_before_acceptance: usize,
+    pub max_clients: usize,
+    /// The most clients of one caller. A caller gets at most a quarter of the places that the
+    /// others leave, but always `max_clients_before_acceptance`.
+    pub max_clients_per_tenant: usize,
+    /// The most clients of a caller whose key no marketplace has accepted yet; all such callers
+    /// together get a quarter of `max_clients`.
+    pub max_clients_before_acceptance: usize,
     /// How long a stream of such a caller lasts while its scan is paused.
-    pub paused_stream: Duration,
+    pub max_paused_stream: Duration,
 }
 
 impl Default for WatchSettings {
     fn default() -> Self {
         Self {
-            gap: Duration::from_secs(1),
-            seldom: Duration::from_secs(10),
-            often: Duration::from_secs(2),
-            kept: Duration::from_secs(10),
-            comments: Duration::from_secs(15),
-            clients: 4_000,
-            clients_of_one: 1_000,
-            clients_before_acceptance: 5,
-            paused_stream: Duration::from_secs(60),
+            min_read_interval: Duration::from_secs(1),
+            poll_interval: Duration::from_secs(10),
+            fallback_poll_interval: Duration::from_secs(2),
+            event_retention: Duration::from_secs(10),
+            keep_alive_interval: Duration::from_secs(15),
+            max_clients: 4_000,
+            max_clients_per_tenant: 1_000,
+            max_clients_before_acceptance: 5,
+            max_paused_stream: Duration::from_secs(60),
         }
     }
 }
 
-/// Why a scan is not watched.
+/// Why a scan cannot be watched.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WatchError {
     /// There is no such scan, or it is another caller's.
     #[error("there is no such scan")]
     NotFound,
-    /// The caller watches as much as one may.
-    #[error(
-        "{0} requests of this caller watch scans, and one may have no more: end one, or watch fewer scans"
-    )]
+    /// The caller has reached its limit; how many of its requests watch scans.
+    #[error("{0} requests of this caller watch scans, which is the limit; end one of them")]
     TooMany(usize),
-    /// The process has as many watching clients as it takes.
-    #[error("as many clients watch scans as this process takes; try again soon, or poll")]
+    /// The process has reached its limit.
+    #[error("too many clients watch scans; try again later, or poll the scan")]
     Full,
-    /// The process is going down.
-    #[error("this process is going down; another one answers")]
+    /// The process is shutting down.
+    #[error("this process is shutting down; send the request again")]
     Stopping,
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] Arc<sqlx::Error>),
 }
 
-/// The process's watch over scans. Cheap to clone; with the last one its connection is closed and its readers end.
+/// Watches scans for the clients of this process. Cheap to clone; dropping the last clone closes
+/// the LISTEN connection and ends the readers.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct ScanWatch {
     pool: PgPool,
-    readers: Arc<Readers>,
+    readers: Arc<ScanReaders>,
     settings: WatchSettings,
-    _closes: Arc<DropGuard>,
+    _stop_on_drop: Arc<DropGuard>,
 }
 
-impl Watch {
-    /// Listens on a connection of its own, and again whenever that breaks. `stop` ends every wait and every stream: the process is going
-    /// down.
+impl ScanWatch {
+    /// Listens on a connection of its own and reconnects when it breaks. `stop` ends every wait and
+    /// every stream.
     #[must_use]
     pub fn start(
         pool: PgPool,
@@ -119,31 +121,31 @@ impl Watch {
         stop: &CancellationToken,
     ) -> Self {
         let stop = stop.child_token();
-        let readers = Arc::new(Readers::new(pool.clone(), settings, stop.clone()));
-        let heard = Arc::clone(&readers);
-        let closes = Arc::new(stop.clone().drop_guard());
+        let readers = Arc::new(ScanReaders::new(pool.clone(), settings, stop.clone()));
+        let notified = Arc::clone(&readers);
+        let stop_on_drop = Arc::new(stop.clone().drop_guard());
         tokio::spawn(async move {
-            stop.run_until_cancelled(listen::listen(options, &heard))
+            stop.run_until_cancelled(listen::listen(options, &notified))
                 .await
         });
         Self {
             pool,
             readers,
             settings,
-            _closes: closes,
+            _stop_on_drop: stop_on_drop,
         }
     }
 
-    /// How long a stream may be silent.
+    /// How long a stream may be silent before it is sent a comment.
     #[must_use]
-    pub fn comments(&self) -> Duration {
-        self.settings.comments
+    pub fn keep_alive_interval(&self) -> Duration {
+        self.settings.keep_alive_interval
     }
 
-    /// The scan once it has ended and its last call is recorded, or as it is when the time is up.
+    /// Waits until the scan has ended and its last call is recorded, or until the time is up.
     ///
-    /// The answer is never older than the request: who has just retried a scan does not hear that it has ended. So the look that it
-    /// waits for may come up to a second after the time.
+    /// The returned scan is never older than the request, so that a scan that was just retried is
+    /// not returned as ended. It may therefore come up to a second after the time.
     ///
     /// # Errors
     /// `NotFound`; `TooMany`, `Full`; `Database`.
@@ -161,27 +163,28 @@ impl Watch {
         }
         let since = Instant::now();
         let deadline = since + wait.min(MAX_WAIT);
-        let mut seat = self
-            .readers
-            .sit(tenant, id, None, self.is_accepted(tenant).await?)?;
-        seat.knows(|feed| feed.is_fresh(since)).await?;
-        let ended = seat.until(Feed::is_finished);
+        let mut subscription =
+            self.readers
+                .subscribe(tenant, id, None, self.is_accepted(tenant).await?)?;
+        subscription.refresh(|feed| feed.is_fresh(since)).await?;
+        let ended = subscription.wait_for(Feed::is_finished);
         match timeout_at(deadline, ended).await {
-            // The time is up, or the process goes down: as it is.
+            // The time is up, or the process shuts down: the scan as last read.
             Ok(Ok(()) | Err(WatchError::Stopping)) | Err(_) => {}
             Ok(Err(error)) => return Err(error),
         }
-        seat.scan()
+        subscription.scan()
     }
 
-    /// Whether a marketplace has accepted the caller's key. It is never taken back, so who is accepted is asked for once.
+    /// Whether a marketplace has accepted the caller's key. Acceptance is permanent, so it is
+    /// cached.
     async fn is_accepted(&self, tenant: TenantId) -> Result<bool, WatchError> {
-        if self.readers.knows_accepted(tenant) {
+        if self.readers.is_known_accepted(tenant) {
             return Ok(true);
         }
-        // Many clients of one caller who come at once ask once.
-        let _turn = self.readers.turn_to_ask(tenant).await;
-        if self.readers.knows_accepted(tenant) {
+        // Concurrent clients of one caller query once.
+        let _lock = self.readers.acceptance_lock(tenant).await;
+        if self.readers.is_known_accepted(tenant) {
             return Ok(true);
         }
         let accepted = acceptance::is_accepted(&self.pool, tenant)
@@ -193,8 +196,8 @@ impl Watch {
         Ok(accepted)
     }
 
-    /// The events of a scan after one of them, or from now on: the stream begins with the scan as it is then. `None`: the scan has ended,
-    /// and the client has seen its last event.
+    /// Streams the events of a scan after one of them. Without `after` the stream begins with the
+    /// current scan. `None`: the scan has ended, and the client has its last event.
     ///
     /// # Errors
     /// `NotFound`; `TooMany`, `Full`; `Stopping`; `Database`.
@@ -206,12 +209,16 @@ impl Watch {
     ) -> Result<Option<Follower>, WatchError> {
         let since = Instant::now();
         let after = after.map(EventId::get);
-        let mut seat = self
-            .readers
-            .sit(tenant, id, after, self.is_accepted(tenant).await?)?;
-        // What another process told may be ahead of what this one has seen, and an ended scan may have been retried.
-        seat.knows(|feed| feed.is_fresh(since) || feed.runs_beyond(after))
+        let mut subscription =
+            self.readers
+                .subscribe(tenant, id, after, self.is_accepted(tenant).await?)?;
+        // The client may have an event from another process that this one has not read yet, and an
+        // ended scan may have been retried.
+        subscription
+            .refresh(|feed| feed.is_fresh(since) || feed.runs_beyond(after))
             .await?;
-        Ok(seat.cursor(after).map(|cursor| Follower::new(seat, cursor)))
+        Ok(subscription
+            .cursor(after)
+            .map(|cursor| Follower::new(subscription, cursor)))
     }
 }

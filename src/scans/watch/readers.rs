@@ -1,4 +1,4 @@
-//! The readers of this process: one for each scan that somebody watches, and the clients' seats before them.
+//! The readers of this process, one for each watched scan, and the clients' subscriptions to them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,336 +11,351 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
-use super::cursor::Cursor;
+use super::cursor::StreamCursor;
 use super::feed::Feed;
 use super::{WatchError, WatchSettings};
 use crate::contract::scans::Scan;
 use crate::ids::{ScanId, TenantId};
 use crate::scans::read::{self, Changes};
 
-/// How long after a look that brought something there may be changes that were not told: twice the time in which the tables tell once, for
-/// transactions that take a while to commit.
-const UNTOLD: Duration = Duration::from_secs(1);
+/// How long after a read with news a change may come without a notification: the triggers notify
+/// once per half of this; the rest is for transactions that take a while to commit.
+const NOTIFY_WINDOW: Duration = Duration::from_secs(1);
 /// The most callers that are remembered as accepted.
-const REMEMBERED: usize = 100_000;
-/// Which part of the free seats one caller may have, and which part of all those that are not accepted yet.
-const SHARE: usize = 4;
-/// Looks at the same time: watching must not take the pool's connections from the rest of the service.
-const LOOKS_AT_ONCE: usize = 4;
+const MAX_REMEMBERED: usize = 100_000;
+/// One caller may have this fraction of the free subscriptions; callers not accepted yet together
+/// may have this fraction of all.
+const SHARE_DIVISOR: usize = 4;
+/// Watching must not take the pool's connections from the rest of the service.
+const MAX_CONCURRENT_READS: usize = 4;
 
 #[derive(Debug)]
-pub(super) struct Readers {
+pub(super) struct ScanReaders {
     pool: PgPool,
     settings: WatchSettings,
     stop: CancellationToken,
-    hears: AtomicBool,
-    looks: Semaphore,
-    /// One for each group of callers, told by their ids.
-    turns_to_ask: [tokio::sync::Mutex<()>; 64],
-    open: Mutex<Open>,
+    is_listening: AtomicBool,
+    read_permits: Semaphore,
+    /// A caller's lock is chosen by its id.
+    acceptance_locks: [tokio::sync::Mutex<()>; 64],
+    table: Mutex<ReaderTable>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
-    /// A scan's id is one tenant's; another's reader of it finds nothing.
-    readers: BTreeMap<(ScanId, TenantId), Reader>,
-    seats: usize,
-    seats_of: HashMap<TenantId, usize>,
-    /// Of the seats those of callers that are not accepted yet.
-    seats_before_acceptance: usize,
-    /// Callers that are known as accepted.
+struct ReaderTable {
+    /// A scan belongs to one tenant; another tenant's reader of it finds nothing.
+    readers: BTreeMap<(ScanId, TenantId), ScanReader>,
+    subscribers: usize,
+    subscribers_by_tenant: HashMap<TenantId, usize>,
+    /// Those of `subscribers` whose callers are not accepted yet.
+    unaccepted_subscribers: usize,
+    /// Callers that are known to be accepted.
     accepted: HashSet<TenantId>,
 }
 
 #[derive(Debug)]
-struct Reader {
+struct ScanReader {
     feed: watch::Receiver<Feed>,
-    nudge: Arc<Notify>,
-    seats: usize,
+    wake: Arc<Notify>,
+    subscribers: usize,
     _stops: DropGuard,
 }
 
-impl Readers {
+impl ScanReaders {
     pub(super) fn new(pool: PgPool, settings: WatchSettings, stop: CancellationToken) -> Self {
-        let (hears, looks) = (AtomicBool::new(false), Semaphore::new(LOOKS_AT_ONCE));
-        let turns_to_ask = std::array::from_fn(|_| tokio::sync::Mutex::default());
         Self {
             pool,
             settings,
             stop,
-            hears,
-            looks,
-            turns_to_ask,
-            open: Mutex::default(),
+            is_listening: AtomicBool::new(false),
+            read_permits: Semaphore::new(MAX_CONCURRENT_READS),
+            acceptance_locks: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            table: Mutex::default(),
         }
     }
 
-    /// Notifications come from now on; what was said before was missed.
-    pub(super) fn hears(&self) {
-        self.hears.store(true, Ordering::Relaxed);
-        self.open()
+    /// Notifications come from now on. Earlier ones were missed, so every reader reads.
+    pub(super) fn listening_started(&self) {
+        self.is_listening.store(true, Ordering::Relaxed);
+        self.table()
             .readers
             .values()
-            .for_each(|reader| reader.nudge.notify_one());
+            .for_each(|reader| reader.wake.notify_one());
     }
 
-    /// No notifications come for now: readers look by themselves, more often.
-    pub(super) fn deaf(&self) {
-        if self.hears.swap(false, Ordering::Relaxed) {
-            self.open()
+    /// No notifications come for now: readers poll at the fallback interval.
+    pub(super) fn listening_stopped(&self) {
+        if self.is_listening.swap(false, Ordering::Relaxed) {
+            self.table()
                 .readers
                 .values()
-                .for_each(|reader| reader.nudge.notify_one());
+                .for_each(|reader| reader.wake.notify_one());
         }
     }
 
-    /// Something changed in this scan.
-    pub(super) fn said(&self, id: ScanId) {
-        let open = self.open();
-        let from_here = open.readers.range((id, TenantId::from(Uuid::nil()))..);
+    /// Wakes the readers of a scan that changed.
+    pub(super) fn notify(&self, id: ScanId) {
+        let table = self.table();
+        let from_here = table.readers.range((id, TenantId::from(Uuid::nil()))..);
         from_here
             .take_while(|((scan, _), _)| *scan == id)
-            .for_each(|(_, reader)| reader.nudge.notify_one());
+            .for_each(|(_, reader)| reader.wake.notify_one());
     }
 
-    /// A seat before a scan's reader, which begins with its first client; after the place of that client, so that many who come back at
-    /// once after a restart are served by one look.
+    /// Subscribes a client to a scan's reader. The first client starts the reader at the client's
+    /// position, so that one read serves all clients that reconnect after a restart.
     ///
     /// # Errors
     /// `TooMany`, `Full`.
-    pub(super) fn sit(
+    pub(super) fn subscribe(
         self: &Arc<Self>,
         tenant: TenantId,
         id: ScanId,
         after: Option<u64>,
         is_accepted: bool,
-    ) -> Result<Seat, WatchError> {
-        let mut open = self.open();
-        open.admit(tenant, is_accepted, &self.settings)?;
-        let taken = open.seats_of.get(&tenant).copied().unwrap_or_default();
-        open.seats += 1;
-        open.seats_before_acceptance += usize::from(!is_accepted);
-        open.seats_of.insert(tenant, taken + 1);
+    ) -> Result<Subscription, WatchError> {
+        let mut table = self.table();
+        table.admit(tenant, is_accepted, &self.settings)?;
+        let taken = table
+            .subscribers_by_tenant
+            .get(&tenant)
+            .copied()
+            .unwrap_or_default();
+        table.subscribers += 1;
+        table.unaccepted_subscribers += usize::from(!is_accepted);
+        table.subscribers_by_tenant.insert(tenant, taken + 1);
         let key = (id, tenant);
-        let (mut reader, is_first) = match open.readers.remove(&key) {
+        let (mut reader, is_first) = match table.readers.remove(&key) {
             Some(reader) if reader.feed.has_changed().is_ok() => (reader, false),
-            // None, or one that has ended because its scan was gone.
+            // None, or one that ended because its scan was deleted.
             old => (
-                Reader {
-                    seats: old.map_or(0, |old| old.seats),
-                    ..self.begin(tenant, id, after)
+                ScanReader {
+                    subscribers: old.map_or(0, |old| old.subscribers),
+                    ..self.start_reader(tenant, id, after)
                 },
                 true,
             ),
         };
-        reader.seats += 1;
-        let (feed, nudge) = (reader.feed.clone(), Arc::clone(&reader.nudge));
-        open.readers.insert(key, reader);
-        Ok(Seat {
+        reader.subscribers += 1;
+        let (feed, wake) = (reader.feed.clone(), Arc::clone(&reader.wake));
+        table.readers.insert(key, reader);
+        Ok(Subscription {
             readers: Arc::clone(self),
             key,
             feed,
-            nudge,
+            wake,
             is_first,
             is_accepted,
         })
     }
 
-    fn begin(self: &Arc<Self>, tenant: TenantId, id: ScanId, after: Option<u64>) -> Reader {
-        let (feed, nudge, stop) = (
-            watch::Sender::new(Feed::default()),
-            Arc::new(Notify::new()),
-            self.stop.child_token(),
-        );
-        let reader = Reader {
+    fn start_reader(
+        self: &Arc<Self>,
+        tenant: TenantId,
+        id: ScanId,
+        after: Option<u64>,
+    ) -> ScanReader {
+        let feed = watch::Sender::new(Feed::default());
+        let wake = Arc::new(Notify::new());
+        let stop = self.stop.child_token();
+        let reader = ScanReader {
             feed: feed.subscribe(),
-            nudge: Arc::clone(&nudge),
-            seats: 0,
+            wake: Arc::clone(&wake),
+            subscribers: 0,
             _stops: stop.clone().drop_guard(),
         };
         let readers = Arc::clone(self);
         tokio::spawn(async move {
-            stop.run_until_cancelled(readers.read(tenant, id, after, feed, nudge))
+            stop.run_until_cancelled(readers.run_reader(tenant, id, after, feed, wake))
                 .await
         });
         reader
     }
 
-    /// Looks at a scan for all its clients: at once when something is said, but at most once in a gap; again after what was new, because
-    /// more may have changed and not been told; and seldom in any case.
-    async fn read(
+    /// Reads a scan for all its clients: on a notification, but at most once per
+    /// `min_read_interval`; again after news, because a later change may come without a
+    /// notification; and at the poll interval in any case.
+    async fn run_reader(
         &self,
         tenant: TenantId,
         id: ScanId,
         after: Option<u64>,
         feed: watch::Sender<Feed>,
-        nudge: Arc<Notify>,
+        wake: Arc<Notify>,
     ) {
-        let mut place = after;
-        let mut told_all_at = Instant::now();
+        let mut position = after;
+        let mut recheck_until = Instant::now();
         loop {
             let began = Instant::now();
             let mut again = true;
-            match self.look(tenant, id, place).await {
-                Ok(None) => return feed.send_modify(Feed::end),
+            match self.read_changes(tenant, id, position).await {
+                Ok(None) => return feed.send_modify(Feed::set_gone),
                 Ok(Some(changes)) => {
                     feed.send_modify(|feed| {
-                        again = feed.take(changes, place, began, self.settings.kept)
+                        again = feed.apply(changes, position, began, self.settings.event_retention);
                     });
                     if again {
-                        told_all_at = began + UNTOLD;
+                        recheck_until = began + NOTIFY_WINDOW;
                     }
                     let feed = feed.borrow();
-                    place = Some(feed.upto());
+                    position = Some(feed.up_to());
                     if feed.is_behind() {
                         continue;
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, scan = %id, "a scan that is watched could not be looked at");
+                    tracing::debug!(%error, scan = %id, "failed to read a watched scan; retrying");
                     feed.send_modify(|feed| feed.failed(error));
                 }
             }
-            sleep_until(began + self.settings.gap).await;
+            sleep_until(began + self.settings.min_read_interval).await;
             if !again {
-                let hears = self.hears.load(Ordering::Relaxed);
-                let latest = began
-                    + if hears {
-                        self.settings.seldom
-                    } else {
-                        self.settings.often
-                    };
-                let latest = if began < told_all_at {
-                    told_all_at
+                let interval = if self.is_listening.load(Ordering::Relaxed) {
+                    self.settings.poll_interval
                 } else {
-                    latest
+                    self.settings.fallback_poll_interval
                 };
-                // Told, or the time is up: the same.
-                let _ = timeout_at(latest, nudge.notified()).await;
+                let latest = if began < recheck_until {
+                    recheck_until
+                } else {
+                    began + interval
+                };
+                // A notification and a timeout have the same effect: the next read.
+                let _ = timeout_at(latest, wake.notified()).await;
             }
         }
     }
 
-    async fn look(
+    async fn read_changes(
         &self,
         tenant: TenantId,
         id: ScanId,
         after: Option<u64>,
     ) -> sqlx::Result<Option<Changes>> {
-        let _turn = self
-            .looks
+        let _permit = self
+            .read_permits
             .acquire()
             .await
             .map_err(|_| sqlx::Error::PoolClosed)?;
         read::changes(&self.pool, tenant, id, after).await
     }
 
-    fn leave(&self, key: (ScanId, TenantId), is_accepted: bool) {
-        let mut open = self.open();
-        open.seats -= 1;
-        open.seats_before_acceptance -= usize::from(!is_accepted);
-        if let Some(reader) = open.readers.get_mut(&key) {
-            reader.seats -= 1;
-            if reader.seats == 0 {
-                open.readers.remove(&key);
+    fn unsubscribe(&self, key: (ScanId, TenantId), is_accepted: bool) {
+        let mut table = self.table();
+        table.subscribers -= 1;
+        table.unaccepted_subscribers -= usize::from(!is_accepted);
+        if let Some(reader) = table.readers.get_mut(&key) {
+            reader.subscribers -= 1;
+            if reader.subscribers == 0 {
+                table.readers.remove(&key);
             }
         }
-        if let Some(seats) = open.seats_of.get_mut(&key.1) {
-            *seats -= 1;
-            if *seats == 0 {
-                open.seats_of.remove(&key.1);
+        if let Some(subscribers) = table.subscribers_by_tenant.get_mut(&key.1) {
+            *subscribers -= 1;
+            if *subscribers == 0 {
+                table.subscribers_by_tenant.remove(&key.1);
             }
         }
     }
 
-    /// Held while it is asked whether a caller is accepted.
-    pub(super) async fn turn_to_ask(&self, tenant: TenantId) -> tokio::sync::MutexGuard<'_, ()> {
-        let turns = self.turns_to_ask.len() as u128;
-        let turn = usize::try_from(tenant.uuid().as_u128() % turns).unwrap_or_default();
-        self.turns_to_ask[turn].lock().await
+    /// To be held during the query whether a caller is accepted.
+    pub(super) async fn acceptance_lock(
+        &self,
+        tenant: TenantId,
+    ) -> tokio::sync::MutexGuard<'_, ()> {
+        let locks = self.acceptance_locks.len() as u128;
+        let index = usize::try_from(tenant.uuid().as_u128() % locks).unwrap_or_default();
+        self.acceptance_locks[index].lock().await
     }
 
-    pub(super) fn knows_accepted(&self, tenant: TenantId) -> bool {
-        self.open().accepted.contains(&tenant)
+    pub(super) fn is_known_accepted(&self, tenant: TenantId) -> bool {
+        self.table().accepted.contains(&tenant)
     }
 
     pub(super) fn remember_accepted(&self, tenant: TenantId) {
-        let mut open = self.open();
-        if open.accepted.len() >= REMEMBERED {
-            open.accepted.clear();
+        let mut table = self.table();
+        if table.accepted.len() >= MAX_REMEMBERED {
+            table.accepted.clear();
         }
-        open.accepted.insert(tenant);
+        table.accepted.insert(tenant);
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, ReaderTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    /// Whether a further client of this caller may watch.
+impl ReaderTable {
+    /// Checks that one more client of this caller may watch.
     fn admit(
         &self,
         tenant: TenantId,
         is_accepted: bool,
         settings: &WatchSettings,
     ) -> Result<(), WatchError> {
-        if self.seats >= settings.clients {
+        if self.subscribers >= settings.max_clients {
             return Err(WatchError::Full);
         }
-        let taken = self.seats_of.get(&tenant).copied().unwrap_or_default();
-        let share = settings.clients.saturating_sub(self.seats - taken) / SHARE;
+        let taken = self
+            .subscribers_by_tenant
+            .get(&tenant)
+            .copied()
+            .unwrap_or_default();
+        let share = settings
+            .max_clients
+            .saturating_sub(self.subscribers - taken)
+            / SHARE_DIVISOR;
         let own = if is_accepted {
-            share.max(settings.clients_before_acceptance)
+            share.max(settings.max_clients_before_acceptance)
         } else {
-            settings.clients_before_acceptance
+            settings.max_clients_before_acceptance
         };
-        let most = settings.clients_of_one.min(own);
-        if taken >= most {
+        if taken >= settings.max_clients_per_tenant.min(own) {
             return Err(WatchError::TooMany(taken));
         }
-        if !is_accepted && self.seats_before_acceptance >= (settings.clients / SHARE).max(1) {
+        let max_unaccepted = (settings.max_clients / SHARE_DIVISOR).max(1);
+        if !is_accepted && self.unaccepted_subscribers >= max_unaccepted {
             return Err(WatchError::Full);
         }
         Ok(())
     }
 }
 
-/// A client's seat; free again when it is dropped.
+/// A client's subscription to a scan's reader; dropping it unsubscribes.
 #[derive(Debug)]
-pub(super) struct Seat {
-    readers: Arc<Readers>,
+pub(super) struct Subscription {
+    readers: Arc<ScanReaders>,
     key: (ScanId, TenantId),
     feed: watch::Receiver<Feed>,
-    nudge: Arc<Notify>,
-    /// Its reader began with it.
+    wake: Arc<Notify>,
+    /// It started the reader.
     is_first: bool,
-    /// A marketplace had accepted its caller's key when it began.
+    /// Whether a marketplace had accepted the caller's key when the subscription began.
     is_accepted: bool,
 }
 
-impl Drop for Seat {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.readers.leave(self.key, self.is_accepted);
+        self.readers.unsubscribe(self.key, self.is_accepted);
     }
 }
 
-impl Seat {
-    /// Waits until the feed knows enough for a client that comes; the reader looks as soon as it may.
+impl Subscription {
+    /// Wakes the reader and waits until the feed satisfies `is_enough`.
     ///
     /// # Errors
-    /// `NotFound`; `Database` when the reader cannot look; `Stopping`.
-    pub(super) async fn knows(
+    /// `NotFound`; `Database` when the reader's read failed; `Stopping`.
+    pub(super) async fn refresh(
         &mut self,
-        enough: impl Fn(&Feed) -> bool + Send + Sync,
+        is_enough: impl Fn(&Feed) -> bool + Send + Sync,
     ) -> Result<(), WatchError> {
-        if !self.is_first && !enough(&self.feed.borrow()) {
-            self.nudge.notify_one();
+        if !self.is_first && !is_enough(&self.feed.borrow()) {
+            self.wake.notify_one();
         }
-        self.until(|feed| enough(feed) || feed.failure().is_some())
+        self.wait_for(|feed| is_enough(feed) || feed.failure().is_some())
             .await?;
         let feed = self.feed.borrow();
-        if enough(&feed) {
+        if is_enough(&feed) {
             Ok(())
         } else {
             feed.failure()
@@ -348,13 +363,13 @@ impl Seat {
         }
     }
 
-    /// Waits until the feed is so.
+    /// Waits until the feed satisfies the condition.
     ///
     /// # Errors
     /// `NotFound`; `Stopping`.
-    pub(super) async fn until(
+    pub(super) async fn wait_for(
         &mut self,
-        so: impl Fn(&Feed) -> bool + Send,
+        condition: impl Fn(&Feed) -> bool + Send,
     ) -> Result<(), WatchError> {
         loop {
             {
@@ -362,7 +377,7 @@ impl Seat {
                 if feed.is_gone() {
                     return Err(WatchError::NotFound);
                 }
-                if so(&feed) {
+                if condition(&feed) {
                     return Ok(());
                 }
             }
@@ -370,7 +385,8 @@ impl Seat {
         }
     }
 
-    /// Returns when the feed has changed since it was last looked at; `None`: the process goes down.
+    /// Returns when the feed has changed since it was last borrowed; `None`: the process shuts
+    /// down.
     pub(super) async fn changed(&mut self) -> Option<()> {
         self.readers
             .stop
@@ -379,44 +395,46 @@ impl Seat {
             .ok()
     }
 
-    /// The feed, marked as seen.
+    /// Borrows the feed and marks it as seen.
     pub(super) fn feed(&mut self) -> watch::Ref<'_, Feed> {
         self.feed.borrow_and_update()
     }
 
-    /// The scan as it was last seen.
+    /// The scan as last read.
     ///
     /// # Errors
-    /// `Database` when it could not be looked at; `NotFound` when it is gone.
+    /// `Database` when the last read failed; `NotFound` when the scan was deleted.
     pub(super) fn scan(&self) -> Result<Scan, WatchError> {
         let feed = self.feed.borrow();
-        match (feed.failure(), feed.now()) {
+        match (feed.failure(), feed.snapshot()) {
             (Some(error), _) => Err(Arc::clone(error).into()),
-            (None, Some(now)) if !feed.is_gone() => Ok(now.scan.clone()),
+            (None, Some(snapshot)) if !feed.is_gone() => Ok(snapshot.scan.clone()),
             (None, _) => Err(WatchError::NotFound),
         }
     }
 
-    /// Where a client that comes begins.
-    pub(super) fn cursor(&self, after: Option<u64>) -> Option<Cursor> {
-        Cursor::begin(&self.feed.borrow(), after)
+    /// The cursor of a new client.
+    pub(super) fn cursor(&self, after: Option<u64>) -> Option<StreamCursor> {
+        StreamCursor::begin(&self.feed.borrow(), after)
     }
 
-    /// A look for this client alone.
-    pub(super) async fn look(&self, after: Option<u64>) -> sqlx::Result<Option<Changes>> {
-        self.readers.look(self.key.1, self.key.0, after).await
+    /// Reads for this client alone.
+    pub(super) async fn read_changes(&self, after: Option<u64>) -> sqlx::Result<Option<Changes>> {
+        self.readers
+            .read_changes(self.key.1, self.key.0, after)
+            .await
     }
 
     pub(super) fn stop(&self) -> CancellationToken {
         self.readers.stop.clone()
     }
 
-    /// How long a stream lasts while its scan is paused; `None`: as long as its client.
-    pub(super) fn paused_stream(&self) -> Option<Duration> {
-        (!self.is_accepted).then_some(self.readers.settings.paused_stream)
+    /// How long a stream lasts while its scan is paused; `None`: unlimited.
+    pub(super) fn max_paused_stream(&self) -> Option<Duration> {
+        (!self.is_accepted).then_some(self.readers.settings.max_paused_stream)
     }
 
-    pub(super) fn gap(&self) -> Duration {
-        self.readers.settings.gap
+    pub(super) fn min_read_interval(&self) -> Duration {
+        self.readers.settings.min_read_interval
     }
 }

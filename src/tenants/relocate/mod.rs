@@ -1,8 +1,9 @@
 //! Moves a caller from one installation's database to another's (docs/scaling.md, "Cells").
 //!
-//! The caller's lanes pause, calls in flight end, all rows are copied from one snapshot, and only after the copy is committed are they
-//! deleted at the source. Until then the copy is parked: nothing of it can be called. So whenever the process or a database fails, at most
-//! one of the two installations works for the caller, and the same command run again finishes the move.
+//! It pauses the caller's lanes, waits for calls in flight, copies all rows from one snapshot, and
+//! deletes them at the source after the copy is committed. Until then the copy is parked: nothing
+//! of it can be called or sent. So at most one installation works for the caller whenever the
+//! process or a database fails, and the same command run again finishes the move.
 
 mod store;
 
@@ -19,44 +20,46 @@ use crate::ids::TenantId;
 pub use store::TABLES;
 pub(super) use store::delete;
 
-/// How often the source is asked whether calls are still in flight.
+/// How often to query the source for calls in flight.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Why a caller stays where it is.
+/// Why a caller was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum RelocateError {
     /// Neither database has the tenant.
     #[error("there is no caller {0} at the source")]
     UnknownTenant(TenantId),
     /// The target works for this tenant already.
-    #[error("the target has the caller {0} already, and works for it")]
+    #[error("the target has the caller {0} already and works for it")]
     AlreadyAtTarget(TenantId),
-    /// The target could not open what is sealed.
+    /// The target could not open the sealed keys.
     #[error(
         "the target's master key lacks the entries {0}: add them, or run `farescan keys rewrap` at the source"
     )]
     MissingMasterKeys(String),
-    /// Calls, answers on their way to the database or webhook deliveries did not end in time.
+    /// Calls, unrecorded answers or webhook deliveries did not end in time.
     #[error(
-        "{0} calls or deliveries were still in flight; the caller goes on at the source: try again later"
+        "{0} calls or deliveries were still in flight, so the caller stays at the source; try again later"
     )]
     InFlight(i64),
     /// A statement failed; run the command again.
-    #[error("the move stopped: {0}; run it again, it goes on where that is safe")]
+    #[error("the move stopped: {0}; run the command again to finish it")]
     Database(#[from] sqlx::Error),
 }
 
-/// What was moved.
+/// The result of a move.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Relocated {
-    /// Rows by table, in the order of [`TABLES`]. Empty: an earlier run had moved them, and this one only set them going.
+    /// Rows by table, in the order of [`TABLES`]. Empty: an earlier run moved them, and this one
+    /// only released the caller at the target.
     pub rows: Vec<(&'static str, u64)>,
 }
 
 /// Moves a caller; `patience` bounds the wait for calls in flight.
 ///
 /// # Errors
-/// [`RelocateError`]. Whatever it is, the caller's rows are whole in one of the databases, and no more than one works for it.
+/// [`RelocateError`]. In every case one of the databases has all rows of the caller, and at most
+/// one works for it.
 pub async fn relocate(
     source: &PgPool,
     target: &PgPool,
@@ -78,7 +81,8 @@ pub async fn relocate(
     store::pause(source, tenant).await?;
     let moved = move_rows(source, target, tenant, patience).await;
     if moved.is_err() {
-        // The source has them all: it goes on. Without an answer its lanes stay paused until the next run.
+        // The source has all rows and continues. If it does not answer, its lanes stay paused until
+        // the next run.
         if let Ok(mut conn) = source.acquire().await {
             let _ = store::release(&mut conn, tenant).await;
         }
@@ -106,7 +110,8 @@ async fn check_ring(
     ))
 }
 
-/// Removes the copy that a broken move left at the target: the source still has everything, and nothing of the copy was ever called.
+/// Deletes the copy that an interrupted move left at the target. The source still has everything,
+/// and the copy was never used.
 async fn remove_parked(target: &PgPool, tenant: TenantId) -> Result<(), RelocateError> {
     let mut tx = begin(target).await?;
     if !store::is_parked(&mut tx, tenant).await? {
@@ -123,7 +128,8 @@ async fn move_rows(
     patience: Duration,
 ) -> Result<Vec<(&'static str, u64)>, RelocateError> {
     wait_until_quiet(source, tenant, patience).await?;
-    // Held until the rows are gone: whoever wants to order, resume, tick or deliver for this caller waits, and then finds nothing.
+    // Locked until the rows are deleted: each submission, resume, tick or delivery of this caller
+    // waits, and then finds nothing.
     let mut locked = begin(source).await?;
     store::lock(&mut locked, tenant).await?;
     let in_flight = store::in_flight(&mut *locked, tenant).await?;
@@ -154,7 +160,7 @@ async fn wait_until_quiet(
     }
 }
 
-/// Copies all rows from one snapshot, and parks them at the target, in one transaction there.
+/// Copies all rows from one snapshot and parks them, in one transaction at the target.
 async fn copy(
     source: &PgPool,
     target: &PgPool,

@@ -1,11 +1,12 @@
-//! The statements of a move. Those that copy and delete are made for each table from [`TABLES`].
+//! The statements of a move. Those that copy and delete are built for each table of [`TABLES`].
 
 use futures::TryStreamExt as _;
 use sqlx::{AssertSqlSafe, PgConnection, PgExecutor, PgPool};
 
 use crate::ids::TenantId;
 
-/// Every table with a `tenant_id`, referenced tables before those that refer to them; `tests/scaling` compares it with the catalogue.
+/// Every table with a `tenant_id`, referenced tables first; `tests/scaling` compares it with the
+/// catalogue.
 pub const TABLES: &[&str] = &[
     "tenants",
     "tenant_keys",
@@ -36,7 +37,7 @@ pub const TABLES: &[&str] = &[
     "alerts",
 ];
 
-/// Tables with a partition for each month, and the column that it goes by.
+/// Tables with monthly partitions, and their partition column.
 const PARTITIONED: [(&str, &str); 3] = [
     ("answers", "observed_at"),
     ("observations", "observed_at"),
@@ -52,7 +53,7 @@ pub(super) async fn exists(pool: &PgPool, tenant: TenantId) -> sqlx::Result<bool
     .await
 }
 
-/// The master keys that this caller's fingerprints and sealed keys need.
+/// The master key entries that this caller's fingerprints and sealed keys need.
 pub(super) async fn master_keys(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<String>> {
     let ids = sqlx::query_scalar!(
         r#"select key_id as "key_id!" from tenant_keys where tenant_id = $1
@@ -62,8 +63,8 @@ pub(super) async fn master_keys(pool: &PgPool, tenant: TenantId) -> sqlx::Result
     ids.fetch_all(pool).await
 }
 
-/// Pauses the lanes that may call. One that waits for its caller stays as it is; a shorter pause is found again from what the lane knows
-/// of its plan and from the time of its last 429.
+/// Pauses the lanes that may call. A lane that waits for its caller's resume stays as it is;
+/// [`release`] restores a pause after a 429.
 pub(super) async fn pause(pool: &PgPool, tenant: TenantId) -> sqlx::Result<()> {
     let paused = sqlx::query!(
         "update lanes set paused_until = 'infinity', pause_reason = 'moving', next_at = null
@@ -74,7 +75,7 @@ pub(super) async fn pause(pool: &PgPool, tenant: TenantId) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Calls that may still be out, answers that are not recorded, and deliveries under way.
+/// Counts calls in flight, unrecorded answers and running deliveries.
 pub(super) async fn in_flight(conn: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<i64> {
     let counted = sqlx::query_scalar!(
         r#"select (select count(*) from scan_items where tenant_id = $1 and state in ('claimed', 'calling'))
@@ -86,7 +87,8 @@ pub(super) async fn in_flight(conn: impl PgExecutor<'_>, tenant: TenantId) -> sq
     counted.fetch_one(conn).await
 }
 
-/// Locks what every order, tick and delivery of this caller locks or refers to; in the order in which they do.
+/// Locks what every submission, tick and delivery of this caller locks or refers to, in the same
+/// order.
 pub(super) async fn lock(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     let id = tenant.uuid();
     sqlx::query!(
@@ -119,7 +121,7 @@ pub(super) async fn lock(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
     Ok(())
 }
 
-/// Gives the target the partitions that the rows need.
+/// Creates the partitions that the rows need at the target.
 pub(super) async fn make_partitions(
     from: &mut PgConnection,
     to: &mut PgConnection,
@@ -129,7 +131,7 @@ pub(super) async fn make_partitions(
         let months = format!(
             "select distinct date_trunc('month', {column}, 'UTC') from {table} where tenant_id = $1"
         );
-        let make = "select make_partitions(month, 0) from unnest($1::timestamptz[]) as m (month)";
+        let make = "select create_partitions(month, 0) from unnest($1::timestamptz[]) as m (month)";
         let months: Vec<jiff_sqlx::Timestamp> = sqlx::query_scalar(AssertSqlSafe(months))
             .bind(tenant.uuid())
             .fetch_all(&mut *from)
@@ -139,7 +141,8 @@ pub(super) async fn make_partitions(
     Ok(())
 }
 
-/// Copies one table's rows of a caller; gives how many. Column by column by name, because two databases may have got them in another order.
+/// Copies one table's rows of a caller; returns how many. It names the columns, because their order
+/// may differ between two databases.
 pub(super) async fn copy_table(
     from: &mut PgConnection,
     to: &mut PgConnection,
@@ -168,7 +171,7 @@ pub(super) async fn copy_table(
             Ok(Some(bytes)) => _ = sink.send(bytes).await?,
             Ok(None) => return sink.finish().await,
             Err(error) => {
-                // What aborting says is the error itself.
+                // The abort reports the same error.
                 let _ = sink.abort("the source stopped").await;
                 return Err(error);
             }
@@ -176,7 +179,7 @@ pub(super) async fn copy_table(
     }
 }
 
-/// Keeps the copy from working: its lanes came paused; its monitors and deliveries are not due.
+/// Parks the copy: its lanes are copied as paused, its monitors and deliveries are not due.
 pub(super) async fn park(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     sqlx::query!(
         "update monitors set not_before = '9999-01-01 00:00:00+00' where tenant_id = $1",
@@ -193,7 +196,7 @@ pub(super) async fn park(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
     Ok(())
 }
 
-/// Whether nothing of this caller can be called or sent: what [`park`] leaves behind.
+/// Whether nothing of this caller can be called or sent, as after [`park`].
 pub(super) async fn is_parked(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
     let parked = sqlx::query_scalar!(
         r#"select not exists (select from lanes where tenant_id = $1 and paused_until is distinct from 'infinity')
@@ -205,7 +208,8 @@ pub(super) async fn is_parked(conn: &mut PgConnection, tenant: TenantId) -> sqlx
     parked.fetch_one(conn).await
 }
 
-/// Sets a caller going again: lanes that [`pause`] stopped, monitors and deliveries that [`park`] kept back. Again is no error.
+/// Resumes lanes that [`pause`] paused, and monitors and deliveries that [`park`] parked.
+/// Idempotent.
 pub(super) async fn release(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     let id = tenant.uuid();
     sqlx::query!(
@@ -234,7 +238,7 @@ pub(super) async fn release(conn: &mut PgConnection, tenant: TenantId) -> sqlx::
     Ok(())
 }
 
-/// Deletes every row of a caller, those that refer to others first.
+/// Deletes every row of a caller, referring tables first.
 pub(in crate::tenants) async fn delete(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -249,7 +253,7 @@ pub(in crate::tenants) async fn delete(
     Ok(())
 }
 
-/// Copying a year of history takes longer than a request may.
+/// Copying a year of history takes longer than the statement timeout of a request.
 pub(super) async fn lift_time_limits(conn: &mut PgConnection) -> sqlx::Result<()> {
     let lift = "select set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)";
     sqlx::query(lift).execute(conn).await?;

@@ -1,15 +1,23 @@
-//! One key takes over from another (security.md, "Rotation"): the tenant stays, its fingerprints and its sealed keys change.
+//! Rotation: a new key replaces a caller's key (security.md, rule 10). The tenant stays; its
+//! fingerprints and its sealed keys change.
 //!
 //! ```text
-//!  old key owns a tenant, new key owns nothing ──► the tenant is the new key's, the old key is an unknown caller's
-//!  old key owns nothing, and passed on to the new key lately ──► the same answer again: the first one was lost
-//!  old key owns nothing otherwise ──► NothingOwned        new key owns something ──► Taken
+//!  old key owns a tenant, new key owns nothing ──► the new key owns the tenant
+//!  old key owns nothing, was rotated to the new key lately ──► the same answer again
+//!  old key owns nothing otherwise ──► NothingOwned
+//!  new key owns something ──► NewKeyInUse
 //! ```
 //!
-//! One transaction. Locks, in this order: both keys' fingerprints (so that no process makes a tenant of either meanwhile, and of two
-//! rotations one is first), the tenant's rows in the directory (so that every order under way with the old key has sealed it before the
-//! grants are looked at, and every later one finds nothing), its lanes, its grants. A call in flight has opened the old key and ends with
-//! it.
+//! One transaction takes these locks, in this order:
+//!
+//! 1. the advisory locks of both keys' fingerprints, so that no process creates a tenant for either
+//!    key, and concurrent rotations run one after the other;
+//! 2. the tenant's rows in `tenant_keys`, so that every running submission with the old key has
+//!    sealed it before the grants are read, and every later one finds no tenant;
+//! 3. the tenant's lanes;
+//! 4. its grants.
+//!
+//! A call in flight has opened the old key and ends with it.
 
 pub mod restore;
 mod store;
@@ -25,40 +33,41 @@ use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 
-/// How long a repetition is given the first answer.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(48);
+/// How long a repeated rotation gets the first answer.
+const REPLAY_WINDOW: SignedDuration = SignedDuration::from_hours(48);
 
-/// What passed to the new key.
+/// The result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// How many held keys were sealed anew.
+    /// How many stored keys were sealed anew.
     pub held_keys: u32,
-    /// The words of the lanes that go on.
+    /// The APIs of the lanes that were resumed.
     pub lanes_resumed: Vec<String>,
-    /// It was done before; nothing was done now.
+    /// An earlier request did it; this one changed nothing.
     pub repeated: bool,
 }
 
-/// Why nothing passed.
+/// Why a rotation is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
-    /// The old key owns nothing: it never ordered anything, or passed on to another key than this.
+    /// The old key owns nothing: it never submitted anything, or was rotated to another key.
     #[error("the key of this request owns nothing here")]
     NothingOwned,
-    /// The new key owns something already; two callers are not made one.
+    /// The new key owns something already; two callers are never merged.
     #[error("the new key owns something here already")]
-    Taken,
+    NewKeyInUse,
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// Passes everything that `old` owns to `new`, another key. Sent again within two days, it answers the same.
+/// Transfers everything that `old` owns to `new`, another key. Repeated within two days, it answers
+/// the same.
 ///
 /// # Errors
-/// [`RotateError`]; nothing has changed then.
+/// [`RotateError`]; nothing has changed.
 pub async fn rotate(
     pool: &PgPool,
     ring: &Keyring,
@@ -66,24 +75,27 @@ pub async fn rotate(
     new: &CallerKey,
     now: Timestamp,
 ) -> Result<Rotation, RotateError> {
-    let (old_prints, new_prints) = (Fingerprint::all(ring, old), Fingerprint::all(ring, new));
+    let (old_fingerprints, new_fingerprints) =
+        (Fingerprint::all(ring, old), Fingerprint::all(ring, new));
     let mut tx = db::begin(pool).await?;
-    directory::lock(&mut tx, old_prints.iter().chain(&new_prints)).await?;
-    let tenant = match standing(&mut tx, &old_prints, &new_prints, now).await? {
-        Standing::Owns(tenant) => tenant,
-        Standing::Passed(rotation) => return Ok(rotation),
+    directory::take_advisory_locks(&mut tx, old_fingerprints.iter().chain(&new_fingerprints))
+        .await?;
+    let tenant = match rotation_state(&mut tx, &old_fingerprints, &new_fingerprints, now).await? {
+        RotationState::Ready(tenant) => tenant,
+        RotationState::AlreadyRotated(rotation) => return Ok(rotation),
     };
-    let rotation = pass(&mut tx, ring, tenant, new, now).await?;
+    let rotation = transfer(&mut tx, ring, tenant, new, now).await?;
     tx.commit().await?;
     Ok(rotation)
 }
 
-/// Whether the rotation can be made: `None`. `Some`: it was made before, and this is its answer. Nothing is changed. Who would have the
-/// new key checked asks this first: only a key that owns something may have another one checked.
+/// Whether the rotation is possible, without changing anything. `None`: it is. `Some`: it was done
+/// before, and this is its answer. Call it before having the marketplace check the new key: only a
+/// key that owns something may cause such a check.
 ///
 /// # Errors
 /// [`RotateError`], as the rotation itself.
-pub async fn look(
+pub async fn check_rotation(
     pool: &PgPool,
     ring: &Keyring,
     old: &CallerKey,
@@ -91,7 +103,7 @@ pub async fn look(
     now: Timestamp,
 ) -> Result<Option<Rotation>, RotateError> {
     let mut conn = pool.acquire().await?;
-    match standing(
+    match rotation_state(
         &mut conn,
         &Fingerprint::all(ring, old),
         &Fingerprint::all(ring, new),
@@ -99,100 +111,102 @@ pub async fn look(
     )
     .await?
     {
-        Standing::Owns(_) => Ok(None),
-        Standing::Passed(rotation) => Ok(Some(rotation)),
+        RotationState::Ready(_) => Ok(None),
+        RotationState::AlreadyRotated(rotation) => Ok(Some(rotation)),
     }
 }
 
-/// What the old key is now.
-enum Standing {
-    /// The key of this tenant, and the new key owns nothing.
-    Owns(TenantId),
-    /// It has passed on to the new key lately.
-    Passed(Rotation),
+/// The state of the old key.
+enum RotationState {
+    /// It owns this tenant, and the new key owns nothing.
+    Ready(TenantId),
+    /// It was rotated to the new key lately.
+    AlreadyRotated(Rotation),
 }
 
-async fn standing(
+async fn rotation_state(
     conn: &mut sqlx::PgConnection,
     old: &[Fingerprint],
     new: &[Fingerprint],
     now: Timestamp,
-) -> Result<Standing, RotateError> {
+) -> Result<RotationState, RotateError> {
     let (before, after) = (
         directory::owner(conn, old).await?,
         directory::owner(conn, new).await?,
     );
-    let owns = match before {
-        Some(tenant) => store::owns(conn, tenant).await?,
+    let owns_anything = match before {
+        Some(tenant) => store::owns_anything(conn, tenant).await?,
         None => false,
     };
-    // A key that passed on and then only searched owns nothing again: its repetition is one still.
-    if !owns
-        && let Some((tenant, rotation)) = store::passed_on(conn, old, remembered_since(now)).await?
+    // A rotated key that only searched since then owns nothing: its request is still a repetition.
+    if !owns_anything
+        && let Some((tenant, rotation)) =
+            store::find_rotation(conn, old, replay_window_start(now)).await?
         && after == Some(tenant)
     {
-        return Ok(Standing::Passed(rotation));
+        return Ok(RotationState::AlreadyRotated(rotation));
     }
     let Some(tenant) = before else {
         return Err(RotateError::NothingOwned);
     };
     match after {
-        Some(other) if store::owns(conn, other).await? => Err(RotateError::Taken),
-        _ => Ok(Standing::Owns(tenant)),
+        Some(other) if store::owns_anything(conn, other).await? => Err(RotateError::NewKeyInUse),
+        _ => Ok(RotationState::Ready(tenant)),
     }
 }
 
-fn remembered_since(now: Timestamp) -> Timestamp {
-    now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN)
+fn replay_window_start(now: Timestamp) -> Timestamp {
+    now.checked_sub(REPLAY_WINDOW).unwrap_or(Timestamp::MIN)
 }
 
-/// Passes a tenant to a key that owns nothing, under the locks of that key's fingerprints. A tenant that the key has only because the
-/// marketplace accepted it in a search makes way.
-async fn pass(
+/// Transfers a tenant to a key that owns nothing, under the advisory locks of that key's
+/// fingerprints. It deletes a tenant that the key has only because the marketplace accepted it in a
+/// search.
+async fn transfer(
     conn: &mut sqlx::PgConnection,
     ring: &Keyring,
     tenant: TenantId,
     to: &CallerKey,
     now: Timestamp,
 ) -> Result<Rotation, RotateError> {
-    let prints = Fingerprint::all(ring, to);
-    if let Some(empty) = directory::owner(conn, &prints)
+    let fingerprints = Fingerprint::all(ring, to);
+    if let Some(empty) = directory::owner(conn, &fingerprints)
         .await?
         .filter(|owner| *owner != tenant)
     {
-        // Waits for an order that is under way, and sees it then.
+        // Waits for a running submission, whose rows are then visible.
         store::lock_fingerprints(conn, empty).await?;
-        if store::owns(conn, empty).await? {
-            return Err(RotateError::Taken);
+        if store::owns_anything(conn, empty).await? {
+            return Err(RotateError::NewKeyInUse);
         }
         relocate::delete(conn, empty).await?;
     }
-    let known = store::take_fingerprints(conn, tenant).await?;
-    directory::give_fingerprints(conn, tenant, &prints, now).await?;
+    let known = store::delete_fingerprints(conn, tenant).await?;
+    directory::insert_fingerprints(conn, tenant, &fingerprints, now).await?;
     let lanes_resumed = store::resume_refused_lanes(conn, tenant).await?;
-    let held_keys = seal_anew(conn, ring, tenant, to).await?;
-    // As the database keeps it, so that a repetition is told the same.
-    let at = db::kept_time(now);
+    let held_keys = reseal_key(conn, ring, tenant, to).await?;
+    // The database's precision, so that a repetition gets the same time.
+    let at = db::truncate_to_micros(now);
     let rotation = Rotation {
         at,
         held_keys,
         lanes_resumed,
         repeated: false,
     };
-    store::remember_passed(
+    store::record_rotation(
         conn,
         tenant,
         &known,
-        &prints,
+        &fingerprints,
         &rotation,
-        remembered_since(now),
+        replay_window_start(now),
     )
     .await?;
     Ok(rotation)
 }
 
-/// Every key of the tenant that is held, under its own terms.
-async fn seal_anew(
+/// Seals the key in every live grant of the tenant.
+async fn reseal_key(
     conn: &mut sqlx::PgConnection,
     ring: &Keyring,
     tenant: TenantId,

@@ -1,11 +1,13 @@
-//! Undoing a rotation by the operator's word: a key that leaked can pass everything to a stranger's key, and a typo to nobody's.
+//! Undoing a rotation on the operator's order: with a leaked key or a typo, a rotation may give
+//! everything to a wrong key.
 //!
-//! The old key comes back, or a third key takes its place. Whoever holds the key that it had passed to owns nothing then.
+//! The old key or a third key owns the tenant again. The key that it was rotated to owns nothing
+//! then.
 
 use jiff::Timestamp;
 use sqlx::PgPool;
 
-use super::{RotateError, Rotation, directory, pass, remembered_since, store};
+use super::{RotateError, Rotation, directory, replay_window_start, store, transfer};
 use crate::db;
 use crate::search::CallerKey;
 use crate::tenants::fingerprint::Fingerprint;
@@ -14,26 +16,24 @@ use crate::tenants::keyring::Keyring;
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// No rotation of this key is remembered.
+    /// No rotation of this key is stored.
+    #[error("this key was not rotated within the last 48 hours, so there is nothing to restore")]
+    NothingToUndo,
+    /// The key that would own the tenant owns something else.
     #[error(
-        "this key has passed nothing on within the last 48 hours, so there is nothing to restore"
+        "the key that would take over owns scans or monitors of its own, and two callers are never merged: give another key in a second line"
     )]
-    NothingPassed,
-    /// The key that is to own it owns something else.
-    #[error(
-        "the key that would take over owns scans or monitors of its own, and two callers are not made one: name another key in a second line"
-    )]
-    Taken,
+    NewKeyInUse,
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// Passes what `old` owned before its last rotation to `to`, which may be `old` itself. The keys that are held are sealed anew; lanes that
-/// a refusal had stopped go on.
+/// Transfers what `old` owned before its last rotation to `to`, which may be `old` itself. Seals
+/// the stored keys anew and resumes the lanes that a refused key had paused.
 ///
 /// # Errors
-/// [`RestoreError`]; nothing has changed then.
+/// [`RestoreError`]; nothing has changed.
 pub async fn restore(
     pool: &PgPool,
     ring: &Keyring,
@@ -41,18 +41,21 @@ pub async fn restore(
     to: &CallerKey,
     now: Timestamp,
 ) -> Result<Rotation, RestoreError> {
-    let (old_prints, to_prints) = (Fingerprint::all(ring, old), Fingerprint::all(ring, to));
+    let (old_fingerprints, to_fingerprints) =
+        (Fingerprint::all(ring, old), Fingerprint::all(ring, to));
     let mut tx = db::begin(pool).await?;
-    directory::lock(&mut tx, old_prints.iter().chain(&to_prints)).await?;
-    let passed = store::passed_on(&mut tx, &old_prints, remembered_since(now)).await?;
-    let Some((tenant, _)) = passed else {
-        return Err(RestoreError::NothingPassed);
+    directory::take_advisory_locks(&mut tx, old_fingerprints.iter().chain(&to_fingerprints))
+        .await?;
+    let rotation =
+        store::find_rotation(&mut tx, &old_fingerprints, replay_window_start(now)).await?;
+    let Some((tenant, _)) = rotation else {
+        return Err(RestoreError::NothingToUndo);
     };
-    let rotation = pass(&mut tx, ring, tenant, to, now)
+    let rotation = transfer(&mut tx, ring, tenant, to, now)
         .await
         .map_err(|error| match error {
             RotateError::Database(error) => RestoreError::Database(error),
-            RotateError::Taken | RotateError::NothingOwned => RestoreError::Taken,
+            RotateError::NewKeyInUse | RotateError::NothingOwned => RestoreError::NewKeyInUse,
         })?;
     tx.commit().await?;
     Ok(rotation)

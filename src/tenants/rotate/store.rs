@@ -1,4 +1,4 @@
-//! What a rotation reads and writes, under the locks that it took.
+//! The statements of a rotation, under the locks that it took.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
@@ -7,22 +7,22 @@ use sqlx::PgConnection;
 use super::Rotation;
 use crate::ids::{GrantId, TenantId};
 use crate::tenants::fingerprint::Fingerprint;
-use crate::tenants::grant::{GrantTerms, NotOpened, Purpose, SealedKey};
+use crate::tenants::grant::{GrantTerms, Purpose, SealedKey, UnsealError};
 
-/// A fingerprint as the directory has it.
-pub(super) struct Known {
+/// A fingerprint in the table `tenant_keys`.
+pub(super) struct StoredFingerprint {
     pub(super) key_id: String,
     pub(super) fingerprint: Vec<u8>,
 }
 
-/// Takes all fingerprints of a tenant out of the directory, those of ring keys too that this process does not have. Waits for every order
-/// that holds them.
-pub(super) async fn take_fingerprints(
+/// Deletes all fingerprints of a tenant, also those under ring keys that this process lacks. Waits
+/// for every submission that locks them.
+pub(super) async fn delete_fingerprints(
     conn: &mut PgConnection,
     tenant: TenantId,
-) -> sqlx::Result<Vec<Known>> {
+) -> sqlx::Result<Vec<StoredFingerprint>> {
     sqlx::query_as!(
-        Known,
+        StoredFingerprint,
         "delete from tenant_keys where tenant_id = $1 returning key_id, fingerprint",
         tenant.uuid()
     )
@@ -30,7 +30,8 @@ pub(super) async fn take_fingerprints(
     .await
 }
 
-/// Has the lanes go on that the old key's refusal had stopped, and takes the locks of all: they come before the grants'. Gives their words.
+/// Locks all lanes, before any grant, and resumes those that the old key's refusal had paused.
+/// Returns their APIs.
 pub(super) async fn resume_refused_lanes(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -41,23 +42,24 @@ pub(super) async fn resume_refused_lanes(
     )
     .execute(&mut *conn)
     .await?;
-    // What calls with the old key bring from now on says nothing of the new one.
+    // From now on an answer to a call with the old key proves nothing about the new one.
     sqlx::query!(
         "update lanes set resumes = resumes + 1 where tenant_id = $1",
         tenant.uuid()
     )
     .execute(&mut *conn)
     .await?;
-    let mut resumed = sqlx::query_scalar!(
+    let resumed = sqlx::query_scalar!(
         "update lanes set paused_until = null, pause_reason = null
          where tenant_id = $1 and pause_reason in ('key_rejected', 'not_subscribed') returning api",
         tenant.uuid(),
     )
     .fetch_all(&mut *conn)
     .await?;
+    let mut resumed: Vec<String> = resumed.iter().map(ToString::to_string).collect();
     resumed.sort_unstable();
     sqlx::query!(
-        "select from unnest($2::text[]) as x (api) cross join lateral arm_lane($1, x.api)",
+        "select from unnest($2::text[]) as x (api) cross join lateral wake_lane($1, x.api)",
         tenant.uuid(),
         &resumed
     )
@@ -66,14 +68,14 @@ pub(super) async fn resume_refused_lanes(
     Ok(resumed)
 }
 
-/// The terms of every key of the tenant that is held, under its row's lock. A webhook's secret is no such key.
+/// Locks the tenant's live grants and returns their terms, except those of webhook secrets.
 pub(super) async fn lock_grants(
     conn: &mut PgConnection,
     tenant: TenantId,
 ) -> sqlx::Result<Vec<GrantTerms>> {
     let rows = sqlx::query!(
         "select grant_id, purpose, expires_at from key_grants
-         where tenant_id = $1 and wiped_at is null and purpose <> 'webhook'
+         where tenant_id = $1 and wiped_at is null and purpose not in ('webhook', 'webhook_url')
          order by grant_id for no key update",
         tenant.uuid(),
     )
@@ -82,7 +84,7 @@ pub(super) async fn lock_grants(
     rows.into_iter()
         .map(|row| {
             let purpose = Purpose::parse(&row.purpose)
-                .ok_or(sqlx::Error::Decode(NotOpened::Altered.into()))?;
+                .ok_or(sqlx::Error::Decode(UnsealError::Altered.into()))?;
             Ok(GrantTerms {
                 tenant,
                 grant: row.grant_id.into(),
@@ -93,7 +95,7 @@ pub(super) async fn lock_grants(
         .collect()
 }
 
-/// Puts newly sealed keys in the place of the old ones.
+/// Replaces the sealed keys of these grants.
 pub(super) async fn reseal_grants(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -121,16 +123,16 @@ pub(super) async fn reseal_grants(
     Ok(())
 }
 
-/// The tenant that these fingerprints had passed on, and what was answered then.
-pub(super) async fn passed_on(
+/// The tenant that was rotated away from these fingerprints since `since`, and the answer.
+pub(super) async fn find_rotation(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     since: Timestamp,
 ) -> sqlx::Result<Option<(TenantId, Rotation)>> {
     let (key_ids, digests) = columns(
-        prints
+        fingerprints
             .iter()
-            .map(|print| (print.key_id.as_str(), &print.digest[..])),
+            .map(|fingerprint| (fingerprint.key_id.as_str(), &fingerprint.digest[..])),
     );
     let row = sqlx::query!(
         "select tenant_id, passed_at, held_keys, lanes_resumed from passed_keys
@@ -154,17 +156,17 @@ pub(super) async fn passed_on(
     }))
 }
 
-/// Whether a tenant has ordered anything. A key that only searched is a tenant too, of nothing.
-pub(super) async fn owns(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
-    let owns = sqlx::query_scalar!(
+/// Whether a tenant has submitted anything. A key that only searched has a tenant without anything.
+pub(super) async fn owns_anything(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
+    let owns_anything = sqlx::query_scalar!(
         r#"select exists (select from lanes where tenant_id = $1) or exists (select from scans where tenant_id = $1)
                or exists (select from monitors where tenant_id = $1) as "owns!""#,
         tenant.uuid(),
     );
-    owns.fetch_one(conn).await
+    owns_anything.fetch_one(conn).await
 }
 
-/// Holds a tenant's fingerprints against orders.
+/// Locks a tenant's fingerprints, so that submissions wait.
 pub(super) async fn lock_fingerprints(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -178,18 +180,19 @@ pub(super) async fn lock_fingerprints(
     Ok(())
 }
 
-/// Remembers which key passed on and what is answered; forgets what the new key once passed on, and what is too old.
-pub(super) async fn remember_passed(
+/// Stores the rotation and its answer; deletes the stored rotations of the new key and those before
+/// `since`.
+pub(super) async fn record_rotation(
     conn: &mut PgConnection,
     tenant: TenantId,
-    old: &[Known],
+    old: &[StoredFingerprint],
     new: &[Fingerprint],
     rotation: &Rotation,
     since: Timestamp,
 ) -> sqlx::Result<()> {
     let (key_ids, digests) = columns(
         new.iter()
-            .map(|print| (print.key_id.as_str(), &print.digest[..])),
+            .map(|fingerprint| (fingerprint.key_id.as_str(), &fingerprint.digest[..])),
     );
     sqlx::query!(
         "delete from passed_keys

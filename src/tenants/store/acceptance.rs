@@ -1,4 +1,4 @@
-//! Which callers a marketplace has accepted.
+//! Statements on which callers a marketplace has accepted.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
-use crate::tenants::acceptance::RECENT;
+use crate::tenants::acceptance::UNACCEPTED_RETENTION;
 use crate::tenants::fingerprint::Fingerprint;
 use crate::tenants::keyring::Keyring;
 use crate::tenants::relocate;
@@ -29,8 +29,8 @@ pub async fn is_accepted(database: impl PgExecutor<'_>, tenant: TenantId) -> sql
         .unwrap_or(false))
 }
 
-/// The tenant of a key that a marketplace has accepted, as by [`super::find_or_make`]; `None`: it is not accepted yet, and the transaction is
-/// to be rolled back.
+/// The tenant of a key that a marketplace has accepted, as by [`super::find_or_create`]. `None`: it
+/// is not accepted yet, and the caller must roll the transaction back.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -40,12 +40,12 @@ pub async fn find_accepted(
     key: &CallerKey,
     now: Timestamp,
 ) -> sqlx::Result<Option<TenantId>> {
-    let tenant = super::find_or_make(conn, ring, key, now).await?;
+    let tenant = super::find_or_create(conn, ring, key, now).await?;
     Ok(is_accepted(conn, tenant).await?.then_some(tenant))
 }
 
-/// Records that a marketplace accepted the keys of these callers; gives those that were not accepted before. In the order of their ids, so
-/// that two writers do not wait for each other in a circle.
+/// Records that a marketplace accepted the keys of these callers; returns those that were not
+/// accepted before. It locks them in the order of their ids, so that two writers cannot deadlock.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -72,7 +72,7 @@ pub async fn record_accepted(
         .collect())
 }
 
-/// Records that a marketplace refused the keys of these callers. Of one that was accepted nothing is recorded.
+/// Records that a marketplace refused the keys of these callers, except those already accepted.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -94,7 +94,7 @@ pub async fn record_refused(
     Ok(())
 }
 
-/// Records that a caller that is not accepted yet has ordered.
+/// Records a submission of a caller that is not accepted yet.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -113,43 +113,46 @@ pub async fn record_order(
     Ok(())
 }
 
-/// Records that a marketplace accepted a key outside of any scan; its tenant is made if there is none.
+/// Records that a marketplace accepted a key outside of any scan; creates its tenant if necessary.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_key(
+pub async fn record_key_accepted(
     pool: &PgPool,
     ring: &Keyring,
     key: &CallerKey,
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    record_prints(pool, &Fingerprint::all(ring, key), now).await
+    record_fingerprints_accepted(pool, &Fingerprint::all(ring, key), now).await
 }
 
-/// The same for the fingerprints of a key.
+/// As [`record_key_accepted`], for the fingerprints of a key.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn record_prints(
+pub async fn record_fingerprints_accepted(
     pool: &PgPool,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
-    let tenant = super::find_or_make_of(&mut tx, prints, now).await?;
+    let tenant = super::find_or_create_by_fingerprints(&mut tx, fingerprints, now).await?;
     record_accepted(&mut tx, &[tenant], now).await?;
     tx.commit().await
 }
 
-/// Removes callers that no marketplace accepted within [`RECENT`] after their last order and the last refusal, at most `most`; gives how
-/// many. One whose scan still waits for the marketplace stays. Each in a transaction of its own, which waits for the orders of the caller
-/// that are under way and then looks again.
+/// Removes up to `most` callers that no marketplace accepted within [`UNACCEPTED_RETENTION`] after
+/// their last submission and refusal; returns how many. A caller with a scan that can still run
+/// stays. Each removal is one transaction, which waits for running submissions of the caller and
+/// then checks again.
 ///
 /// # Errors
-/// When the database does not answer; what is left waits for the next pass.
-pub async fn remove_left(pool: &PgPool, most: i64, now: Timestamp) -> sqlx::Result<usize> {
-    let before = now.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
-    let due = left(pool, None, before, most).await?;
+/// When the database does not answer; the next pass removes the others.
+pub async fn remove_unaccepted(pool: &PgPool, most: i64, now: Timestamp) -> sqlx::Result<usize> {
+    let before = now
+        .checked_sub(UNACCEPTED_RETENTION)
+        .unwrap_or(Timestamp::MIN);
+    let due = removable_tenants(pool, None, before, most).await?;
     let mut removed = 0;
     for tenant in due {
         let mut tx = db::begin(pool).await?;
@@ -165,7 +168,10 @@ pub async fn remove_left(pool: &PgPool, most: i64, now: Timestamp) -> sqlx::Resu
         )
         .execute(&mut *tx)
         .await?;
-        if left(&mut *tx, Some(tenant), before, 1).await?.is_empty() {
+        if removable_tenants(&mut *tx, Some(tenant), before, 1)
+            .await?
+            .is_empty()
+        {
             continue;
         }
         relocate::delete(&mut tx, tenant.into()).await?;
@@ -175,7 +181,7 @@ pub async fn remove_left(pool: &PgPool, most: i64, now: Timestamp) -> sqlx::Resu
     Ok(removed)
 }
 
-async fn left(
+async fn removable_tenants(
     database: impl PgExecutor<'_>,
     only: Option<Uuid>,
     before: Timestamp,

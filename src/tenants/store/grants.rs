@@ -1,4 +1,4 @@
-//! Sealed keys in the database. Whose they are is the rest of the store's.
+//! Statements on sealed keys.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use zeroize::Zeroizing;
 
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
-use crate::tenants::grant::{GrantTerms, NotOpened, Purpose, SealedKey};
+use crate::tenants::grant::{GrantTerms, Purpose, SealedKey, UnsealError};
 use crate::tenants::keyring::Keyring;
 
-/// Why a grant gives no key.
+/// Why a grant yields no key.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// There is no such grant, or it was wiped or has expired: the work that it was for cannot go on.
-    #[error("the key was held no longer")]
+    /// There is no such grant, or it was wiped or has expired: its work cannot continue.
+    #[error("the key is no longer stored")]
     Gone,
-    /// It is there and does not open.
+    /// The grant does not open.
     #[error("{why}")]
     NotOpened {
-        /// What is wrong with it.
-        why: NotOpened,
-        /// The nonce of what did not open: a key that was sealed anew has another.
+        /// The cause.
+        why: UnsealError,
+        /// The nonce of the sealed key; a key that was sealed anew has another.
         nonce: Vec<u8>,
     },
     /// The database did not answer.
@@ -32,21 +32,21 @@ pub enum GrantError {
     Database(#[from] sqlx::Error),
 }
 
-/// What became of opening grants, by tenant and grant.
+/// Opened keys or errors, by tenant and grant.
 pub type OpenedGrants = HashMap<(TenantId, GrantId), Result<CallerKey, GrantError>>;
 
-/// Why the program must not start with this ring.
+/// Why the process must not start with this ring.
 #[derive(Debug, thiserror::Error)]
 pub enum RingCheckError {
-    /// A live grant could never be opened.
-    #[error("the master key lacks the entries that sealed keys still in use: {}. Put them back, behind the primary", .0.join(", "))]
+    /// The ring lacks the entry that sealed a live grant.
+    #[error("the master key lacks the entries that sealed keys still in use: {}. Put them back, after the primary", .0.join(", "))]
     KeysMissing(Vec<String>),
     /// The database did not answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// Stores a key, sealed under its terms.
+/// Stores a sealed key.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -73,7 +73,7 @@ pub async fn insert_grant(
     Ok(())
 }
 
-/// Seals a key anew in a grant that is there, whether it is live or was wiped.
+/// Replaces the sealed key of an existing grant, live or wiped.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -97,10 +97,10 @@ pub async fn replace_grant(
     Ok(())
 }
 
-/// The key that a tenant's grant holds.
+/// Opens the key of a tenant's grant.
 ///
 /// # Errors
-/// [`GrantError::Gone`] for a grant that is not there, is another tenant's, was wiped or has expired.
+/// [`GrantError::Gone`] for a grant that is missing, is another tenant's, was wiped or has expired.
 pub async fn open_grant(
     database: impl PgExecutor<'_>,
     ring: &Keyring,
@@ -113,16 +113,16 @@ pub async fn open_grant(
         .unwrap_or(Err(GrantError::Gone))
 }
 
-/// A key for each of these grants, or why it does not open; nothing for one that is gone.
+/// Opens these grants: a key or an error for each, nothing for one that is gone.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn open_grants(
     database: impl PgExecutor<'_>,
     ring: &Keyring,
-    held: &[(TenantId, GrantId)],
+    ids: &[(TenantId, GrantId)],
 ) -> sqlx::Result<OpenedGrants> {
-    let (tenants, grants): (Vec<_>, Vec<_>) = held
+    let (tenants, grants): (Vec<_>, Vec<_>) = ids
         .iter()
         .map(|(tenant, grant)| (tenant.uuid(), grant.uuid()))
         .unzip();
@@ -137,25 +137,25 @@ pub async fn open_grants(
     .fetch_all(database)
     .await?;
     let opened = rows.into_iter().map(|row| {
-        let held = (TenantId::from(row.tenant_id), GrantId::from(row.grant_id));
+        let id = (TenantId::from(row.tenant_id), GrantId::from(row.grant_id));
         let sealed = SealedKey {
             key_id: row.key_id,
             nonce: row.nonce,
             ciphertext: row.ciphertext,
         };
         let opened = Purpose::parse(&row.purpose)
-            .ok_or(NotOpened::Altered)
+            .ok_or(UnsealError::Altered)
             .and_then(|purpose| {
                 let terms = GrantTerms {
-                    tenant: held.0,
-                    grant: held.1,
+                    tenant: id.0,
+                    grant: id.1,
                     purpose,
                     expires_at: row.expires_at.to_jiff(),
                 };
                 terms.open(ring, &sealed)
             });
         (
-            held,
+            id,
             opened.map_err(|why| GrantError::NotOpened {
                 why,
                 nonce: sealed.nonce,
@@ -165,8 +165,8 @@ pub async fn open_grants(
     Ok(opened.collect())
 }
 
-/// Secrets that a tenant's grants hold, with the time that each of them ends, in the order of `grants`; those that were wiped or have
-/// expired at `now` are left out.
+/// Opens the secrets of a tenant's grants, in the order of `grants`. It omits those that were wiped
+/// or have expired at `now`.
 ///
 /// # Errors
 /// [`GrantError::NotOpened`] when one of them does not open.
@@ -176,7 +176,7 @@ pub async fn open_secrets(
     tenant: TenantId,
     grants: &[GrantId],
     now: Timestamp,
-) -> Result<Vec<HeldSecret>, GrantError> {
+) -> Result<Vec<OpenedSecret>, GrantError> {
     let ids: Vec<_> = grants.iter().map(|grant| grant.uuid()).collect();
     let rows = sqlx::query!(
         "select grant_id, purpose, key_id, nonce, ciphertext, expires_at from key_grants
@@ -196,7 +196,7 @@ pub async fn open_secrets(
         };
         let (grant, expires_at) = (row.grant_id.into(), row.expires_at.to_jiff());
         let opened = Purpose::parse(&row.purpose)
-            .ok_or(NotOpened::Altered)
+            .ok_or(UnsealError::Altered)
             .and_then(|purpose| {
                 GrantTerms {
                     tenant,
@@ -210,7 +210,7 @@ pub async fn open_secrets(
             why,
             nonce: sealed.nonce,
         })?;
-        Ok(HeldSecret {
+        Ok(OpenedSecret {
             grant,
             secret,
             expires_at,
@@ -219,17 +219,17 @@ pub async fn open_secrets(
     opened.collect()
 }
 
-/// A secret that was opened. It is wiped from memory when dropped.
-pub struct HeldSecret {
-    /// Where it is held.
+/// An opened secret. Dropping it wipes the memory.
+pub struct OpenedSecret {
+    /// Its grant.
     pub grant: GrantId,
     /// The secret.
     pub secret: Zeroizing<Vec<u8>>,
-    /// Until when.
+    /// When the grant expires.
     pub expires_at: Timestamp,
 }
 
-/// Removes grants that nothing names any more.
+/// Deletes grants that nothing refers to any more.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -249,7 +249,8 @@ pub async fn remove_grants(
     Ok(())
 }
 
-/// Destroys the key of a grant that has expired: the columns are overwritten. A grant that was sealed anew meanwhile is left alone.
+/// Wipes the key of an expired grant by overwriting its columns. It skips a grant that was sealed
+/// anew in the meantime.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -271,16 +272,17 @@ pub async fn wipe_expired(
     Ok(())
 }
 
-/// Grants that are held under another key than `primary`, after one of them in the order of their ids; `None` begins.
+/// A page of the grants sealed under another key than `primary`, in the order of their ids, after
+/// `after` or from the first.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn grants_beside(
+pub async fn grants_under_other_keys(
     conn: &mut PgConnection,
     primary: &str,
     after: Option<(TenantId, GrantId)>,
     most: i64,
-) -> sqlx::Result<Vec<HeldGrant>> {
+) -> sqlx::Result<Vec<StoredGrant>> {
     let (tenant, grant) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, grant)| {
         (tenant.uuid(), grant.uuid())
     });
@@ -295,7 +297,7 @@ pub async fn grants_beside(
     )
     .fetch_all(conn)
     .await?;
-    let held = rows.into_iter().map(|row| HeldGrant {
+    let grants = rows.into_iter().map(|row| StoredGrant {
         id: (row.tenant_id.into(), row.grant_id.into()),
         purpose: Purpose::parse(&row.purpose),
         expires_at: row.expires_at.to_jiff(),
@@ -305,36 +307,36 @@ pub async fn grants_beside(
             ciphertext: row.ciphertext,
         },
     });
-    Ok(held.collect())
+    Ok(grants.collect())
 }
 
-/// A grant as it stands in its row.
+/// A row of the table `key_grants`.
 #[derive(Debug)]
-pub struct HeldGrant {
-    /// Whose, and which.
+pub struct StoredGrant {
+    /// Tenant and grant.
     pub id: (TenantId, GrantId),
-    /// `None`: one that this program does not know.
+    /// `None`: this version does not know the stored purpose.
     pub purpose: Option<Purpose>,
     /// When it is wiped at the latest.
     pub expires_at: Timestamp,
-    /// The key.
+    /// The sealed key.
     pub sealed: SealedKey,
 }
 
-/// Puts keys that were sealed anew in place of what was read. A row that was wiped or sealed by another since then is left alone: its
-/// nonce, drawn anew for each seal, is another. Gives how many were put.
+/// Replaces sealed keys by new ones; returns how many. It skips a row that was wiped or sealed
+/// again since it was read: each seal has its own random nonce.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn swap_sealed(
+pub async fn replace_sealed_keys(
     conn: &mut PgConnection,
-    swaps: &[(HeldGrant, SealedKey)],
+    swaps: &[(StoredGrant, SealedKey)],
 ) -> sqlx::Result<u64> {
-    let tenants: Vec<_> = swaps.iter().map(|(held, _)| held.id.0.uuid()).collect();
-    let grants: Vec<_> = swaps.iter().map(|(held, _)| held.id.1.uuid()).collect();
+    let tenants: Vec<_> = swaps.iter().map(|(old, _)| old.id.0.uuid()).collect();
+    let grants: Vec<_> = swaps.iter().map(|(old, _)| old.id.1.uuid()).collect();
     let old: Vec<_> = swaps
         .iter()
-        .map(|(held, _)| held.sealed.nonce.clone())
+        .map(|(old, _)| old.sealed.nonce.clone())
         .collect();
     let key_ids: Vec<_> = swaps
         .iter()
@@ -365,7 +367,7 @@ pub async fn swap_sealed(
     Ok(swapped.rows_affected())
 }
 
-/// Overwrites the key of a grant whose work is over.
+/// Wipes the key of a grant whose work has ended.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -387,7 +389,7 @@ pub async fn wipe(
     Ok(())
 }
 
-/// The check at start: every grant that is still live can be opened by this ring.
+/// The check at start: this ring has the entries that sealed the live grants.
 ///
 /// # Errors
 /// [`RingCheckError::KeysMissing`] names the entries that the ring lacks.

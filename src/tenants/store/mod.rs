@@ -1,5 +1,5 @@
-//! Tenants and their fingerprints in the database; their sealed keys in `grants`, whether a marketplace has accepted them in
-//! `acceptance`.
+//! Statements on tenants and their fingerprints; `grants` has their sealed keys, `acceptance`
+//! whether a marketplace has accepted them.
 
 pub mod acceptance;
 mod grants;
@@ -12,9 +12,9 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
 pub use self::grants::{
-    GrantError, HeldGrant, HeldSecret, OpenedGrants, RingCheckError, check_ring, grants_beside,
-    insert_grant, open_grant, open_grants, open_secrets, remove_grants, replace_grant, swap_sealed,
-    wipe, wipe_expired,
+    GrantError, OpenedGrants, OpenedSecret, RingCheckError, StoredGrant, check_ring,
+    grants_under_other_keys, insert_grant, open_grant, open_grants, open_secrets, remove_grants,
+    replace_grant, replace_sealed_keys, wipe, wipe_expired,
 };
 use super::fingerprint::Fingerprint;
 use super::keyring::Keyring;
@@ -22,7 +22,7 @@ use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 
-/// The tenant that a key belongs to, if it ever ordered anything. Its fingerprint is renewed under the primary.
+/// Finds the tenant of a key and renews its fingerprint under the primary.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -35,55 +35,56 @@ pub async fn find(
     look_up(conn, &Fingerprint::all(ring, key), now).await
 }
 
-/// The same, with the connection that told it. One that is idle is taken without asking whether it still works: the look-up shows that, and
-/// one that was cut makes way for the next. It saves a reader one of his three waits for the database.
+/// As [`find`]; also returns the connection. It uses an idle connection without testing it first,
+/// because the look-up shows whether it works; a broken one is replaced by the next. This saves a
+/// read request one of three round trips.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn find_connected(
+pub async fn find_with_connection(
     pool: &PgPool,
     ring: &Keyring,
     key: &CallerKey,
     now: Timestamp,
 ) -> sqlx::Result<(PoolConnection<Postgres>, Option<TenantId>)> {
-    let prints = Fingerprint::all(ring, key);
+    let fingerprints = Fingerprint::all(ring, key);
     while let Some(mut conn) = pool.try_acquire() {
-        match db::in_time(look_up(&mut conn, &prints, now)).await {
+        match db::with_timeout(look_up(&mut conn, &fingerprints, now)).await {
             Ok(tenant) => return Ok((conn, tenant)),
             Err(error) => {
-                // Not back into the pool, which would wait for what it has to say.
+                // Not back into the pool, which would wait for its pending response.
                 drop(conn.detach());
-                if !db::is_cut(&error) {
+                if !db::is_disconnected(&error) {
                     return Err(error);
                 }
             }
         }
     }
     let mut conn = pool.acquire().await?;
-    let tenant = look_up(&mut conn, &prints, now).await?;
+    let tenant = look_up(&mut conn, &fingerprints, now).await?;
     Ok((conn, tenant))
 }
 
-/// The same for a transaction that seals the key: until its end the tenant stays the key's, a rotation waits for it. To be called before
-/// any lane is locked.
+/// As [`find`], for a transaction that seals the key: locks the tenant's fingerprints, so that a
+/// rotation waits until the transaction ends. Call it before locking any lane.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn find_and_hold(
+pub async fn find_and_lock(
     conn: &mut PgConnection,
     ring: &Keyring,
     key: &CallerKey,
     now: Timestamp,
 ) -> sqlx::Result<Option<TenantId>> {
-    look_up_and_hold(conn, &Fingerprint::all(ring, key), now).await
+    look_up_and_lock(conn, &Fingerprint::all(ring, key), now).await
 }
 
-/// The same for a tenant that is known, where no key came with the work: a rotation waits, or has been. To be called before the key of any
-/// grant is opened to be sealed again.
+/// Locks a tenant's fingerprints where no request brought a key, so that a rotation waits. Call it
+/// before opening a grant in order to seal its key again.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn hold(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+pub async fn lock_tenant_shared(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     sqlx::query!(
         "select from tenant_keys where tenant_id = $1 order by key_id for key share",
         tenant.uuid()
@@ -93,31 +94,31 @@ pub async fn hold(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()>
     Ok(())
 }
 
-/// The tenant that a key belongs to, made now if there is none, and held as by [`find_and_hold`]. To be called inside a transaction: first
-/// requests of one caller wait for each other, so that they make one tenant, also between processes whose rings differ while a new primary
-/// is rolled out.
+/// Finds the tenant of a key or creates it, and locks it as [`find_and_lock`] does. Call it inside
+/// a transaction. Concurrent first requests of one caller wait for each other and create one
+/// tenant, also in processes whose rings differ during a roll-out of a new primary.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn find_or_make(
+pub async fn find_or_create(
     conn: &mut PgConnection,
     ring: &Keyring,
     key: &CallerKey,
     now: Timestamp,
 ) -> sqlx::Result<TenantId> {
-    find_or_make_of(conn, &Fingerprint::all(ring, key), now).await
+    find_or_create_by_fingerprints(conn, &Fingerprint::all(ring, key), now).await
 }
 
-async fn find_or_make_of(
+async fn find_or_create_by_fingerprints(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     now: Timestamp,
 ) -> sqlx::Result<TenantId> {
-    if let Some(tenant) = look_up_and_hold(conn, prints, now).await? {
+    if let Some(tenant) = look_up_and_lock(conn, fingerprints, now).await? {
         return Ok(tenant);
     }
-    lock(conn, prints).await?;
-    if let Some(tenant) = look_up_and_hold(conn, prints, now).await? {
+    take_advisory_locks(conn, fingerprints).await?;
+    if let Some(tenant) = look_up_and_lock(conn, fingerprints, now).await? {
         return Ok(tenant);
     }
     let tenant = TenantId::new();
@@ -128,21 +129,21 @@ async fn find_or_make_of(
     )
     .execute(&mut *conn)
     .await?;
-    give_fingerprints(conn, tenant, prints, now).await?;
+    insert_fingerprints(conn, tenant, fingerprints, now).await?;
     Ok(tenant)
 }
 
-/// The tenants that fingerprints lead to; of many callers at once.
+/// Finds the tenants of many fingerprints at once.
 ///
 /// # Errors
 /// When the database does not answer.
 pub async fn find_all(
     pool: &PgPool,
-    prints: &[&Fingerprint],
+    fingerprints: &[&Fingerprint],
 ) -> sqlx::Result<HashMap<Fingerprint, TenantId>> {
-    let (key_ids, digests): (Vec<_>, Vec<_>) = prints
+    let (key_ids, digests): (Vec<_>, Vec<_>) = fingerprints
         .iter()
-        .map(|print| (print.key_id.clone(), print.digest.to_vec()))
+        .map(|fingerprint| (fingerprint.key_id.clone(), fingerprint.digest.to_vec()))
         .unzip();
     let rows = sqlx::query!(
         "select k.key_id, k.fingerprint, k.tenant_id
@@ -165,26 +166,30 @@ pub async fn find_all(
     Ok(known.collect())
 }
 
-fn columns(prints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {
-    prints
+fn columns(fingerprints: &[Fingerprint]) -> (Vec<String>, Vec<Vec<u8>>) {
+    fingerprints
         .iter()
-        .map(|print| (print.key_id.clone(), print.digest.to_vec()))
+        .map(|fingerprint| (fingerprint.key_id.clone(), fingerprint.digest.to_vec()))
         .unzip()
 }
 
-/// What [`lock`] takes, in one order for all.
-fn locks<'a>(prints: impl IntoIterator<Item = &'a Fingerprint>) -> Vec<i64> {
-    let mut locks: Vec<_> = prints.into_iter().map(Fingerprint::lock).collect();
-    locks.sort_unstable();
-    locks
+/// The locks of [`take_advisory_locks`], in the same order in every process.
+fn advisory_lock_ids<'a>(fingerprints: impl IntoIterator<Item = &'a Fingerprint>) -> Vec<i64> {
+    let mut advisory_lock_ids: Vec<_> = fingerprints
+        .into_iter()
+        .map(Fingerprint::advisory_lock_id)
+        .collect();
+    advisory_lock_ids.sort_unstable();
+    advisory_lock_ids
 }
 
-/// Until the transaction ends, nobody else makes a tenant of these fingerprints, renews them or passes them on.
-pub(super) async fn lock(
+/// Until the transaction ends, no other one creates a tenant with these fingerprints, renews or
+/// transfers them.
+pub(super) async fn take_advisory_locks(
     conn: &mut PgConnection,
-    prints: impl IntoIterator<Item = &Fingerprint>,
+    fingerprints: impl IntoIterator<Item = &Fingerprint>,
 ) -> sqlx::Result<()> {
-    for lock in locks(prints) {
+    for lock in advisory_lock_ids(fingerprints) {
         sqlx::query!("select pg_advisory_xact_lock($1)", lock)
             .execute(&mut *conn)
             .await?;
@@ -192,12 +197,12 @@ pub(super) async fn lock(
     Ok(())
 }
 
-/// Whose fingerprints these are; and whether the primary's is among those that are known.
-async fn rows_of(
+/// The owner of these fingerprints, and whether the primary's fingerprint is stored.
+async fn owner_and_is_current(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
 ) -> sqlx::Result<Option<(TenantId, bool)>> {
-    let (key_ids, digests) = columns(prints);
+    let (key_ids, digests) = columns(fingerprints);
     let found = sqlx::query!(
         "select key_id, tenant_id from tenant_keys
          where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) order by created_at",
@@ -211,39 +216,42 @@ async fn rows_of(
     };
     Ok(Some((
         first.tenant_id.into(),
-        found.iter().any(|row| row.key_id == prints[0].key_id),
+        found.iter().any(|row| row.key_id == fingerprints[0].key_id),
     )))
 }
 
-/// Whose fingerprints these are.
+/// The owner of these fingerprints.
 pub(super) async fn owner(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
 ) -> sqlx::Result<Option<TenantId>> {
-    Ok(rows_of(conn, prints).await?.map(|(tenant, _)| tenant))
+    Ok(owner_and_is_current(conn, fingerprints)
+        .await?
+        .map(|(tenant, _)| tenant))
 }
 
 async fn look_up(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     now: Timestamp,
 ) -> sqlx::Result<Option<TenantId>> {
-    match rows_of(conn, prints).await? {
-        Some((_, false)) => renew(conn, prints, now).await,
+    match owner_and_is_current(conn, fingerprints).await? {
+        Some((_, false)) => renew(conn, fingerprints, now).await,
         found => Ok(found.map(|(tenant, _)| tenant)),
     }
 }
 
-/// Adds the fingerprint under the primary, in one statement: the look-up may stand outside a transaction.
+/// Adds the fingerprint under the primary, in one statement, because the look-up may run outside a
+/// transaction.
 async fn renew(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     now: Timestamp,
 ) -> sqlx::Result<Option<TenantId>> {
-    let (key_ids, digests) = columns(prints);
+    let (key_ids, digests) = columns(fingerprints);
     let owner = sqlx::query_scalar!(
         "select renew_fingerprint($1, $2, $3, $4)",
-        &locks(prints),
+        &advisory_lock_ids(fingerprints),
         &key_ids,
         &digests,
         now.to_sqlx() as _,
@@ -251,17 +259,18 @@ async fn renew(
     Ok(owner.fetch_one(conn).await?.map(TenantId::from))
 }
 
-/// After the look-up, because a renewal takes its lock before any row, as a rotation does.
-async fn look_up_and_hold(
+/// Locks after the look-up, because a renewal, like a rotation, takes its advisory lock before any
+/// row.
+async fn look_up_and_lock(
     conn: &mut PgConnection,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     now: Timestamp,
 ) -> sqlx::Result<Option<TenantId>> {
-    let Some(tenant) = look_up(conn, prints, now).await? else {
+    let Some(tenant) = look_up(conn, fingerprints, now).await? else {
         return Ok(None);
     };
-    let (key_ids, digests) = columns(prints);
-    let held = sqlx::query!(
+    let (key_ids, digests) = columns(fingerprints);
+    let locked = sqlx::query!(
         "select from tenant_keys
          where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) and tenant_id = $3
          order by key_id for key share",
@@ -271,18 +280,18 @@ async fn look_up_and_hold(
     )
     .execute(conn)
     .await?;
-    Ok(Some(tenant).filter(|_| held.rows_affected() > 0))
+    Ok(Some(tenant).filter(|_| locked.rows_affected() > 0))
 }
 
-/// Makes a tenant known by these fingerprints: for a new tenant under every key of the ring, because a process that does not have the new
-/// primary yet must find it too.
-pub(super) async fn give_fingerprints(
+/// Stores a tenant's fingerprints. A new tenant gets one under every key of the ring, because a
+/// process without the new primary must find it too.
+pub(super) async fn insert_fingerprints(
     conn: &mut PgConnection,
     tenant: TenantId,
-    prints: &[Fingerprint],
+    fingerprints: &[Fingerprint],
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    let (key_ids, digests) = columns(prints);
+    let (key_ids, digests) = columns(fingerprints);
     sqlx::query!(
         "insert into tenant_keys (key_id, fingerprint, tenant_id, created_at)
          select x.key_id, x.fingerprint, $1, $2 from unnest($3::text[], $4::bytea[]) as x (key_id, fingerprint)",
@@ -296,11 +305,12 @@ pub(super) async fn give_fingerprints(
     Ok(())
 }
 
-/// How many callers are known under an entry and not under `primary`: those that have not called since it is the primary.
+/// Counts the callers with fingerprints under an entry but not under `primary`: they have not
+/// called since it became the primary.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn strangers_to(
+pub async fn count_callers_by_older_key(
     conn: &mut PgConnection,
     primary: &str,
 ) -> sqlx::Result<Vec<(String, i64)>> {

@@ -1,4 +1,4 @@
-//! The client against a few lines of HTTP on loopback: what it sends, when it sends again, what it gives up on.
+//! The client against a scripted HTTP server on loopback: requests, retries and failures.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,70 +10,70 @@ use super::*;
 use crate::contract::Request;
 use crate::search::{Finding, Incomplete};
 
-/// What the server does with one connection's request.
+/// What the server does with a request.
 #[derive(Clone)]
-enum Act {
+enum Reaction {
     Answer(u16, &'static str, Vec<u8>),
     Say(&'static [u8]),
     Hang,
     Reset,
-    /// Half of the announced body, then nothing more, or the end.
+    /// Sends half of the announced body, then stalls or closes.
     Half {
         hang: bool,
     },
 }
 
-fn ok(body: &str) -> Act {
-    Act::Answer(200, "", body.into())
+fn ok(body: &str) -> Reaction {
+    Reaction::Answer(200, "", body.into())
 }
 
-fn status(status: u16) -> Act {
-    Act::Answer(status, "", b"{}".to_vec())
+fn status(status: u16) -> Reaction {
+    Reaction::Answer(status, "", b"{}".to_vec())
 }
 
-/// A marketplace that acts once per request and remembers what was sent to it.
-struct Server {
+/// A server with one reaction per request that records the requests.
+struct ScriptedServer {
     client: Client,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
-impl Server {
-    async fn start(acts: Vec<Act>, budget: Duration) -> Self {
+impl ScriptedServer {
+    async fn start(reactions: Vec<Reaction>, budget: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url: reqwest::Url = format!("http://{}", listener.local_addr().unwrap())
             .parse()
             .unwrap();
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&received);
         tokio::spawn(async move {
-            for act in acts {
+            for act in reactions {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let request = hear(&mut stream).await;
+                let request = read_request(&mut stream).await;
                 log.lock().unwrap().push(request);
-                tokio::spawn(perform(stream, act));
+                tokio::spawn(react(stream, act));
             }
         });
         let mut config = UpstreamConfig::at(url.clone(), url);
         config.search_timeout_seconds = budget;
         Self {
             client: Client::new(&config).unwrap(),
-            heard,
+            received,
         }
     }
 
-    async fn ask(&self) -> Outcome {
+    async fn search(&self) -> Outcome {
         self.client
-            .ask(&search(), &key(), "request-1", || async { true })
+            .search(&search(), &key(), "request-1", || async { true })
             .await
     }
 
-    fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 }
 
-/// The whole request as text.
-async fn hear(stream: &mut TcpStream) -> String {
+/// Reads a whole request as text.
+async fn read_request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     while !text.ends_with(b"\r\n\r\n") {
         text.push(stream.read_u8().await.unwrap());
@@ -90,20 +90,20 @@ async fn hear(stream: &mut TcpStream) -> String {
     head + &String::from_utf8(body).unwrap()
 }
 
-async fn perform(mut stream: TcpStream, act: Act) {
+async fn react(mut stream: TcpStream, act: Reaction) {
     match act {
-        Act::Answer(status, headers, body) => {
+        Reaction::Answer(status, headers, body) => {
             let head = format!(
                 "HTTP/1.1 {status} S\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
                 body.len()
             );
-            // The client may have seen enough before the end.
+            // The client may close the connection early.
             let _ = stream.write_all(&[head.as_bytes(), &body].concat()).await;
         }
-        Act::Say(bytes) => stream.write_all(bytes).await.unwrap(),
-        Act::Hang => drop(stream.read_u8().await),
-        Act::Reset => stream.set_zero_linger().unwrap(),
-        Act::Half { hang } => {
+        Reaction::Say(bytes) => stream.write_all(bytes).await.unwrap(),
+        Reaction::Hang => drop(stream.read_u8().await),
+        Reaction::Reset => stream.set_zero_linger().unwrap(),
+        Reaction::Half { hang } => {
             stream
                 .write_all(b"HTTP/1.1 200 S\r\ncontent-length: 4\r\n\r\n[{")
                 .await
@@ -117,7 +117,7 @@ async fn perform(mut stream: TcpStream, act: Act) {
 
 fn search() -> Search {
     let body = json!({"from_airport": "tlv", "to_airport": "LHR", "departure_date": "2027-01-14", "limit": 2});
-    Search::of_caller(
+    Search::for_caller(
         Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
             .unwrap()
             .request,
@@ -130,10 +130,10 @@ fn key() -> CallerKey {
 
 const LONG: Duration = Duration::from_secs(60);
 
-async fn outcome(acts: Vec<Act>) -> (Outcome, usize) {
-    let server = Server::start(acts, LONG).await;
-    let outcome = server.ask().await;
-    (outcome, server.heard().len())
+async fn outcome(reactions: Vec<Reaction>) -> (Outcome, usize) {
+    let server = ScriptedServer::start(reactions, LONG).await;
+    let outcome = server.search().await;
+    (outcome, server.received().len())
 }
 
 fn incomplete(outcome: &Outcome) -> &Incomplete {
@@ -144,15 +144,15 @@ fn incomplete(outcome: &Outcome) -> &Incomplete {
 }
 
 #[tokio::test]
-async fn contract_2_only_our_headers_go_out() {
-    let server = Server::start(vec![ok("[{}]")], LONG).await;
-    let outcome = server.ask().await;
+async fn only_our_headers_go_upstream() {
+    let server = ScriptedServer::start(vec![ok("[{}]")], LONG).await;
+    let outcome = server.search().await;
     assert!(
         matches!(&outcome.finding, Finding::Answer(answer) if answer.results == 1),
         "{outcome:?}"
     );
-    let heard = server.heard().remove(0);
-    let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+    let received = server.received().remove(0);
+    let (head, body) = received.split_once("\r\n\r\n").unwrap();
     assert_eq!(
         body,
         r#"{"from_airport":"TLV","to_airport":"LHR","departure_date":"2027-01-14","limit":2}"#
@@ -180,7 +180,7 @@ async fn contract_2_only_our_headers_go_out() {
 }
 
 #[tokio::test]
-async fn contract_17_a_server_error_is_sent_once_more() {
+async fn a_server_error_is_retried_once() {
     for code in [500, 502, 503, 504] {
         let (outcome, calls) = outcome(vec![status(code), ok("[]")]).await;
         assert!(
@@ -210,54 +210,56 @@ async fn contract_17_a_server_error_is_sent_once_more() {
 }
 
 #[tokio::test]
-async fn contract_17_nothing_else_is() {
+async fn only_server_errors_are_retried() {
     let answer = br#"{"error": {"type": "search_incomplete", "reason": "blocked_page"}}"#;
-    let acts = [
-        Act::Answer(503, "", answer.to_vec()),
+    let reactions = [
+        Reaction::Answer(503, "", answer.to_vec()),
         status(429),
         status(404),
         status(400),
-        Act::Reset,
-        Act::Half { hang: false },
+        Reaction::Reset,
+        Reaction::Half { hang: false },
         ok("no"),
     ];
-    for act in acts {
+    for act in reactions {
         let (outcome, calls) = outcome(vec![act, ok("[]")]).await;
         assert_eq!((outcome.billed_requests, calls), (1, 1), "{outcome:?}");
     }
 }
 
 #[tokio::test]
-async fn the_second_try_needs_leave() {
-    let server = Server::start(vec![status(500), ok("[]")], LONG).await;
+async fn a_retry_needs_permission() {
+    let server = ScriptedServer::start(vec![status(500), ok("[]")], LONG).await;
     let outcome = server
         .client
-        .ask(&search(), &key(), "r", || async { false })
+        .search(&search(), &key(), "r", || async { false })
         .await;
     assert_eq!(
         (
             incomplete(&outcome),
             outcome.billed_requests,
-            server.heard().len()
+            server.received().len()
         ),
         (&Incomplete::Status(500), 1, 1)
     );
 }
 
 #[tokio::test]
-async fn contract_18_no_second_try_without_time() {
+async fn no_retry_without_time_left() {
     // Shorter than the shortest pause.
-    let server = Server::start(vec![status(500), ok("[]")], Duration::from_millis(99)).await;
-    let outcome = server.ask().await;
+    let server =
+        ScriptedServer::start(vec![status(500), ok("[]")], Duration::from_millis(99)).await;
+    let outcome = server.search().await;
     assert_eq!(
         (incomplete(&outcome), outcome.billed_requests),
         (&Incomplete::Status(500), 1)
     );
-    // Leave that never comes.
-    let server = Server::start(vec![status(500), ok("[]")], Duration::from_millis(900)).await;
+    // The permission never comes.
+    let server =
+        ScriptedServer::start(vec![status(500), ok("[]")], Duration::from_millis(900)).await;
     let outcome = server
         .client
-        .ask(&search(), &key(), "r", std::future::pending)
+        .search(&search(), &key(), "r", std::future::pending)
         .await;
     assert_eq!(
         (incomplete(&outcome), outcome.billed_requests),
@@ -266,10 +268,10 @@ async fn contract_18_no_second_try_without_time() {
 }
 
 #[tokio::test]
-async fn contract_18_the_budget_ends_the_wait() {
-    for act in [Act::Hang, Act::Half { hang: true }] {
-        let server = Server::start(vec![act], Duration::from_millis(300)).await;
-        let outcome = server.ask().await;
+async fn the_time_budget_ends_the_wait() {
+    for act in [Reaction::Hang, Reaction::Half { hang: true }] {
+        let server = ScriptedServer::start(vec![act], Duration::from_millis(300)).await;
+        let outcome = server.search().await;
         assert_eq!(
             (incomplete(&outcome), outcome.billed_requests),
             (&Incomplete::Timeout, 1)
@@ -284,11 +286,11 @@ async fn contract_18_the_budget_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_may_have_been_billed_and_one_that_was_never_made_was_not() {
+async fn broken_connections_are_billed_failed_connects_are_not() {
     for act in [
-        Act::Reset,
-        Act::Half { hang: false },
-        Act::Say(b"\x16\x03 this is no HTTP\r\n\r\n"),
+        Reaction::Reset,
+        Reaction::Half { hang: false },
+        Reaction::Say(b"\x16\x03 this is no HTTP\r\n\r\n"),
     ] {
         let (outcome, _) = outcome(vec![act]).await;
         assert_eq!(
@@ -303,7 +305,9 @@ async fn a_connection_that_breaks_may_have_been_billed_and_one_that_was_never_ma
         .unwrap();
     let nobody: reqwest::Url = format!("http://{address}").parse().unwrap();
     let client = Client::new(&UpstreamConfig::at(nobody.clone(), nobody)).unwrap();
-    let outcome = client.ask(&search(), &key(), "r", || async { true }).await;
+    let outcome = client
+        .search(&search(), &key(), "r", || async { true })
+        .await;
     assert_eq!(
         (
             incomplete(&outcome),
@@ -317,14 +321,14 @@ async fn a_connection_that_breaks_may_have_been_billed_and_one_that_was_never_ma
 #[tokio::test]
 async fn no_redirect_is_followed() {
     let (outcome, calls) = outcome(vec![
-        Act::Answer(307, "location: /elsewhere\r\n", Vec::new()),
+        Reaction::Answer(307, "location: /elsewhere\r\n", Vec::new()),
         ok("[]"),
     ])
     .await;
     assert_eq!((incomplete(&outcome), calls), (&Incomplete::Status(307), 1));
 }
 
-/// JSON of exactly this many bytes.
+/// JSON of this length in bytes.
 fn json_of(bytes: usize) -> Vec<u8> {
     let frame = "[{\"a\":\"\"}]".len();
     format!("[{{\"a\":\"{}\"}}]", "x".repeat(bytes - frame)).into_bytes()
@@ -332,24 +336,24 @@ fn json_of(bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_body_is_bounded_after_decompression() {
-    assert_eq!(MAX_BODY, 8_388_608, "8 MiB (security, \"Limits\")");
-    let (largest, _) = outcome(vec![Act::Answer(200, "", json_of(MAX_BODY))]).await;
+    assert_eq!(MAX_BODY, 8_388_608, "8 MiB");
+    let (largest, _) = outcome(vec![Reaction::Answer(200, "", json_of(MAX_BODY))]).await;
     assert!(
         matches!(largest.finding, Finding::Answer(_)),
         "8 MiB may come"
     );
     let bomb = zstd::encode_all(json_of(MAX_BODY + 1).as_slice(), 1).unwrap();
     assert!(bomb.len() < MAX_BODY / 100);
-    let acts = [
-        Act::Answer(200, "", json_of(MAX_BODY + 1)),
-        Act::Answer(200, "content-encoding: zstd\r\n", bomb),
-        Act::Answer(
+    let reactions = [
+        Reaction::Answer(200, "", json_of(MAX_BODY + 1)),
+        Reaction::Answer(200, "content-encoding: zstd\r\n", bomb),
+        Reaction::Answer(
             200,
             "content-encoding: gzip\r\n",
             b"this is no gzip".to_vec(),
         ),
     ];
-    for act in acts {
+    for act in reactions {
         let (outcome, _) = outcome(vec![act]).await;
         assert_eq!(
             (incomplete(&outcome), outcome.http_status),
@@ -359,11 +363,11 @@ async fn a_body_is_bounded_after_decompression() {
 }
 
 #[tokio::test]
-async fn headers_of_the_answer_that_counts_come_back() {
+async fn the_last_responses_headers_are_returned() {
     let headers = "x-ratelimit-requests-remaining: 7\r\nx-search-status: ok\r\nset-cookie: a=b\r\n";
     let (outcome, _) = outcome(vec![
-        Act::Answer(500, "x-search-status: degraded\r\n", Vec::new()),
-        Act::Answer(200, headers, b"[]".to_vec()),
+        Reaction::Answer(500, "x-search-status: degraded\r\n", Vec::new()),
+        Reaction::Answer(200, headers, b"[]".to_vec()),
     ])
     .await;
     assert_eq!(
@@ -378,7 +382,7 @@ async fn headers_of_the_answer_that_counts_come_back() {
 }
 
 #[tokio::test]
-async fn contract_13_a_key_that_the_marketplace_echoes_is_cut_out() {
+async fn an_echoed_key_is_in_no_message() {
     let body = br#"{"message": "key canary-key is bad"}"#;
     for (code, api) in [
         (401, Endpoint::FlightsOneway),
@@ -386,15 +390,16 @@ async fn contract_13_a_key_that_the_marketplace_echoes_is_cut_out() {
         (400, Endpoint::FlightsOneway),
         (404, Endpoint::HotelsResolve),
     ] {
-        let server = Server::start(vec![Act::Answer(code, "", body.to_vec())], LONG).await;
-        let asked = if api == Endpoint::FlightsOneway {
+        let server =
+            ScriptedServer::start(vec![Reaction::Answer(code, "", body.to_vec())], LONG).await;
+        let request = if api == Endpoint::FlightsOneway {
             search()
         } else {
             hotel()
         };
         let outcome = server
             .client
-            .ask(&asked, &key(), "r", || async { true })
+            .search(&request, &key(), "r", || async { true })
             .await;
         let shown = format!("{outcome:?}");
         assert!(
@@ -406,7 +411,7 @@ async fn contract_13_a_key_that_the_marketplace_echoes_is_cut_out() {
 
 fn hotel() -> Search {
     let body = json!({"hotel_name": "H"});
-    Search::of_caller(
+    Search::for_caller(
         Request::check(Endpoint::HotelsResolve, body.as_object().unwrap())
             .unwrap()
             .request,
@@ -414,21 +419,21 @@ fn hotel() -> Search {
 }
 
 #[tokio::test]
-async fn contract_20_a_probe_is_an_empty_body_to_the_lightest_path() {
+async fn a_probe_sends_an_empty_body_to_the_cheapest_path() {
     for (api, path) in [
         (Api::Flights, "POST /api/google_flights/oneway/v1 "),
         (Api::Hotels, "POST /resolve "),
     ] {
         let headers = "x-plan-requests-limit: 10\r\n";
-        let server = Server::start(
-            vec![status(502), Act::Answer(422, headers, b"{}".to_vec())],
+        let server = ScriptedServer::start(
+            vec![status(502), Reaction::Answer(422, headers, b"{}".to_vec())],
             LONG,
         )
         .await;
         let probe = server.client.probe(api, &key(), "r").await;
         assert_eq!(
             probe.verdict,
-            Ok(crate::contract::account::VerifyReason::Subscribed)
+            Ok(crate::contract::verify::VerifyReason::Subscribed)
         );
         assert_eq!((probe.billed_requests, probe.plan.limit), (2, Some(10)));
         assert_eq!(
@@ -436,20 +441,20 @@ async fn contract_20_a_probe_is_an_empty_body_to_the_lightest_path() {
             [("x-plan-requests-limit".to_owned(), "10".to_owned())]
         );
         assert!(probe.latency >= Duration::from_millis(100));
-        let heard = server.heard().pop().unwrap();
+        let received = server.received().pop().unwrap();
         assert!(
-            heard.starts_with(path) && heard.ends_with("\r\n\r\n{}"),
-            "{heard}"
+            received.starts_with(path) && received.ends_with("\r\n\r\n{}"),
+            "{received}"
         );
     }
 }
 
 #[tokio::test]
 async fn a_key_that_no_header_can_hold_is_not_sent() {
-    let server = Server::start(vec![status(401)], LONG).await;
+    let server = ScriptedServer::start(vec![status(401)], LONG).await;
     let outcome = server
         .client
-        .ask(
+        .search(
             &search(),
             &CallerKey::new("two\nlines"),
             "bad\nid",
@@ -457,9 +462,9 @@ async fn a_key_that_no_header_can_hold_is_not_sent() {
         )
         .await;
     assert!(matches!(outcome.finding, Finding::KeyRejected { .. }));
-    let heard = server.heard().remove(0);
+    let received = server.received().remove(0);
     assert!(
-        !heard.contains("x-marketplace-key") && !heard.contains("x-request-id"),
-        "{heard}"
+        !received.contains("x-marketplace-key") && !received.contains("x-request-id"),
+        "{received}"
     );
 }

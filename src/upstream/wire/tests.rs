@@ -1,4 +1,4 @@
-//! Rows of contract.md's outcome table, and the clauses that decide what a body is.
+//! The table of gateway.md, rule 45, and the rules for bodies.
 
 use bytes::Bytes;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -6,27 +6,27 @@ use serde_json::json;
 
 use super::*;
 
-const FLIGHTS: Asked = Asked {
+const FLIGHTS: AnswerContext = AnswerContext {
     endpoint: Endpoint::FlightsOneway,
     strict: false,
     row_cap: Some(10),
 };
-const STRICT: Asked = Asked {
+const STRICT: AnswerContext = AnswerContext {
     endpoint: Endpoint::FlightsRoundtrip,
     strict: true,
     row_cap: Some(10),
 };
-const SEARCH: Asked = hotels(Endpoint::HotelsSearch);
+const SEARCH: AnswerContext = hotels(Endpoint::HotelsSearch);
 
-const fn hotels(endpoint: Endpoint) -> Asked {
-    Asked {
+const fn hotels(endpoint: Endpoint) -> AnswerContext {
+    AnswerContext {
         endpoint,
         strict: false,
         row_cap: None,
     }
 }
 
-fn reply(status: u16, headers: &[(&'static str, &str)], body: &str) -> Reply {
+fn response(status: u16, headers: &[(&'static str, &str)], body: &str) -> RawResponse {
     let headers = headers
         .iter()
         .map(|(name, value)| {
@@ -36,26 +36,31 @@ fn reply(status: u16, headers: &[(&'static str, &str)], body: &str) -> Reply {
             )
         })
         .collect();
-    Reply {
+    RawResponse {
         status,
         headers,
         body: Ok(Bytes::from(body.to_owned())),
     }
 }
 
-fn faulty(status: u16, fault: BodyFault) -> Reply {
-    Reply {
+fn faulty(status: u16, fault: BodyError) -> RawResponse {
+    RawResponse {
         status,
         headers: HeaderMap::new(),
         body: Err(fault),
     }
 }
 
-fn found(asked: Asked, status: u16, headers: &[(&'static str, &str)], body: &str) -> Finding {
-    find(asked, &Ok(reply(status, headers, body)))
+fn found(
+    context: AnswerContext,
+    status: u16,
+    headers: &[(&'static str, &str)],
+    body: &str,
+) -> Finding {
+    classify(context, &Ok(response(status, headers, body)))
 }
 
-/// A finding in one line, so that a table's row can be read.
+/// A finding as one line of text.
 fn line(finding: &Finding) -> String {
     match finding {
         Finding::Answer(answer) => {
@@ -77,39 +82,42 @@ fn line(finding: &Finding) -> String {
     }
 }
 
-/// One row: what upstream did, and what it is for flights, flights strict and hotels.
-fn row(reply: impl Fn() -> Result<Reply, NoReply>, expected: [&str; 3]) {
-    for (asked, expected) in [FLIGHTS, STRICT, SEARCH].into_iter().zip(expected) {
+/// One response and its classification for flights, strict flights and hotels.
+fn row(response: impl Fn() -> Result<RawResponse, NoResponse>, expected: [&str; 3]) {
+    for (context, expected) in [FLIGHTS, STRICT, SEARCH].into_iter().zip(expected) {
         assert_eq!(
-            line(&find(asked, &reply())),
+            line(&classify(context, &response())),
             expected,
-            "{asked:?} {:?}",
-            reply()
+            "{context:?} {:?}",
+            response()
         );
     }
 }
 
-fn same(reply: impl Fn() -> Result<Reply, NoReply>, expected: &str) {
-    row(reply, [expected; 3]);
+fn same(response: impl Fn() -> Result<RawResponse, NoResponse>, expected: &str) {
+    row(response, [expected; 3]);
 }
 
 #[test]
 fn outcome_table_no_answer() {
-    same(|| Err(NoReply::Late), "incomplete upstream_timeout Timeout");
     same(
-        || Err(NoReply::Unconnected),
-        "incomplete upstream_connection Connection",
-    );
-    same(
-        || Err(NoReply::Broken),
-        "incomplete upstream_connection Connection",
-    );
-    same(
-        || Ok(faulty(200, BodyFault::Late)),
+        || Err(NoResponse::TimedOut),
         "incomplete upstream_timeout Timeout",
     );
     same(
-        || Ok(faulty(200, BodyFault::Broken)),
+        || Err(NoResponse::NotConnected),
+        "incomplete upstream_connection Connection",
+    );
+    same(
+        || Err(NoResponse::Broken),
+        "incomplete upstream_connection Connection",
+    );
+    same(
+        || Ok(faulty(200, BodyError::TimedOut)),
+        "incomplete upstream_timeout Timeout",
+    );
+    same(
+        || Ok(faulty(200, BodyError::Broken)),
         "incomplete upstream_connection Connection",
     );
 }
@@ -119,10 +127,10 @@ fn outcome_table_other_statuses() {
     for status in [302, 402, 405, 409, 418, 500, 502, 503, 504, 599, 199] {
         let expected = format!("incomplete upstream_status Status({status})");
         same(
-            || Ok(reply(status, &[("x-search-status", "ok")], "[]")),
+            || Ok(response(status, &[("x-search-status", "ok")], "[]")),
             &expected,
         );
-        same(|| Ok(faulty(status, BodyFault::Broken)), &expected);
+        same(|| Ok(faulty(status, BodyError::Broken)), &expected);
     }
 }
 
@@ -144,25 +152,25 @@ fn outcome_table_unreadable() {
         &deep,
     ] {
         same(
-            || Ok(reply(200, &[("x-search-status", "ok")], body)),
+            || Ok(response(200, &[("x-search-status", "ok")], body)),
             "incomplete unreadable_response Unreadable",
         );
     }
     same(
-        || Ok(faulty(200, BodyFault::TooLarge)),
+        || Ok(faulty(200, BodyError::TooLarge)),
         "incomplete unreadable_response Unreadable",
     );
     same(
-        || Ok(faulty(200, BodyFault::Garbled)),
+        || Ok(faulty(200, BodyError::Undecodable)),
         "incomplete unreadable_response Unreadable",
     );
     let unreadable = "incomplete unreadable_response Unreadable";
     row(
-        || Ok(reply(200, &[], "[]")),
+        || Ok(response(200, &[], "[]")),
         ["answer 0 None None", "answer 0 None None", unreadable],
     );
     row(
-        || Ok(reply(200, &[], r#"{"properties": []}"#)),
+        || Ok(response(200, &[], r#"{"properties": []}"#)),
         [unreadable, unreadable, "answer 0 None None"],
     );
 }
@@ -170,17 +178,17 @@ fn outcome_table_unreadable() {
 #[test]
 fn outcome_table_key_and_subscription() {
     same(
-        || Ok(reply(401, &[], r#"{"message": "Invalid API key."}"#)),
+        || Ok(response(401, &[], r#"{"message": "Invalid API key."}"#)),
         "key rejected: Invalid API key.",
     );
     same(
-        || Ok(reply(401, &[], "")),
+        || Ok(response(401, &[], "")),
         "key rejected: the marketplace does not know this key",
     );
     let message = r#"{"message": "You are not subscribed to this API."}"#;
     let flights = "not subscribed to flights: You are not subscribed to this API.";
     row(
-        || Ok(reply(403, &[], message)),
+        || Ok(response(403, &[], message)),
         [
             flights,
             flights,
@@ -189,7 +197,7 @@ fn outcome_table_key_and_subscription() {
     );
     let flights = "not subscribed to flights: the key has no subscription";
     row(
-        || Ok(faulty(403, BodyFault::Broken)),
+        || Ok(faulty(403, BodyError::Broken)),
         [
             flights,
             flights,
@@ -202,11 +210,11 @@ fn outcome_table_key_and_subscription() {
 fn outcome_table_refused() {
     for status in [400, 422] {
         same(
-            || Ok(reply(status, &[], r#"{"detail": "no such airport"}"#)),
+            || Ok(response(status, &[], r#"{"detail": "no such airport"}"#)),
             "refused: no such airport",
         );
         same(
-            || Ok(reply(status, &[], "<html>")),
+            || Ok(response(status, &[], "<html>")),
             "refused: the marketplace refused the request",
         );
     }
@@ -216,11 +224,11 @@ fn outcome_table_refused() {
 fn outcome_table_404() {
     let status = "incomplete upstream_status Status(404)";
     row(
-        || Ok(reply(404, &[], r#"{"detail": "No hotels"}"#)),
+        || Ok(response(404, &[], r#"{"detail": "No hotels"}"#)),
         [status, status, "nothing: No hotels"],
     );
     row(
-        || Ok(reply(404, &[], "")),
+        || Ok(response(404, &[], "")),
         [status, status, "nothing: nothing was found"],
     );
     for proxy in [
@@ -229,7 +237,7 @@ fn outcome_table_404() {
     ] {
         same(
             || {
-                Ok(reply(
+                Ok(response(
                     404,
                     &[proxy],
                     r#"{"message": "Endpoint does not exist"}"#,
@@ -244,22 +252,22 @@ fn outcome_table_404() {
         ("proxy-response", "true"),
     ] {
         row(
-            || Ok(reply(404, &[engine], r#"{"detail": "No hotels"}"#)),
+            || Ok(response(404, &[engine], r#"{"detail": "No hotels"}"#)),
             [status, status, "nothing: No hotels"],
         );
     }
 }
 
 #[test]
-fn outcome_table_429_is_kept_whole() {
+fn outcome_table_429_is_complete() {
     let headers = [
         ("content-type", "application/problem+json"),
         ("retry-after", "37"),
         ("set-cookie", "a=b"),
     ];
-    for asked in [FLIGHTS, STRICT, SEARCH] {
+    for context in [FLIGHTS, STRICT, SEARCH] {
         let Finding::RateLimited(limit) =
-            found(asked, 429, &headers, r#"{ "message":"slow down" }"#)
+            found(context, 429, &headers, r#"{ "message":"slow down" }"#)
         else {
             panic!("not a 429")
         };
@@ -273,25 +281,25 @@ fn outcome_table_429_is_kept_whole() {
             (Some("37"), Some(37))
         );
     }
-    same(|| Ok(faulty(429, BodyFault::Broken)), "rate limited None");
+    same(|| Ok(faulty(429, BodyError::Broken)), "rate limited None");
 }
 
 #[test]
-fn contract_16_a_search_that_says_it_did_not_complete() {
+fn search_incomplete_keeps_its_stated_reason() {
     let body =
         r#"{"error": {"type": "search_incomplete", "reason": "blocked_page", "message": "m"}}"#;
     same(
-        || Ok(reply(503, &[], body)),
+        || Ok(response(503, &[], body)),
         r#"incomplete blocked_page Stated { reason: "blocked_page" }"#,
     );
     let bare = r#"{"error": {"type": "search_incomplete"}}"#;
     let header = ("x-search-reason", " parse_error ");
     same(
-        || Ok(reply(503, &[header], bare)),
+        || Ok(response(503, &[header], bare)),
         r#"incomplete parse_error Stated { reason: "parse_error" }"#,
     );
     same(
-        || Ok(reply(503, &[], bare)),
+        || Ok(response(503, &[], bare)),
         r#"incomplete not_stated Stated { reason: "not_stated" }"#,
     );
     for other in [
@@ -300,43 +308,43 @@ fn contract_16_a_search_that_says_it_did_not_complete() {
         r#"{"type": "search_incomplete"}"#,
     ] {
         same(
-            || Ok(reply(503, &[], other)),
+            || Ok(response(503, &[], other)),
             "incomplete upstream_status Status(503)",
         );
     }
     same(
-        || Ok(reply(500, &[], body)),
+        || Ok(response(500, &[], body)),
         "incomplete upstream_status Status(500)",
     );
 }
 
 #[test]
-fn contract_16_degraded_on_a_200() {
-    let said = [
+fn degraded_on_a_200_is_incomplete_only_if_strict() {
+    let error_message = [
         ("x-search-status", "degraded"),
         ("x-search-reason", "blocked_page"),
     ];
     let stated = |reason: &str| format!("incomplete {reason} Stated {{ reason: {reason:?} }}");
     assert_eq!(
-        line(&found(FLIGHTS, 200, &said, "[]")),
+        line(&found(FLIGHTS, 200, &error_message, "[]")),
         r#"answer 0 Some("degraded") Some("blocked_page")"#
     );
     assert_eq!(
-        line(&found(STRICT, 200, &said, "[]")),
+        line(&found(STRICT, 200, &error_message, "[]")),
         stated("blocked_page")
     );
     assert_eq!(
-        line(&found(STRICT, 200, &said[..1], "[]")),
+        line(&found(STRICT, 200, &error_message[..1], "[]")),
         stated("not_stated")
     );
     assert_eq!(
-        line(&found(SEARCH, 200, &said, r#"{"properties": []}"#)),
+        line(&found(SEARCH, 200, &error_message, r#"{"properties": []}"#)),
         r#"answer 0 Some("degraded") Some("blocked_page")"#
     );
 }
 
 #[test]
-fn contract_3_only_the_status_decides() {
+fn the_status_decides_not_the_reason() {
     let reason = ("x-search-reason", "search_truncated");
     let rows = [
         ("ok", r#"answer 1 Some("ok") Some("search_truncated")"#),
@@ -369,7 +377,7 @@ fn contract_3_only_the_status_decides() {
 }
 
 #[test]
-fn contract_14_every_row_and_field_is_kept() {
+fn every_row_and_field_is_kept() {
     let body = json!([{"price": "$1", "new_field": [1, {"a": null}], "stops": "Unknown"}, {}]);
     let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &body.to_string()) else {
         panic!("no answer")
@@ -384,9 +392,9 @@ fn contract_14_every_row_and_field_is_kept() {
 }
 
 #[test]
-fn contract_14_an_answer_is_the_text_that_came() {
-    let field = VERDICT;
-    for (asked, text) in [
+fn an_answer_keeps_its_text() {
+    let field = VERDICT_FIELD;
+    for (context, text) in [
         (FLIGHTS, r#" [ {"price": 1.50, "b": 1e2, "a": "\u20ac\ud83d\ude00", "a": 12345678901234567890123} ] "#.to_owned()),
         (FLIGHTS, format!(r#"[{{"{field}": "low", "nested": {{"{field}": ""}}}}]"#)),
         (SEARCH, r#"{"properties" : [{}], "x": -0.0}"#.to_owned()),
@@ -394,11 +402,12 @@ fn contract_14_an_answer_is_the_text_that_came() {
         (hotels(Endpoint::HotelsByName), r#"{"available" :true}"#.to_owned()),
         (hotels(Endpoint::HotelsResolve), r#"{"hotel_booking_id" :"x"}"#.to_owned()),
     ] {
-        let Finding::Answer(answer) = found(asked, 200, &[], &text) else { panic!("no answer: {text}") };
+        let Finding::Answer(answer) = found(context, 200, &[], &text) else { panic!("no answer: {text}") };
         assert_eq!(*answer.body.text(), text);
     }
-    let blanks = format!(r#"[{{"{field}"  : "" ,"a":1}}, {{}}, {{ "b": "", "{field}":""}}]"#);
-    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &blanks) else {
+    let empty_verdicts =
+        format!(r#"[{{"{field}"  : "" ,"a":1}}, {{}}, {{ "b": "", "{field}":""}}]"#);
+    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &empty_verdicts) else {
         panic!("no answer")
     };
     assert_eq!(
@@ -407,9 +416,9 @@ fn contract_14_an_answer_is_the_text_that_came() {
     );
 }
 
-/// What cannot be read back must not get into the tables.
+/// An invalid answer would be unreadable once stored.
 #[test]
-fn an_answer_is_checked_to_its_last_character() {
+fn an_answer_is_validated_to_its_last_character() {
     for inside in [
         r#""\ud800""#,
         r#""\ud800\u0041""#,
@@ -445,12 +454,12 @@ fn an_answer_is_checked_to_its_last_character() {
         b"\xef\xbb\xbf[]",
         b"[]\0",
     ] {
-        let reply = Reply {
+        let response = RawResponse {
             body: Ok(Bytes::copy_from_slice(bytes)),
-            ..reply(200, &[], "")
+            ..response(200, &[], "")
         };
         assert_eq!(
-            line(&find(FLIGHTS, &Ok(reply))),
+            line(&classify(FLIGHTS, &Ok(response))),
             "incomplete unreadable_response Unreadable",
             "{bytes:?}"
         );
@@ -462,7 +471,7 @@ mod at_random {
 
     use super::*;
 
-    /// Small JSON, and what becomes of it when a character is lost, doubled or another.
+    /// Small JSON texts, some with a character removed, doubled or replaced.
     fn text() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             Just("null".to_owned()),
@@ -472,7 +481,7 @@ mod at_random {
             "\"(a|\\\\u00e9|\\\\n|é|\\\\\"){0,3}\"",
         ];
         let name = prop_oneof![
-            Just(format!("\"{VERDICT}\"")),
+            Just(format!("\"{VERDICT_FIELD}\"")),
             Just("\"rooms\"".to_owned()),
             Just("\"a\"".to_owned())
         ];
@@ -505,35 +514,36 @@ mod at_random {
     }
 
     proptest! {
-        /// The long way round: taken apart, capped and cleaned, put together again.
+        /// The reference: parse, cap, clean and serialize.
         #[test]
-        fn one_pass_sees_what_taking_it_apart_sees(text in text()) {
-            let seen = |(body, results): (AnswerBody, usize)| (body.value(), results);
-            let long = capped(FLIGHTS, &text).map(seen);
-            prop_assert_eq!(read(FLIGHTS, &Bytes::from(text.clone())).map(seen), long);
+        fn the_scan_agrees_with_a_full_parse(text in text()) {
+            let parsed = |(body, results): (AnswerBody, usize)| (body.value(), results);
+            let full = read_and_cap(FLIGHTS, &text).map(parsed);
+            prop_assert_eq!(read(FLIGHTS, &Bytes::from(text.clone())).map(parsed), full);
             let rooms = serde_json::from_str::<Value>(&text).ok().and_then(|mut body| {
                 let count = rows(body.get_mut("rooms")?, None)?;
                 Some((body, count))
             });
-            prop_assert_eq!(read(hotels(Endpoint::HotelsRooms), &Bytes::from(text)).map(seen), rooms);
+            prop_assert_eq!(read(hotels(Endpoint::HotelsRooms), &Bytes::from(text)).map(parsed), rooms);
         }
     }
 }
 
 #[test]
-fn contract_14_limit_and_fifty_properties_are_caps() {
+fn limit_and_fifty_properties_are_caps() {
     let many = |count: usize| vec![json!({}); count];
-    for (cap, rows, kept) in [
+    for (cap, rows, expected) in [
         (Some(3), 4, 3),
         (Some(3), 3, 3),
         (Some(3), 2, 2),
         (None, 60, 60),
     ] {
-        let asked = Asked {
+        let context = AnswerContext {
             row_cap: cap,
             ..FLIGHTS
         };
-        let Finding::Answer(answer) = found(asked, 200, &[], &json!(many(rows)).to_string()) else {
+        let Finding::Answer(answer) = found(context, 200, &[], &json!(many(rows)).to_string())
+        else {
             panic!("no answer")
         };
         assert_eq!(
@@ -541,10 +551,10 @@ fn contract_14_limit_and_fifty_properties_are_caps() {
                 answer.results,
                 answer.body.value().as_array().unwrap().len()
             ),
-            (kept, kept)
+            (expected, expected)
         );
     }
-    for (list, endpoint, kept) in [
+    for (list, endpoint, expected) in [
         ("properties", Endpoint::HotelsSearch, 50),
         ("rooms", Endpoint::HotelsRooms, 51),
     ] {
@@ -561,24 +571,24 @@ fn contract_14_limit_and_fifty_properties_are_caps() {
                 answer.results,
                 answer.body.value()[list].as_array().unwrap().len()
             ),
-            (kept, kept)
+            (expected, expected)
         );
     }
 }
 
 #[test]
-fn contract_14_an_empty_verdict_is_none() {
+fn an_empty_verdict_becomes_null() {
     let field = "price_range_in_relation_to_other_periods";
-    let came = json!([{field: ""}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
+    let received = json!([{field: ""}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
     let goes = json!([{field: null}, {field: "low"}, {field: null}, {field: 7}, {"other": ""}]);
-    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &came.to_string()) else {
+    let Finding::Answer(answer) = found(FLIGHTS, 200, &[], &received.to_string()) else {
         panic!("no answer")
     };
     assert_eq!(answer.body.value(), goes);
 }
 
 #[test]
-fn contract_19_what_each_hotel_endpoint_counts() {
+fn each_hotel_endpoint_counts_its_own_results() {
     let rows = [
         (
             Endpoint::HotelsSearch,
@@ -634,7 +644,7 @@ fn contract_19_what_each_hotel_endpoint_counts() {
     }
 }
 
-/// The same object with a hotel's id in it.
+/// The same object with a hotel id.
 fn with_id(object: &str) -> String {
     object.replacen('{', r#"{"hotel_booking_id": "il/h", "#, 1)
 }
@@ -695,32 +705,36 @@ fn an_answer_may_nest_as_deep_as_a_request() {
 }
 
 #[test]
-fn contract_17_what_is_sent_once_more() {
+fn only_server_errors_without_an_answer_are_retryable() {
     let incomplete = r#"{"error": {"type": "search_incomplete", "reason": "blocked_page"}}"#;
     for status in 100..600 {
         let again = matches!(status, 500 | 502 | 503 | 504);
         assert_eq!(
-            wants_second_try(&reply(status, &[], "{}")),
+            is_retryable(&response(status, &[], "{}")),
             again,
             "{status}"
         );
     }
     assert!(
-        !wants_second_try(&reply(503, &[], incomplete)),
+        !is_retryable(&response(503, &[], incomplete)),
         "that is an answer"
     );
-    assert!(wants_second_try(&reply(500, &[], incomplete)));
-    assert!(wants_second_try(&faulty(503, BodyFault::TooLarge)));
-    for fault in [BodyFault::Broken, BodyFault::Late, BodyFault::Garbled] {
+    assert!(is_retryable(&response(500, &[], incomplete)));
+    assert!(is_retryable(&faulty(503, BodyError::TooLarge)));
+    for fault in [
+        BodyError::Broken,
+        BodyError::TimedOut,
+        BodyError::Undecodable,
+    ] {
         assert!(
-            !wants_second_try(&faulty(503, fault)),
+            !is_retryable(&faulty(503, fault)),
             "it may have been search_incomplete"
         );
     }
 }
 
 #[test]
-fn contract_15_search_headers_are_found() {
+fn search_headers_are_found_by_their_prefix() {
     let headers = [
         ("x-search-status", "ok"),
         ("x-search-lost-combinations", "2"),
@@ -731,11 +745,14 @@ fn contract_15_search_headers_are_found() {
         ("x-search-status".to_owned(), "ok".to_owned()),
         ("x-search-lost-combinations".to_owned(), "2".to_owned()),
     ];
-    assert_eq!(search_headers(&reply(200, &headers, "").headers), expected);
+    assert_eq!(
+        search_headers(&response(200, &headers, "").headers),
+        expected
+    );
 }
 
 #[test]
-fn the_marketplaces_words_are_read_in_every_shape() {
+fn error_messages_are_read_in_every_shape() {
     let rows = [
         (json!({"message": "m"}), "m"),
         (json!({"detail": "d", "message": "m"}), "d"),
@@ -760,18 +777,18 @@ fn the_marketplaces_words_are_read_in_every_shape() {
     ];
     for (body, expected) in rows {
         assert_eq!(
-            said(&reply(400, &[], &body.to_string()), "otherwise"),
+            error_message(&response(400, &[], &body.to_string()), "otherwise"),
             expected,
             "{body}"
         );
     }
-    let long = said(
-        &reply(
+    let full = error_message(
+        &response(
             400,
             &[],
             &json!({"message": "ä".repeat(MAX_MESSAGE + 1)}).to_string(),
         ),
         "",
     );
-    assert_eq!(long.chars().count(), MAX_MESSAGE);
+    assert_eq!(full.chars().count(), MAX_MESSAGE);
 }

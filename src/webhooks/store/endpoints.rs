@@ -1,27 +1,28 @@
-//! The rows of endpoints, changed under the lock of their monitor. Their secrets are rows of `key_grants`, which `tenants` keeps; a trigger removes them with the endpoint.
+//! The rows of endpoints, changed under the lock of their monitor. Their URLs and secrets are rows
+//! of `key_grants`, which belong to `tenants`; a trigger removes them with the endpoint.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::PgConnection;
 
 use super::lock::MonitorLock;
-use crate::contract::webhooks::{OffReason, Webhook};
+use crate::contract::webhooks::Webhook;
 use crate::ids::{GrantId, MonitorId, TenantId};
-use crate::webhooks::guard::host;
 
 pub(in crate::webhooks) async fn insert(
     lock: &mut MonitorLock<'_>,
-    url: &str,
+    url: GrantId,
+    host: Option<&str>,
     secret: GrantId,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "insert into webhook_endpoints (tenant_id, monitor_id, url, host, secret_ids, created_at)
+        "insert into webhook_endpoints (tenant_id, monitor_id, url_id, host, secret_ids, created_at)
          values ($1, $2, $3, $4, array[$5::uuid], $6)",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
-        url,
-        host(url),
+        url.uuid(),
+        host,
         secret.uuid(),
         now.to_sqlx() as _,
     )
@@ -30,23 +31,26 @@ pub(in crate::webhooks) async fn insert(
     Ok(())
 }
 
-/// `false`: there is none. A try that is under way goes to where it was: with another epoch its failure is none of the new place.
+/// The grant of the URL, which the caller of this replaces; `None`: the endpoint does not exist. The
+/// new epoch ignores a failure of a try that is in flight to the old URL.
 pub(in crate::webhooks) async fn change_url(
     lock: &mut MonitorLock<'_>,
-    url: &str,
-) -> sqlx::Result<bool> {
-    let changed = sqlx::query!(
-        "update webhook_endpoints set url = $3, host = $4, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
-         where tenant_id = $1 and monitor_id = $2",
+    host: Option<&str>,
+) -> sqlx::Result<Option<GrantId>> {
+    let changed = sqlx::query_scalar!(
+        "update webhook_endpoints set host = $3, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
+         where tenant_id = $1 and monitor_id = $2 returning url_id",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
-        url,
-        host(url),
+        host,
     );
-    Ok(changed.execute(lock.conn()).await?.rows_affected() > 0)
+    Ok(changed
+        .fetch_optional(lock.conn())
+        .await?
+        .map(GrantId::from))
 }
 
-/// `false`: there is none. One that is on keeps its failures.
+/// `false`: the endpoint does not exist. An endpoint that is on keeps its failures.
 pub(in crate::webhooks) async fn enable(lock: &mut MonitorLock<'_>) -> sqlx::Result<bool> {
     let enabled = sqlx::query!(
         "update webhook_endpoints
@@ -70,7 +74,7 @@ pub(in crate::webhooks) async fn remove(lock: &mut MonitorLock<'_>) -> sqlx::Res
     Ok(())
 }
 
-/// What waits for an endpoint that is no more has failed.
+/// Fails the pending deliveries of a closed endpoint.
 pub(in crate::webhooks) async fn fail_pending(
     lock: &mut MonitorLock<'_>,
     now: Timestamp,
@@ -87,16 +91,17 @@ pub(in crate::webhooks) async fn fail_pending(
     Ok(())
 }
 
-/// The grants of an endpoint's secrets, the newest first, under its lock; `None`: there is none.
+/// Locks an endpoint and reads the grants of its secrets, newest first; `None` if it does not
+/// exist.
 pub(in crate::webhooks) async fn lock_secrets(
     lock: &mut MonitorLock<'_>,
 ) -> sqlx::Result<Option<Vec<GrantId>>> {
-    let named = sqlx::query_scalar!(
+    let grants = sqlx::query_scalar!(
         "select secret_ids from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
     );
-    Ok(named
+    Ok(grants
         .fetch_optional(lock.conn())
         .await?
         .map(|ids| ids.into_iter().map(GrantId::from).collect()))
@@ -118,14 +123,15 @@ pub(in crate::webhooks) async fn change_secrets(
     Ok(())
 }
 
-pub(in crate::webhooks) async fn show(
+/// The webhooks of these monitors with the grants of their URLs; `url` is still empty.
+pub(in crate::webhooks) async fn sealed(
     conn: &mut PgConnection,
     tenant: TenantId,
     monitors: &[MonitorId],
-) -> sqlx::Result<Vec<(MonitorId, Webhook)>> {
+) -> sqlx::Result<Vec<(MonitorId, GrantId, Webhook)>> {
     let monitors: Vec<_> = monitors.iter().map(|monitor| monitor.uuid()).collect();
     let rows = sqlx::query!(
-        "select monitor_id, url, off_at, off_reason, delivered_at, failing_since from webhook_endpoints
+        "select monitor_id, url_id, off_at, off_reason, delivered_at, failing_since from webhook_endpoints
          where tenant_id = $1 and monitor_id = any($2)",
         tenant.uuid(),
         &monitors,
@@ -134,13 +140,13 @@ pub(in crate::webhooks) async fn show(
     .await?;
     let shown = rows.into_iter().map(|row| {
         let webhook = Webhook {
-            url: row.url,
+            url: String::new(),
             off_at: row.off_at.map(|time| time.to_jiff()),
-            off_reason: row.off_reason.as_deref().and_then(OffReason::parse),
+            off_reason: row.off_reason,
             delivered_at: row.delivered_at.map(|time| time.to_jiff()),
             failing_since: row.failing_since.map(|time| time.to_jiff()),
         };
-        (row.monitor_id.into(), webhook)
+        (row.monitor_id.into(), row.url_id.into(), webhook)
     });
     Ok(shown.collect())
 }

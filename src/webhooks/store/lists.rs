@@ -1,4 +1,4 @@
-//! Deliveries and tries as they are shown.
+//! Deliveries and tries in the API.
 
 use jiff_sqlx::Timestamp;
 use serde_json::Value;
@@ -6,30 +6,30 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::contract::webhooks::{
-    DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError,
+    DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry,
 };
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
-struct Row {
+struct DeliveryRow {
     delivery_id: Uuid,
     monitor_id: Uuid,
     event_type: String,
-    status: String,
-    reason: Option<String>,
+    status: DeliveryStatus,
+    reason: Option<DeliveryReason>,
     tries: i32,
     due_at: Option<Timestamp>,
     created_at: Timestamp,
     ended_at: Option<Timestamp>,
 }
 
-impl From<Row> for Delivery {
-    fn from(row: Row) -> Self {
+impl From<DeliveryRow> for Delivery {
+    fn from(row: DeliveryRow) -> Self {
         Self {
             id: row.delivery_id.into(),
             monitor_id: row.monitor_id.into(),
             event_type: row.event_type,
-            status: DeliveryStatus::parse(&row.status).unwrap_or(DeliveryStatus::Pending),
-            reason: row.reason.as_deref().and_then(DeliveryReason::parse),
+            status: row.status,
+            reason: row.reason,
             try_count: row.tries.unsigned_abs(),
             next_try_at: row.due_at.map(Timestamp::to_jiff),
             created_at: row.created_at.to_jiff(),
@@ -38,7 +38,7 @@ impl From<Row> for Delivery {
     }
 }
 
-/// The newest deliveries before one, as the query wants them.
+/// The newest deliveries of the query, before the delivery `before`.
 pub(in crate::webhooks) async fn deliveries(
     pool: &PgPool,
     tenant: TenantId,
@@ -47,7 +47,7 @@ pub(in crate::webhooks) async fn deliveries(
     limit: i64,
 ) -> sqlx::Result<Vec<Delivery>> {
     let rows = sqlx::query_as!(
-        Row,
+        DeliveryRow,
         "select delivery_id, monitor_id, event_type, status, reason, tries, due_at, created_at, ended_at from deliveries
          where tenant_id = $1 and ($2::uuid is null or delivery_id < $2) and ($3::uuid is null or monitor_id = $3)
            and ($4::text is null or status = $4)
@@ -66,7 +66,7 @@ pub(in crate::webhooks) async fn deliveries(
         .collect())
 }
 
-/// Whether there is such a monitor.
+/// Whether the monitor exists.
 pub(in crate::webhooks) async fn is_monitor(
     pool: &PgPool,
     tenant: TenantId,
@@ -96,7 +96,7 @@ pub(in crate::webhooks) async fn delivery(
     .fetch_optional(conn)
     .await?;
     Ok(row.map(|row| {
-        let delivery = Row {
+        let delivery = DeliveryRow {
             delivery_id: row.delivery_id,
             monitor_id: row.monitor_id,
             event_type: row.event_type,
@@ -119,14 +119,14 @@ pub(in crate::webhooks) async fn tries(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: DeliveryId,
-    most: i64,
+    limit: i64,
 ) -> sqlx::Result<Vec<DeliveryTry>> {
     let rows = sqlx::query!(
         "select number, started_at, ended_at, http_status, error, response, latency_ms from delivery_tries
          where tenant_id = $1 and delivery_id = $2 order by number desc limit $3",
         tenant.uuid(),
         id.uuid(),
-        most,
+        limit,
     )
     .fetch_all(conn)
     .await?;
@@ -136,7 +136,7 @@ pub(in crate::webhooks) async fn tries(
         ended_at: row.ended_at.map(Timestamp::to_jiff),
         latency_ms: row.latency_ms.map(i32::unsigned_abs),
         http_status: row.http_status.map(i16::unsigned_abs),
-        error: row.error.as_deref().and_then(TryError::parse),
+        error: row.error,
         response: row.response,
     });
     Ok(tries.collect())

@@ -1,4 +1,4 @@
-//! The lock of a monitor, under which its webhook and its deliveries are changed.
+//! The lock of a monitor, which protects its webhook and its deliveries.
 
 use std::fmt;
 
@@ -6,35 +6,37 @@ use sqlx::PgConnection;
 
 use crate::ids::{MonitorId, TenantId};
 
-/// A monitor that the transaction of `conn` has locked. It is the only way to lock a monitor's row, and every function that locks or
-/// changes its webhook takes one, so the order is always the same: the monitor, its webhook, its deliveries.
+/// A monitor locked by the transaction of `conn`. This type is the only way to lock a monitor's
+/// row, and every function that locks or changes its webhook requires it. So the lock order is
+/// fixed: monitor, webhook, deliveries.
 ///
-/// A delivery refers to its monitor. A transaction that locked the webhook first would wait at the insert of a delivery for one that has
-/// locked the monitor and waits for the webhook. The functions of the deliverer (`take_deliveries`, `end_try`) lock webhooks and
-/// deliveries, and never a monitor: they update each row once, because Postgres checks the foreign keys of a row, and so locks its monitor,
-/// at the second update in one transaction.
+/// A delivery references its monitor. A transaction that locked the webhook first would deadlock:
+/// inserting a delivery waits for the monitor, whose holder waits for the webhook. The deliverer's
+/// functions (`lease_deliveries`, `end_try`) lock webhooks and deliveries but never a monitor. They
+/// update each row only once, because a second update in a transaction makes Postgres check the
+/// foreign key and so lock the monitor.
 pub struct MonitorLock<'t> {
     conn: &'t mut PgConnection,
     tenant: TenantId,
     monitor: MonitorId,
 }
 
-/// What a monitor is locked for.
+/// The purpose of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockFor {
-    /// Its webhook or its deliveries change, and it must stay: waits for a deletion alone.
+    /// To change its webhook or its deliveries; conflicts only with a deletion.
     Webhook,
-    /// Its own row changes, or one of its slots.
+    /// To change its own row or its slots.
     Change,
-    /// It goes, with all that refers to it.
+    /// To delete it with everything that references it.
     Deletion,
 }
 
 impl<'t> MonitorLock<'t> {
-    /// Locks a monitor until the end of the transaction; `None`: there is none.
+    /// Locks a monitor until the end of the transaction; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the database does not answer.
+    /// When the database fails.
     pub async fn acquire(
         conn: &'t mut PgConnection,
         tenant: TenantId,
@@ -76,10 +78,11 @@ impl<'t> MonitorLock<'t> {
         }))
     }
 
-    /// Locks a monitor for a change without waiting; `None`: there is none, or another transaction has locked it.
+    /// Locks a monitor for a change without waiting; `None` if it does not exist or another
+    /// transaction holds the lock.
     ///
     /// # Errors
-    /// When the database does not answer.
+    /// When the database fails.
     pub async fn try_acquire(
         conn: &'t mut PgConnection,
         tenant: TenantId,
@@ -103,13 +106,13 @@ impl<'t> MonitorLock<'t> {
         self.conn
     }
 
-    /// Whose monitor it is.
+    /// The tenant of the monitor.
     #[must_use]
     pub fn tenant(&self) -> TenantId {
         self.tenant
     }
 
-    /// Which monitor it is.
+    /// The id of the monitor.
     #[must_use]
     pub fn monitor(&self) -> MonitorId {
         self.monitor

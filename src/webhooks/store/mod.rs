@@ -1,6 +1,7 @@
-//! The moves of deliveries in the database; those of a try are functions of the migration `webhooks`, whose head draws their states.
+//! Deliveries in the database. SQL functions of the migration `webhooks` lease tries and record
+//! their results; the head of that file shows the states.
 //!
-//! Here too: endpoints ([`endpoints`]), lists ([`lists`]) and the order of locks ([`lock`]).
+//! Also here: endpoints ([`endpoints`]), lists ([`lists`]) and the lock order ([`lock`]).
 
 pub(super) mod endpoints;
 pub(super) mod lists;
@@ -13,12 +14,12 @@ use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 
 use self::lock::MonitorLock;
-use super::schedule::{Fate, PATIENCE};
-use super::send::Ended;
+use super::retry::{SWITCH_OFF_AFTER, TryOutcome};
+use super::send::TryResult;
 use crate::contract::webhooks::{OffReason, TryError};
 use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 
-/// A delivery that is not there yet.
+/// A delivery to insert.
 pub(super) struct NewDelivery<'a> {
     pub(super) id: DeliveryId,
     pub(super) event_type: &'a str,
@@ -26,30 +27,30 @@ pub(super) struct NewDelivery<'a> {
     pub(super) most_tries: u16,
 }
 
-/// A delivery that is this process's to try, until its lease has run out.
+/// A delivery that this process may try until its lease expires.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct LeasedDelivery {
     pub(super) tenant: TenantId,
     pub(super) monitor: MonitorId,
     pub(super) delivery: DeliveryId,
-    /// The number of this try, never used again.
+    /// The number of this try, never reused.
     pub(super) number: i32,
-    /// Before it.
+    /// The failures before this try.
     pub(super) failures: u16,
     pub(super) most_tries: u16,
     pub(super) body: String,
-    pub(super) url: String,
+    pub(super) url: GrantId,
     /// The newest first.
     pub(super) secrets: Vec<GrantId>,
 }
 
-/// Puts a delivery on record, to be sent when the transaction is committed; `false`: the monitor has no webhook.
+/// Inserts a delivery, to be sent after the commit. `false`: the monitor has no webhook.
 pub(super) async fn enqueue(
     lock: &mut MonitorLock<'_>,
     new: &NewDelivery<'_>,
     now: Timestamp,
 ) -> sqlx::Result<bool> {
-    arm(lock).await?;
+    wake(lock).await?;
     let inserted = sqlx::query!(
         "insert into deliveries (tenant_id, delivery_id, monitor_id, event_type, body, most_tries, created_at,
                                  status, reason, due_at, ended_at)
@@ -72,10 +73,10 @@ pub(super) async fn enqueue(
     Ok(inserted.rows_affected() > 0)
 }
 
-/// Has an endpoint looked at when the transaction is committed, and holds its row until then.
-pub(super) async fn arm(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
+/// Wakes the deliverer for an endpoint after the commit, and locks its row until then.
+pub(super) async fn wake(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
     let arm = sqlx::query!(
-        "select from arm_endpoint($1, $2)",
+        "select from wake_endpoint($1, $2)",
         lock.tenant().uuid(),
         lock.monitor().uuid()
     );
@@ -83,28 +84,28 @@ pub(super) async fn arm(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Takes one delivery of each due endpoint; and how long until one is due.
-pub(super) async fn take(
+/// Leases one delivery of each due endpoint. Also returns the time until the next one is due.
+pub(super) async fn lease_due(
     pool: &PgPool,
     now: Timestamp,
     slots: i32,
-    of_one_caller: i32,
-    of_one_host: i32,
+    per_tenant: i32,
+    per_host: i32,
     lease: Duration,
-) -> sqlx::Result<(Vec<Taken>, Option<Duration>)> {
+) -> sqlx::Result<(Vec<LeasedDelivery>, Option<Duration>)> {
     let rows = sqlx::query!(
         r#"select tenant_id as "tenant_id!", monitor_id as "monitor_id!", delivery_id as "delivery_id!", number as "number!",
-                  failures as "failures!", most_tries as "most_tries!", body as "body!", url as "url!", secret_ids as "secret_ids!"
-           from take_deliveries($1, $2, $3, $4, make_interval(secs => $5))"#,
+                  failures as "failures!", most_tries as "most_tries!", body as "body!", url_id as "url_id!", secret_ids as "secret_ids!"
+           from lease_deliveries($1, $2, $3, $4, make_interval(secs => $5))"#,
         now.to_sqlx() as _,
         slots,
-        of_one_caller,
-        of_one_host,
+        per_tenant,
+        per_host,
         lease.as_secs_f64(),
     )
     .fetch_all(pool)
     .await?;
-    let taken = rows.into_iter().map(|row| Taken {
+    let leased = rows.into_iter().map(|row| LeasedDelivery {
         tenant: row.tenant_id.into(),
         monitor: row.monitor_id.into(),
         delivery: row.delivery_id.into(),
@@ -112,50 +113,50 @@ pub(super) async fn take(
         failures: row.failures.unsigned_abs(),
         most_tries: row.most_tries.unsigned_abs(),
         body: row.body,
-        url: row.url,
+        url: row.url_id.into(),
         secrets: row.secret_ids.into_iter().map(GrantId::from).collect(),
     });
     let wait = sqlx::query_scalar!(
         r#"select extract(epoch from min(next_at) - clock_timestamp())::double precision
            from webhook_endpoints where next_at is not null"#
     );
-    let taken = taken.collect();
+    let leased = leased.collect();
     let wait = wait
         .fetch_one(pool)
         .await?
         .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
-    Ok((taken, wait))
+    Ok((leased, wait))
 }
 
-/// Puts the end of a try on record; `false`: another has taken its place, so it is evidence only.
-pub(super) async fn end(
+/// Records the result of a try. `false`: another try has replaced it, so the result has no effect.
+pub(super) async fn record_try(
     pool: &PgPool,
-    taken: &Taken,
-    ended: &Ended,
-    fate: Fate,
+    leased: &LeasedDelivery,
+    result: &TryResult,
+    outcome: TryOutcome,
     now: Timestamp,
 ) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select end_try($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, make_interval(secs => $12), make_interval(secs => $13)) as "ours!""#,
         now.to_sqlx() as _,
-        taken.tenant.uuid(),
-        taken.monitor.uuid(),
-        taken.delivery.uuid(),
-        taken.number,
-        i16::try_from(taken.failures).unwrap_or(i16::MAX),
-        ended.http_status.and_then(|status| i16::try_from(status).ok()),
-        ended.error.map(TryError::as_str),
-        ended.response,
-        i32::try_from(ended.latency.as_millis()).unwrap_or(i32::MAX),
-        fate.word(),
-        fate.after().map(|after| after.as_secs_f64()),
-        PATIENCE.as_secs_f64(),
+        leased.tenant.uuid(),
+        leased.monitor.uuid(),
+        leased.delivery.uuid(),
+        leased.number,
+        i16::try_from(leased.failures).unwrap_or(i16::MAX),
+        result.http_status.and_then(|status| i16::try_from(status).ok()),
+        result.error.map(TryError::as_str),
+        result.response,
+        i32::try_from(result.latency.as_millis()).unwrap_or(i32::MAX),
+        outcome.as_str(),
+        outcome.after().map(|after| after.as_secs_f64()),
+        SWITCH_OFF_AFTER.as_secs_f64(),
     )
     .fetch_one(pool)
     .await
 }
 
-/// Whose event a delivery is; `None`: there is no such delivery.
+/// The monitor of a delivery; `None` if the delivery does not exist.
 pub(super) async fn monitor_of(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -169,28 +170,31 @@ pub(super) async fn monitor_of(
     Ok(monitor.fetch_optional(conn).await?.map(MonitorId::from))
 }
 
-/// Whether an endpoint is sent to.
+/// Whether an endpoint is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Switch {
+pub(super) enum EndpointSwitch {
     On,
     Off(OffReason),
 }
 
-/// How an endpoint is switched; its row is locked. `None`: there is none.
-pub(super) async fn switch(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Switch>> {
+/// Locks an endpoint and reads its switch; `None` if it does not exist.
+pub(super) async fn endpoint_switch(
+    lock: &mut MonitorLock<'_>,
+) -> sqlx::Result<Option<EndpointSwitch>> {
     let reason = sqlx::query_scalar!(
         "select off_reason from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
         lock.tenant().uuid(),
         lock.monitor().uuid(),
     );
-    let switch = |reason: Option<String>| match reason {
-        None => Switch::On,
-        Some(reason) => Switch::Off(OffReason::parse(&reason).unwrap_or(OffReason::Failing)),
+    let switch = |reason: Option<OffReason>| match reason {
+        None => EndpointSwitch::On,
+        Some(reason) => EndpointSwitch::Off(reason),
     };
     Ok(reason.fetch_optional(lock.conn()).await?.map(switch))
 }
 
-/// When a monitor was last tested: when the newest test was ordered, or its last try ended. The endpoint is locked, so no other is.
+/// When a monitor was last tested: the newest creation or end of a test. The lock of the endpoint
+/// prevents a concurrent test.
 pub(super) async fn last_test(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Timestamp>> {
     let last = sqlx::query_scalar!(
         r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
@@ -214,8 +218,8 @@ pub(super) async fn is_test(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx:
     is_test.fetch_one(lock.conn()).await
 }
 
-/// Makes a delivery pending, due now, with all of its tries before it.
-pub(super) async fn begin_again(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::Result<()> {
+/// Resets a delivery: pending, due now, with all tries left.
+pub(super) async fn reset(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::Result<()> {
     sqlx::query!(
         "update deliveries
          set status = 'pending', reason = null, failures = 0, lost = 0, due_at = clock_timestamp(), ended_at = null
@@ -228,14 +232,18 @@ pub(super) async fn begin_again(lock: &mut MonitorLock<'_>, id: DeliveryId) -> s
     Ok(())
 }
 
-/// Removes deliveries that ended before this, whoever's they are; gives how many. Waits for no lock: a deletion of a monitor takes its
-/// deliveries in another order.
-pub(super) async fn remove_ended(pool: &PgPool, before: Timestamp, most: i64) -> sqlx::Result<u64> {
+/// Removes deliveries of all tenants that ended before a time; returns how many. Skips locked rows:
+/// a deletion of a monitor locks its deliveries in another order.
+pub(super) async fn remove_ended(
+    pool: &PgPool,
+    before: Timestamp,
+    limit: i64,
+) -> sqlx::Result<u64> {
     let removed = sqlx::query!(
         "delete from deliveries
          where ctid = any (array(select ctid from deliveries where ended_at < $1 limit $2 for update skip locked))",
         before.to_sqlx() as _,
-        most,
+        limit,
     );
     Ok(removed.execute(pool).await?.rows_affected())
 }

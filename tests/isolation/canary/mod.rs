@@ -5,7 +5,7 @@
 //! The search is proved by planting: the same search finds a key that was put into each of the places.
 //!
 //! Not searched: the memory of the service, where a key must be while it is used, and encodings that the marketplace itself might make of
-//! a key that it says back (security.md; docs/decisions/0008).
+//! a key that it says back (security.md, rule 13; docs/decisions/0008).
 
 mod finder;
 mod places;
@@ -20,7 +20,7 @@ use self::places::Places;
 use self::requests::{Rounds, every_bad_body, every_carrier, every_manner, every_route};
 use self::service::Service;
 use crate::support::reply::Reply;
-use crate::support::upstream::{Call, Upstream, fare};
+use crate::support::upstream::{Call, ScriptedServer, fare};
 
 /// How the marketplace answers; each has a key of its own, so that each caller has lanes of his own.
 const MANNERS: [&str; 15] = [
@@ -60,7 +60,7 @@ fn answer(manner: &str, call: &Call) -> Reply {
     let said = json!({"message": format!("key {key} is what you sent"), "detail": [{"msg": key, "type": key}]});
     let rude = |status: u16| Reply::status(status).with_json(said.clone());
     let reply = match manner {
-        "good" => return crate::support::upstream::ordinary(call),
+        "good" => return crate::support::upstream::default_reply(call),
         "echo" => {
             let mut row = fare(164, &call.body);
             row["airline"] = json!(key);
@@ -110,8 +110,8 @@ fn answer(manner: &str, call: &Call) -> Reply {
 }
 
 /// A marketplace whose manners are told by the key.
-async fn marketplace() -> Upstream {
-    let upstream = Upstream::start().await;
+async fn marketplace() -> ScriptedServer {
+    let upstream = ScriptedServer::start().await;
     upstream.on_any().answer(|call| {
         let manner = MANNERS
             .iter()
@@ -189,7 +189,7 @@ async fn a_key_is_nowhere_but_where_it_must_be() {
     let keys = keys();
     let finder = Finder::of(&keys).await;
     let upstream = marketplace().await;
-    let place = crate::support::db::reachable_folder();
+    let place = crate::support::db::world_readable_folder();
     let mut rounds = Rounds::default();
     let mut places = Places::default();
 

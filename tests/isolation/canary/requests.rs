@@ -25,7 +25,7 @@ enum Carrier {
     Query(&'static str),
 }
 
-/// The eight carriers (specification 5), with each scheme; and spellings that must not carry anything past the door either.
+/// The eight carriers (gateway.md, rule 11), with each scheme; and spellings that must not carry anything past the door either.
 const CARRIERS: [Carrier; 16] = [
     Carrier::Header("x-api-key", ""),
     Carrier::Header("x-marketplace-key", ""),

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use farescan::db::embedded::{Durability, Server, ServerOptions};
+use farescan::db::embedded::{Durability, EmbeddedServer, ServerOptions};
 use rustix::process::{Pid, Signal};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 
-use crate::support::PATIENCE;
-use crate::support::upstream::Upstream;
+use crate::support::WAIT_LIMIT;
+use crate::support::upstream::ScriptedServer;
 
 /// A running service. Dropped, it is killed.
 pub struct Service {
@@ -21,7 +21,7 @@ pub struct Service {
     pub url: String,
     pub admin_url: String,
     /// Keeps the database's server running between two starts of the service.
-    server: Server,
+    server: EmbeddedServer,
 }
 
 impl Drop for Service {
@@ -34,11 +34,11 @@ impl Drop for Service {
 
 impl Service {
     /// Starts one with its data in this folder.
-    pub async fn start(upstream: &Upstream, place: &Path, format: &str) -> Self {
+    pub async fn start(upstream: &ScriptedServer, place: &Path, format: &str) -> Self {
         Self::started(upstream, place, format, 1).await
     }
 
-    async fn started(upstream: &Upstream, place: &Path, format: &str, starts: usize) -> Self {
+    async fn started(upstream: &ScriptedServer, place: &Path, format: &str, starts: usize) -> Self {
         let child = spawn(upstream, place, format, starts);
         let log = log_file(place, starts);
         let addresses = until("the service listens", || {
@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Told to end, and started again on the same data.
-    pub async fn restart(mut self, upstream: &Upstream, format: &str) -> Self {
+    pub async fn restart(mut self, upstream: &ScriptedServer, format: &str) -> Self {
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         let child = &mut self.child;
         until("the service has ended", || child.try_wait().unwrap()).await;
@@ -213,7 +213,7 @@ fn log_file(place: &Path, starts: usize) -> PathBuf {
     place.join(format!("service-{starts}.log"))
 }
 
-fn spawn(upstream: &Upstream, place: &Path, format: &str, starts: usize) -> Child {
+fn spawn(upstream: &ScriptedServer, place: &Path, format: &str, starts: usize) -> Child {
     let log = File::create(log_file(place, starts)).unwrap();
     Command::new(env!("CARGO_BIN_EXE_farescan"))
         .args([
@@ -239,13 +239,13 @@ fn spawn(upstream: &Upstream, place: &Path, format: &str, starts: usize) -> Chil
 }
 
 /// The guard of the server that the service started: it is adopted, not started again.
-async fn adopt(place: &Path) -> Server {
+async fn adopt(place: &Path) -> EmbeddedServer {
     let options = ServerOptions {
         home: place.join("home"),
         pg_bin: None,
         durability: Durability::Full,
     };
-    tokio::task::spawn_blocking(move || Server::start(&options).unwrap())
+    tokio::task::spawn_blocking(move || EmbeddedServer::start(&options).unwrap())
         .await
         .unwrap()
 }
@@ -264,7 +264,7 @@ fn address(log: &str, name: &str) -> Option<String> {
 }
 
 async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = tokio::time::Instant::now() + PATIENCE;
+    let end = tokio::time::Instant::now() + WAIT_LIMIT;
     loop {
         if let Some(found) = look() {
             return found;

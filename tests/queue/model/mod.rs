@@ -1,41 +1,42 @@
-//! The queue's moves in random order on a real Postgres, against a small model that predicts every row.
+//! The queue's operations in random order on a real Postgres, against a small model that predicts
+//! every row.
 //!
-//! One move at a time (`races` has them at the same time): after each, items, attempts and scans are exactly what the model says, and the
-//! model's own invariants hold. A seed that failed is repeated with `FARESCAN_SEED`.
+//! One step at a time (`races` runs them concurrently). After each step, items, attempts and scans
+//! equal the model's, and the model's own invariants hold. `FARESCAN_SEED` repeats a failed run.
 
 mod predict;
 
 use farescan::ids::{AttemptId, ItemId, ScanId};
-use farescan::queue::hold::{Cause, hold_scan};
-use farescan::queue::store::{self, FinishedCall, LaneClaims, Visit};
+use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::store::{self, CallRecord, ClaimResult, LaneClaims};
 use farescan::queue::{Claim, WorkerId};
 use farescan::scans::control::{pause, resume};
 use farescan::scans::{cancel, retry};
 use jiff::Timestamp;
-use predict::{End, Model};
+use predict::{CallOutcome, QueueModel};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::yard::{degraded, done, ok, rejected};
-use crate::worker::stage::Stage;
+use super::fixture::{degraded, done, ok, rejected};
+use crate::worker::fixture::WorkerFixture;
 
 /// Enough for a scan to end, be retried and end again.
-const MOVES: usize = 70;
+const STEPS: usize = 70;
 
-struct Trial {
-    stage: Stage,
-    dice: StdRng,
-    model: Model,
+struct ModelRun {
+    fixture: WorkerFixture,
+    rng: StdRng,
+    model: QueueModel,
     workers: Vec<WorkerId>,
-    /// Every claim that was ever given, the newest last: acting on an old one must do nothing wrong.
+    /// Every claim so far, the newest last: an operation on an old one must have no wrong effect.
     claims: Vec<Claim>,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_done_in_whatever_order_every_row_is_as_predicted() {
+async fn after_random_steps_every_row_matches_the_model() {
     let seed = crate::faults::seed();
     let rounds = if std::env::var_os("FARESCAN_SOAK").is_some() {
         200
@@ -43,150 +44,155 @@ async fn whatever_is_done_in_whatever_order_every_row_is_as_predicted() {
         8
     };
     for round in 0..rounds {
-        let mut trial = Trial::begin(seed.wrapping_add(round)).await;
-        let mut moves = Vec::new();
-        for _ in 0..MOVES {
-            moves.push(trial.step().await);
-            let (seen, expected) = (trial.rows().await, trial.model.rows());
+        let mut run = ModelRun::begin(seed.wrapping_add(round)).await;
+        let mut steps = Vec::new();
+        for _ in 0..STEPS {
+            steps.push(run.step().await);
+            let (seen, expected) = (run.rows().await, run.model.rows());
             assert_eq!(
                 seen,
                 expected,
-                "FARESCAN_SEED={} after {moves:#?}",
+                "FARESCAN_SEED={} after {steps:#?}",
                 seed.wrapping_add(round)
             );
-            trial.model.check();
+            run.model.check();
         }
     }
 }
 
-impl Trial {
+impl ModelRun {
     async fn begin(seed: u64) -> Self {
-        let stage = Stage::new().await;
-        let mut trial = Self {
-            stage,
-            dice: StdRng::seed_from_u64(seed),
-            model: Model::default(),
+        let fixture = WorkerFixture::new().await;
+        let mut run = Self {
+            fixture,
+            rng: StdRng::seed_from_u64(seed),
+            model: QueueModel::default(),
             workers: Vec::new(),
             claims: Vec::new(),
         };
         for _ in 0..2 {
-            let worker = trial.worker().await;
-            trial.workers.push(worker);
+            let worker = run.worker().await;
+            run.workers.push(worker);
         }
-        // Until the marketplace has accepted the key there is one scan.
-        trial.submit(1, 1, None).await;
-        trial.claim(0, 1).await;
-        trial.begin_calls(1).await;
-        trial.record(trial.claims[0], End::Ok, 1).await;
-        assert_eq!(trial.rows().await, trial.model.rows());
-        trial.submit(4, 2, Some(5)).await;
-        trial.submit(3, 1, None).await;
-        trial
+        // Until the marketplace has accepted the key, the caller may have one scan.
+        run.submit(1, 1, None).await;
+        run.claim(0, 1).await;
+        run.begin_calls(1).await;
+        run.record(run.claims[0], CallOutcome::Ok, 1).await;
+        assert_eq!(run.rows().await, run.model.rows());
+        run.submit(4, 2, Some(5)).await;
+        run.submit(3, 1, None).await;
+        run
     }
 
     async fn worker(&self) -> WorkerId {
         let id = "insert into workers (lease_until) values (clock_timestamp() + interval '1 hour') returning worker_id";
         WorkerId(
             sqlx::query_scalar(id)
-                .fetch_one(self.stage.pool())
+                .fetch_one(self.fixture.pool())
                 .await
                 .unwrap(),
         )
     }
 
-    /// One move; gives what it was.
+    /// Runs one random step and returns its description.
     async fn step(&mut self) -> String {
         let scans = self.model.scans();
-        let scan = *scans.choose(&mut self.dice).unwrap();
-        match self.dice.random_range(0..100) {
+        let scan = *scans.choose(&mut self.rng).unwrap();
+        match self.rng.random_range(0..100) {
             0..4 if scans.len() < 6 => {
-                let (items, attempts) =
-                    (self.dice.random_range(1..5), self.dice.random_range(1..4));
+                let (items, attempts) = (self.rng.random_range(1..5), self.rng.random_range(1..4));
                 let max = self
-                    .dice
+                    .rng
                     .random_bool(0.5)
-                    .then(|| items + self.dice.random_range(0..3));
+                    .then(|| items + self.rng.random_range(0..3));
                 self.submit(items, attempts, max).await
             }
             0..25 => {
-                let (worker, slots) = (self.dice.random_range(0..2), self.dice.random_range(1..5));
+                let (worker, slots) = (self.rng.random_range(0..2), self.rng.random_range(1..5));
                 self.claim(worker, slots).await
             }
             25..45 => {
-                let count = self.dice.random_range(1..5);
+                let count = self.rng.random_range(1..5);
                 self.begin_calls(count).await
             }
-            45..50 => self.second_place().await,
+            45..50 => self.reserve_retry().await,
             50..72 => {
                 let Some(claim) = self.recent() else {
                     return "nothing to record".to_owned();
                 };
-                let end = *End::ALL.choose(&mut self.dice).unwrap();
-                let billed = self.dice.random_range(0..3);
-                let said = self.record(claim, end, billed).await;
-                if self.dice.random_bool(0.2) {
-                    self.record(claim, End::Ok, 1).await + " twice"
+                let end = *CallOutcome::ALL.choose(&mut self.rng).unwrap();
+                let billed = self.rng.random_range(0..3);
+                let description = self.record(claim, end, billed).await;
+                if self.rng.random_bool(0.2) {
+                    self.record(claim, CallOutcome::Ok, 1).await + " twice"
                 } else {
-                    said
+                    description
                 }
             }
             72..79 => {
                 let mut claims: Vec<_> = (0..2).filter_map(|_| self.recent()).collect();
-                // A process drops a claim once.
+                // A process abandons a claim once.
                 claims.dedup();
-                let unsent = self.dice.random_bool(0.3);
-                self.give_up(&claims, unsent).await
+                let unsent = self.rng.random_bool(0.3);
+                self.abandon(&claims, unsent).await
             }
-            79..82 => self.bury().await,
+            79..82 => self.expire_worker().await,
             82..87 => self.release().await,
             87..89 => {
-                let held = hold_scan(
-                    self.stage.pool(),
-                    self.stage.tenant().await,
+                let paused = pause_scan(
+                    self.fixture.pool(),
+                    self.fixture.tenant().await,
                     scan,
-                    &Cause::BudgetSpent,
+                    &PauseCause::BudgetSpent,
                 )
                 .await
                 .unwrap();
-                assert_eq!(held, self.model.hold(scan));
-                format!("hold {scan}: {held}")
+                assert_eq!(paused, self.model.pause_for_budget(scan));
+                format!("pause for budget {scan}: {paused}")
             }
             89..92 => {
-                let went = pause::pause(self.stage.desk(), scan).await.is_ok();
-                assert_eq!(went, self.model.pause(scan), "pause {scan}");
-                format!("pause {scan}: {went}")
+                let is_ok = pause::pause(self.fixture.context(), scan).await.is_ok();
+                assert_eq!(is_ok, self.model.pause(scan), "pause {scan}");
+                format!("pause {scan}: {is_ok}")
             }
             92..97 => {
-                let went = resume::resume(self.stage.desk(), scan, &serde_json::Map::new(), None)
-                    .await
-                    .is_ok();
-                assert_eq!(went, self.model.resume(scan), "resume {scan}");
-                format!("resume {scan}: {went}")
+                let is_ok =
+                    resume::resume(self.fixture.context(), scan, &serde_json::Map::new(), None)
+                        .await
+                        .is_ok();
+                assert_eq!(is_ok, self.model.resume(scan), "resume {scan}");
+                format!("resume {scan}: {is_ok}")
             }
             97..98 => {
-                let went = cancel::cancel(self.stage.desk(), scan).await.is_ok();
-                assert_eq!(went, self.model.cancel(scan), "cancel {scan}");
-                format!("cancel {scan}: {went}")
+                let is_ok = cancel::cancel(self.fixture.context(), scan).await.is_ok();
+                assert_eq!(is_ok, self.model.cancel(scan), "cancel {scan}");
+                format!("cancel {scan}: {is_ok}")
             }
             _ => {
                 let body = json!({"search_status": ["degraded", "failed"]});
-                let went = retry::retry(self.stage.desk(), scan, body.as_object().unwrap(), None)
-                    .await
-                    .is_ok();
-                assert_eq!(went, self.model.retry(scan), "retry {scan}");
-                format!("retry {scan}: {went}")
+                let is_ok = retry::retry(
+                    self.fixture.context(),
+                    scan,
+                    body.as_object().unwrap(),
+                    None,
+                )
+                .await
+                .is_ok();
+                assert_eq!(is_ok, self.model.retry(scan), "retry {scan}");
+                format!("retry {scan}: {is_ok}")
             }
         }
     }
 
-    /// A claim, mostly one of the last.
+    /// A random claim, mostly a recent one.
     fn recent(&mut self) -> Option<Claim> {
-        let from = if self.dice.random_bool(0.85) {
+        let from = if self.rng.random_bool(0.85) {
             self.claims.len().saturating_sub(8)
         } else {
             0
         };
-        self.claims[from..].choose(&mut self.dice).copied()
+        self.claims[from..].choose(&mut self.rng).copied()
     }
 
     async fn submit(&mut self, items: i32, attempts: i32, max: Option<i32>) -> String {
@@ -194,16 +200,16 @@ impl Trial {
         if let Some(max) = max {
             more["max_requests"] = json!(max);
         }
-        let scan = self.stage.submit(items.into(), &more).await;
+        let scan = self.fixture.submit(items.into(), &more).await;
         // A retry is due at once.
         sqlx::query("update scans set retry_delay = '0'")
-            .execute(self.stage.pool())
+            .execute(self.fixture.pool())
             .await
             .unwrap();
         let rows: Vec<(Uuid, i32)> =
             sqlx::query_as("select item_id, position from scan_items where scan_id = $1")
                 .bind(scan.uuid())
-                .fetch_all(self.stage.pool())
+                .fetch_all(self.fixture.pool())
                 .await
                 .unwrap();
         self.model.submit(
@@ -218,18 +224,19 @@ impl Trial {
 
     async fn claim(&mut self, worker: usize, slots: usize) -> String {
         let worker = self.workers[worker];
-        // What is pending is found, at the latest by the timer's next look.
-        for look in 0.. {
-            let Visit::Claims(claims, wait_ms) = store::claim(self.stage.pool(), worker, slots)
-                .await
-                .unwrap()
+        // Pending items are claimed at the latest at the timer's next poll.
+        for poll in 0.. {
+            let ClaimResult::Claims(claims, wait_ms) =
+                store::claim(self.fixture.pool(), worker, slots)
+                    .await
+                    .unwrap()
             else {
                 panic!("a live worker is fenced");
             };
             if claims.is_empty() && self.model.has_work() {
                 assert!(
-                    look < 100,
-                    "pending items are not found: {:#?}",
+                    poll < 100,
+                    "pending items are not claimed: {:#?}",
                     self.model.rows()
                 );
                 tokio::time::sleep(std::time::Duration::from_millis(wait_ms.max(1))).await;
@@ -241,25 +248,26 @@ impl Trial {
             }
             return format!("{worker:?} claims {} of {slots}", claims.len());
         }
-        unreachable!("it looks until it finds")
+        unreachable!("it polls until items are claimed")
     }
 
     async fn begin_calls(&mut self, count: usize) -> String {
         let mut claims: Vec<_> = (0..count).filter_map(|_| self.recent()).collect();
         claims.sort_unstable_by_key(|claim| (claim.item, claim.number));
-        // A process begins a claim once, but it may have several claims of one item: the older ones of before a pause.
+        // A process begins a claim once, but may have several claims of one item, the older ones
+        // from before a pause.
         claims.dedup();
-        let asked: Vec<_> = claims
+        let calls: Vec<_> = claims
             .iter()
             .map(|claim| (*claim, AttemptId::new()))
             .collect();
         let expected = self.model.begin(&claims);
         for _ in 0..2 {
-            let verdicts = store::begin(self.stage.pool(), &asked, Timestamp::now())
+            let verdicts = store::begin(self.fixture.pool(), &calls, Timestamp::now())
                 .await
                 .unwrap();
-            // Asked again, what was refused may have become refused for another reason; what has begun has begun.
-            let begun = |verdict: &store::Verdict| *verdict == store::Verdict::Begun;
+            // A repeated begin may be refused for another reason; calls that have begun stay begun.
+            let begun = |verdict: &store::BeginVerdict| *verdict == store::BeginVerdict::Begun;
             assert_eq!(
                 verdicts.iter().map(begun).collect::<Vec<_>>(),
                 expected.iter().map(begun).collect::<Vec<_>>()
@@ -268,21 +276,23 @@ impl Trial {
         format!("begin {claims:?}: {expected:?}")
     }
 
-    async fn second_place(&mut self) -> String {
+    async fn reserve_retry(&mut self) -> String {
         let Some(claim) = self.recent() else {
-            return "no second place".to_owned();
+            return "no retry to reserve".to_owned();
         };
-        let taken = store::second_place(self.stage.pool(), claim).await.unwrap();
-        assert_eq!(taken, self.model.second_place(claim), "{claim:?}");
-        format!("second place of {claim:?}: {taken}")
+        let taken = store::reserve_retry(self.fixture.pool(), claim)
+            .await
+            .unwrap();
+        assert_eq!(taken, self.model.reserve_retry(claim), "{claim:?}");
+        format!("reserve retry of {claim:?}: {taken}")
     }
 
-    async fn record(&mut self, claim: Claim, end: End, billed: u16) -> String {
-        let call = FinishedCall {
+    async fn record(&mut self, claim: Claim, end: CallOutcome, billed: u16) -> String {
+        let call = CallRecord {
             billed,
             ..Self::finished(claim, end)
         };
-        let mut tx = farescan::db::begin(self.stage.pool()).await.unwrap();
+        let mut tx = farescan::db::begin(self.fixture.pool()).await.unwrap();
         let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
             .await
             .unwrap();
@@ -298,81 +308,83 @@ impl Trial {
         )
     }
 
-    fn finished(claim: Claim, end: End) -> FinishedCall {
+    fn finished(claim: Claim, end: CallOutcome) -> CallRecord {
         match end {
-            End::Ok => ok(claim),
-            End::Empty => done(claim, farescan::contract::SearchStatus::Empty),
-            End::Degraded => degraded(claim),
-            End::Failed => FinishedCall {
-                ending: store::Ending::Failed,
+            CallOutcome::Ok => ok(claim),
+            CallOutcome::Empty => done(claim, farescan::contract::SearchStatus::Empty),
+            CallOutcome::Degraded => degraded(claim),
+            CallOutcome::Failed => CallRecord {
+                ending: store::CallEnding::Failed,
                 search_status: None,
                 may_retry: false,
                 ..degraded(claim)
             },
-            End::Returned => rejected(claim),
+            CallOutcome::KeyRejected => rejected(claim),
         }
     }
 
-    async fn give_up(&mut self, claims: &[Claim], unsent: bool) -> String {
+    async fn abandon(&mut self, claims: &[Claim], unsent: bool) -> String {
         let lane = LaneClaims {
-            tenant: self.stage.tenant().await,
+            tenant: self.fixture.tenant().await,
             api: "flights".to_owned(),
             items: claims.iter().map(|claim| claim.item.uuid()).collect(),
             numbers: claims.iter().map(|claim| claim.number).collect(),
         };
         if unsent {
-            store::take_back(self.stage.pool(), &lane).await.unwrap();
-            self.model.take_back(claims);
+            store::withdraw_unsent(self.fixture.pool(), &lane)
+                .await
+                .unwrap();
+            self.model.withdraw_unsent(claims);
         }
-        let lost = store::give_up(self.stage.pool(), &lane, Timestamp::now())
+        let lost = store::abandon(self.fixture.pool(), &lane, Timestamp::now())
             .await
             .unwrap()
             .len();
-        assert_eq!(lost, self.model.give_up(claims), "give up {claims:?}");
-        format!("give up {claims:?}, unsent: {unsent}: {lost} lost")
+        assert_eq!(lost, self.model.abandon(claims), "abandon {claims:?}");
+        format!("abandon {claims:?}, unsent: {unsent}: {lost} lost")
     }
 
-    async fn bury(&mut self) -> String {
-        let place = self.dice.random_range(0..2);
+    async fn expire_worker(&mut self) -> String {
+        let at = self.rng.random_range(0..2);
         let fresh = self.worker().await;
-        let dead = std::mem::replace(&mut self.workers[place], fresh);
+        let dead = std::mem::replace(&mut self.workers[at], fresh);
         sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s' where worker_id = $1")
             .bind(dead.0)
-            .execute(self.stage.pool())
+            .execute(self.fixture.pool())
             .await
             .unwrap();
-        sqlx::query("select bury_workers('0')")
-            .execute(self.stage.pool())
+        sqlx::query("select expire_workers('0')")
+            .execute(self.fixture.pool())
             .await
             .unwrap();
-        for lane in store::orphans(self.stage.pool(), 1_000, &store::BusyLanes::default())
+        for lane in store::orphaned_claims(self.fixture.pool(), 1_000, &store::BusyLanes::default())
             .await
             .unwrap()
         {
-            store::give_up(self.stage.pool(), &lane, Timestamp::now())
+            store::abandon(self.fixture.pool(), &lane, Timestamp::now())
                 .await
                 .unwrap();
         }
-        self.model.bury(dead);
+        self.model.expire_worker(dead);
         assert!(matches!(
-            store::claim(self.stage.pool(), dead, 1).await.unwrap(),
-            Visit::Fenced
+            store::claim(self.fixture.pool(), dead, 1).await.unwrap(),
+            ClaimResult::Fenced
         ));
-        format!("bury {dead:?}")
+        format!("expire {dead:?}")
     }
 
     async fn release(&mut self) -> String {
-        let tenant = self.stage.tenant().await.uuid();
+        let tenant = self.fixture.tenant().await.uuid();
         let moved: i64 = sqlx::query_scalar("select release_delayed(now(), $1, 'flights', 1000)")
             .bind(tenant)
-            .fetch_one(self.stage.pool())
+            .fetch_one(self.fixture.pool())
             .await
             .unwrap();
         assert_eq!(usize::try_from(moved).unwrap(), self.model.release());
         format!("release {moved}")
     }
 
-    /// All items, attempts and scans, as the model writes them.
+    /// All items, attempts and scans, in the format of [`QueueModel::rows`].
     async fn rows(&self) -> Vec<String> {
         let mut rows = Vec::new();
         let items: Vec<(Uuid, String)> = sqlx::query_as(
@@ -380,7 +392,7 @@ impl Trial {
                                        case when worker_id is not null then 'of ' || worker_id end)
              from scan_items order by item_id",
         )
-        .fetch_all(self.stage.pool())
+        .fetch_all(self.fixture.pool())
         .await
         .unwrap();
         rows.extend(
@@ -392,7 +404,7 @@ impl Trial {
             "select item_id, number, concat_ws(' ', requests_spent, case when ended_at is null then 'open' end, search_status, reason)
              from attempts order by item_id, number",
         )
-        .fetch_all(self.stage.pool())
+        .fetch_all(self.fixture.pool())
         .await
         .unwrap();
         rows.extend(
@@ -405,7 +417,7 @@ impl Trial {
                                        case when finished_at is not null then 'finished' end)
              from scans order by scan_id",
         )
-        .fetch_all(self.stage.pool())
+        .fetch_all(self.fixture.pool())
         .await
         .unwrap();
         rows.extend(

@@ -1,36 +1,36 @@
-//! What the queue should do, in words of its own: no SQL, no time, no order beyond that of the moves.
+//! The expected behaviour of the queue, without SQL and without time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use farescan::ids::{ItemId, ScanId};
-use farescan::queue::store::Verdict;
+use farescan::queue::store::BeginVerdict;
 use farescan::queue::{Claim, WorkerId};
 
 /// How a call ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum CallOutcome {
     Ok,
     Empty,
     Degraded,
     Failed,
-    /// The key was not taken.
-    Returned,
+    /// The marketplace rejected the key; the item is requeued.
+    KeyRejected,
 }
 
-impl End {
+impl CallOutcome {
     pub const ALL: [Self; 5] = [
         Self::Ok,
         Self::Empty,
         Self::Degraded,
         Self::Failed,
-        Self::Returned,
+        Self::KeyRejected,
     ];
 
     fn status(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Empty => "empty",
-            Self::Degraded | Self::Returned => "degraded",
+            Self::Degraded | Self::KeyRejected => "degraded",
             Self::Failed => "",
         }
     }
@@ -39,13 +39,13 @@ impl End {
         match self {
             Self::Ok | Self::Empty => "",
             Self::Degraded | Self::Failed => "upstream_timeout",
-            Self::Returned => "key_rejected",
+            Self::KeyRejected => "key_rejected",
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ModelState {
     Pending,
     Claimed,
     Calling,
@@ -57,10 +57,10 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Item {
+struct ModelItem {
     scan: ScanId,
     position: i32,
-    state: State,
+    state: ModelState,
     worker: Option<WorkerId>,
     number: i32,
     calls: i32,
@@ -71,17 +71,17 @@ struct Item {
 }
 
 #[derive(Debug)]
-struct Attempt {
+struct ModelAttempt {
     spent: i32,
     open: bool,
     status: &'static str,
     reason: &'static str,
-    /// How often the lane had been resumed when it began.
+    /// How often the lane had been resumed when the call began.
     resumes: u32,
 }
 
 #[derive(Debug)]
-struct Scan {
+struct ModelScan {
     status: &'static str,
     reason: &'static str,
     max_attempts: i32,
@@ -93,19 +93,24 @@ struct Scan {
 
 /// One lane and its scans.
 #[derive(Debug, Default)]
-pub struct Model {
-    scans: BTreeMap<ScanId, Scan>,
-    items: BTreeMap<ItemId, Item>,
-    attempts: BTreeMap<(ItemId, i32), Attempt>,
-    /// The lane waits for its caller.
+pub struct QueueModel {
+    scans: BTreeMap<ScanId, ModelScan>,
+    items: BTreeMap<ItemId, ModelItem>,
+    attempts: BTreeMap<(ItemId, i32), ModelAttempt>,
+    /// The lane is paused until its caller resumes it.
     stopped: bool,
-    /// How often it was resumed.
+    /// How often the lane was resumed.
     resumes: u32,
 }
 
-const WAITING: [State; 4] = [State::Pending, State::Claimed, State::Delayed, State::Held];
+const WAITING: [ModelState; 4] = [
+    ModelState::Pending,
+    ModelState::Claimed,
+    ModelState::Delayed,
+    ModelState::Held,
+];
 
-impl Model {
+impl QueueModel {
     pub fn scans(&self) -> Vec<ScanId> {
         self.scans.keys().copied().collect()
     }
@@ -117,7 +122,7 @@ impl Model {
         max: Option<i32>,
         items: impl Iterator<Item = (ItemId, i32)>,
     ) {
-        let new = Scan {
+        let new = ModelScan {
             status: "queued",
             reason: "",
             max_attempts,
@@ -128,10 +133,10 @@ impl Model {
         };
         self.scans.insert(scan, new);
         for (item, position) in items {
-            let new = Item {
+            let new = ModelItem {
                 scan,
                 position,
-                state: State::Pending,
+                state: ModelState::Pending,
                 worker: None,
                 number: 0,
                 calls: 0,
@@ -144,48 +149,56 @@ impl Model {
         }
     }
 
-    /// Something can be claimed.
+    /// Whether an item can be claimed.
     pub fn has_work(&self) -> bool {
-        !self.stopped && self.items.values().any(|item| item.state == State::Pending)
+        !self.stopped
+            && self
+                .items
+                .values()
+                .any(|item| item.state == ModelState::Pending)
     }
 
-    /// The database says which.
+    /// Applies a claim that the database made.
     pub fn claimed(&mut self, claim: Claim) {
-        assert!(!self.stopped, "a lane that is paused gave {claim:?}");
+        assert!(!self.stopped, "a paused lane yielded {claim:?}");
         let item = self.items.get_mut(&claim.item).unwrap();
         assert_eq!(
             (item.state, item.number + 1),
-            (State::Pending, claim.number),
+            (ModelState::Pending, claim.number),
             "{claim:?}"
         );
-        (item.state, item.number, item.worker) = (State::Claimed, claim.number, Some(claim.worker));
+        (item.state, item.number, item.worker) =
+            (ModelState::Claimed, claim.number, Some(claim.worker));
     }
 
-    pub fn begin(&mut self, claims: &[Claim]) -> Vec<Verdict> {
-        let mut verdicts: Vec<_> = claims.iter().map(|claim| (*claim, Verdict::Gone)).collect();
+    pub fn begin(&mut self, claims: &[Claim]) -> Vec<BeginVerdict> {
+        let mut verdicts: Vec<_> = claims
+            .iter()
+            .map(|claim| (*claim, BeginVerdict::ClaimLost))
+            .collect();
         let mut order: Vec<_> = (0..claims.len()).collect();
         order.sort_by_key(|at| self.items[&claims[*at].item].position);
         for at in order {
             let claim = claims[at];
             let item = self.items.get_mut(&claim.item).unwrap();
             if (item.state, item.number, item.worker)
-                != (State::Claimed, claim.number, Some(claim.worker))
+                != (ModelState::Claimed, claim.number, Some(claim.worker))
             {
                 continue;
             }
             let scan = self.scans.get_mut(&item.scan).unwrap();
             verdicts[at].1 = if !matches!(scan.status, "queued" | "running") || self.stopped {
-                Verdict::Stopped
+                BeginVerdict::Stopped
             } else if scan.max.is_some_and(|max| scan.spent >= max) {
-                Verdict::NoRoom
+                BeginVerdict::BudgetSpent
             } else {
-                item.state = State::Calling;
+                item.state = ModelState::Calling;
                 (item.calls, item.counted, item.spent) =
                     (item.calls + 1, item.counted + 1, item.spent + 1);
                 (scan.spent, scan.status, scan.started) = (scan.spent + 1, "running", true);
                 self.attempts.insert(
                     (claim.item, claim.number),
-                    Attempt {
+                    ModelAttempt {
                         spent: 1,
                         open: true,
                         status: "",
@@ -193,16 +206,16 @@ impl Model {
                         resumes: self.resumes,
                     },
                 );
-                Verdict::Begun
+                BeginVerdict::Begun
             };
         }
         verdicts.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
-    pub fn second_place(&mut self, claim: Claim) -> bool {
+    pub fn reserve_retry(&mut self, claim: Claim) -> bool {
         let item = self.items.get_mut(&claim.item).unwrap();
         let scan = self.scans.get_mut(&item.scan).unwrap();
-        let is_live = (item.state, item.number) == (State::Calling, claim.number);
+        let is_live = (item.state, item.number) == (ModelState::Calling, claim.number);
         let taken =
             is_live && scan.status == "running" && scan.max.is_none_or(|max| scan.spent < max);
         if taken {
@@ -215,8 +228,8 @@ impl Model {
         taken
     }
 
-    /// Whether it was news.
-    pub fn record(&mut self, claim: Claim, end: End, billed: i32) -> bool {
+    /// Records a call; `false` if it was already recorded.
+    pub fn record(&mut self, claim: Claim, end: CallOutcome, billed: i32) -> bool {
         let outrun = self
             .attempts
             .range((claim.item, claim.number + 1)..=(claim.item, i32::MAX))
@@ -230,53 +243,59 @@ impl Model {
         }
         let item = self.items.get_mut(&claim.item).unwrap();
         let scan = self.scans.get_mut(&item.scan).unwrap();
-        // What began before the lane was resumed says nothing of the time since.
-        self.stopped |= end == End::Returned && attempt.resumes == self.resumes;
+        // A rejection from before the last resume does not stop the lane.
+        self.stopped |= end == CallOutcome::KeyRejected && attempt.resumes == self.resumes;
         let unused = attempt.spent - billed.min(attempt.spent);
         (attempt.spent, attempt.open) = (attempt.spent - unused, false);
         (attempt.status, attempt.reason) = (end.status(), end.reason());
         (item.spent, scan.spent) = (item.spent - unused, scan.spent - unused);
 
-        let is_live = (item.state, item.number) == (State::Calling, claim.number);
-        let is_given_up = item.state == State::Done && item.reason == "worker_lost";
-        let ended = if end == End::Failed {
-            State::Failed
+        let is_live = (item.state, item.number) == (ModelState::Calling, claim.number);
+        let is_given_up = item.state == ModelState::Done && item.reason == "worker_lost";
+        let ended = if end == CallOutcome::Failed {
+            ModelState::Failed
         } else {
-            State::Done
+            ModelState::Done
         };
         let next = match end {
-            End::Returned if is_live => Some(State::Pending),
-            End::Degraded if is_live && item.counted < scan.max_attempts => Some(State::Delayed),
+            CallOutcome::KeyRejected if is_live => Some(ModelState::Pending),
+            CallOutcome::Degraded if is_live && item.counted < scan.max_attempts => {
+                Some(ModelState::Delayed)
+            }
             _ if is_live => Some(ended),
-            End::Returned => None,
+            CallOutcome::KeyRejected => None,
             _ if outrun => None,
             _ if is_given_up => Some(ended),
-            // A retry has not begun, and a better answer makes it needless.
-            End::Ok | End::Empty | End::Failed if WAITING.contains(&item.state) => Some(ended),
+            // The retry has not begun, and a better answer makes it unnecessary.
+            CallOutcome::Ok | CallOutcome::Empty | CallOutcome::Failed
+                if WAITING.contains(&item.state) =>
+            {
+                Some(ended)
+            }
             _ => None,
         };
         if let Some(next) = next {
-            item.counted -= i32::from(is_live && end == End::Returned);
+            item.counted -= i32::from(is_live && end == CallOutcome::KeyRejected);
             (item.state, item.worker) = (next, None);
-            item.status = if next == State::Done {
+            item.status = if next == ModelState::Done {
                 end.status()
             } else {
                 ""
             };
-            item.reason = if matches!(next, State::Done | State::Failed) {
+            item.reason = if matches!(next, ModelState::Done | ModelState::Failed) {
                 end.reason()
             } else {
                 ""
             };
         }
         let scan = item.scan;
-        self.settle(scan);
-        self.follow(scan);
+        self.end_if_complete(scan);
+        self.apply_scan_status(scan);
         true
     }
 
-    /// How many were lost.
-    pub fn give_up(&mut self, claims: &[Claim]) -> usize {
+    /// Abandons claims; returns how many calls were lost.
+    pub fn abandon(&mut self, claims: &[Claim]) -> usize {
         let unique: BTreeSet<_> = claims
             .iter()
             .map(|claim| (claim.item, claim.number))
@@ -286,37 +305,37 @@ impl Model {
             let item = self.items.get_mut(&id).unwrap();
             let scan = item.scan;
             match item.state {
-                State::Claimed if item.number == number => item.state = State::Pending,
-                State::Calling if item.number == number => {
+                ModelState::Claimed if item.number == number => item.state = ModelState::Pending,
+                ModelState::Calling if item.number == number => {
                     lost += 1;
                     let attempt = self.attempts.get_mut(&(id, number)).unwrap();
                     (attempt.open, attempt.status, attempt.reason) =
                         (false, "degraded", "worker_lost");
                     if item.counted < self.scans[&scan].max_attempts {
-                        item.state = State::Delayed;
+                        item.state = ModelState::Delayed;
                     } else {
                         (item.state, item.status, item.reason) =
-                            (State::Done, "degraded", "worker_lost");
+                            (ModelState::Done, "degraded", "worker_lost");
                     }
                 }
                 _ => continue,
             }
             item.worker = None;
-            self.settle(scan);
-            self.follow(scan);
+            self.end_if_complete(scan);
+            self.apply_scan_status(scan);
         }
         lost
     }
 
-    /// Calls that were begun and not sent: their claims stand again.
-    pub fn take_back(&mut self, claims: &[Claim]) {
+    /// Calls that began and were not sent become claims again.
+    pub fn withdraw_unsent(&mut self, claims: &[Claim]) {
         for claim in claims {
             let key = (claim.item, claim.number);
             let item = self.items.get_mut(&claim.item).unwrap();
-            let is_live = (item.state, item.number) == (State::Calling, claim.number);
+            let is_live = (item.state, item.number) == (ModelState::Calling, claim.number);
             if is_live && self.attempts[&key].spent == 1 {
                 self.attempts.remove(&key);
-                item.state = State::Claimed;
+                item.state = ModelState::Claimed;
                 (item.calls, item.counted, item.spent) =
                     (item.calls - 1, item.counted - 1, item.spent - 1);
                 self.scans.get_mut(&item.scan).unwrap().spent -= 1;
@@ -324,13 +343,13 @@ impl Model {
         }
     }
 
-    pub fn bury(&mut self, worker: WorkerId) {
-        let held = self
+    pub fn expire_worker(&mut self, worker: WorkerId) {
+        let of_worker = self
             .items
             .iter()
             .filter(|(_, item)| item.worker == Some(worker));
         let tenant = farescan::ids::TenantId::new();
-        let claims: Vec<_> = held
+        let claims: Vec<_> = of_worker
             .map(|(id, item)| Claim {
                 worker,
                 tenant,
@@ -338,32 +357,32 @@ impl Model {
                 number: item.number,
             })
             .collect();
-        self.give_up(&claims);
+        self.abandon(&claims);
     }
 
-    /// How many became pending.
+    /// Releases due retries; returns how many became pending.
     pub fn release(&mut self) -> usize {
         let delayed: Vec<_> = self
             .items
             .values_mut()
-            .filter(|item| item.state == State::Delayed)
+            .filter(|item| item.state == ModelState::Delayed)
             .collect();
         let count = delayed.len();
         for item in delayed {
-            item.state = State::Pending;
+            item.state = ModelState::Pending;
         }
         count
     }
 
-    pub fn hold(&mut self, id: ScanId) -> bool {
+    pub fn pause_for_budget(&mut self, id: ScanId) -> bool {
         let scan = self.scans.get_mut(&id).unwrap();
-        let holds = matches!(scan.status, "queued" | "running")
+        let pauses = matches!(scan.status, "queued" | "running")
             && scan.max.is_some_and(|max| scan.spent >= max);
-        if holds {
+        if pauses {
             (scan.status, scan.reason) = ("paused", "budget_spent");
-            self.all(id, &WAITING, State::Held);
+            self.set_state(id, &WAITING, ModelState::Held);
         }
-        holds
+        pauses
     }
 
     pub fn pause(&mut self, id: ScanId) -> bool {
@@ -372,7 +391,7 @@ impl Model {
             return false;
         }
         (scan.status, scan.reason) = ("paused", "by_caller");
-        self.all(id, &WAITING, State::Held);
+        self.set_state(id, &WAITING, ModelState::Held);
         true
     }
 
@@ -394,7 +413,7 @@ impl Model {
         scan.reason = "";
         self.stopped = false;
         self.resumes += 1;
-        self.all(id, &[State::Held], State::Pending);
+        self.set_state(id, &[ModelState::Held], ModelState::Pending);
         true
     }
 
@@ -405,8 +424,8 @@ impl Model {
             "completed" | "incomplete" => return false,
             _ => {
                 (scan.status, scan.reason) = ("cancelled", "");
-                self.all(id, &WAITING, State::Cancelled);
-                self.settle(id);
+                self.set_state(id, &WAITING, ModelState::Cancelled);
+                self.end_if_complete(id);
             }
         }
         true
@@ -417,8 +436,8 @@ impl Model {
         if scan.status == "cancelled" {
             return false;
         }
-        let is_wanted = |item: &&mut Item| {
-            item.scan == id && (item.state == State::Failed || item.status == "degraded")
+        let is_wanted = |item: &&mut ModelItem| {
+            item.scan == id && (item.state == ModelState::Failed || item.status == "degraded")
         };
         let again: Vec<_> = self.items.values_mut().filter(is_wanted).collect();
         if again.is_empty() {
@@ -430,16 +449,16 @@ impl Model {
         scan.finished = false;
         for item in again {
             item.state = if scan.status == "paused" {
-                State::Held
+                ModelState::Held
             } else {
-                State::Pending
+                ModelState::Pending
             };
             (item.counted, item.status, item.reason) = (0, "", "");
         }
         true
     }
 
-    fn all(&mut self, scan: ScanId, from: &[State], to: State) {
+    fn set_state(&mut self, scan: ScanId, from: &[ModelState], to: ModelState) {
         for item in self
             .items
             .values_mut()
@@ -449,8 +468,8 @@ impl Model {
         }
     }
 
-    /// A scan whose items have all ended has ended.
-    fn settle(&mut self, id: ScanId) {
+    /// Ends a scan once all its items have ended.
+    fn end_if_complete(&mut self, id: ScanId) {
         let counts = self.counts(id);
         let scan = self.scans.get_mut(&id).unwrap();
         if counts.iter().sum::<usize>() < self.items.values().filter(|item| item.scan == id).count()
@@ -469,13 +488,21 @@ impl Model {
         }
     }
 
-    /// What was put back follows its scan.
-    fn follow(&mut self, id: ScanId) {
+    /// Requeued items follow the state of their scan.
+    fn apply_scan_status(&mut self, id: ScanId) {
         match self.scans[&id].status {
-            "paused" => self.all(id, &[State::Pending, State::Delayed], State::Held),
+            "paused" => self.set_state(
+                id,
+                &[ModelState::Pending, ModelState::Delayed],
+                ModelState::Held,
+            ),
             "cancelled" => {
-                self.all(id, &[State::Pending, State::Delayed], State::Cancelled);
-                self.settle(id);
+                self.set_state(
+                    id,
+                    &[ModelState::Pending, ModelState::Delayed],
+                    ModelState::Cancelled,
+                );
+                self.end_if_complete(id);
             }
             _ => {}
         }
@@ -483,26 +510,26 @@ impl Model {
 
     /// Ended items: ok, empty, partial, degraded, failed, cancelled.
     fn counts(&self, scan: ScanId) -> [usize; 6] {
-        let count = |is: &dyn Fn(&Item) -> bool| {
+        let count = |is: &dyn Fn(&ModelItem) -> bool| {
             self.items
                 .values()
                 .filter(|item| item.scan == scan && is(item))
                 .count()
         };
         let done = |status: &'static str| {
-            move |item: &Item| item.state == State::Done && item.status == status
+            move |item: &ModelItem| item.state == ModelState::Done && item.status == status
         };
         [
             count(&done("ok")),
             count(&done("empty")),
             count(&done("partial")),
             count(&done("degraded")),
-            count(&|item| item.state == State::Failed),
-            count(&|item| item.state == State::Cancelled),
+            count(&|item| item.state == ModelState::Failed),
+            count(&|item| item.state == ModelState::Cancelled),
         ]
     }
 
-    /// As the test reads the database.
+    /// All rows, in the format in which the test reads the database.
     pub fn rows(&self) -> Vec<String> {
         let join = |words: &[String]| {
             words
@@ -552,7 +579,7 @@ impl Model {
         rows
     }
 
-    /// What holds whatever was done.
+    /// The invariants that hold after any step.
     pub fn check(&self) {
         for (id, scan) in &self.scans {
             let items = || self.items.iter().filter(|(_, item)| item.scan == *id);
@@ -584,24 +611,27 @@ impl Model {
                 );
                 assert!(
                     seen.counted <= scan.max_attempts,
-                    "{item} was asked more often than its scan allows"
+                    "{item} was called more often than its scan allows"
                 );
                 assert!(
                     attempts.iter().filter(|attempt| attempt.open).count() <= 1,
-                    "{item} is asked twice at once"
+                    "{item} has two calls in flight"
                 );
                 assert!(
                     may_wait
-                        || !matches!(seen.state, State::Pending | State::Claimed | State::Delayed),
-                    "{item} waits, {id} does not"
+                        || !matches!(
+                            seen.state,
+                            ModelState::Pending | ModelState::Claimed | ModelState::Delayed
+                        ),
+                    "{item} waits but {id} does not"
                 );
                 assert!(
-                    scan.status == "paused" || seen.state != State::Held,
-                    "{item} is held, {id} is not paused"
+                    scan.status == "paused" || seen.state != ModelState::Held,
+                    "{item} is held but {id} is not paused"
                 );
                 assert_eq!(
                     seen.worker.is_some(),
-                    matches!(seen.state, State::Claimed | State::Calling),
+                    matches!(seen.state, ModelState::Claimed | ModelState::Calling),
                     "{item}"
                 );
             }

@@ -1,14 +1,13 @@
-//! Rate parity: markets of one stay beside a baseline.
+//! Rate parity: the markets of one stay, compared with a baseline.
 
 use serde_json::{Map, Value, json};
 
-use super::{Monitor, Row, Run, rule, searched, table_of};
+use super::{RunSnapshot, TableRow, TestMonitor, rule, searched, table_of};
 use crate::contract::Endpoint;
-use crate::monitors::alerts::sight::Run as Laid;
-use crate::scans::cells::{Cell, Cells};
+use crate::scans::cells::{ScanCell, ScanCells};
 
 /// `us 100+102 | de 110+112`: two samples of each market.
-fn markets(text: &str, number: usize) -> Run {
+fn markets(text: &str, number: usize) -> RunSnapshot {
     let cells = text.split('|').enumerate().map(|(place, cell)| {
         let (market, samples) = cell.trim().split_once(' ').unwrap();
         let values = Map::from_iter([("proxy_country".to_owned(), json!(market))]);
@@ -16,37 +15,37 @@ fn markets(text: &str, number: usize) -> Run {
             .split('+')
             .enumerate()
             .map(|(sample, text)| searched(text, sample * 100 + place, number));
-        Cell {
+        ScanCell {
             key: Value::Object(values.clone()).to_string(),
             values,
             items: items.collect(),
         }
     });
-    Laid::new(Cells {
+    RunSnapshot::new(ScanCells {
         endpoint: Endpoint::HotelsRooms,
         request: Map::new(),
         all: cells.collect(),
     })
 }
 
-fn parity(title: &str, of: Value, rows: &[Row]) -> Monitor {
+fn parity(title: &str, of: Value, rows: &[TableRow]) -> TestMonitor {
     table_of(title, of, rows, |text, number| Some(markets(text, number)))
 }
 
 #[test]
-fn a_gap_fires_once_and_is_armed_again_when_it_has_closed() {
+fn a_parity_gap_fires_once_and_rearms_when_it_closes() {
     parity(
         "parity_gap_percent",
         json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
         &[
             ("us 100+101 | de 106+107", "de", "de:no"),
             ("us 100+101 | de 108+109", "", "de:no"),
-            // The ranges of the samples overlap; four percent is not enough to be armed again, three is.
+            // The ranges of the samples overlap. Four percent is not enough to rearm, three is.
             ("us 100+108 | de 104+106", "", "de:no"),
             ("us 100+101 | de 103+104", "", "de:yes"),
-            // Below the baseline is a gap too.
+            // A price below the baseline is a gap too.
             ("us 100+101 | de 90+91", "de", "de:no"),
-            // One sample says nothing, nor does a part of an answer, nor another currency.
+            // One sample, a partial result or another currency is not comparable.
             ("us 100+101 | de 100+degraded", "", "de:no"),
             ("us 100+101 | de 100+100 partial", "", "de:no"),
             ("us 100+101 | de 100 EUR+100 EUR", "", "de:no"),
@@ -56,9 +55,9 @@ fn a_gap_fires_once_and_is_armed_again_when_it_has_closed() {
     );
 }
 
-/// Where two percent would be more than the gap itself, half of it is enough.
+/// The default of two percent would exceed the gap itself.
 #[test]
-fn a_small_gap_is_armed_again_at_half_of_it() {
+fn a_small_parity_gap_rearms_at_half_of_it() {
     parity(
         "parity_gap_percent, one percent",
         json!({"type": "parity_gap_percent", "percent": 1, "baseline": "us"}),
@@ -79,9 +78,8 @@ fn a_small_gap_is_armed_again_at_half_of_it() {
     );
 }
 
-/// The slot tells why such a rule said nothing.
 #[test]
-fn markets_that_cannot_be_compared_are_counted() {
+fn incomparable_markets_are_counted() {
     let of = || json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"});
     for (seen, counted) in [
         ("us 100+101 | de 100+101 | jp 100+102", 0),
@@ -90,17 +88,17 @@ fn markets_that_cannot_be_compared_are_counted() {
         ("us 100+101 | de 100 EUR+100 EUR | jp 100+101", 1),
         ("us degraded+degraded | de 100+101 | jp 100+101", 2),
         ("us 100+101 | de empty+empty", 1),
-        // Left out of a scan in two phases.
+        // Skipped by a two-phase scan.
         ("us 100+101 | de skipped+skipped", 0),
     ] {
-        let mut monitor = Monitor::with(rule(of()));
-        monitor.sees(&markets(seen, 0));
+        let mut monitor = TestMonitor::with(rule(of()));
+        monitor.run(&markets(seen, 0));
         assert_eq!(monitor.not_comparable, counted, "{seen}");
     }
 }
 
 #[test]
-fn noise_is_no_gap_however_far_the_lowest_prices_are_apart() {
+fn overlapping_samples_are_noise_and_not_a_gap() {
     parity(
         "parity_gap_percent, noise",
         json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
@@ -112,7 +110,7 @@ fn noise_is_no_gap_however_far_the_lowest_prices_are_apart() {
 }
 
 #[test]
-fn every_market_is_followed_by_itself() {
+fn each_market_has_its_own_state() {
     parity(
         "parity_gap_percent, markets",
         json!({"type": "parity_gap_percent", "percent": 5, "baseline": "US", "rearm_percent": 1}),
@@ -124,14 +122,14 @@ fn every_market_is_followed_by_itself() {
 }
 
 #[test]
-fn the_evidence_has_both_sides() {
+fn a_parity_alert_shows_market_and_baseline() {
     let run = markets("us 100+101 | de 106+107", 0);
-    let mut monitor = Monitor::with(rule(
+    let mut monitor = TestMonitor::with(rule(
         json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
     ));
-    let fired = monitor.sees(&run);
-    let alerts = crate::monitors::alerts::evidence::alerts(
-        &super::evidence::of(),
+    let fired = monitor.run(&run);
+    let alerts = crate::monitors::alerts::alert_builder::build_alerts(
+        &super::alert_builder::run_info(),
         &monitor.rules(),
         Some(&run),
         &fired,

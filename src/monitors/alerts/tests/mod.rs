@@ -1,12 +1,14 @@
-//! Rules over the runs of a monitor, as tables that a person can read (`tables`, `markets`) and as laws that hold for any runs (`laws`).
+//! Rules over the runs of a monitor: as tables (`tables`, `markets`) and as properties of any runs
+//! (`properties`).
 //!
-//! A run is written as text, a cell for each date: `250 | 199+201 | degraded` are three cells, the second with two samples. What a search
-//! comes to: a price (`199`, `199 EUR`, `199 low`, `199 partial`), `empty` (with a reason: `empty sold_out`), `filtered`, `degraded`,
-//! `failed`, `cancelled`, `skipped`; `-`: the scan has no such cell.
+//! A run is written as text with a cell for each date: `250 | 199+201 | degraded` are three cells,
+//! the second with two samples. The result of a search is a price (`199`, `199 EUR`, `199 low`,
+//! `199 partial`), `empty` (with a reason: `empty sold_out`), `filtered`, `degraded`, `failed`,
+//! `cancelled` or `skipped`. `-` means that the scan lacks the cell.
 
-mod evidence;
-mod laws;
+mod alert_builder;
 mod markets;
+mod properties;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -14,32 +16,32 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::evidence::Firing;
-use super::identity::{self, RuleKey};
-use super::sight::Run;
-use super::state::{State, States};
-use super::verdicts::{self, Verdicts, WHOLE_SCAN};
+use super::alert_builder::Firing;
+use super::evaluation::{self, Evaluation, WHOLE_SCAN};
+use super::rule_key::{self, RuleKey};
+use super::run_snapshot::RunSnapshot;
+use super::state::{ScopeState, ScopeStates};
 use crate::contract::monitors::Rule;
 use crate::contract::scans::ItemState;
 use crate::contract::{Endpoint, FieldValue as _, SearchStatus, Verdict};
 use crate::ids::ItemId;
-use crate::scans::cells::{BestOffer, Cell, Cells, Searched, Seen};
+use crate::scans::cells::{BestOffer, CellItem, ItemObservation, ScanCell, ScanCells};
 
 fn rule(value: Value) -> Rule {
     Rule::read(&value).unwrap_or_else(|faults| panic!("{value}: {faults}"))
 }
 
-fn keyed(rule: Rule) -> (RuleKey, Rule) {
-    (identity::key(&rule), rule)
+fn with_key(rule: Rule) -> (RuleKey, Rule) {
+    (rule_key::rule_key(&rule), rule)
 }
 
-/// A day of 2030 for each cell, from `a` on.
+/// The date of a cell: a day of January 2030.
 fn date(place: usize) -> String {
     format!("2030-01-{:02}", place + 1)
 }
 
-/// What people call the cell of a key.
-fn letter(key: &str) -> String {
+/// The short name of the cell with this key: `a` for the first date, or the market.
+fn cell_name(key: &str) -> String {
     let values: Value = serde_json::from_str(key).unwrap_or_default();
     if let Some(market) = values["proxy_country"].as_str() {
         return market.to_owned();
@@ -51,12 +53,12 @@ fn letter(key: &str) -> String {
     char::from(b'a' - 1 + day).to_string()
 }
 
-/// When the run of this number was.
+/// The time of the run with this number.
 fn at(number: usize) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + i64::try_from(number).unwrap() * 86_400).unwrap()
 }
 
-fn searched(text: &str, position: usize, number: usize) -> Searched {
+fn searched(text: &str, position: usize, number: usize) -> CellItem {
     let words: Vec<_> = text.split_whitespace().collect();
     let second = words.get(1).copied();
     let done = |status| (ItemState::Done, Some(status), None, None);
@@ -109,7 +111,7 @@ fn searched(text: &str, position: usize, number: usize) -> Searched {
         seller: Some("Double".into()),
         ..BestOffer::default()
     });
-    let seen = Seen {
+    let observation = ItemObservation {
         item: ItemId::new(),
         state,
         search_status,
@@ -117,15 +119,15 @@ fn searched(text: &str, position: usize, number: usize) -> Searched {
         price,
         offer,
     };
-    Searched {
+    CellItem {
         position: position.try_into().unwrap(),
         observed_at: Some(at(number)),
-        seen,
+        observation,
     }
 }
 
 /// A run of a scan over dates.
-fn run(text: &str, number: usize) -> Run {
+fn run(text: &str, number: usize) -> RunSnapshot {
     let cells = text
         .split('|')
         .enumerate()
@@ -136,71 +138,72 @@ fn run(text: &str, number: usize) -> Run {
             .split('+')
             .enumerate()
             .map(|(sample, text)| searched(text, sample * 100 + place, number));
-        Cell {
+        ScanCell {
             key: Value::Object(values.clone()).to_string(),
             values,
             items: items.collect(),
         }
     });
     let request = json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "usd"});
-    Run::new(Cells {
+    RunSnapshot::new(ScanCells {
         endpoint: Endpoint::FlightsOneway,
         request: request.as_object().unwrap().clone(),
         all: cells.collect(),
     })
 }
 
-/// A monitor with one rule, run by run.
-struct Monitor {
+/// A monitor with one rule, evaluated run by run.
+struct TestMonitor {
     rule: Rule,
-    states: States,
+    states: ScopeStates,
     runs: usize,
     not_comparable: usize,
 }
 
-impl Monitor {
+impl TestMonitor {
     fn with(rule: Rule) -> Self {
         Self {
             rule,
-            states: States::new(),
+            states: ScopeStates::new(),
             runs: 0,
             not_comparable: 0,
         }
     }
 
-    /// What fires in this run.
-    fn sees(&mut self, run: &Run) -> Vec<Firing> {
-        self.judge(Some(run))
+    /// The firings of this run.
+    fn run(&mut self, run: &RunSnapshot) -> Vec<Firing> {
+        self.evaluate(Some(run))
     }
 
-    /// What fires in a slot without an answer.
-    fn has_no_run(&mut self) -> Vec<Firing> {
-        self.judge(None)
+    /// The firings of a slot without a run.
+    fn run_missing(&mut self) -> Vec<Firing> {
+        self.evaluate(None)
     }
 
-    fn judge(&mut self, run: Option<&Run>) -> Vec<Firing> {
-        let mut verdicts = Verdicts::default();
-        self.states = verdicts.judge(0, &self.rule, std::mem::take(&mut self.states), run);
+    fn evaluate(&mut self, run: Option<&RunSnapshot>) -> Vec<Firing> {
+        let mut evaluation = Evaluation::default();
+        self.states =
+            evaluation.evaluate_rule(0, &self.rule, std::mem::take(&mut self.states), run);
         self.runs += 1;
-        self.not_comparable += verdicts.not_comparable;
-        verdicts.fired.in_order()
+        self.not_comparable += evaluation.not_comparable;
+        evaluation.fired.in_order()
     }
 
-    /// As it is judged.
+    /// The rules, as the evaluation takes them.
     fn rules(&self) -> [(RuleKey, Rule); 1] {
-        [keyed(self.rule.clone())]
+        [with_key(self.rule.clone())]
     }
 
-    /// `yes` or `no` for a whole scan, `a:yes b:no` for cells.
+    /// Which states are armed: `yes` or `no` for a whole scan, `a:yes b:no` for cells.
     fn armed(&self) -> String {
-        let word = |state: &State| if state.armed { "yes" } else { "no" };
+        let word = |state: &ScopeState| if state.armed { "yes" } else { "no" };
         if let Some(state) = self.states.get(WHOLE_SCAN) {
             return word(state).to_owned();
         }
         let cells: BTreeMap<_, _> = self
             .states
             .iter()
-            .map(|(key, state)| (letter(key), word(state)))
+            .map(|(key, state)| (cell_name(key), word(state)))
             .collect();
         cells
             .iter()
@@ -210,25 +213,26 @@ impl Monitor {
     }
 }
 
-/// What a run of a table is to come to: what it sees, what fires (`fires`, or the cells), what is armed after it.
-type Row = (&'static str, &'static str, &'static str);
+/// A run of a table: the results, the expected firings (`fires`, or the cells), the armed states
+/// after it.
+type TableRow = (&'static str, &'static str, &'static str);
 
-/// Runs a table, prints it, and holds it to its rows.
-fn table(title: &str, of: Value, rows: &[Row]) -> Monitor {
+/// Runs a table, prints it and asserts its rows.
+fn table(title: &str, of: Value, rows: &[TableRow]) -> TestMonitor {
     table_of(title, of, rows, |text, number| Some(run(text, number)))
 }
 
 fn table_of(
     title: &str,
     of: Value,
-    rows: &[Row],
-    run: impl Fn(&str, usize) -> Option<Run>,
-) -> Monitor {
+    rows: &[TableRow],
+    run: impl Fn(&str, usize) -> Option<RunSnapshot>,
+) -> TestMonitor {
     println!(
         "\n{title}: {of}\n{:>4}  {:<44}  {:<16}  {:<7}  armed after",
-        "run", "seen", "armed before", "fires"
+        "run", "results", "armed before", "fires"
     );
-    let mut monitor = Monitor::with(rule(of));
+    let mut monitor = TestMonitor::with(rule(of));
     let mut wrong = Vec::new();
     for (number, (seen, fires, armed)) in rows.iter().enumerate() {
         let before = if number == 0 {
@@ -237,14 +241,14 @@ fn table_of(
             monitor.armed()
         };
         let fired = match run(seen, number) {
-            Some(run) => monitor.sees(&run),
-            None => monitor.has_no_run(),
+            Some(run) => monitor.run(&run),
+            None => monitor.run_missing(),
         };
         let name = |firing: &Firing| {
             if firing.key.is_empty() {
                 "fires".to_owned()
             } else {
-                letter(&firing.key)
+                cell_name(&firing.key)
             }
         };
         let mut names: Vec<_> = fired.iter().map(name).collect();

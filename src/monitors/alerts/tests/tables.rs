@@ -1,12 +1,12 @@
-//! The path of each rule, run by run.
+//! Each rule over a sequence of runs.
 
 use serde_json::json;
 
-use super::{Monitor, WHOLE_SCAN, rule, run, table, table_of};
+use super::{TestMonitor, WHOLE_SCAN, rule, run, table, table_of};
 
-/// The path of the issue, whole.
+/// `price_below` along a path of prices (monitors.md, rule 32).
 #[test]
-fn price_below_fires_when_it_becomes_true_and_is_armed_again_at_five_percent_above() {
+fn price_below_fires_once_and_rearms_above_the_threshold() {
     let below = json!({"type": "price_below", "amount": 200, "rearm_percent": 5});
     table(
         "price_below",
@@ -53,7 +53,7 @@ fn price_below_fires_when_it_becomes_true_and_is_armed_again_at_five_percent_abo
 }
 
 #[test]
-fn a_partial_answer_may_fire_and_never_arms() {
+fn a_partial_result_may_fire_but_never_rearms() {
     table(
         "price_below, partial answers",
         json!({"type": "price_below", "amount": 200, "rearm_percent": 5}),
@@ -69,9 +69,9 @@ fn a_partial_answer_may_fire_and_never_arms() {
     );
 }
 
-/// A cheap date whose search fails makes the scan's best price rise: that is not the price that has risen.
+/// If the search of the cheapest date fails, the scan's best price rises, but no price has risen.
 #[test]
-fn a_scan_is_armed_again_when_the_date_that_was_cheap_was_looked_at() {
+fn a_scan_rearms_only_if_its_cheapest_date_was_searched() {
     table(
         "price_below, best of a scan",
         json!({"type": "price_below", "amount": 200, "rearm_percent": 5}),
@@ -81,17 +81,17 @@ fn a_scan_is_armed_again_when_the_date_that_was_cheap_was_looked_at() {
             ("250 | 192 | 300", "", "no"),
             ("250 | 260 | degraded", "", "yes"),
             ("250 | 195 | 300", "fires", "no"),
-            // The cheap date has passed and is of the scan no more.
+            // The cheap date has passed and left the scan.
             ("250 | - | degraded", "", "yes"),
             ("199 | - | 300", "fires", "no"),
-            // A date that has no offers any more was looked at.
+            // A date without offers was searched too.
             ("empty | - | 300", "", "yes"),
         ],
     );
 }
 
 #[test]
-fn each_cell_is_followed_by_itself_over_its_samples() {
+fn each_cell_has_its_own_state_over_its_samples() {
     table(
         "price_below, cells",
         json!({"type": "price_below", "amount": 200, "rearm_percent": 5, "scope": "cell"}),
@@ -100,9 +100,9 @@ fn each_cell_is_followed_by_itself_over_its_samples() {
             ("199+240 | 250+degraded", "a", "a:no b:no"),
             ("195+260 | 250+220", "", "a:no b:yes"),
             ("- | 150+150 | 100", "b c", "b:no c:no"),
-            // A cell that left the scan comes back as a new one.
+            // A cell that left the scan returns as a new one.
             ("190 | 150+150 | 100", "a", "a:no b:no c:no"),
-            // One that the second phase left out is of the scan still.
+            // A cell that the second phase skipped stays in the scan.
             ("skipped | 150+150 | 100", "", "a:no b:no c:no"),
         ],
     );
@@ -116,20 +116,20 @@ fn drop_percent_compares_with_the_lowest_of_the_last_runs() {
         &[
             // Nothing to compare with.
             ("200", "", "yes"),
-            // 180 is ten percent below the lowest of the last runs: enough.
+            // 180 is ten percent below the lowest of the last runs.
             ("180", "fires", "no"),
-            // Against 180 now: false by more than two percent of 162.
+            // Compared with 180: false by more than two percent above 162.
             ("181", "", "yes"),
             ("162", "fires", "no"),
-            // Armed again at two percent above 145.8, which is ten percent below 162.
+            // Rearms at two percent above 145.8, which is ten percent below 162.
             ("147", "", "no"),
-            // Ten percent below the 162 that was told: news, armed or not. Then armed again at two percent above 120.6.
+            // Ten percent below the alert at 162: fires unarmed. Rearms at two percent above 120.6.
             ("134", "fires", "no"),
             ("degraded", "", "no"),
             ("empty", "", "no"),
             ("140", "", "yes"),
             ("300", "", "yes"),
-            // 134 is the lowest of the last three that had a price.
+            // 134 is the lowest of the last three runs with a price.
             ("120", "fires", "no"),
         ],
     );
@@ -144,7 +144,7 @@ fn drop_percent_compares_with_the_lowest_of_the_last_runs() {
             ("122", "fires", "no"),
         ],
     );
-    // What a partial answer did not see may have been there.
+    // A partial result may lack a cheaper offer.
     table(
         "drop_percent, partial answers",
         json!({"type": "drop_percent", "percent": 10, "runs": 1}),
@@ -158,9 +158,9 @@ fn drop_percent_compares_with_the_lowest_of_the_last_runs() {
     );
 }
 
-/// It falls and falls, each time too fast for the rule to be armed again.
+/// The price keeps falling, so that the rule never rearms.
 #[test]
-fn drop_percent_tells_each_further_drop_of_its_percent() {
+fn drop_percent_fires_for_each_further_drop_of_its_percent() {
     let ten = json!({"type": "drop_percent", "percent": 10});
     table(
         "drop_percent, further down",
@@ -171,7 +171,7 @@ fn drop_percent_tells_each_further_drop_of_its_percent() {
             ("160", "fires", "no"),
             ("140", "fires", "no"),
             ("126.01", "", "no"),
-            // Ten percent below the 140 that was told, in two steps.
+            // Ten percent below the alert at 140, in two steps.
             ("126", "fires", "no"),
             ("126", "", "yes"),
         ],
@@ -189,7 +189,7 @@ fn drop_percent_tells_each_further_drop_of_its_percent() {
         ],
     );
     table(
-        "drop_percent, an alert that was told in another currency",
+        "drop_percent, an alert in another currency",
         ten,
         &[
             ("200 EUR", "", "yes"),
@@ -212,9 +212,8 @@ fn drop_percent_tells_each_further_drop_of_its_percent() {
     );
 }
 
-/// Weeks at a low, and then the best price ever seen.
 #[test]
-fn new_low_tells_a_low_that_is_rearm_percent_below_the_last_one_told() {
+fn new_low_fires_for_each_further_drop_of_rearm_percent() {
     table(
         "new_low, further down",
         json!({"type": "new_low"}),
@@ -227,7 +226,7 @@ fn new_low_tells_a_low_that_is_rearm_percent_below_the_last_one_told() {
             ("119", "", "no"),
             ("118", "", "no"),
             ("degraded", "", "no"),
-            // Two percent below the 120 that was told; a part of an answer has real prices too.
+            // Two percent below the alert at 120; a partial result has real prices too.
             ("117.61", "", "no"),
             ("117.60 partial", "fires", "no"),
             ("115.25", "", "no"),
@@ -272,19 +271,19 @@ fn new_low_tells_a_low_that_is_rearm_percent_below_the_last_one_told() {
     );
 }
 
-/// What was kept before prices that were told were.
+/// Older versions did not store the price of the last alert.
 #[test]
-fn states_from_before_go_by_the_lowest_that_they_have_seen() {
+fn states_of_older_versions_use_their_lowest_price() {
     let kept = |memory| json!({"": {"armed": false, "currency": "USD", "last": ["195", 0], "memory": memory}});
     let from = |of, memory| {
-        let mut monitor = Monitor::with(rule(of));
+        let mut monitor = TestMonitor::with(rule(of));
         monitor.states = serde_json::from_value(kept(memory)).unwrap();
         move |seen: &str| {
-            let fired = !monitor.sees(&run(seen, 1)).is_empty();
+            let fired = !monitor.run(&run(seen, 1)).is_empty();
             (
                 fired,
                 monitor.states[WHOLE_SCAN]
-                    .told
+                    .last_fired
                     .as_ref()
                     .unwrap()
                     .price
@@ -293,7 +292,7 @@ fn states_from_before_go_by_the_lowest_that_they_have_seen() {
         }
     };
     let mut sees = from(json!({"type": "new_low"}), json!({"lowest": ["190", 0]}));
-    // Slowly down: it stays what it was when it was first looked at, so that a slow fall is told too.
+    // The reference stays at the first lowest price, so that a slow fall fires too.
     assert_eq!(
         ["189", "187", "186.20", "183"].map(&mut sees),
         [
@@ -314,7 +313,7 @@ fn states_from_before_go_by_the_lowest_that_they_have_seen() {
 }
 
 #[test]
-fn new_low_has_nothing_to_compare_at_first() {
+fn new_low_never_fires_on_the_first_run() {
     table(
         "new_low",
         json!({"type": "new_low"}),
@@ -323,7 +322,7 @@ fn new_low_has_nothing_to_compare_at_first() {
             ("210", "", "yes"),
             ("200", "", "yes"),
             ("199", "fires", "no"),
-            // Lower still by four percent, so it is told though the rule is not armed: the lowest is 190 now.
+            // Lower by four percent: fires unarmed, and 190 is the new lowest.
             ("190", "fires", "no"),
             ("193", "", "no"),
             ("degraded", "", "no"),
@@ -349,7 +348,7 @@ fn verdict_fires_when_it_becomes_low() {
             ("degraded", "", "no"),
             ("250 typical", "", "yes"),
             ("210 low", "fires", "no"),
-            // The cheapest of a part may not be the cheapest of all.
+            // The cheapest offer of a partial result may not be the cheapest of all.
             ("250 partial", "", "no"),
             ("empty", "", "no"),
             ("300 high", "", "yes"),
@@ -359,7 +358,7 @@ fn verdict_fires_when_it_becomes_low() {
 }
 
 #[test]
-fn available_waits_for_a_price_where_there_was_none() {
+fn available_fires_when_a_price_appears() {
     table(
         "available",
         json!({"type": "available"}),
@@ -370,7 +369,7 @@ fn available_waits_for_a_price_where_there_was_none() {
             ("310 partial", "fires", "no"),
             ("300", "", "no"),
             ("empty no_rooms", "", "yes"),
-            // Not known: the rows fell to the caller's own filter; the name fits no hotel.
+            // Unknown: the caller's filter removed the rows; the name matches no hotel.
             ("filtered", "", "yes"),
             ("empty no_match", "", "yes"),
             ("290", "fires", "no"),
@@ -384,7 +383,7 @@ fn available_waits_for_a_price_where_there_was_none() {
 }
 
 #[test]
-fn sold_out_takes_a_whole_answer_that_has_nothing() {
+fn sold_out_fires_only_on_complete_empty_results() {
     table(
         "sold_out",
         json!({"type": "sold_out"}),
@@ -403,7 +402,7 @@ fn sold_out_takes_a_whole_answer_that_has_nothing() {
             ("empty", "fires", "no"),
         ],
     );
-    // Of a whole scan, when every search of it found nothing; of cells, each by itself.
+    // A whole scan is sold out if every search found nothing; a cell has its own state.
     table(
         "sold_out, best of a scan",
         json!({"type": "sold_out"}),
@@ -427,7 +426,7 @@ fn sold_out_takes_a_whole_answer_that_has_nothing() {
 }
 
 #[test]
-fn stale_counts_runs_without_an_answer() {
+fn stale_fires_after_consecutive_runs_without_an_answer() {
     table_of(
         "stale",
         json!({"type": "stale", "runs": 3}),
@@ -435,11 +434,11 @@ fn stale_counts_runs_without_an_answer() {
             ("300", "", "yes"),
             ("degraded", "", "yes"),
             ("failed", "", "yes"),
-            // Cancelled by the caller: nobody asked.
+            // Cancelled by the caller: no search was made.
             ("cancelled", "", "yes"),
             ("degraded", "fires", "no"),
             ("degraded", "", "no"),
-            // An honest nothing is an answer.
+            // An empty result is an answer.
             ("empty", "", "yes"),
             ("degraded", "", "yes"),
             ("partial", "", "yes"),
@@ -469,7 +468,7 @@ fn stale_counts_runs_without_an_answer() {
 }
 
 #[test]
-fn prices_of_another_currency_are_on_record_and_not_compared() {
+fn prices_in_another_currency_are_counted_but_not_compared() {
     let monitor = table(
         "price_below, another currency",
         json!({"type": "price_below", "amount": 200, "rearm_percent": 5}),
@@ -495,7 +494,7 @@ fn prices_of_another_currency_are_on_record_and_not_compared() {
         ],
     );
     assert_eq!(monitor.not_comparable, 2);
-    // Never in the currency that was asked for: prices of the one that comes are compared with each other, until the other comes.
+    // Until a price in the requested currency arrives, prices in the other one are compared.
     let monitor = table(
         "drop_percent, only in another currency",
         json!({"type": "drop_percent", "percent": 10}),
@@ -513,7 +512,7 @@ fn prices_of_another_currency_are_on_record_and_not_compared() {
 }
 
 #[test]
-fn a_price_that_no_number_can_hold_percent_of_is_borne() {
+fn an_overflowing_price_does_not_panic() {
     let huge = "79228162514264337593543950335";
     for of in [
         json!({"type": "new_low"}),
@@ -521,10 +520,10 @@ fn a_price_that_no_number_can_hold_percent_of_is_borne() {
         json!({"type": "drop_percent", "percent": 1000}),
         json!({"type": "price_below", "amount": 9_007_199_254_740_991_u64, "rearm_percent": 100}),
     ] {
-        let mut monitor = Monitor::with(rule(of));
+        let mut monitor = TestMonitor::with(rule(of));
         for number in 0..3 {
-            monitor.sees(&run(huge, number));
-            monitor.sees(&run("0.0000000000000000000000000001", number));
+            monitor.run(&run(huge, number));
+            monitor.run(&run("0.0000000000000000000000000001", number));
         }
     }
 }

@@ -1,16 +1,18 @@
-//! What an export of items reads.
+//! Queries of an export of items.
 
 use sqlx::PgPool;
 
 use crate::contract::Endpoint;
 use crate::contract::scans::{Expand, ItemSort, ItemsQuery};
 use crate::ids::{ScanId, TenantId};
-use crate::scans::read::rows::{FoundItem, ItemRow, stored_states};
+use crate::scans::item_state::stored_states;
+use crate::scans::read::rows::{ItemRow, ItemWithAnswer};
 
-/// A page takes no further answer once its answers, packed as they are stored, have so many bytes.
+/// A page ends once its compressed answers exceed this many bytes.
 const ANSWER_BYTES: i64 = 1 << 20;
 
-/// The positions of the items that fit, in the order that was asked for; by price, those without one come last.
+/// The positions of the matching items in the requested order; by price, items without one come
+/// last.
 pub(in crate::scans::read) async fn positions(
     pool: &PgPool,
     tenant: TenantId,
@@ -34,8 +36,8 @@ pub(in crate::scans::read) async fn positions(
     .await
 }
 
-/// The items at these positions, in this order, with their last answers where they are to be shown; those that no longer fit are marked.
-/// The first ones alone where answers are large; none once the scan is deleted.
+/// The items at these positions, in this order, with their last answers if requested, and whether
+/// they still match. Fewer items if the answers are large; none once the scan is deleted.
 pub(in crate::scans::read) async fn items_at(
     pool: &PgPool,
     tenant: TenantId,
@@ -43,7 +45,7 @@ pub(in crate::scans::read) async fn items_at(
     endpoint: Endpoint,
     query: &ItemsQuery,
     positions: &[i32],
-) -> sqlx::Result<Vec<FoundItem>> {
+) -> sqlx::Result<Vec<ItemWithAnswer>> {
     let states = query.state.map(stored_states);
     let rows = sqlx::query!(
         r#"select i.item_id, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent, i.results, i.best_price,
@@ -75,13 +77,13 @@ pub(in crate::scans::read) async fn items_at(
     )
     .fetch_all(pool)
     .await?;
-    let found = rows.into_iter().map(|row| FoundItem {
-        fits: row.fits,
+    let found = rows.into_iter().map(|row| ItemWithAnswer {
+        matches: row.fits,
         answer: row.answer,
         item: ItemRow {
             item_id: row.item_id,
             scan_id: scan.uuid(),
-            endpoint: endpoint.as_str().to_owned(),
+            endpoint,
             position: row.position,
             body: row.body,
             state: row.state,

@@ -1,0 +1,133 @@
+//! Callers that submit scans over HTTP, and their lanes, which are paused until a measurement
+//! begins.
+//!
+//! A lane's pace is at most a thousand calls a second. The benches measure the queue and not the
+//! pace, so they set a pace that no call reaches.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio::time::sleep;
+
+use super::Res;
+use super::load::post;
+
+/// The days of a scan; a larger one has several destinations.
+const DAYS: usize = 250;
+/// How often the end of all scans is polled.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The request of a scan with this many items.
+pub fn scan_request(items: usize) -> Value {
+    let first = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date()
+        .saturating_add(jiff::Span::new().days(30));
+    let days = items.min(DAYS);
+    let last =
+        first.saturating_add(jiff::Span::new().days(i64::try_from(days - 1).unwrap_or_default()));
+    let mut sweep = json!({"departure_date": {"from": first.to_string(), "to": last.to_string()}});
+    let mut request = json!({"from_airport": "TLV", "currency": "USD"});
+    if items > DAYS {
+        sweep["to_airport"] = (0..items / DAYS).map(airport).collect();
+    } else {
+        request["to_airport"] = "LHR".into();
+    }
+    json!({"endpoint": "flights/oneway", "request": request, "sweep": sweep})
+}
+
+fn airport(number: usize) -> String {
+    let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
+    format!("X{}{}", letter(number / 26), letter(number))
+}
+
+/// Submits a scan; returns the latency of its 202.
+pub async fn submit(api: SocketAddr, caller: &str, order: &Value) -> Res<Duration> {
+    let begun = Instant::now();
+    let (status, body) = post(api, "/v1/scans", &[("x-api-key", caller)], order).await?;
+    let took = begun.elapsed();
+    if status != 202 {
+        return Err(format!(
+            "the scan was not accepted: {status} {}",
+            String::from_utf8_lossy(&body)
+        )
+        .into());
+    }
+    Ok(took)
+}
+
+/// Creates callers with paused lanes: their scans wait.
+pub async fn create_callers(
+    pool: &PgPool,
+    api: SocketAddr,
+    name: &str,
+    count: usize,
+) -> Res<Vec<String>> {
+    let callers: Vec<_> = (0..count)
+        .map(|number| format!("bench-caller-{name}-{number}"))
+        .collect();
+    for caller in &callers {
+        submit(api, caller, &scan_request(1)).await?;
+    }
+    wait_until_done(pool).await?;
+    pause_lanes(pool).await?;
+    Ok(callers)
+}
+
+async fn pause_lanes(pool: &PgPool) -> Res<()> {
+    let shut = "update lanes set paused_until = 'infinity', pause_reason = 'key_rejected', next_at = null,
+                                 emission = interval '1 microsecond', burst = 1000000, max_in_flight = 1000";
+    sqlx::query(shut).execute(pool).await?;
+    Ok(())
+}
+
+/// Analyzes the tables as autovacuum does within a minute: until then plans assume empty tables.
+pub async fn analyze_tables(pool: &PgPool) -> Res<()> {
+    for table in [
+        "scan_items",
+        "scans",
+        "lanes",
+        "attempts",
+        "key_grants",
+        "answers",
+        "observations",
+        "series",
+        "latest_prices",
+        "item_offers",
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(format!("vacuum analyze {table}")))
+            .execute(pool)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Resumes all lanes at once.
+pub async fn open_lanes(pool: &PgPool) -> Res<()> {
+    let open =
+        "with opened as (update lanes set paused_until = null, pause_reason = null, next_at = clock_timestamp() returning 1)
+                select pg_notify('farescan_lane', '') from opened limit 1";
+    sqlx::query(open).execute(pool).await?;
+    Ok(())
+}
+
+/// Returns when all scans have ended.
+pub async fn wait_until_done(pool: &PgPool) -> Res<()> {
+    loop {
+        let unfinished: bool =
+            sqlx::query_scalar("select exists (select from scans where finished_at is null)")
+                .fetch_one(pool)
+                .await?;
+        if !unfinished {
+            return Ok(());
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// The count of a query.
+pub async fn count(pool: &PgPool, sql: &'static str) -> Res<i64> {
+    Ok(sqlx::query_scalar(sql).fetch_one(pool).await?)
+}

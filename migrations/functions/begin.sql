@@ -1,0 +1,222 @@
+-- Begin: a call is in the ledger before its first byte (docs/decisions/0021).
+--
+-- An item may be claimed twice while its first claim still waits to be recorded, because its caller has paused and resumed its scan
+-- meanwhile. So a claim is its worker, tenant, item and number together, everywhere, and an answer is found by its attempt id.
+--
+-- Every row is read by its key, one by one, and with one plan for all calls, so that the cost of a begin does not grow with what is in
+-- flight. On small tables the planner would take any index that begins with the tenant, and keep to that while they grow. So the key's last
+-- column is given as a range of one value and the row is read in its order: only the key's index has that order without a sort, and sorts are
+-- off. What is updated was read before, so it is found by its ctid.
+
+-- Begins the claims that are still the worker's own, each with its request in its scan's budget. One row for each of them:
+--   begun          on record; send it. Called again with the same attempt id, because the first answer was lost, it is still begun.
+--   no_room        the scan's max_requests is reached: pause_scan
+--   lane_paused    the lane was paused since the claim: abandon_claims
+--   stopped        the scan is paused or has ended: abandon_claims
+--   upstream_down  the circuit of its API is open, and this is not its probe: abandon_claims
+-- No row: the claim is no longer the worker's, its lease has expired, or a call is on record under its number: abandon_claims.
+create or replace function begin_calls(p_now timestamptz, p_workers bigint[], p_tenants uuid[], p_items uuid[], p_numbers integer[],
+                            p_attempt_ids uuid[])
+returns table (item_id uuid, number integer, attempt_id uuid, verdict text)
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    alive   bigint[];
+    waiting uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
+begin
+    if waiting <> '{}' then
+        return query
+        select x.item_id, x.number, x.attempt_id, 'upstream_down'
+        from unnest(p_items, p_numbers, p_attempt_ids) as x (item_id, number, attempt_id)
+        where x.attempt_id = any (waiting);
+        select coalesce(array_agg(x.worker_id), '{}'), coalesce(array_agg(x.tenant_id), '{}'), coalesce(array_agg(x.item_id), '{}'),
+               coalesce(array_agg(x.number), '{}'), coalesce(array_agg(x.attempt_id), '{}')
+        into p_workers, p_tenants, p_items, p_numbers, p_attempt_ids
+        from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids)
+             as x (worker_id, tenant_id, item_id, number, attempt_id)
+        where not x.attempt_id = any (waiting);
+    end if;
+    -- Locks out whatever would mark the worker dead: a sweep sees its items either before this or after it, never between.
+    select array_agg(w.worker_id) into alive
+    from (select w.worker_id from workers w
+          where w.worker_id = any (p_workers) and not w.dead and w.lease_until > clock_timestamp()
+          order by w.worker_id for share) w;
+    perform from (select distinct x.tenant_id, x.item_id from unnest(p_tenants, p_items) as x (tenant_id, item_id)
+                  order by x.tenant_id, x.item_id offset 0) x
+    cross join lateral (select from scan_items i where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
+                        order by i.item_id limit 1 for no key update) i;
+    perform from (select distinct x.tenant_id, i.scan_id
+                  from unnest(p_workers, p_tenants, p_items, p_numbers) as x (worker_id, tenant_id, item_id, number)
+                  cross join lateral (select * from scan_items i
+                                      where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
+                                      order by i.item_id limit 1) i
+                  where i.state = 'claimed' and i.worker_id = x.worker_id and i.attempt = x.number
+                  order by x.tenant_id, i.scan_id offset 0) x
+    cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
+                        order by s.scan_id limit 1 for no key update) s;
+
+    return query
+    with own as materialized (
+        select x.*, i.row_id, i.scan_id, i.api, i.position, i.state
+        from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids)
+             as x (worker_id, tenant_id, item_id, number, attempt_id)
+        cross join lateral (select i.*, i.ctid as row_id from scan_items i
+                            where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
+                            order by i.item_id limit 1) i
+        where i.state in ('claimed', 'calling') and i.worker_id = x.worker_id and i.attempt = x.number
+    ), on_record as materialized (
+        select o.*, a.attempt_id as known_as
+        from own o
+        left join lateral (select * from attempts a
+                           where a.tenant_id = o.tenant_id and a.item_id = o.item_id and a.number between o.number and o.number
+                           order by a.number limit 1) a on true
+    ), new as materialized (
+        select distinct on (o.tenant_id, o.item_id) o.* from on_record o
+        where o.state = 'claimed' and o.known_as is null and o.worker_id = any (alive)
+        order by o.tenant_id, o.item_id, o.attempt_id
+    ), decided as materialized (
+        select n.*, s.row_id as scan_row, l.resumes,
+               case when s.status not in ('queued', 'running') then 'stopped'
+                    when l.paused_until > clock_timestamp() then 'lane_paused'
+                    when row_number() over (partition by n.tenant_id, n.scan_id order by n.position)
+                         > s.max_requests - s.requests_spent then 'no_room'
+                    else 'begun' end as verdict
+        from new n
+        cross join lateral (select s.*, s.ctid as row_id from scans s
+                            where s.tenant_id = n.tenant_id and s.scan_id between n.scan_id and n.scan_id
+                            order by s.scan_id limit 1) s
+        cross join lateral (select * from lanes l where l.tenant_id = n.tenant_id and l.api = n.api limit 1) l
+    ), entered as (
+        insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, lane_resumes)
+        select d.tenant_id, d.item_id, d.number, d.attempt_id, d.scan_id, d.worker_id, p_now, d.resumes
+        from decided d where d.verdict = 'begun'
+    ), moved as (
+        update scan_items i
+        set state = 'calling', calls = i.calls + 1, counted_calls = i.counted_calls + 1, requests_spent = i.requests_spent + 1
+        from decided d
+        where d.verdict = 'begun' and i.ctid = d.row_id
+    ), counted as (
+        update scans s
+        set requests_spent = s.requests_spent + n.calls, status = 'running', started_at = coalesce(s.started_at, p_now)
+        from (select d.scan_row, count(*) as calls from decided d where d.verdict = 'begun' group by 1) n
+        where s.ctid = n.scan_row
+    )
+    select d.item_id, d.number, d.attempt_id, d.verdict from decided d
+    union all
+    select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id;
+end $$;
+
+-- Of claims to begin, the attempts that must wait because their circuit is open: all but one probe, if it is time for it.
+create or replace function attempts_behind_circuit(p_workers bigint[], p_tenants uuid[], p_items uuid[], p_numbers integer[],
+                                                   p_attempt_ids uuid[]) returns uuid[]
+language plpgsql
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+    circuit circuits;
+    waiting uuid[];
+    probe   uuid;
+    held    uuid[] := '{}';
+begin
+    for circuit in select * from circuits c where c.opened_at is not null order by c.api loop
+        select array_agg(x.attempt_id order by x.place), (array_agg(x.item_id order by x.place))[1] into waiting, probe
+        from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids) with ordinality
+             as x (worker_id, tenant_id, item_id, number, attempt_id, place)
+        cross join lateral (select * from scan_items i where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
+                            order by i.item_id limit 1) i
+        where i.api = circuit.api and i.state = 'claimed' and i.worker_id = x.worker_id and i.attempt = x.number;
+        continue when waiting is null;
+        update circuits c
+        set probe_at = clock_timestamp() + c.probe_every, probes = (probe || c.probes)[1:30]
+        where c.api = circuit.api and c.opened_at is not null and c.probe_at <= clock_timestamp();
+        held := held || case when found then waiting[2:] else waiting end;
+    end loop;
+    return held;
+end $$;
+
+-- Reserves the request of the one retry of a server error (gateway.md, rule 17): in the ledger, the budget and the lane's pace, before its
+-- first byte. False: there is none, or the circuit is open, where the retry would be billed and fail like the first; do not send it.
+create or replace function reserve_retry(p_tenant uuid, p_item uuid, p_number integer) returns boolean
+language plpgsql as $$
+declare
+    item record;
+begin
+    select i.scan_id, i.api into item from scan_items i where i.tenant_id = p_tenant and i.item_id = p_item;
+    if not found then
+        return false;
+    end if;
+    if exists (select from circuits c where c.api = item.api and c.opened_at is not null) then
+        return false;
+    end if;
+    update lanes l set arrival = greatest(l.arrival, clock_timestamp()) + l.emission
+    where l.tenant_id = p_tenant and l.api = item.api;
+    perform from scan_items i
+    where i.tenant_id = p_tenant and i.item_id = p_item and i.attempt = p_number and i.state = 'calling' for no key update;
+    if not found then
+        return false;
+    end if;
+    update scans s set requests_spent = s.requests_spent + 1
+    where s.tenant_id = p_tenant and s.scan_id = item.scan_id and s.status = 'running'
+      and (s.max_requests is null or s.requests_spent < s.max_requests);
+    if not found then
+        return false;
+    end if;
+    update attempts a set requests_spent = a.requests_spent + 1
+    where a.tenant_id = p_tenant and a.item_id = p_item and a.number = p_number;
+    update scan_items i set requests_spent = i.requests_spent + 1
+    where i.tenant_id = p_tenant and i.item_id = p_item;
+    return true;
+end $$;
+
+-- Withdraws calls of one lane that were recorded after their process had stopped waiting for the record: they were never sent. Their
+-- requests return to the budget, and their claims stand as if they had never begun.
+create or replace function withdraw_unsent(p_tenant uuid, p_api text, p_items uuid[], p_numbers integer[]) returns void
+language plpgsql as $$
+declare
+    work record;
+begin
+    perform wake_lane(p_tenant, p_api);
+    perform from scan_items i
+    join unnest(p_items, p_numbers) as x (item_id, number) on i.item_id = x.item_id and i.attempt = x.number
+    where i.tenant_id = p_tenant and i.state = 'calling'
+    order by i.tenant_id, i.item_id for no key update of i;
+    for work in
+        with unsent as materialized (
+            select i.item_id, i.scan_id, i.attempt
+            from unnest(p_items, p_numbers) as x (item_id, number)
+            join scan_items i on i.tenant_id = p_tenant and i.item_id = x.item_id and i.attempt = x.number and i.state = 'calling'
+            -- One with a reserved retry was sent, whatever the process says.
+            join attempts a on a.tenant_id = p_tenant and a.item_id = i.item_id and a.number = i.attempt
+                           and a.ended_at is null and a.requests_spent = 1
+        ), taken as (
+            delete from attempts a using unsent u
+            where a.tenant_id = p_tenant and a.item_id = u.item_id and a.number = u.attempt
+        ), moved as (
+            update scan_items i
+            set state = 'claimed', calls = i.calls - 1, counted_calls = i.counted_calls - 1, requests_spent = i.requests_spent - 1
+            from unsent u
+            where i.tenant_id = p_tenant and i.item_id = u.item_id
+        )
+        select u.scan_id, count(*) as calls from unsent u group by u.scan_id order by u.scan_id
+    loop
+        update scans s set requests_spent = s.requests_spent - work.calls where s.tenant_id = p_tenant and s.scan_id = work.scan_id;
+    end loop;
+end $$;
+
+-- Fails the item of a claim whose call the database refuses to record: claimed again, it would be refused again.
+create or replace function fail_claim(p_now timestamptz, p_worker bigint, p_tenant uuid, p_item uuid, p_number integer, p_error text) returns void
+language plpgsql as $$
+declare
+    scan uuid;
+begin
+    update scan_items i
+    set state = 'failed', worker_id = null, search_status = null, reason = 'not_on_record', error = p_error, observed_at = p_now
+    where i.tenant_id = p_tenant and i.item_id = p_item and i.state = 'claimed' and i.worker_id = p_worker and i.attempt = p_number
+    returning i.scan_id into scan;
+    if found then
+        perform count_ended(p_now, p_tenant, scan, 0, 0, 0, 0, 1, 0, 0);
+    end if;
+end $$;

@@ -1,0 +1,134 @@
+-- Events: what changed in a scan, in the order of the commits (docs/decisions/0006).
+--
+-- Every change that a caller can see takes event numbers of its scan: the scan's row is locked from then to the commit, so numbers are given
+-- in the order of the commits. An event names the item that changed and no more: the item is read when the event is sent.
+--
+-- Triggers number the changes, so that no statement can forget it. They lock a scan after its items, as everything does. The pause of a lane
+-- takes no number, because lanes are locked before items: its scans' listeners are only notified.
+
+-- Numbers the items that a statement changed. Listeners are notified at most twice a second, because commits that notify wait for each
+-- other and the writers' must not; a listener polls again a second later, and so sees the rest.
+create or replace function number_item_events() returns trigger
+language plpgsql
+-- The two versions of thousands of items are joined by a hash; a plan that was made for one item would compare all with all.
+set enable_nestloop = off
+as $$
+declare
+    work record;
+    t    timestamptz := clock_timestamp();
+    last bigint;
+    told timestamptz;
+begin
+    -- A claim, the most frequent change, shows nowhere.
+    if not exists (select from items_after a where a.state <> 'claimed') then
+        return null;
+    end if;
+    for work in
+        select a.tenant_id, a.scan_id, array_agg(a.item_id order by a.position) as items
+        from items_after a join items_before b on b.tenant_id = a.tenant_id and b.item_id = a.item_id
+        where (shown_item_state(a.state), a.search_status, a.reason, a.observed_at)
+              is distinct from (shown_item_state(b.state), b.search_status, b.reason, b.observed_at)
+        group by a.tenant_id, a.scan_id
+        order by a.tenant_id, a.scan_id
+    loop
+        update scans s
+        set event_count = s.event_count + cardinality(work.items) + 1, has_events = true,
+            told_at = case when s.told_at between t - interval '500 milliseconds' and t then s.told_at else t end
+        where s.tenant_id = work.tenant_id and s.scan_id = work.scan_id
+        returning s.event_count, s.told_at into last, told;
+        insert into scan_events (tenant_id, scan_id, last_id, items) values (work.tenant_id, work.scan_id, last - 1, work.items);
+        if told = t then
+            perform pg_notify('farescan_scan', work.scan_id::text);
+        end if;
+    end loop;
+    return null;
+end $$;
+
+create or replace trigger number_items after update on scan_items
+    referencing old table as items_before new table as items_after
+    for each statement execute function number_item_events();
+
+-- Numbers a change of the scan itself.
+create or replace function number_scan_event() returns trigger
+language plpgsql as $$
+begin
+    new.event_count := new.event_count + 1;
+    perform pg_notify('farescan_scan', new.scan_id::text);
+    return new;
+end $$;
+
+create or replace trigger number_scan before update on scans
+    for each row
+    when ((old.status, old.status_reason, old.started_at, old.finished_at, old.total, old.max_requests)
+          is distinct from (new.status, new.status_reason, new.started_at, new.finished_at, new.total, new.max_requests)
+          -- After the end nothing else would show what a late answer cost or found.
+          or old.finished_at is not null
+             and (old.requests_spent, old.best_price, old.best_item_id)
+                 is distinct from (new.requests_spent, new.best_price, new.best_item_id))
+    execute function number_scan_event();
+
+-- The state of an item as its caller sees it: the several ways of waiting are one.
+create or replace function shown_item_state(p_state text) returns text
+language sql immutable as $$
+    select case when p_state in ('pending', 'claimed', 'delayed', 'held', 'deferred') then 'pending' else p_state end
+$$;
+
+create or replace function notify_scan_deleted() returns trigger
+language plpgsql as $$
+begin
+    perform pg_notify('farescan_scan', old.scan_id::text);
+    return null;
+end $$;
+
+create or replace trigger notify_scan_deleted after delete on scans for each row execute function notify_scan_deleted();
+
+create or replace function notify_scans_of_lane() returns trigger
+language plpgsql as $$
+begin
+    perform pg_notify('farescan_scan', s.scan_id::text) from scans s
+    where s.tenant_id = new.tenant_id and s.api = new.api and s.finished_at is null;
+    return null;
+end $$;
+
+create or replace trigger notify_scans_of_lane after update on lanes
+    for each row
+    when ((old.paused_until, old.pause_reason) is distinct from (new.paused_until, new.pause_reason))
+    execute function notify_scans_of_lane();
+
+-- Notifies the listeners of an API's live scans.
+create or replace function notify_scans_of_api(p_api text) returns void
+language plpgsql as $$
+begin
+    perform pg_notify('farescan_scan', s.scan_id::text)
+    from scans s where s.api = p_api and s.finished_at is null limit 10000;
+end $$;
+
+-- Deletes the events of scans that ended before a time, at most p_limit rows; returns how many. The scan says that a number is too old
+-- before its first row is deleted.
+create or replace function delete_old_events(p_before timestamptz, p_limit bigint) returns bigint
+language plpgsql as $$
+declare
+    dropped bigint;
+begin
+    update scans s set events_from = s.event_count
+    from (select o.tenant_id, o.scan_id from scans o
+          where o.has_events and o.finished_at < p_before and o.events_from < o.event_count
+          order by o.finished_at limit p_limit for no key update skip locked) old
+    where s.tenant_id = old.tenant_id and s.scan_id = old.scan_id;
+
+    delete from scan_events e
+    where e.ctid = any (array(
+        select x.ctid from scans s
+        join scan_events x on x.tenant_id = s.tenant_id and x.scan_id = s.scan_id and x.last_id < s.events_from
+        where s.has_events and s.finished_at < p_before
+        order by s.finished_at limit p_limit));
+    get diagnostics dropped = row_count;
+
+    update scans s set has_events = false
+    from (select o.tenant_id, o.scan_id from scans o
+          where o.has_events and o.finished_at < p_before
+            and not exists (select from scan_events x where x.tenant_id = o.tenant_id and x.scan_id = o.scan_id)
+          order by o.finished_at limit p_limit for no key update skip locked) bare
+    where s.tenant_id = bare.tenant_id and s.scan_id = bare.scan_id;
+    return dropped;
+end $$;

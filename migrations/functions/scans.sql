@@ -1,0 +1,100 @@
+-- Scans: how they are shown, paused and billed.
+
+-- A scan as its caller sees it: beside its own row what its lane says, how many of its items are being searched, and until when its key is
+-- held. Nothing of this is stored twice, so nothing can drift.
+--
+-- While a lane is paused its live scans are paused with the lane's reason, and while a circuit is open with upstream_down; a pause of the scan
+-- itself outranks both.
+create or replace view shown_scans as
+select s.tenant_id, s.scan_id, s.endpoint, s.request, s.sweep, s.label, s.tags,
+       case when stopped.reason is null then s.status else 'paused' end as status,
+       coalesce(stopped.reason, s.status_reason) as status_reason,
+       s.total, s.ok, s.empty, s.partial, s.degraded, s.failed, s.cancelled, busy.running,
+       s.requests_spent, s.max_requests, s.best_price, s.best_currency, s.best_item_id,
+       extract(epoch from l.emission)::double precision as seconds_per_search,
+       g.expires_at as key_held_until,
+       s.created_at, s.started_at, s.finished_at, s.monitor_id
+from scans s
+left join lanes l on l.tenant_id = s.tenant_id and l.api = s.api
+left join key_grants g on g.tenant_id = s.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null
+left join lateral (
+    select case when l.paused_until > clock_timestamp() then l.pause_reason
+                when exists (select from circuits c where c.api = s.api and c.opened_at is not null) then 'upstream_down'
+           end as reason
+    where s.status in ('queued', 'running')
+) stopped on true
+-- The lane's few items in flight, by their own index; never the scan's thousands.
+cross join lateral (
+    select count(*) as running
+    from scan_items i
+    where s.finished_at is null and i.tenant_id = s.tenant_id and i.api = s.api and i.scan_id = s.scan_id
+      and i.state in ('claimed', 'calling') and i.state = 'calling'
+) busy;
+
+-- Pauses a live scan and holds its items that were not sent; calls in flight complete. What a worker has seen may be outdated, so it is
+-- checked again under the scan's lock: the budget for budget_spent; for key_expired the key, which must be gone, or still be the one that did
+-- not open (its nonce). False: there was nothing to pause.
+create or replace function pause_scan(p_tenant uuid, p_scan uuid, p_reason text, p_unopened bytea default null) returns boolean
+language plpgsql as $$
+declare
+    lane_api text;
+begin
+    select s.api into lane_api from scans s where s.tenant_id = p_tenant and s.scan_id = p_scan;
+    if not found then
+        return false;
+    end if;
+    perform wake_lane(p_tenant, lane_api);
+    perform from scan_items i
+    where i.tenant_id = p_tenant and i.scan_id = p_scan and i.state in ('pending', 'claimed', 'delayed')
+    order by i.item_id for no key update;
+    perform from scans s where s.tenant_id = p_tenant and s.scan_id = p_scan for no key update;
+    update scans s set status = 'paused', status_reason = p_reason
+    where s.tenant_id = p_tenant and s.scan_id = p_scan and s.status in ('queued', 'running')
+      and (p_reason <> 'budget_spent' or s.requests_spent >= s.max_requests)
+      and (p_reason <> 'key_expired' or not exists (
+              select from key_grants g
+              where g.tenant_id = s.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null
+                and g.expires_at > clock_timestamp() and g.nonce is distinct from p_unopened));
+    if not found then
+        return false;
+    end if;
+    update scan_items i set state = 'held', worker_id = null, not_before = null
+    where i.tenant_id = p_tenant and i.scan_id = p_scan and i.state in ('pending', 'claimed', 'delayed');
+    perform pg_notify('farescan_scan', p_scan::text);
+    return true;
+end $$;
+
+-- The billed requests of a caller from one midnight UTC to another: attempts by the day of their record and by scan, and what deleted scans
+-- had cost (scan_id null). The planner inlines it, so a query that groups its rows pays for no more.
+create or replace function usage_rows(p_tenant uuid, p_since timestamptz, p_until timestamptz)
+returns table (day date, endpoint text, scan_id uuid, attempts bigint, requests bigint, ok bigint, empty bigint, partial bigint,
+               degraded bigint)
+language sql stable as $$
+    select a.day, s.endpoint, a.scan_id, a.attempts, a.requests, a.ok, a.empty, a.partial, a.degraded
+    from (select (t.started_at at time zone 'UTC')::date as day, t.scan_id, count(*) as attempts, sum(t.requests_spent) as requests,
+                 count(*) filter (where t.search_status = 'ok') as ok,
+                 count(*) filter (where t.search_status = 'empty') as empty,
+                 count(*) filter (where t.search_status = 'partial') as partial,
+                 count(*) filter (where t.search_status = 'degraded') as degraded
+          from attempts t
+          where t.tenant_id = p_tenant and t.started_at >= p_since and t.started_at < p_until
+          group by 1, 2) a
+    -- A left join, so that the planner drops it where no endpoint is needed.
+    left join scans s on s.tenant_id = p_tenant and s.scan_id = a.scan_id
+    union all
+    select d.day, d.endpoint, null, d.attempts, d.requests, d.ok, d.empty, d.partial, d.degraded
+    from deleted_usage d
+    where d.tenant_id = p_tenant and d.day >= (p_since at time zone 'UTC')::date and d.day < (p_until at time zone 'UTC')::date
+$$;
+
+-- What a deleted run had cost was billed all the same, and counts against its month.
+create or replace function keep_requests_of_run() returns trigger
+language plpgsql as $$
+begin
+    update monitor_slots s set deleted_requests = old.requests_spent
+    where s.tenant_id = old.tenant_id and s.scan_id = old.scan_id;
+    return old;
+end $$;
+
+create or replace trigger keep_requests_of_run before delete on scans
+    for each row when (old.monitor_id is not null) execute function keep_requests_of_run();

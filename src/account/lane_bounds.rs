@@ -1,0 +1,35 @@
+//! The caller's own limits of a lane. They cap the pace that the lane learns, in every process from
+//! the next claim on.
+
+use super::quota;
+use super::store;
+use crate::config::PaceConfig;
+use crate::contract::Api;
+use crate::contract::plans::MarketplacePlan;
+use crate::contract::quota::{LaneBounds, LaneQuota};
+use crate::db;
+use crate::scans::{RequestContext, ScanError};
+use crate::tenants::acceptance::NotAccepted;
+use crate::tenants::store::acceptance::find_accepted;
+
+/// Replaces all limits of a lane; an absent one is removed. A caller without a lane gets the one
+/// that its first submission would create. Returns the lane with its new limits.
+///
+/// # Errors
+/// `NotAccepted` if the marketplace has not accepted the caller's key yet; `Database`.
+pub async fn set_lane_bounds(
+    context: RequestContext<'_>,
+    api: Api,
+    bounds: &LaneBounds,
+    pace: &PaceConfig,
+) -> Result<LaneQuota, ScanError> {
+    let plan = bounds.plan.map(|name| MarketplacePlan::by_name(api, name));
+    let mut tx = db::begin(context.pool).await?;
+    let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)
+        .await?
+        .ok_or(NotAccepted::Required)?;
+    store::ensure_lane(&mut tx, tenant, api, pace).await?;
+    store::set_lane_bounds(&mut tx, tenant, api, bounds, plan).await?;
+    tx.commit().await?;
+    Ok(quota::lane(context.pool, Some(tenant), api, pace).await?)
+}

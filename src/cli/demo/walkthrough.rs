@@ -1,0 +1,234 @@
+//! The demo's walkthrough: a month of fares, a retry of the one degraded date, a hotel from five
+//! markets.
+//!
+//! It calls the service over HTTP and prints the answers.
+
+use std::io::Write;
+
+use jiff::civil::Date;
+use jiff::{Span, ToSpan};
+use serde_json::{Value, json};
+
+use crate::cli::Failure;
+use crate::cli::client::ApiClient;
+use crate::cli::progress::{follow, summary};
+use crate::cli::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTable, legend};
+use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus, SearchStatus};
+use crate::ids::ScanId;
+
+/// The markets of the hotel scan, the baseline first.
+const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];
+/// Least days until the month and the stay.
+const DAYS_AHEAD: i32 = 30;
+
+/// One run of the walkthrough.
+pub struct Walkthrough<'a, W: Write> {
+    pub client: &'a ApiClient,
+    pub out: W,
+    /// Whether `out` shows colours.
+    pub colour: bool,
+    pub today: Date,
+}
+
+/// The scans of a walkthrough, for the next steps.
+pub struct WalkthroughScans {
+    pub fares: ScanId,
+    pub hotel: ScanId,
+    /// The first date of the month.
+    pub first: Date,
+    /// The query of its history.
+    pub route: &'static str,
+}
+
+impl<W: Write> Walkthrough<'_, W> {
+    /// Runs all parts.
+    pub async fn run_all(mut self) -> Result<WalkthroughScans, Failure> {
+        let (first, last) = month_of_31_days(self.today)?;
+        let fares = self.fares(first, last).await?;
+        self.retry(fares).await?;
+        let hotel = self.hotel().await?;
+        Ok(WalkthroughScans {
+            fares,
+            hotel,
+            first,
+            route: "from_airport=TLV&to_airport=LHR",
+        })
+    }
+
+    async fn fares(&mut self, first: Date, last: Date) -> Result<ScanId, Failure> {
+        let body = json!({
+            "endpoint": "flights/oneway",
+            "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+            "sweep": {"departure_date": {"from": first, "to": last}},
+        });
+        writeln!(
+            self.out,
+            "1. A month of fares, Tel Aviv to London: one request, 31 searches\n"
+        )?;
+        let scan = self.run(&body).await?;
+        self.calendar(&scan).await?;
+        Ok(scan.id)
+    }
+
+    async fn retry(&mut self, id: ScanId) -> Result<(), Failure> {
+        let degraded = self.items(id, "&search_status=degraded").await?;
+        let Some(item) = degraded.first() else {
+            return Err("no search of the demo was degraded: the sandbox should make one".into());
+        };
+        let reason = item.reason.as_deref().unwrap_or("no reason given");
+        let date = item
+            .search
+            .get("departure_date")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        writeln!(
+            self.out,
+            "\n2. The search for {date} did not complete ({reason}),\n   so the scan retries it and nothing else\n"
+        )?;
+        let body = json!({"search_status": ["degraded"]});
+        writeln!(self.out, "   POST /v1/scans/{id}/retry\n   {body}")?;
+        let _: RetryAccepted = self
+            .client
+            .post(&format!("/v1/scans/{id}/retry"), &body)
+            .await?;
+        let scan = self.ended(id).await?;
+        self.calendar(&scan).await?;
+        let spent = scan.requests.spent;
+        writeln!(
+            self.out,
+            "   {spent} requests spent: {} for the month, {} for the retry",
+            scan.items.total,
+            spent - scan.items.total
+        )?;
+        Ok(())
+    }
+
+    async fn hotel(&mut self) -> Result<ScanId, Failure> {
+        let checkin = self.today.checked_add(DAYS_AHEAD.days())?;
+        let body = json!({
+            "endpoint": "hotels/by-name",
+            "request": {"hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkin.checked_add(3.days())?, "currency": "USD"},
+            "sweep": {"proxy_country": MARKETS},
+        });
+        writeln!(
+            self.out,
+            "\n3. One stay from five markets: Hotel Arts, Barcelona, 3 nights from {checkin}\n"
+        )?;
+        let scan = self.run(&body).await?;
+        let items = self.items(scan.id, "&expand=answer").await?;
+        let table = MarketTable {
+            currency: "USD".to_owned(),
+            markets: items.iter().map(market).collect(),
+        };
+        writeln!(self.out, "{}", table.table(self.colour))?;
+        Ok(scan.id)
+    }
+
+    /// Submits a scan and follows it to its end.
+    async fn run(&mut self, body: &Value) -> Result<Scan, Failure> {
+        // On several lines: a terminal would wrap one line inside words.
+        let shown = serde_json::to_string_pretty(body)?.replace('\n', "\n   ");
+        writeln!(self.out, "   POST /v1/scans\n   {shown}")?;
+        let scan: Scan = self.client.post("/v1/scans", body).await?;
+        self.ended(scan.id).await
+    }
+
+    async fn ended(&mut self, id: ScanId) -> Result<Scan, Failure> {
+        let scan = follow(self.client, id).await?;
+        writeln!(self.out, "   {id} is {}: {}\n", scan.status, summary(&scan))?;
+        match scan.status {
+            ScanStatus::Completed | ScanStatus::Incomplete => Ok(scan),
+            other => Err(format!("scan {id} stopped as {other}").into()),
+        }
+    }
+
+    async fn calendar(&mut self, scan: &Scan) -> Result<(), Failure> {
+        let calendar: Calendar = self
+            .items(scan.id, "")
+            .await?
+            .iter()
+            .filter_map(day)
+            .collect();
+        for (month, table) in calendar.months(self.colour) {
+            writeln!(
+                self.out,
+                "   {month}, cheapest one-way fare in USD\n{table}"
+            )?;
+        }
+        writeln!(self.out, "{}", legend(self.colour))?;
+        Ok(())
+    }
+
+    async fn items(&self, id: ScanId, filter: &str) -> Result<Vec<Item>, Failure> {
+        let page: ItemPage = self
+            .client
+            .get(&format!("/v1/scans/{id}/items?limit=100{filter}"))
+            .await?;
+        Ok(page.data)
+    }
+}
+
+/// First and last day of the first month of 31 days that begins [`DAYS_AHEAD`] or later.
+fn month_of_31_days(today: Date) -> Result<(Date, Date), Failure> {
+    let mut first = today
+        .checked_add(DAYS_AHEAD.days())?
+        .last_of_month()
+        .tomorrow()?;
+    while first.days_in_month() != 31 {
+        first = first.checked_add(Span::new().months(1))?;
+    }
+    Ok((first, first.last_of_month()))
+}
+
+fn day(item: &Item) -> Option<CalendarDay> {
+    let date = item.search.get("departure_date")?.as_str()?.parse().ok()?;
+    Some(CalendarDay {
+        date,
+        value: cell_value(item),
+    })
+}
+
+fn market(item: &Item) -> MarketRow {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    MarketRow {
+        country: text(item.search.get("proxy_country")).unwrap_or_default(),
+        value: cell_value(item),
+        room: text(
+            item.answer
+                .as_ref()
+                .and_then(|answer| answer.read::<Value>().ok())
+                .as_ref()
+                .and_then(|answer| answer.get("room_type")),
+        ),
+    }
+}
+
+fn cell_value(item: &Item) -> CellValue {
+    match (item.best_price, item.search_status) {
+        (Some(price), _) => CellValue::Price(price),
+        (None, None) => CellValue::Waiting,
+        (None, Some(SearchStatus::Ok | SearchStatus::Empty)) => CellValue::Nothing,
+        (None, Some(SearchStatus::Partial | SearchStatus::Degraded)) => CellValue::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn the_month_has_31_days_and_is_in_the_future() {
+        for (today, first) in [
+            (date(2026, 11, 20), date(2027, 1, 1)),
+            (date(2026, 12, 2), date(2027, 3, 1)),
+            (date(2027, 5, 31), date(2027, 7, 1)),
+            (date(2027, 1, 1), date(2027, 3, 1)),
+        ] {
+            let month = month_of_31_days(today).unwrap();
+            assert_eq!(month, (first, first.last_of_month()), "{today}");
+            assert_eq!(month.1.day(), 31);
+        }
+    }
+}

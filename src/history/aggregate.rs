@@ -1,0 +1,159 @@
+//! Aggregates samples into buckets. Pure.
+
+use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+
+use super::price::{CompactPrice, PriceAccumulator, PriceRange};
+use super::sample::{DateFilter, Sample, SampleStatus};
+use crate::contract::series::Bucket;
+
+/// Which samples go into which buckets.
+#[derive(Debug, Clone)]
+pub(super) struct BucketSpec {
+    pub(super) since: Timestamp,
+    pub(super) until: Timestamp,
+    pub(super) bucket: Bucket,
+    /// Buckets begin at midnight in this zone.
+    pub(super) zone: TimeZone,
+    pub(super) dates: DateFilter,
+}
+
+/// The statistics of one bucket.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BucketStats {
+    /// First day of the bucket.
+    pub(super) bucket: Date,
+    pub(super) observations: u64,
+    pub(super) empty: u64,
+    pub(super) degraded: u64,
+    /// Number of samples with a price.
+    pub(super) prices: u64,
+    pub(super) range: Option<PriceRange>,
+    pub(super) band_low: Option<CompactPrice>,
+    pub(super) band_high: Option<CompactPrice>,
+}
+
+/// Aggregates the samples of one product. Samples must arrive in chronological order.
+#[derive(Debug)]
+pub(super) struct BucketAggregator<'a> {
+    spec: &'a BucketSpec,
+    /// End of the last bucket, in microseconds since 1970.
+    ends_at: i64,
+    /// Prices of the last bucket only; earlier buckets hold their final statistics.
+    prices: PriceAccumulator,
+    buckets: Vec<BucketStats>,
+}
+
+impl<'a> BucketAggregator<'a> {
+    pub(super) fn new(spec: &'a BucketSpec) -> Self {
+        Self {
+            spec,
+            ends_at: i64::MIN,
+            prices: PriceAccumulator::default(),
+            buckets: Vec::new(),
+        }
+    }
+
+    /// Adds a sample if it matches the requested range and dates.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        let spec = self.spec;
+        let is_asked =
+            sample.at >= spec.since.as_microsecond() && sample.at < spec.until.as_microsecond();
+        if !is_asked || !sample.matches(spec.dates) {
+            return;
+        }
+        if sample.at >= self.ends_at
+            && let Ok(time) = Timestamp::from_microsecond(sample.at)
+        {
+            let bucket = spec.bucket_of(time);
+            self.ends_at = spec.end_of(bucket);
+            self.close();
+            self.buckets.push(BucketStats::new(bucket));
+        }
+        if let Some(price) = sample.price {
+            self.prices.push(price);
+        }
+        if let Some(bucket) = self.buckets.last_mut() {
+            bucket.count(sample);
+        }
+    }
+
+    /// The non-empty buckets, oldest first.
+    pub(super) fn finish(mut self) -> Vec<BucketStats> {
+        self.close();
+        self.buckets
+    }
+
+    fn close(&mut self) {
+        if let Some(bucket) = self.buckets.last_mut() {
+            bucket.prices = self.prices.len() as u64;
+            bucket.range = self.prices.take_range();
+        }
+    }
+}
+
+impl BucketSpec {
+    fn bucket_of(&self, time: Timestamp) -> Date {
+        let day = time.to_zoned(self.zone.clone()).date();
+        match self.bucket {
+            Bucket::Day => day,
+            Bucket::Week => {
+                day.saturating_sub(i64::from(day.weekday().since(Weekday::Monday)).days())
+            }
+        }
+    }
+
+    /// In microseconds since 1970.
+    fn end_of(&self, bucket: Date) -> i64 {
+        let days = match self.bucket {
+            Bucket::Day => 1,
+            Bucket::Week => 7,
+        };
+        let next = bucket
+            .checked_add(days.days())
+            .and_then(|next| next.to_zoned(self.zone.clone()));
+        next.map_or(i64::MAX, |next| next.timestamp().as_microsecond())
+    }
+}
+
+impl BucketStats {
+    fn new(bucket: Date) -> Self {
+        Self {
+            bucket,
+            observations: 0,
+            empty: 0,
+            degraded: 0,
+            prices: 0,
+            range: None,
+            band_low: None,
+            band_high: None,
+        }
+    }
+
+    fn count(&mut self, sample: &Sample) {
+        self.observations += 1;
+        match sample.status {
+            SampleStatus::Answered => {}
+            SampleStatus::Empty => self.empty += 1,
+            SampleStatus::Degraded => self.degraded += 1,
+        }
+        let (low, high) = sample.band;
+        if low.is_some_and(|low| self.band_low.is_none_or(|known| low < known)) {
+            self.band_low = low;
+        }
+        if high.is_some_and(|high| self.band_high.is_none_or(|known| high > known)) {
+            self.band_high = high;
+        }
+    }
+
+    /// Degraded samples as a share of all samples, rounded to four decimals.
+    pub(super) fn degraded_share(&self) -> f64 {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of looks are far below 2^52"
+        )]
+        let share = self.degraded as f64 / self.observations.max(1) as f64;
+        (share * 10_000.0).round() / 10_000.0
+    }
+}

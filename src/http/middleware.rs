@@ -1,0 +1,280 @@
+//! Middleware of all handlers, and responses to requests that reach no handler.
+
+use std::any::Any;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
+};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use percent_encoding::percent_decode_str;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
+use tower_http::request_id::{MakeRequestId, RequestId};
+use tracing::{Span, info_span};
+use uuid::Uuid;
+
+use super::error::ApiError;
+use super::serve::HEAD_BYTES;
+use crate::contract::{ErrorBody, ErrorType};
+use crate::metrics;
+
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Generates the id of each request. An id that the caller sends is dropped (gateway.md, rule 2).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GenerateRequestId;
+
+impl MakeRequestId for GenerateRequestId {
+    fn make_request_id<B>(&mut self, _request: &axum::http::Request<B>) -> Option<RequestId> {
+        HeaderValue::try_from(Uuid::now_v7().to_string())
+            .ok()
+            .map(RequestId::new)
+    }
+}
+
+/// The id of a request, as in `X-Request-Id`.
+pub(super) fn request_id(extensions: &Extensions) -> &str {
+    extensions
+        .get::<RequestId>()
+        .and_then(|id| id.header_value().to_str().ok())
+        .unwrap_or_default()
+}
+
+tokio::task_local! {
+    /// The id of the request that this task handles.
+    static CURRENT: String;
+}
+
+/// Makes the request id available to error bodies.
+pub(super) async fn scope_request_id(request: Request, next: Next) -> Response {
+    let id = request_id(request.extensions()).to_owned();
+    CURRENT.scope(id, next.run(request)).await
+}
+
+/// The id of the request that this task handles, if any.
+pub(super) fn current_request_id() -> Option<String> {
+    CURRENT
+        .try_with(Clone::clone)
+        .ok()
+        .filter(|id| !id.is_empty())
+}
+
+/// Drops the caller's request id; the service generates its own.
+pub(super) async fn remove_request_id(mut request: Request, next: Next) -> Response {
+    request.headers_mut().remove(REQUEST_ID);
+    next.run(request).await
+}
+
+/// Counts and times a request by its route template.
+pub(super) async fn record_metrics(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let mut passage =
+        metrics::request_started(route.map(MatchedPath::as_str), request.method().as_str());
+    let response = next.run(request).await;
+    passage.answered(response.status().as_u16());
+    response
+}
+
+/// The span of a request. It names the route, never the path or query: a caller may put a key there
+/// by mistake, and the query may be personal.
+pub(super) fn request_span(request: &Request) -> Span {
+    let id = request_id(request.extensions());
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("none", MatchedPath::as_str);
+    info_span!("request", method = %request.method(), route, id)
+}
+
+/// Turns a panic into an error response and logs its text.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands over the box"
+)]
+pub(super) fn panic_response(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    ApiError::internal(format_args!("panic: {}", text.unwrap_or("without a text"))).into_response()
+}
+
+/// Headers of every response unless its handler sets them. Prices are the caller's alone, so no
+/// cache stores them. Whatever a body is (the marketplace's 429 is passed on unchanged), a browser
+/// neither guesses its type nor runs or frames it.
+static SECURITY_HEADERS: [(HeaderName, HeaderValue); 5] = [
+    (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"),
+    ),
+];
+
+/// Refuses requests with an invalid target and adds the security headers to every response.
+pub(super) async fn check_and_harden(request: Request, next: Next) -> Response {
+    let mut response = match invalid_target(&request) {
+        Some(error) => error.into_response(),
+        None => next.run(request).await,
+    };
+    let is_unauthorized = response.status() == StatusCode::UNAUTHORIZED;
+    let headers = response.headers_mut();
+    for (name, value) in &SECURITY_HEADERS {
+        headers.entry(name).or_insert_with(|| value.clone());
+    }
+    if is_unauthorized {
+        headers
+            .entry(WWW_AUTHENTICATE)
+            .or_insert(HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn invalid_target(request: &Request) -> Option<ApiError> {
+    if let Some(wrong) = host_error(request) {
+        return Some(ApiError::invalid_request(format!(
+            "the header `Host` {wrong}; expected exactly one host"
+        )));
+    }
+    // Every route has a UTF-8 path, so no handler has to check this.
+    percent_decode_str(request.uri().path())
+        .decode_utf8()
+        .err()
+        .map(|_| ApiError::not_found("no such path: it is not valid UTF-8 after percent-decoding"))
+}
+
+/// RFC 9112, 3.2: a request of HTTP/1.1 has exactly one `Host`; no request has two.
+fn host_error(request: &Request) -> Option<&'static str> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let is_host = |host: &HeaderValue| {
+        host.as_bytes()
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte))
+    };
+    match (hosts.next(), hosts.next()) {
+        (Some(_), Some(_)) => Some("occurs more than once"),
+        (Some(host), None) if !is_host(host) => Some("is not a valid host"),
+        (None, _) if request.version() == Version::HTTP_11 => Some("is missing"),
+        _ => None,
+    }
+}
+
+/// Smaller bodies gain nothing.
+const MIN_COMPRESSED_BYTES: u64 = 1024;
+
+/// Types that are compressed already.
+const ALREADY_COMPRESSED: [&str; 2] = ["image/png", "application/vnd.apache.parquet"];
+/// Streamed events must not be buffered.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Compresses responses for clients that accept it, if that saves bytes.
+pub(super) fn compression() -> CompressionLayer<impl Predicate> {
+    let predicate = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
+        let kind = headers
+            .get(CONTENT_TYPE)
+            .map(HeaderValue::as_bytes)
+            .unwrap_or_default();
+        should_compress(u64::MAX, kind)
+    };
+    CompressionLayer::new().compress_when(SizeAbove::new(MIN_COMPRESSED_BYTES).and(predicate))
+}
+
+/// Whether to compress a body of this size and type.
+pub(super) fn should_compress(bytes: u64, content_type: &[u8]) -> bool {
+    bytes > MIN_COMPRESSED_BYTES
+        && ALREADY_COMPRESSED
+            .iter()
+            .chain([&EVENT_STREAM])
+            .all(|kind| !content_type.starts_with(kind.as_bytes()))
+}
+
+/// The complete response to a request head that hyper cannot parse; no middleware sees such a
+/// request.
+pub(super) fn head_error_response(status: u16) -> Option<Bytes> {
+    let status = StatusCode::from_u16(status).ok()?;
+    let message = match status {
+        StatusCode::URI_TOO_LONG => format!(
+            "the path and query are too long; expected at most {} bytes",
+            u16::MAX - 1
+        ),
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            format!(
+                "the request head is too large; expected at most {} KiB and 100 headers",
+                HEAD_BYTES / 1024
+            )
+        }
+        _ => "the request head cannot be parsed; expected HTTP/1.1".to_owned(),
+    };
+    let body = serde_json::to_string(&ErrorBody::new(ErrorType::InvalidRequest, message)).ok()?;
+    let mut answer =
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: application/json\r\n");
+    let (id, length) = (Uuid::now_v7().to_string(), body.len().to_string());
+    let ours = [(REQUEST_ID, id.as_str()), (CONTENT_LENGTH, length.as_str())];
+    let shared = SECURITY_HEADERS
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), value.to_str().ok()?)));
+    for (name, value) in ours.into_iter().chain(shared) {
+        answer.extend([name.as_str(), ": ", value, "\r\n"]);
+    }
+    answer.extend(["\r\n", &body]);
+    Some(answer.into())
+}
+
+pub(super) async fn unknown_path(uri: Uri) -> ApiError {
+    path_not_found(&uri, "see /docs")
+}
+
+/// The same on the admin listener.
+pub(super) async fn unknown_admin_path(uri: Uri) -> ApiError {
+    path_not_found(
+        &uri,
+        "this listener serves /healthz, /readyz and /metrics; the API has another one",
+    )
+}
+
+fn path_not_found(uri: &Uri, hint: &str) -> ApiError {
+    let path: String = uri.path().chars().take(200).collect();
+    ApiError::not_found(format!("no such path {path}; {hint}"))
+}
+
+pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
+    let path: String = uri.path().chars().take(200).collect();
+    ApiError::new(
+        ErrorType::MethodNotAllowed,
+        format!("{path} does not support {method}; the header Allow lists its methods"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_and_compressed_types_are_not_compressed() {
+        for (bytes, kind, expected) in [
+            (1_025, "application/json", true),
+            (1_024, "application/json", false),
+            (u64::MAX, "text/csv; charset=utf-8", true),
+            (u64::MAX, "", true),
+            (u64::MAX, "text/event-stream", false),
+            (u64::MAX, "text/event-stream; charset=utf-8", false),
+            (u64::MAX, "application/vnd.apache.parquet", false),
+            (u64::MAX, "image/png", false),
+        ] {
+            assert_eq!(
+                should_compress(bytes, kind.as_bytes()),
+                expected,
+                "{bytes} {kind}"
+            );
+        }
+    }
+}

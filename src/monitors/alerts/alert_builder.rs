@@ -1,0 +1,298 @@
+//! Builds alerts and the webhook event from firings: the strongest first, bounded in number and
+//! size. Pure.
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde_json::{Map, Value};
+
+use super::rule_key::RuleKey;
+use super::rules::FiringCause;
+use super::run_snapshot::{LowestPrice, RunSnapshot};
+use super::state::{PricePoint, RuleMemory, ScopeState};
+use crate::contract::Api;
+use crate::contract::SearchStatus;
+use crate::contract::monitors::{
+    Alert, AlertBaseline, MonitorAlerts, PriceMark, Rule, RuleScope, RuleState, SearchedShare,
+    SlotKind,
+};
+use crate::contract::scans::{ItemState, Parity};
+use crate::ids::{AlertId, MonitorId, ScanId};
+
+/// The most stored alerts of one run. Further firings are only counted.
+pub(super) const MAX_STORED_ALERTS: usize = 1_000;
+/// The most alerts in a delivery.
+const MAX_SENT_ALERTS: usize = 100;
+/// The largest size of a delivery's alerts, in bytes: links may be long.
+const MAX_EVENT_BYTES: usize = 200_000;
+
+/// The evaluated run.
+#[derive(Debug, Clone)]
+pub(super) struct RunInfo {
+    pub(super) monitor: MonitorId,
+    pub(super) name: String,
+    pub(super) slot: Timestamp,
+    pub(super) kind: SlotKind,
+    pub(super) scan: Option<ScanId>,
+    pub(super) fired_at: Timestamp,
+}
+
+/// A rule that fired in a scope.
+#[derive(Debug, Clone)]
+pub(super) struct Firing {
+    /// The index of the rule.
+    pub(super) rule: usize,
+    /// The key of the state; empty for the whole scan.
+    pub(super) key: String,
+    /// The index of the cell in the run, if any.
+    pub(super) cell: Option<usize>,
+    pub(super) fired: FiringCause,
+    pub(super) price: Option<LowestPrice>,
+    /// With the index of the baseline's cell.
+    pub(super) parity: Option<(Parity, usize)>,
+    pub(super) before: ScopeState,
+    pub(super) after: ScopeState,
+}
+
+impl Firing {
+    /// The sort key: the whole scan before its cells, then the strongest first. It does not depend
+    /// on the order of the cells.
+    fn rank(&self) -> (bool, std::cmp::Reverse<Decimal>, usize, &str) {
+        (
+            !self.key.is_empty(),
+            std::cmp::Reverse(self.fired.strength),
+            self.rule,
+            &self.key,
+        )
+    }
+}
+
+/// The strongest firings of a run, and the count of all.
+#[derive(Debug, Default)]
+pub(super) struct StrongestFirings {
+    pub(super) count: usize,
+    firings: Vec<Firing>,
+}
+
+impl StrongestFirings {
+    pub(super) fn add(&mut self, firing: Firing) {
+        self.count += 1;
+        self.firings.push(firing);
+        if self.firings.len() >= 2 * MAX_STORED_ALERTS {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.firings
+            .sort_by(|one, other| one.rank().cmp(&other.rank()));
+        self.firings.truncate(MAX_STORED_ALERTS);
+    }
+
+    pub(super) fn in_order(mut self) -> Vec<Firing> {
+        self.cut();
+        self.firings
+    }
+}
+
+/// Builds the alerts of firings. The weakest gets the first id, so that a list with the newest
+/// first begins with the strongest.
+pub(super) fn build_alerts(
+    run_info: &RunInfo,
+    rules: &[(RuleKey, Rule)],
+    run: Option<&RunSnapshot>,
+    firings: &[Firing],
+) -> Vec<Alert> {
+    let searched = run.map(searched_share);
+    let mut alerts: Vec<_> = firings
+        .iter()
+        .rev()
+        .map(|firing| {
+            build_alert(
+                run_info,
+                &rules[firing.rule].1,
+                run,
+                firing,
+                searched.as_ref(),
+            )
+        })
+        .collect();
+    alerts.reverse();
+    alerts
+}
+
+fn build_alert(
+    run_info: &RunInfo,
+    rule: &Rule,
+    run: Option<&RunSnapshot>,
+    firing: &Firing,
+    searched: Option<&SearchedShare>,
+) -> Alert {
+    let found = firing.price.as_ref().zip(run).and_then(|(price, run)| {
+        let cell = run.cells.all.get(price.location.0)?;
+        Some((cell, cell.items.get(price.location.1)?))
+    });
+    let cell = found
+        .map(|(cell, _)| cell)
+        .or_else(|| run?.cells.all.get(firing.cell?));
+    let offer = found
+        .and_then(|(_, searched)| searched.observation.offer.clone())
+        .unwrap_or_default();
+    let flights = run.is_some_and(|run| run.cells.endpoint.api() == Api::Flights);
+    let (buy_link, link) = if flights {
+        (offer.link, None)
+    } else {
+        (None, offer.link)
+    };
+    Alert {
+        id: AlertId::new(),
+        monitor_id: run_info.monitor,
+        slot: run_info.slot,
+        slot_kind: run_info.kind,
+        scan_id: run_info.scan,
+        rule_type: rule.rule_type(),
+        rule: rule.clone(),
+        scope: if firing.key.is_empty() {
+            RuleScope::Scan
+        } else {
+            RuleScope::Cell
+        },
+        cell: cell.map_or_else(|| cell_values(&firing.key), |cell| cell.values.clone()),
+        price: firing.price.as_ref().map(|price| price.amount.normalize()),
+        currency: firing
+            .price
+            .as_ref()
+            .map(|price| price.currency.clone())
+            .or_else(|| firing.before.currency.clone()),
+        item_id: found.map(|(_, searched)| searched.observation.item),
+        observed_at: found.and_then(|(_, searched)| searched.observed_at),
+        search_status: found.and_then(|(_, searched)| searched.observation.search_status),
+        before: price_mark(
+            firing
+                .before
+                .last
+                .as_ref()
+                .filter(|_| is_same_currency(firing)),
+        ),
+        threshold: firing
+            .fired
+            .threshold
+            .map(|threshold| threshold.normalize()),
+        reference: price_mark(firing.fired.reference.as_ref()),
+        baseline: firing
+            .parity
+            .as_ref()
+            .zip(run)
+            .map(|((parity, index), run)| alert_baseline(run, *index, parity)),
+        price_insights_low: offer.band_low.map(|price| price.normalize()),
+        price_insights_high: offer.band_high.map(|price| price.normalize()),
+        verdict: offer.verdict,
+        room: offer.seller.filter(|_| !flights),
+        buy_link,
+        link,
+        searched: searched.cloned(),
+        state_before: rule_state(&firing.before),
+        state_after: rule_state(&firing.after),
+        fired_at: run_info.fired_at,
+    }
+}
+
+/// Whether the earlier price has the currency of the new one; an alert shows only such a price.
+fn is_same_currency(firing: &Firing) -> bool {
+    firing
+        .price
+        .as_ref()
+        .is_none_or(|price| firing.before.currency.as_ref() == Some(&price.currency))
+}
+
+/// The values of a cell from its key, which is their JSON unless it was shortened.
+fn cell_values(key: &str) -> Map<String, Value> {
+    serde_json::from_str(key).unwrap_or_default()
+}
+
+pub(super) fn price_mark(mark: Option<&PricePoint>) -> Option<PriceMark> {
+    mark.map(|mark| PriceMark {
+        price: mark.price.normalize(),
+        at: mark.at,
+    })
+}
+
+fn rule_state(state: &ScopeState) -> RuleState {
+    RuleState {
+        armed: state.armed,
+        lowest: price_mark(state.memory.lowest()),
+        last_fired: price_mark(state.last_fired.as_ref()),
+        had_price: state.memory.presence(),
+        runs_without_answer: matches!(state.memory, RuleMemory::Absent(_))
+            .then(|| state.memory.absent()),
+    }
+}
+
+fn alert_baseline(run: &RunSnapshot, index: usize, parity: &Parity) -> AlertBaseline {
+    let lowest = run.cell_view(index).prices.into_iter().next();
+    let cell = &run.cells.all[index];
+    AlertBaseline {
+        proxy_country: cell
+            .values
+            .get("proxy_country")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        price: lowest.as_ref().map(|price| price.amount.normalize()),
+        item_id: lowest
+            .and_then(|price| cell.items.get(price.location.1))
+            .map(|searched| searched.observation.item),
+        difference: parity.difference,
+        difference_percent: parity.difference_percent,
+        samples: parity.samples,
+        baseline_samples: parity.baseline_samples,
+        verdict: parity.verdict,
+    }
+}
+
+fn searched_share(run: &RunSnapshot) -> SearchedShare {
+    let mut share = SearchedShare {
+        searches: 0,
+        answered: 0,
+        partial: 0,
+        degraded: 0,
+        share: 0.0,
+    };
+    let items = run
+        .cells
+        .all
+        .iter()
+        .flat_map(|cell| &cell.items)
+        .map(|searched| &searched.observation);
+    for seen in items.filter(|seen| seen.state != ItemState::Skipped) {
+        share.searches += 1;
+        match (seen.state, seen.search_status) {
+            (ItemState::Done, Some(SearchStatus::Ok | SearchStatus::Empty)) => share.answered += 1,
+            (ItemState::Done, Some(SearchStatus::Partial)) => share.partial += 1,
+            (ItemState::Done | ItemState::Failed, _) => share.degraded += 1,
+            _ => {}
+        }
+    }
+    let answered = f64::from(share.answered + share.partial) / f64::from(share.searches.max(1));
+    share.share = (answered * 1e4).round() / 1e4;
+    share
+}
+
+/// The event for the monitor's webhook, with as many of the strongest alerts as fit.
+pub(super) fn webhook_event(run_info: &RunInfo, fired: usize, alerts: &[Alert]) -> MonitorAlerts {
+    let mut bytes = 0;
+    let fit = alerts.iter().take(MAX_SENT_ALERTS).take_while(|alert| {
+        bytes += serde_json::to_string(alert).map_or(0, |text| text.len());
+        bytes <= MAX_EVENT_BYTES
+    });
+    let sent: Vec<_> = fit.cloned().collect();
+    MonitorAlerts {
+        monitor_id: run_info.monitor,
+        name: run_info.name.clone(),
+        slot: run_info.slot,
+        slot_kind: run_info.kind,
+        scan_id: run_info.scan,
+        fired: u32::try_from(fired).unwrap_or(u32::MAX),
+        truncated: sent.len() < fired,
+        alerts: sent,
+    }
+}

@@ -1,0 +1,230 @@
+//! Evaluates the rules of one slot, once, in one transaction, under its monitor's lock.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use sqlx::PgConnection;
+
+use super::alert_builder::{self, RunInfo};
+use super::evaluation::Evaluation;
+use super::rule_key::{self, RuleKey};
+use super::run_snapshot::RunSnapshot;
+use super::state::ScopeStates;
+use super::store;
+use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
+use crate::db;
+use crate::ids::{MonitorId, TenantId};
+use crate::monitors::store::UnevaluatedSlot;
+use crate::scans::cells;
+use crate::webhooks::{self, MonitorLock, WebhookError};
+
+/// The type of the webhook event.
+const EVENT: &str = "monitor.alerts";
+/// The default time limit for the rules of a run. The transaction waits for them, and the database
+/// ends a transaction that is idle for 30 seconds. Without the limit, such a slot would be retried
+/// for ever and block the slots after it.
+pub const MAX_EVALUATION_TIME: Duration = Duration::from_secs(20);
+
+/// Evaluates a slot whose monitor is locked. One commit writes the rules' states, the alerts, one
+/// delivery and the slot's record. `false`: the scan runs again because of a retry; nothing was
+/// written.
+///
+/// Only failures of the database are retried. Any other failure (unreadable rules or states, a run
+/// over the time limit, a bug) is recorded as the slot's reason: endless retries would block the
+/// slots after it.
+pub(in crate::monitors) async fn evaluate_slot(
+    lock: &mut MonitorLock<'_>,
+    slot: &UnevaluatedSlot,
+    max_time: Duration,
+    now: Timestamp,
+) -> sqlx::Result<bool> {
+    let monitor = match store::monitor_rules(lock.conn(), slot.tenant, slot.monitor).await {
+        Ok(monitor) => monitor,
+        Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
+            tracing::error!(monitor = %slot.monitor, %error, "decoding alert rules failed");
+            let unread =
+                EvaluationRecord::failure("the stored rules are unreadable; update `alerts`");
+            return store::record_evaluation(lock.conn(), slot, &unread, now)
+                .await
+                .map(|()| true);
+        }
+        Err(error) => return Err(error),
+    };
+    let rules = rule_key::distinct_rules(monitor.rules);
+    if rules.is_empty() {
+        return store::record_evaluation(lock.conn(), slot, &EvaluationRecord::default(), now)
+            .await
+            .map(|()| true);
+    }
+    let run = match slot.scan {
+        // The previous run is slow but gets answers: its own evaluation decides.
+        None if slot.overlap && store::is_answered_since_slot_before(lock.conn(), slot).await? => {
+            return store::record_evaluation(lock.conn(), slot, &EvaluationRecord::default(), now)
+                .await
+                .map(|()| true);
+        }
+        None => None,
+        Some(scan) => match cells::load_ended(lock.conn(), slot.tenant, scan).await? {
+            None => return Ok(false),
+            Some(cells) => Some(RunSnapshot::new(cells)),
+        },
+    };
+    let stored = store::load_states(lock.conn(), slot.tenant, slot.monitor).await?;
+    // As precise as the column, because cursors contain it.
+    let fired_at = db::truncate_to_micros(now);
+    let run_info = RunInfo {
+        monitor: slot.monitor,
+        name: monitor.name,
+        slot: slot.slot,
+        kind: slot.kind,
+        scan: slot.scan,
+        fired_at,
+    };
+    let until = Instant::now() + max_time;
+    // Thousands of cells for each of twenty rules would block an async thread.
+    let evaluated = tokio::task::spawn_blocking(move || {
+        EvaluatedRun::evaluate(&run_info, &rules, stored, run.as_ref(), until)
+    })
+    .await;
+    let evaluated = match evaluated
+        .map_err(|panic| panic.to_string())
+        .and_then(|evaluated| evaluated.map_err(|error| error.to_string()))
+    {
+        Ok(evaluated) => evaluated,
+        Err(error) => {
+            tracing::error!(monitor = %slot.monitor, error, "evaluating alert rules failed");
+            let broken = EvaluationRecord::failure("an internal error; see the service's log");
+            return store::record_evaluation(lock.conn(), slot, &broken, now)
+                .await
+                .map(|()| true);
+        }
+    };
+    store::save_states(lock.conn(), slot.tenant, slot.monitor, &evaluated.states).await?;
+    store::insert_alerts(lock.conn(), slot.tenant, &evaluated.alerts).await?;
+    if let Some(event) = &evaluated.event {
+        enqueue_event(lock, event, now).await?;
+    }
+    store::record_evaluation(lock.conn(), slot, &evaluated.record, now).await?;
+    Ok(true)
+}
+
+/// Adapts the states after an update of the monitor, under its lock. Removed rules lose their
+/// states. If the search has changed, all rules do, and unfinished runs of the old search are not
+/// evaluated.
+pub(in crate::monitors) async fn rules_changed(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    monitor: MonitorId,
+    rules: &[Rule],
+    changes_search: bool,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    if changes_search {
+        store::delete_states_except(conn, tenant, monitor, &[]).await?;
+        return store::skip_evaluation(conn, tenant, monitor, now).await;
+    }
+    let keys: Vec<_> = rules.iter().map(rule_key::rule_key).collect();
+    store::delete_states_except(conn, tenant, monitor, &keys).await
+}
+
+/// The record of an evaluated slot.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EvaluationRecord {
+    pub(super) fired: usize,
+    pub(super) stored: usize,
+    pub(super) not_comparable: usize,
+    /// What was not evaluated, and why.
+    pub(super) failure: Option<String>,
+}
+
+impl EvaluationRecord {
+    fn failure(why: impl Display) -> Self {
+        Self {
+            failure: Some(format!("the alert rules were not evaluated: {why}")),
+            ..Self::default()
+        }
+    }
+}
+
+/// The result of an evaluation, ready to be written.
+pub(super) struct EvaluatedRun {
+    /// Compressed.
+    pub(super) states: Vec<(RuleKey, Vec<u8>)>,
+    pub(super) alerts: Vec<Alert>,
+    event: Option<MonitorAlerts>,
+    pub(super) record: EvaluationRecord,
+}
+
+impl EvaluatedRun {
+    /// Evaluates rule by rule until the time limit; the remaining rules keep their states.
+    pub(super) fn evaluate(
+        run_info: &RunInfo,
+        rules: &[(RuleKey, Rule)],
+        stored: Vec<(RuleKey, Vec<u8>)>,
+        run: Option<&RunSnapshot>,
+        until: Instant,
+    ) -> std::io::Result<Self> {
+        let mut stored: HashMap<_, _> = stored.into_iter().collect();
+        let (mut states, mut evaluation, mut failures) =
+            (Vec::new(), Evaluation::default(), Vec::new());
+        for (index, (key, rule)) in rules.iter().enumerate() {
+            let state = stored.remove(key);
+            if Instant::now() >= until {
+                failures.push(format!(
+                    "`alerts[{index}]` and the rules after it were not evaluated: the run exceeded the time limit"
+                ));
+                let left = rules[index..]
+                    .iter()
+                    .filter_map(|(key, _)| Some((*key, stored.remove(key)?)));
+                states.extend(state.map(|state| (*key, state)).into_iter().chain(left));
+                break;
+            }
+            let before = state.map_or_else(
+                || Ok(ScopeStates::new()),
+                |packed| store::decode_states(rule, &packed),
+            );
+            let before = before.unwrap_or_else(|error| {
+                tracing::error!(monitor = %run_info.monitor, %error, "decoding a rule's state failed; state reset");
+                failures.push(format!("the state of `alerts[{index}]` was unreadable and has been reset"));
+                ScopeStates::new()
+            });
+            let after = evaluation.evaluate_rule(index, rule, before, run);
+            states.push((*key, store::encode_states(&after)?));
+        }
+        let Evaluation {
+            fired,
+            not_comparable,
+        } = evaluation;
+        let all = fired.count;
+        let alerts = alert_builder::build_alerts(run_info, rules, run, &fired.in_order());
+        let event = (all > 0).then(|| alert_builder::webhook_event(run_info, all, &alerts));
+        let failure = (!failures.is_empty()).then(|| failures.join("; "));
+        let record = EvaluationRecord {
+            fired: all,
+            stored: alerts.len(),
+            not_comparable,
+            failure,
+        };
+        Ok(Self {
+            states,
+            alerts,
+            event,
+            record,
+        })
+    }
+}
+
+/// Enqueues one event per run for the monitor's webhook, if it has one; sent after the commit.
+async fn enqueue_event(
+    lock: &mut MonitorLock<'_>,
+    event: &MonitorAlerts,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    match webhooks::enqueue(lock, EVENT, event, now).await {
+        Ok(_) => Ok(()),
+        Err(WebhookError::Database(error)) => Err(error),
+        Err(other) => Err(sqlx::Error::Encode(other.into())),
+    }
+}

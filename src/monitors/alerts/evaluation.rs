@@ -1,0 +1,207 @@
+//! Evaluates all rules of a monitor for a run: their new states and what fired. Pure.
+
+use super::alert_builder::{Firing, StrongestFirings};
+use super::rule_traits::{RuleSubject, RuleTraits};
+use super::rules::apply_rule;
+use super::run_snapshot::{RunSnapshot, ScopeView, has_searches};
+use super::state::{ScopeState, ScopeStates, state_key};
+use crate::contract::monitors::{Rule, RuleScope};
+use crate::contract::scans::{Parity, ParityVerdict};
+
+/// The key of the state of the whole scan. No cell has it.
+pub(super) const WHOLE_SCAN: &str = "";
+
+/// The result of a run.
+#[derive(Debug, Default)]
+pub(super) struct Evaluation {
+    pub(super) fired: StrongestFirings,
+    /// The number of rule evaluations, by cell, whose prices or markets were not comparable.
+    pub(super) not_comparable: usize,
+}
+
+impl Evaluation {
+    /// Evaluates the rule at `index` and returns its new states. One rule at a time, so
+    /// that only its states are in memory: those of twenty rules with 10,000 cells take hundreds of
+    /// megabytes.
+    ///
+    /// Without a run no known cell got an answer: the slot started no scan, or the previous run
+    /// hangs. Then only `stale` rules change.
+    pub(super) fn evaluate_rule(
+        &mut self,
+        index: usize,
+        rule: &Rule,
+        before: ScopeStates,
+        run: Option<&RunSnapshot>,
+    ) -> ScopeStates {
+        let mut evaluation = RuleEvaluation {
+            index,
+            rule,
+            before,
+            after: ScopeStates::new(),
+            evaluation: self,
+        };
+        match (run, RuleTraits::of(rule).subject, rule_scope(rule)) {
+            (None, RuleSubject::Prices | RuleSubject::Markets, _) => return evaluation.before,
+            (None, RuleSubject::Answers, scope) => evaluation.unanswered(scope),
+            (Some(run), RuleSubject::Markets, _) => evaluation.markets(run),
+            (Some(run), RuleSubject::Prices | RuleSubject::Answers, RuleScope::Scan) => {
+                evaluation.scan(run);
+            }
+            (Some(run), RuleSubject::Prices | RuleSubject::Answers, RuleScope::Cell) => {
+                evaluation.cells(run);
+            }
+        }
+        evaluation.after
+    }
+}
+
+/// The scope of a rule.
+pub(in crate::monitors) fn rule_scope(rule: &Rule) -> RuleScope {
+    match rule {
+        Rule::PriceBelow(rule) => rule.scope_or_default(),
+        Rule::DropPercent(rule) => rule.scope_or_default(),
+        Rule::Verdict(rule) => rule.scope_or_default(),
+        Rule::NewLow(rule) => rule.scope_or_default(),
+        Rule::Available(rule) => rule.scope_or_default(),
+        Rule::SoldOut(rule) => rule.scope_or_default(),
+        Rule::ParityGapPercent(_) => RuleScope::Cell,
+        Rule::Stale(rule) => rule.scope_or_default(),
+    }
+}
+
+/// The evaluation of one rule. It drops states of scopes that this run lacks: a cell that left the
+/// scan does not return to an old state.
+struct RuleEvaluation<'a> {
+    index: usize,
+    rule: &'a Rule,
+    before: ScopeStates,
+    after: ScopeStates,
+    evaluation: &'a mut Evaluation,
+}
+
+/// A cell, or with the empty key the whole scan.
+#[derive(Default)]
+struct EvaluatedScope<'a> {
+    key: &'a str,
+    /// Its index in the run.
+    cell: Option<usize>,
+    /// With the index of the baseline's cell.
+    parity: Option<(Parity, usize)>,
+}
+
+impl RuleEvaluation<'_> {
+    fn scan(&mut self, run: &RunSnapshot) {
+        let anchor = self
+            .before
+            .get(WHOLE_SCAN)
+            .and_then(|state| state.anchor.as_ref())
+            .map(|anchor| anchor.cell.clone());
+        self.evaluate_scope(
+            EvaluatedScope {
+                key: WHOLE_SCAN,
+                ..EvaluatedScope::default()
+            },
+            &run.requested_currency(None),
+            &run.scan_view(anchor.as_deref()),
+        );
+    }
+
+    fn cells(&mut self, run: &RunSnapshot) {
+        for (index, cell) in run.cells.all.iter().enumerate() {
+            // A cell that a two-phase scan skipped still belongs to the scan.
+            let view = if has_searches(cell) {
+                run.cell_view(index)
+            } else {
+                ScopeView::default()
+            };
+            self.evaluate_scope(
+                EvaluatedScope {
+                    key: &cell.key,
+                    cell: Some(index),
+                    parity: None,
+                },
+                &run.requested_currency(Some(cell)),
+                &view,
+            );
+        }
+    }
+
+    fn markets(&mut self, run: &RunSnapshot) {
+        let Rule::ParityGapPercent(parity) = self.rule else {
+            return;
+        };
+        for comparison in run.market_comparisons(parity.baseline.as_str()) {
+            let cell = &run.cells.all[comparison.market];
+            let says_nothing = !matches!(
+                comparison.parity.verdict,
+                ParityVerdict::Gap | ParityVerdict::Noise
+            );
+            self.evaluation.not_comparable += usize::from(has_searches(cell) && says_nothing);
+            let parity = Some((comparison.parity, comparison.baseline));
+            self.evaluate_scope(
+                EvaluatedScope {
+                    key: &cell.key,
+                    cell: Some(comparison.market),
+                    parity,
+                },
+                &run.requested_currency(Some(cell)),
+                &comparison.view,
+            );
+        }
+    }
+
+    fn unanswered(&mut self, scope: RuleScope) {
+        if scope == RuleScope::Scan {
+            self.before
+                .entry(WHOLE_SCAN.to_owned())
+                .or_insert_with(|| ScopeState::new(self.rule));
+        }
+        let keys: Vec<_> = self.before.keys().cloned().collect();
+        for key in &keys {
+            self.evaluate_scope(
+                EvaluatedScope {
+                    key,
+                    ..EvaluatedScope::default()
+                },
+                "",
+                &ScopeView {
+                    answered: Some(false),
+                    ..ScopeView::default()
+                },
+            );
+        }
+    }
+
+    fn evaluate_scope(
+        &mut self,
+        EvaluatedScope { key, cell, parity }: EvaluatedScope<'_>,
+        requested_currency: &str,
+        view: &ScopeView,
+    ) {
+        let key = state_key(self.rule, key).into_owned();
+        let before = self
+            .before
+            .remove(&key)
+            .unwrap_or_else(|| ScopeState::new(self.rule));
+        let mut step = apply_rule(self.rule, requested_currency, &before, view);
+        self.evaluation.not_comparable += usize::from(step.not_comparable);
+        if let Some(fired) = step.fired {
+            let price = fired.price.and_then(|at| view.prices.get(at)).cloned();
+            if let Some(price) = &price {
+                step.after.last_fired = Some(price.mark());
+            }
+            let after = step.after.clone();
+            self.evaluation.fired.add(Firing {
+                rule: self.index,
+                key: key.clone(),
+                cell,
+                fired,
+                price,
+                parity,
+                before,
+                after,
+            });
+        }
+        self.after.insert(key, step.after);
+    }
+}

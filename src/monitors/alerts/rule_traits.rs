@@ -1,0 +1,44 @@
+//! The traits of each rule type. A new rule type does not compile until it has them.
+
+use crate::contract::monitors::Rule;
+
+/// The subject of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::monitors) enum RuleSubject {
+    /// Prices and availability.
+    Prices,
+    /// The prices of markets, compared with a baseline.
+    Markets,
+    /// Whether searches are answered; a slot without a run counts too.
+    Answers,
+}
+
+/// The traits of a rule type.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::monitors) struct RuleTraits {
+    pub(in crate::monitors) subject: RuleSubject,
+    /// Whether it compares the price with a fixed amount, in the requested currency.
+    pub(in crate::monitors) has_amount: bool,
+}
+
+impl RuleTraits {
+    pub(in crate::monitors) fn of(rule: &Rule) -> Self {
+        let about = |subject| Self {
+            subject,
+            has_amount: false,
+        };
+        match rule {
+            Rule::PriceBelow(_) => Self {
+                has_amount: true,
+                ..about(RuleSubject::Prices)
+            },
+            Rule::DropPercent(_)
+            | Rule::NewLow(_)
+            | Rule::Verdict(_)
+            | Rule::Available(_)
+            | Rule::SoldOut(_) => about(RuleSubject::Prices),
+            Rule::ParityGapPercent(_) => about(RuleSubject::Markets),
+            Rule::Stale(_) => about(RuleSubject::Answers),
+        }
+    }
+}

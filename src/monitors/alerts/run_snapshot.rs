@@ -1,0 +1,325 @@
+//! The view of an ended run for rules: of the whole scan, of a cell, of a market against its
+//! baseline. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde_json::{Map, Value};
+
+use super::state::{PricePoint, short_key};
+use crate::contract::scans::{ItemState, Parity, ParityVerdict};
+use crate::contract::{SearchStatus, Verdict};
+use crate::scans::cells::{CellItem, ItemObservation, ScanCell, ScanCells, parity};
+
+/// The field that a market scan sweeps.
+const MARKET: &str = "proxy_country";
+/// The reason of an empty result that says nothing about availability: the name matches no hotel.
+const NO_MATCH: &str = "no_match";
+/// The currency of results when the request names none.
+const DEFAULT_CURRENCY: &str = "USD";
+
+/// The view of one run in one scope.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ScopeView {
+    /// The lowest price in each currency, in the order of the currencies.
+    pub(super) prices: Vec<LowestPrice>,
+    pub(super) availability: PriceAvailability,
+    /// Whether any search got an answer; `None` if no search was made.
+    pub(super) answered: Option<bool>,
+    /// The gap between markets, if the rule compares markets and they are comparable.
+    pub(super) gap: Option<Gap>,
+}
+
+/// The lowest price of a scope.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LowestPrice {
+    pub(super) amount: Decimal,
+    pub(super) currency: String,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) at: Timestamp,
+    /// Whether nothing cheaper existed, as far as can be known. In a cell: every search is complete
+    /// and in this currency. In a scan: every cell is so, or the cell with the lowest price so far
+    /// is so, or that cell has left the scan.
+    pub(super) confirmed: bool,
+    /// In a scan: the short key of its cell.
+    pub(super) cell: Option<String>,
+    /// The indexes of its cell and of the search in that cell.
+    pub(super) location: (usize, usize),
+}
+
+impl LowestPrice {
+    pub(super) fn mark(&self) -> PricePoint {
+        PricePoint {
+            price: self.amount,
+            at: self.at,
+        }
+    }
+}
+
+/// Whether the scope has a price.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum PriceAvailability {
+    /// It has one.
+    Priced,
+    /// Every search was complete and found no offer.
+    NoOffers,
+    /// Unknown.
+    #[default]
+    Unknown,
+}
+
+/// The distance of a market from its baseline.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Gap {
+    /// In percent of the baseline, above or below.
+    pub(super) percent: Decimal,
+    pub(super) verdict: ParityVerdict,
+}
+
+/// An ended run, with its cells indexed by key.
+#[derive(Debug)]
+pub(super) struct RunSnapshot {
+    pub(super) cells: ScanCells,
+    indexes: HashMap<String, usize>,
+}
+
+/// A market and its baseline for the same stay.
+pub(super) struct MarketComparison {
+    /// The index of the market's cell.
+    pub(super) market: usize,
+    /// The index of the baseline's cell.
+    pub(super) baseline: usize,
+    pub(super) parity: Parity,
+    pub(super) view: ScopeView,
+}
+
+impl RunSnapshot {
+    pub(super) fn new(cells: ScanCells) -> Self {
+        let indexes = cells
+            .all
+            .iter()
+            .enumerate()
+            .map(|(index, cell)| (short_key(&cell.key).into_owned(), index))
+            .collect();
+        Self { cells, indexes }
+    }
+
+    pub(super) fn cell(&self, key: &str) -> Option<&ScanCell> {
+        self.indexes
+            .get(&*short_key(key))
+            .map(|index| &self.cells.all[*index])
+    }
+
+    /// The requested currency of a cell, or of the whole scan.
+    pub(super) fn requested_currency(&self, cell: Option<&ScanCell>) -> String {
+        let swept = cell
+            .or(self.cells.all.first())
+            .and_then(|cell| cell.values.get("currency"));
+        let requested_currency = swept
+            .or(self.cells.request.get("currency"))
+            .and_then(Value::as_str);
+        requested_currency
+            .unwrap_or(DEFAULT_CURRENCY)
+            .to_ascii_uppercase()
+    }
+
+    /// The view of the whole scan. `anchor` is the key of the cell that had the lowest price so
+    /// far.
+    pub(super) fn scan_view(&self, anchor: Option<&str>) -> ScopeView {
+        let is_known = |currency: &str| {
+            let whole = |cell: &ScanCell| is_complete(cell, currency);
+            let anchored = anchor.is_some_and(|key| self.cell(key).is_none_or(whole));
+            anchored
+                || self
+                    .cells
+                    .all
+                    .iter()
+                    .filter(|cell| has_searches(cell))
+                    .all(whole)
+        };
+        let mut view = view_of_cells(self.cells.all.iter().enumerate());
+        for price in &mut view.prices {
+            price.confirmed = is_known(&price.currency);
+            price.cell = Some(short_key(&self.cells.all[price.location.0].key).into_owned());
+        }
+        view
+    }
+
+    /// The view of one cell.
+    pub(super) fn cell_view(&self, index: usize) -> ScopeView {
+        let cell = &self.cells.all[index];
+        let mut view = view_of_cells(std::iter::once((index, cell)));
+        for price in &mut view.prices {
+            price.confirmed = is_complete(cell, &price.currency);
+        }
+        view
+    }
+
+    /// Compares every market with `baseline`, for each combination of the other swept fields.
+    pub(super) fn market_comparisons(&self, baseline: &str) -> Vec<MarketComparison> {
+        let is_baseline = |cell: &ScanCell| {
+            cell.values
+                .get(MARKET)
+                .and_then(Value::as_str)
+                .is_some_and(|it| it.eq_ignore_ascii_case(baseline))
+        };
+        let stay = |cell: &ScanCell| {
+            let others: Map<_, _> = cell
+                .values
+                .iter()
+                .filter(|(word, _)| *word != MARKET)
+                .map(|(w, v)| (w.clone(), v.clone()))
+                .collect();
+            Value::Object(others).to_string()
+        };
+        let cells = || self.cells.all.iter().enumerate();
+        let baselines: HashMap<_, _> = cells()
+            .filter(|(_, cell)| is_baseline(cell))
+            .map(|(index, cell)| (stay(cell), index))
+            .collect();
+        let markets = cells().filter(|(_, cell)| !is_baseline(cell));
+        let comparisons = markets.filter_map(|(market, cell)| {
+            let baseline = *baselines.get(&stay(cell))?;
+            let parity = parity(
+                &complete_results(&self.cells.all[baseline]),
+                &complete_results(cell),
+            );
+            let percent = parity.difference_percent.map(|percent| percent.abs());
+            let gap = percent
+                .filter(|_| matches!(parity.verdict, ParityVerdict::Gap | ParityVerdict::Noise))
+                .map(|percent| Gap {
+                    percent,
+                    verdict: parity.verdict,
+                });
+            Some(MarketComparison {
+                market,
+                baseline,
+                parity,
+                view: ScopeView {
+                    gap,
+                    ..self.cell_view(market)
+                },
+            })
+        });
+        comparisons.collect()
+    }
+}
+
+/// The complete results of a cell: a partial one may lack the cheapest room, which looks like a
+/// gap.
+fn complete_results(cell: &ScanCell) -> Vec<ItemObservation> {
+    let whole = |searched: &&CellItem| searched.observation.search_status == Some(SearchStatus::Ok);
+    cell.items
+        .iter()
+        .filter(whole)
+        .map(|searched| searched.observation.clone())
+        .collect()
+}
+
+/// Whether any search of the cell was planned: a two-phase scan skips cells.
+pub(super) fn has_searches(cell: &ScanCell) -> bool {
+    cell.items
+        .iter()
+        .any(|searched| searched.observation.state != ItemState::Skipped)
+}
+
+/// Whether every search is complete, with a price in this currency or none.
+fn is_complete(cell: &ScanCell, currency: &str) -> bool {
+    let wanted = cell
+        .items
+        .iter()
+        .filter(|searched| searched.observation.state != ItemState::Skipped);
+    wanted.clone().next().is_some()
+        && wanted.map(|searched| &searched.observation).all(|seen| {
+            let complete = matches!(
+                seen.search_status,
+                Some(SearchStatus::Ok | SearchStatus::Empty)
+            );
+            seen.state == ItemState::Done
+                && complete
+                && seen
+                    .price
+                    .as_ref()
+                    .is_none_or(|(_, other)| other == currency)
+        })
+}
+
+/// The combined view of some cells, with unconfirmed prices.
+fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> ScopeView {
+    let mut lowest = BTreeMap::<&str, ((Decimal, i32), LowestPrice)>::new();
+    let (mut wanted, mut nothing) = (false, true);
+    let mut answered = None;
+    for (index, cell) in cells {
+        for (at, searched) in cell.items.iter().enumerate() {
+            let seen = &searched.observation;
+            if seen.state == ItemState::Skipped {
+                continue;
+            }
+            wanted = true;
+            nothing &= is_empty_result(seen);
+            answered = answered.max(was_answered(seen));
+            let Some((amount, currency)) = price_of(seen) else {
+                continue;
+            };
+            // The position breaks ties, so the order of the cells does not matter.
+            let rank = (*amount, searched.position);
+            if lowest
+                .get(currency.as_str())
+                .is_none_or(|(best, _)| rank < *best)
+            {
+                let price = LowestPrice {
+                    amount: *amount,
+                    currency: currency.clone(),
+                    verdict: seen.offer.as_ref().and_then(|offer| offer.verdict),
+                    at: searched.observed_at.unwrap_or(Timestamp::UNIX_EPOCH),
+                    confirmed: false,
+                    cell: None,
+                    location: (index, at),
+                };
+                lowest.insert(currency, (rank, price));
+            }
+        }
+    }
+    let prices: Vec<_> = lowest.into_values().map(|(_, price)| price).collect();
+    let availability = match prices.is_empty() {
+        false => PriceAvailability::Priced,
+        true if wanted && nothing => PriceAvailability::NoOffers,
+        true => PriceAvailability::Unknown,
+    };
+    ScopeView {
+        prices,
+        availability,
+        answered,
+        gap: None,
+    }
+}
+
+/// The price of a search; a degraded search has none.
+fn price_of(seen: &ItemObservation) -> Option<&(Decimal, String)> {
+    let has_answer = matches!(
+        seen.search_status,
+        Some(SearchStatus::Ok | SearchStatus::Partial)
+    );
+    seen.price
+        .as_ref()
+        .filter(|_| seen.state == ItemState::Done && has_answer)
+}
+
+/// Whether a search found no offers. Rows removed by the caller's filter, or a name that matches no
+/// hotel, do not count.
+fn is_empty_result(seen: &ItemObservation) -> bool {
+    seen.state == ItemState::Done
+        && seen.search_status == Some(SearchStatus::Empty)
+        && seen.reason.as_deref() != Some(NO_MATCH)
+}
+
+/// Whether a search got an answer, complete or with a price; `None` if it was not made.
+fn was_answered(seen: &ItemObservation) -> Option<bool> {
+    match (seen.state, seen.search_status) {
+        (ItemState::Done, Some(SearchStatus::Ok | SearchStatus::Empty)) => Some(true),
+        (ItemState::Done, _) => Some(price_of(seen).is_some()),
+        (ItemState::Failed, _) => Some(false),
+        _ => None,
+    }
+}

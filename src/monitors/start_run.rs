@@ -1,0 +1,91 @@
+//! Stores the scan of a slot, for the tick and for a manual run.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use sqlx::PgConnection;
+
+use super::monthly_limit;
+use super::past_dates::without_past_dates;
+use super::schedule::Schedule;
+use super::store::{self, LockedMonitor};
+use super::validate::run_request;
+use crate::config::PaceConfig;
+use crate::contract::ValidationErrors;
+use crate::contract::scans::Scan;
+use crate::ids::{MonitorId, TenantId};
+use crate::scans::plan::earliest_today;
+use crate::scans::submit::{plan_blocking, store_plan};
+use crate::scans::{RequestContext, ScanError};
+
+/// The monitor and the slot of a run.
+pub(super) struct RunContext<'a> {
+    pub(super) tenant: TenantId,
+    pub(super) id: MonitorId,
+    pub(super) monitor: &'a LockedMonitor,
+    pub(super) schedule: &'a Schedule,
+    pub(super) slot: Timestamp,
+}
+
+/// Why a slot starts no scan. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartRunError {
+    /// The scan is not valid on this day.
+    #[error("{0}")]
+    InvalidScan(ValidationErrors),
+    /// The monthly limit leaves too few requests.
+    #[error("{0}")]
+    MonthlyLimit(String),
+    /// The tenant is at its limit of unfinished work.
+    #[error("{0}")]
+    TenantLimit(ScanError),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// Stores the scan of a slot with the key of the context, sealed for it. The caller holds the locks
+/// of the tenant and the monitor.
+pub(super) async fn start_run(
+    conn: &mut PgConnection,
+    context: RequestContext<'_>,
+    pace: &PaceConfig,
+    run: &RunContext<'_>,
+) -> Result<Scan, StartRunError> {
+    let Value::Object(scan) = &run.monitor.scan else {
+        return Err(sqlx::Error::RowNotFound.into());
+    };
+    let request = without_past_dates(
+        run_request(scan, run.schedule, run.slot),
+        earliest_today(context.now),
+    );
+    let mut plan = match plan_blocking(request, context.now).await {
+        Ok(plan) => plan,
+        Err(ScanError::ValidationErrors(errors)) => {
+            return Err(StartRunError::InvalidScan(errors.prefix("scan")));
+        }
+        Err(other) => return Err(start_error(other)),
+    };
+    if let Some(ceiling) = run.monitor.max_requests_per_month {
+        let (begin, end) = run.schedule.month(run.slot);
+        let spent = store::requests_spent(conn, run.tenant, &[(run.id, begin, end)]).await?;
+        let spent: i64 = spent.iter().map(|(_, spent)| spent).sum();
+        let needed = monthly_limit::requests_needed(&plan);
+        let left = u32::try_from(i64::from(ceiling) - spent).unwrap_or_default();
+        if left < needed {
+            let message = format!(
+                "the monitor has spent {spent} of {ceiling} requests this month and a run needs {needed}; raise `max_requests_per_month` or wait for the next month"
+            );
+            return Err(StartRunError::MonthlyLimit(message));
+        }
+        monthly_limit::cap_plan(&mut plan, left);
+    }
+    store_plan(conn, context, pace, run.tenant, &plan, Some(run.id))
+        .await
+        .map_err(start_error)
+}
+
+fn start_error(error: ScanError) -> StartRunError {
+    match error {
+        ScanError::Database(error) => StartRunError::Database(error),
+        other => StartRunError::TenantLimit(other),
+    }
+}

@@ -1,0 +1,159 @@
+//! The rows of monitors and slots in the API.
+
+use jiff::Timestamp;
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::contract::monitors::{MonitorsQuery, SlotKind, SlotOutcome, SlotsQuery};
+use crate::ids::{MonitorId, TenantId};
+
+/// A monitor in the API.
+pub(in crate::monitors) struct MonitorRow {
+    pub(in crate::monitors) monitor_id: Uuid,
+    pub(in crate::monitors) name: String,
+    pub(in crate::monitors) cron: String,
+    pub(in crate::monitors) timezone: String,
+    pub(in crate::monitors) scan: Json<Box<RawValue>>,
+    pub(in crate::monitors) rules: Value,
+    pub(in crate::monitors) max_requests_per_month: Option<i32>,
+    /// The reason of its pause.
+    pub(in crate::monitors) pause: Option<String>,
+    pub(in crate::monitors) next_slot: Option<SqlTimestamp>,
+    pub(in crate::monitors) holds_key: bool,
+    pub(in crate::monitors) last_slot: Option<Json<LastSlot>>,
+    pub(in crate::monitors) created_at: SqlTimestamp,
+    pub(in crate::monitors) updated_at: SqlTimestamp,
+}
+
+/// The newest slot, nested in a monitor's row.
+#[derive(Debug, Deserialize)]
+pub(in crate::monitors) struct LastSlot {
+    pub(in crate::monitors) slot: Timestamp,
+    pub(in crate::monitors) kind: SlotKind,
+    pub(in crate::monitors) outcome: SlotOutcome,
+    pub(in crate::monitors) reason: Option<String>,
+    pub(in crate::monitors) scan_id: Option<Uuid>,
+    pub(in crate::monitors) decided_at: Timestamp,
+    pub(in crate::monitors) judged_at: Option<Timestamp>,
+    pub(in crate::monitors) fired: i32,
+    pub(in crate::monitors) alerts: i32,
+    pub(in crate::monitors) not_comparable: i32,
+}
+
+/// One monitor, or a page of a list.
+pub(in crate::monitors) enum MonitorFilter<'a> {
+    One(MonitorId),
+    List {
+        query: &'a MonitorsQuery,
+        before: Option<MonitorId>,
+        limit: i64,
+    },
+}
+
+pub(in crate::monitors) async fn monitor_rows(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    which: &MonitorFilter<'_>,
+) -> sqlx::Result<Vec<MonitorRow>> {
+    let (one, status, before, limit) = match which {
+        MonitorFilter::One(id) => (Some(id.uuid()), None, None, 1),
+        MonitorFilter::List {
+            query,
+            before,
+            limit,
+        } => (
+            None,
+            query.status.map(|s| s.as_str()),
+            before.map(MonitorId::uuid),
+            *limit,
+        ),
+    };
+    sqlx::query_as!(
+        MonitorRow,
+        r#"select m.monitor_id, m.name, m.cron, m.timezone, m.scan as "scan: Json<Box<RawValue>>", m.rules, m.max_requests_per_month, p.pause, m.next_slot,
+                  exists (select from key_grants g where g.tenant_id = $1 and g.grant_id = m.grant_id and g.wiped_at is null) as "holds_key!",
+                  (select json_build_object('slot', s.slot, 'kind', s.kind, 'outcome', s.outcome, 'reason', s.reason, 'scan_id', s.scan_id,
+                                            'decided_at', s.decided_at, 'judged_at', s.judged_at, 'fired', s.fired, 'alerts', s.alerts,
+                                            'not_comparable', s.not_comparable)
+                   from monitor_slots s where s.tenant_id = $1 and s.monitor_id = m.monitor_id
+                   order by s.slot desc, s.kind desc limit 1) as "last_slot: Json<LastSlot>",
+                  m.created_at, m.updated_at
+           from monitors m
+           left join lanes l on l.tenant_id = $1 and l.api = m.api
+           -- The caller's own word outranks what the lane says.
+           cross join lateral (
+               select case when m.paused then 'by_caller'
+                           when l.paused_until > clock_timestamp() and l.pause_reason in ('key_rejected', 'not_subscribed')
+                           then l.pause_reason end as pause
+           ) p
+           where m.tenant_id = $1 and ($2::uuid is null or m.monitor_id = $2) and ($3::uuid is null or m.monitor_id < $3)
+             and ($4::text is null or $4 = case when p.pause is null then 'active' else 'paused' end)
+           order by m.monitor_id desc limit $5"#,
+        tenant.uuid(),
+        one,
+        before,
+        status,
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// A slot in the API.
+pub(in crate::monitors) struct SlotRow {
+    pub(in crate::monitors) slot: SqlTimestamp,
+    pub(in crate::monitors) kind: SlotKind,
+    pub(in crate::monitors) outcome: SlotOutcome,
+    pub(in crate::monitors) reason: Option<String>,
+    pub(in crate::monitors) scan_id: Option<Uuid>,
+    pub(in crate::monitors) decided_at: SqlTimestamp,
+    pub(in crate::monitors) judged_at: Option<SqlTimestamp>,
+    pub(in crate::monitors) fired: i32,
+    pub(in crate::monitors) alerts: i32,
+    pub(in crate::monitors) not_comparable: i32,
+}
+
+/// The newest first; `before` is the last slot of the previous page.
+pub(in crate::monitors) async fn slot_rows(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+    query: &SlotsQuery,
+    before: Option<(Timestamp, SlotKind)>,
+    limit: i64,
+) -> sqlx::Result<Vec<SlotRow>> {
+    sqlx::query_as!(
+        SlotRow,
+        "select slot, kind, outcome, reason, scan_id, decided_at, judged_at, fired, alerts, not_comparable from monitor_slots
+         where tenant_id = $1 and monitor_id = $2 and ($3::timestamptz is null or slot < $3 or slot = $3 and kind < $4)
+           and ($5::text is null or outcome = $5)
+         order by slot desc, kind desc limit $6",
+        tenant.uuid(),
+        id.uuid(),
+        before.map(|(slot, _)| slot.to_sqlx()) as _,
+        before.map(|(_, kind)| kind.as_str()),
+        query.outcome.map(|outcome| outcome.as_str()),
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+pub(in crate::monitors) async fn monitor_exists(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: MonitorId,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from monitors where tenant_id = $1 and monitor_id = $2) as "is_there!""#,
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_one(conn)
+    .await
+}

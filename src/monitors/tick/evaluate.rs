@@ -1,0 +1,100 @@
+//! Evaluates the rules of ended runs, each run once (docs/decisions/0018). Not here: the rules
+//! (`alerts`).
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+
+use super::{ERROR_PAUSE, LONGEST_SLEEP, MAX_PER_PASS, PassTally, SHORTEST_SLEEP, Ticker};
+use crate::db;
+use crate::monitors::{alerts, store};
+
+/// How many monitors a process evaluates concurrently: each takes a connection, and a core for
+/// large runs.
+const MAX_CONCURRENT: usize = 2;
+
+/// The result of a pass over the runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvaluationPass {
+    /// The number of evaluated runs.
+    pub evaluated: usize,
+    /// The number of skipped runs: another process holds the monitor, or an earlier run comes
+    /// first.
+    pub skipped: usize,
+    /// The number of runs whose evaluation failed; a later pass retries them.
+    pub failed: usize,
+}
+
+impl EvaluationPass {
+    pub(super) fn sleep(&self) -> Duration {
+        match self {
+            // There may be more than one pass can take.
+            Self {
+                evaluated: 1..,
+                failed: 0,
+                ..
+            } => SHORTEST_SLEEP,
+            Self {
+                skipped: 0,
+                failed: 0,
+                ..
+            } => LONGEST_SLEEP,
+            _ => ERROR_PAUSE,
+        }
+    }
+}
+
+impl Ticker {
+    /// One pass over the runs that have ended. Runs of one monitor go in order, because its rules
+    /// compare with earlier runs; several monitors go concurrently.
+    ///
+    /// # Errors
+    /// When the database fails. Evaluations committed before the failure stay.
+    pub async fn evaluate_ended_runs(
+        &self,
+        clock: impl Fn() -> Timestamp + Send + Sync,
+    ) -> sqlx::Result<EvaluationPass> {
+        let tally = PassTally::default();
+        let runs = by_monitor(store::unevaluated_slots(&self.pool, MAX_PER_PASS).await?);
+        let evaluating =
+            futures::stream::iter(runs).for_each_concurrent(MAX_CONCURRENT, async |runs| {
+                for run in runs {
+                    tally.count(self.evaluate(&run, clock()).await, run.monitor);
+                }
+            });
+        evaluating.await;
+        Ok(EvaluationPass {
+            evaluated: tally.done.into_inner(),
+            skipped: tally.skipped.into_inner(),
+            failed: tally.failed.into_inner(),
+        })
+    }
+
+    /// Evaluates a slot. `false`: it was evaluated meanwhile, another process holds the monitor, or
+    /// its scan runs again.
+    async fn evaluate(&self, run: &store::UnevaluatedSlot, now: Timestamp) -> sqlx::Result<bool> {
+        let mut tx = db::begin(&self.pool).await?;
+        let Some(mut lock) = store::lock_unevaluated(&mut tx, run).await? else {
+            return Ok(false);
+        };
+        let evaluated = alerts::evaluate_slot(&mut lock, run, self.evaluation_timeout, now).await?;
+        tx.commit().await?;
+        Ok(evaluated)
+    }
+}
+
+/// Groups the runs by monitor, in their order.
+fn by_monitor(runs: Vec<store::UnevaluatedSlot>) -> Vec<Vec<store::UnevaluatedSlot>> {
+    let mut monitors = Vec::<Vec<store::UnevaluatedSlot>>::new();
+    for run in runs {
+        match monitors
+            .iter_mut()
+            .find(|runs| runs.iter().any(|other| other.monitor == run.monitor))
+        {
+            Some(runs) => runs.push(run),
+            None => monitors.push(vec![run]),
+        }
+    }
+    monitors
+}

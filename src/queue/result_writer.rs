@@ -1,0 +1,487 @@
+//! Writes completed calls: to the database; to the spool while the database is unavailable; and if
+//! the spool fails too, they wait in memory and no new call begins.
+//!
+//! While the database is unavailable every call in flight ends in the spool, and none begins,
+//! because beginning a call needs the database.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::circuit::HealthReporter;
+use super::claimed_item::CallPermits;
+use super::completed_call::CompletedCall;
+use super::record::{
+    BatchReport, PendingWrite, expand_scans, split_by_item, store_batch, update_lanes,
+};
+use super::retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
+use super::spool::{Spool, SpoolChunk, entry};
+use super::store::UnknownCall;
+use crate::db;
+use crate::ids::{AttemptId, ItemId};
+use crate::metrics;
+
+/// How long a write is retried before it goes to the spool: most restarts take less.
+const SPOOL_AFTER: Duration = Duration::from_secs(2);
+/// How often draining is retried while the database is unavailable.
+const DRAIN_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the files of dead processes are adopted.
+const ADOPT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The most callers whose answers may time out before the database counts as unavailable.
+const MAX_LATE_TENANTS: usize = 4;
+
+/// Payloads whose writes timed out, by caller: the caller's next write would wait for the same
+/// lock.
+type LateAnswers = HashMap<Uuid, Vec<Vec<u8>>>;
+
+/// Whether the database is available but the write timed out: a lock or statement timeout.
+fn is_timeout(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == io::ErrorKind::TimedOut,
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| matches!(&*code, "55P03" | "57014")),
+        _ => false,
+    }
+}
+
+/// Whether the answers of new calls can be spooled.
+#[derive(Debug)]
+pub(super) struct SpoolCapacity {
+    is_available: AtomicBool,
+    /// The answers of earlier processes are stored; after a failover their items may be pending
+    /// again.
+    is_drained: AtomicBool,
+}
+
+impl SpoolCapacity {
+    fn new(is_drained: bool) -> Self {
+        Self {
+            is_available: AtomicBool::new(true),
+            is_drained: AtomicBool::new(is_drained),
+        }
+    }
+
+    pub(super) fn allows_claims(&self) -> bool {
+        self.is_available.load(Ordering::Relaxed) && self.is_drained.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether this is the first call.
+    fn mark_drained(&self) -> bool {
+        !self.is_drained.swap(true, Ordering::Relaxed)
+    }
+
+    fn set_available(&self, is_available: bool) {
+        if self.is_available.swap(is_available, Ordering::Relaxed) != is_available {
+            if is_available {
+                tracing::info!("spool has capacity again; claims resume");
+            } else {
+                tracing::error!("spool full; claims pause until answers can be stored");
+            }
+        }
+    }
+}
+
+/// Writes the completed calls of one process.
+pub(super) struct ResultWriter {
+    pub(super) pool: PgPool,
+    pub(super) permits: CallPermits,
+    pub(super) wake: Arc<Notify>,
+    pub(super) spool_capacity: Arc<SpoolCapacity>,
+    pub(super) health: HealthReporter,
+    pub(super) stop: CancellationToken,
+    /// `None`: answers wait in memory while the database is unavailable.
+    spool: Option<Arc<Mutex<Spool>>>,
+    /// The last write failed: calls go to the spool at once.
+    is_database_down: bool,
+    next_drain: Instant,
+    next_adoption: Instant,
+}
+
+impl ResultWriter {
+    pub(super) fn new(
+        pool: PgPool,
+        permits: CallPermits,
+        wake: Arc<Notify>,
+        spool: Option<Spool>,
+        stop: CancellationToken,
+    ) -> Self {
+        let (health, spool, now) = (
+            HealthReporter::default(),
+            spool.map(|spool| Arc::new(Mutex::new(spool))),
+            Instant::now(),
+        );
+        let spool_capacity = Arc::new(SpoolCapacity::new(spool.is_none()));
+        Self {
+            pool,
+            permits,
+            wake,
+            spool_capacity,
+            health,
+            stop,
+            spool,
+            is_database_down: false,
+            next_drain: now,
+            next_adoption: now,
+        }
+    }
+
+    /// Writes calls of different items. Returns when they are stored, spooled or rejected, or when
+    /// the process stops.
+    pub(super) async fn store(&mut self, mut batch: Vec<PendingWrite>) {
+        if self.is_database_down && self.move_to_spool(&mut batch).await {
+            return;
+        }
+        loop {
+            let until = RetryUntil::Deadline(Instant::now() + SPOOL_AFTER);
+            let begun_at = Instant::now();
+            let calls: Vec<_> = batch.iter().map(|pending| &pending.completed).collect();
+            match retry("record", &until, || store_batch(&self.pool, &calls)).await {
+                Ok(BatchReport { unknown, accepted }) => {
+                    expand_scans(&self.pool, accepted, &self.wake);
+                    metrics::batch_finished("record", calls.len(), begun_at.elapsed());
+                    for completed in &calls {
+                        metrics::items_ended(completed.end(), 1);
+                    }
+                    update_lanes(&self.pool, &calls, &self.wake).await;
+                    self.health.record(&self.pool, &calls).await;
+                    for call in unknown {
+                        if let Some(pending) = batch
+                            .iter()
+                            .find(|pending| pending.completed.record.item_id == call.item)
+                        {
+                            self.drop_unknown(call, &pending.completed, || {
+                                entry::write(&pending.completed, &pending.claimed_item.row)
+                            })
+                            .await;
+                        }
+                    }
+                    return batch.into_iter().for_each(PendingWrite::mark_stored);
+                }
+                // One call that the database rejects must not fail the others.
+                Err(RetryError::Permanent(_)) if batch.len() > 1 => {
+                    for pending in batch {
+                        Box::pin(self.store(vec![pending])).await;
+                    }
+                    return;
+                }
+                Err(RetryError::Permanent(error)) => {
+                    for pending in batch {
+                        self.drop_refused(
+                            &pending.completed,
+                            entry::write(&pending.completed, &pending.claimed_item.row),
+                            &error,
+                        )
+                        .await;
+                    }
+                    return;
+                }
+                Err(RetryError::Stopped)
+                    if self.move_to_spool(&mut batch).await || self.stop.is_cancelled() =>
+                {
+                    return;
+                }
+                // A lock that one of them waits for must not delay the others.
+                Err(RetryError::Stopped) if self.spool.is_none() => {
+                    return batch
+                        .into_iter()
+                        .for_each(|pending| self.store_in_background(pending));
+                }
+                Err(RetryError::Stopped) => {}
+            }
+        }
+    }
+
+    /// Retries a write in its own task; the storing permits bound the number of tasks.
+    fn store_in_background(&self, pending: PendingWrite) {
+        let (pool, wake, until) = (
+            self.pool.clone(),
+            self.wake.clone(),
+            RetryUntil::Stop(self.stop.clone()),
+        );
+        tokio::spawn(async move {
+            let call = [&pending.completed];
+            match retry("record", &until, || store_batch(&pool, &call)).await {
+                Ok(_) => {
+                    metrics::items_ended(pending.completed.end(), 1);
+                    update_lanes(&pool, &call, &wake).await;
+                    pending.mark_stored();
+                }
+                Err(error) => {
+                    tracing::error!(?error, "storing a call failed; it ends as worker_lost");
+                }
+            }
+        });
+    }
+
+    /// Moves calls to the spool and frees their permits; `false`: some calls did not fit.
+    async fn move_to_spool(&mut self, batch: &mut Vec<PendingWrite>) -> bool {
+        if self.spool.is_none() {
+            return false;
+        }
+        let payloads: Result<Vec<_>, _> = batch
+            .iter()
+            .map(|pending| entry::write(&pending.completed, &pending.claimed_item.row))
+            .collect();
+        let appended = match payloads {
+            Ok(payloads) => {
+                self.with_spool(move |spool| {
+                    Ok((spool.append_as_many_as_fit(&payloads), spool.has_capacity()))
+                })
+                .await
+            }
+            Err(error) => Err(error.into()),
+        };
+        let ((count, result), has_capacity) =
+            appended.unwrap_or_else(|error| ((0, Err(error)), false));
+        batch.drain(..count).for_each(PendingWrite::mark_spooled);
+        if count > 0 && !self.is_database_down {
+            tracing::warn!("database unavailable; answers go to the spool");
+            (self.is_database_down, self.next_drain) = (true, Instant::now() + DRAIN_INTERVAL);
+        }
+        self.spool_capacity
+            .set_available(has_capacity && result.is_ok());
+        if let Err(error) = result {
+            tracing::error!(%error, calls = batch.len(), "spool write failed; answers wait in memory");
+        }
+        batch.is_empty()
+    }
+
+    /// Returns when it is time for [`drain`](Self::drain).
+    pub(super) async fn drain_due(&self) {
+        match self.spool {
+            Some(_) => sleep_until(self.next_drain).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stores a chunk of the spool, and adopts spool files of dead processes.
+    pub(super) async fn drain(&mut self) {
+        let drained = self.drain_chunk().await;
+        self.next_drain = Instant::now()
+            + drained.unwrap_or_else(|error| {
+                tracing::error!(%error, "spool read failed");
+                self.allow_claims();
+                ADOPT_INTERVAL
+            });
+    }
+
+    /// Called when the answers of earlier processes are stored, or when the spool cannot be read.
+    fn allow_claims(&self) {
+        if self.spool_capacity.mark_drained() {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Returns the wait before the next drain.
+    async fn drain_chunk(&mut self) -> io::Result<Duration> {
+        if Instant::now() >= self.next_adoption {
+            self.next_adoption = Instant::now() + ADOPT_INTERVAL;
+            self.with_spool(Spool::adopt).await?;
+        }
+        let Some(chunk) = self.with_spool(Spool::read).await? else {
+            self.allow_claims();
+            return Ok(ADOPT_INTERVAL);
+        };
+        let mut calls = Vec::new();
+        for payload in chunk.payloads() {
+            match entry::read(payload) {
+                Ok(completed) => calls.push((completed.aged(Timestamp::now()), payload.clone())),
+                Err(error) => self.quarantine(payload.clone(), &error).await,
+            }
+        }
+        let count = calls.len();
+        let ends: Vec<_> = calls.iter().map(|(completed, _)| completed.end()).collect();
+        let mut late = LateAnswers::new();
+        for calls in split_by_item(calls, |(completed, _)| completed.record.item_id) {
+            if let Err(error) = self.store_or_collect_late(calls, &mut late).await {
+                tracing::debug!(%error, "spool drain failed; retrying");
+                self.is_database_down = true;
+                return Ok(DRAIN_INTERVAL);
+            }
+        }
+        if !late.is_empty() {
+            // Claims must not wait for the locks that these answers wait for.
+            self.allow_claims();
+            let late: Vec<_> = late.into_values().flatten().collect();
+            tracing::warn!(
+                answers = late.len(),
+                "spooled answers timed out; moved to the end of the spool"
+            );
+            self.with_spool(move |spool| spool.append(&late)).await?;
+        }
+        self.is_database_down = false;
+        self.remove_from_spool(chunk).await?;
+        for end in ends {
+            metrics::items_ended(end, 1);
+        }
+        tracing::info!(answers = count, "spooled answers stored");
+        self.wake.notify_one();
+        Ok(Duration::ZERO)
+    }
+
+    /// Removes a chunk that is stored.
+    async fn remove_from_spool(&self, chunk: SpoolChunk) -> io::Result<()> {
+        let (is_own_empty, has_capacity) = self
+            .with_spool(move |spool| Ok((spool.remove_chunk(&chunk)?, spool.has_capacity())))
+            .await?;
+        if is_own_empty {
+            self.permits.clear_spooled();
+        }
+        self.spool_capacity.set_available(has_capacity);
+        Ok(())
+    }
+
+    /// Stores calls of different items. If the batch times out, because one call waits for a lock,
+    /// it stores them one by one and adds those that time out again to `late`. An error means that
+    /// the database is unavailable.
+    async fn store_or_collect_late(
+        &self,
+        calls: Vec<(CompletedCall, Vec<u8>)>,
+        late: &mut LateAnswers,
+    ) -> sqlx::Result<()> {
+        let payloads: Vec<_> = calls
+            .iter()
+            .map(|(completed, payload)| (completed.record.tenant_id, payload.clone()))
+            .collect();
+        match self.store_spooled(calls).await {
+            Err(error) if is_timeout(&error) => {}
+            stored => return stored,
+        }
+        for (tenant, payload) in payloads {
+            if let Some(payloads) = late.get_mut(&tenant) {
+                payloads.push(payload);
+                continue;
+            }
+            // The caller has read this payload before.
+            let Ok(completed) = entry::read(&payload) else {
+                continue;
+            };
+            match self
+                .store_spooled(vec![(completed.aged(Timestamp::now()), payload.clone())])
+                .await
+            {
+                Err(error) if is_timeout(&error) && late.len() < MAX_LATE_TENANTS => {
+                    late.entry(tenant).or_default().push(payload);
+                }
+                stored => stored?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores calls of different items. An error is transient.
+    async fn store_spooled(&self, mut calls: Vec<(CompletedCall, Vec<u8>)>) -> sqlx::Result<()> {
+        let completed: Vec<_> = calls.iter().map(|(completed, _)| completed).collect();
+        let stored = timeout(TRANSACTION_TIMEOUT, store_batch(&self.pool, &completed)).await;
+        match stored.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into()))) {
+            Err(error) if db::is_transient(&error) => Err(error),
+            Err(_) if calls.len() > 1 => {
+                for call in calls {
+                    Box::pin(self.store_spooled(vec![call])).await?;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if let Some((completed, payload)) = calls.pop() {
+                    self.drop_refused(&completed, Ok(payload), &error).await;
+                }
+                Ok(())
+            }
+            // The sweeper expands the scans of the accepted callers.
+            Ok(BatchReport {
+                unknown,
+                accepted: _,
+            }) => {
+                update_lanes(&self.pool, &completed, &self.wake).await;
+                for call in unknown {
+                    if let Some((completed, payload)) = calls
+                        .iter()
+                        .find(|(completed, _)| completed.record.item_id == call.item)
+                    {
+                        self.drop_unknown(call, completed, || Ok(payload.clone()))
+                            .await;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles a call that is not recorded: its rows were lost with a primary, or its scan was
+    /// deleted, and then its answer must be deleted too.
+    async fn drop_unknown(
+        &self,
+        call: UnknownCall,
+        completed: &CompletedCall,
+        payload: impl FnOnce() -> serde_json::Result<Vec<u8>>,
+    ) {
+        let (item, billed) = (ItemId::from(call.item), completed.record.billed);
+        let attempt = completed.record.attempt_id.map(AttemptId::from);
+        if !call.has_item {
+            return tracing::warn!(%item, ?attempt, billed, "answer dropped: its item was deleted, or lost in a failover");
+        }
+        tracing::error!(%item, ?attempt, billed, "answer not stored: its call is not recorded");
+        if let Ok(payload) = payload() {
+            self.quarantine(payload, &io::Error::other("the call is not recorded"))
+                .await;
+        }
+    }
+
+    /// Handles a call that the database rejects.
+    async fn drop_refused(
+        &self,
+        completed: &CompletedCall,
+        payload: serde_json::Result<Vec<u8>>,
+        error: &sqlx::Error,
+    ) {
+        let item = ItemId::from(completed.record.item_id);
+        tracing::error!(%item, %error, "storing a call failed; it ends as worker_lost");
+        if let Ok(payload) = payload {
+            self.quarantine(payload, error).await;
+        }
+    }
+
+    async fn quarantine(&self, payload: Vec<u8>, reason: &(dyn std::error::Error + Sync)) {
+        if self.spool.is_none() {
+            return;
+        }
+        match self
+            .with_spool(move |spool| spool.quarantine(&payload))
+            .await
+        {
+            Ok(file) => {
+                tracing::error!(error = %reason, file = %file.display(), "answer quarantined");
+            }
+            Err(error) => tracing::error!(%error, "quarantining an answer failed"),
+        }
+    }
+
+    /// Runs blocking work with the spool's files.
+    async fn with_spool<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Spool) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let Some(spool) = self.spool.clone() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        // After a panic the offsets are still right: `SpoolFile` changes them only after its
+        // writes.
+        let worked = tokio::task::spawn_blocking(move || {
+            work(&mut spool.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        worked
+            .await
+            .unwrap_or_else(|panic| Err(io::Error::other(panic)))
+    }
+}

@@ -1,0 +1,266 @@
+//! The module directions, checked against the sources.
+//!
+//! The tests also allow apalis only in `queue` and `worker`, and SQL only in `store.rs` files,
+//! `queue` and `db`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Modules that every module may use: ids, settings, system limits, metrics, cursors of lists.
+const LEAVES: &[&str] = &["ids", "config", "open_files", "metrics", "paging"];
+
+/// The modules that each module may use, besides [`LEAVES`]. A module that is not listed (`cli`,
+/// `worker` …) may use all.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("ids", &[]),
+    ("contract", &[]),
+    ("search", &["contract"]),
+    ("upstream", &["search", "contract"]),
+    ("sandbox", &["contract"]),
+    ("db", &[]),
+    ("marketplace", &["db", "upstream"]),
+    // The key that tenants seal is `search::CallerKey`.
+    ("tenants", &["db", "search"]),
+    ("history", &["db", "search", "contract"]),
+    ("scans", &["db", "history", "tenants", "search", "contract"]),
+    ("webhooks", &["db", "tenants", "contract"]),
+    (
+        "monitors",
+        &[
+            "db", "scans", "history", "webhooks", "tenants", "search", "contract",
+        ],
+    ),
+    ("account", &["db", "scans", "tenants", "contract"]),
+    (
+        "queue",
+        &[
+            "db", "scans", "history", "tenants", "upstream", "search", "contract",
+        ],
+    ),
+    ("config", &["upstream"]),
+    ("logging", &[]),
+];
+
+/// Interfaces to the outside: only the top modules may use them.
+const INTERFACES: &[&str] = &["http", "web", "cli"];
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![root.clone()];
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                sources.push((path.strip_prefix(&root).unwrap().to_owned(), text));
+            }
+        }
+    }
+    sources
+}
+
+/// The top-level module that a file belongs to.
+fn module(path: &Path) -> String {
+    Path::new(path.components().next().unwrap().as_os_str())
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// The top-level modules that a source names after `crate::`, also within braces. Comments do not
+/// count.
+fn uses(text: &str) -> BTreeSet<String> {
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let word = |text: &str| {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
+    let mut used = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let after = &code[at + "crate::".len()..];
+        if code[..at].ends_with('$') {
+            continue; // `$crate` in a macro refers to the macro's own crate
+        }
+        match after.strip_prefix('{') {
+            Some(list) => used.extend(top_level(list).into_iter().map(word)),
+            None => _ = used.insert(word(after)),
+        }
+    }
+    used
+}
+
+/// The parts of a braced list; inner lists are left out.
+fn top_level(list: &str) -> Vec<&str> {
+    let (mut depth, mut begin, mut parts) = (0, 0, Vec::new());
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                parts.push(&list[begin..at]);
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&list[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
+#[test]
+fn used_modules_are_read_from_the_source() {
+    let text = "use crate::a::{b, c};\nuse crate::{d::{e, f}, g};\n// use crate::h;\nlet x = crate::i::j();\n$crate::k::l!()";
+    assert_eq!(uses(text), ["a", "d", "g", "i"].map(str::to_owned).into());
+}
+
+#[test]
+fn each_module_uses_only_the_modules_it_may() {
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        let module = module(&path);
+        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else {
+            continue;
+        };
+        for used in uses(&text) {
+            let fine = used == module
+                || allowed.contains(&used.as_str())
+                || (LEAVES.contains(&used.as_str()) && !matches!(module.as_str(), "ids"));
+            if !fine {
+                broken.push(format!("{}: {module} uses {used}", path.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn interfaces_are_used_only_by_the_top_modules() {
+    let top = ["lib", "main", "service", "worker", "cli", "http", "web"];
+    for (path, text) in sources() {
+        let module = module(&path);
+        let used: Vec<_> = uses(&text)
+            .into_iter()
+            .filter(|used| INTERFACES.contains(&used.as_str()) && *used != module)
+            .collect();
+        assert!(
+            used.is_empty() || top.contains(&module.as_str()),
+            "{}: {module} uses {used:?}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn only_queue_and_worker_name_apalis() {
+    for (path, text) in sources() {
+        let named = text.contains("apalis::") || text.contains("apalis_core::");
+        assert!(
+            !named || matches!(module(&path).as_str(), "queue" | "worker"),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn sql_is_only_in_stores_queue_and_db() {
+    for (path, text) in sources() {
+        let has_sql = text.contains("sqlx::query");
+        let may = path.ends_with("store.rs")
+            || path.components().any(|part| part.as_os_str() == "store")
+            || matches!(module(&path).as_str(), "queue" | "db");
+        assert!(!has_sql || may, "{} holds SQL", path.display());
+    }
+}
+
+/// The files that may read the process's clock, and for what.
+const PROCESS_CLOCK: &[(&str, &str)] = &[
+    (
+        "db/clock.rs",
+        "compares the process's clock with the database's",
+    ),
+    ("queue/begin.rs", "when a call began"),
+    ("queue/call.rs", "when a call began and ended"),
+    ("queue/record.rs", "when a call was recorded"),
+    ("queue/abandon.rs", "when a call was abandoned"),
+    (
+        "queue/result_writer.rs",
+        "how long an answer waited in the spool",
+    ),
+    ("queue/charge.rs", "when the marketplace accepted a key"),
+    ("http/admission.rs", "when the marketplace accepted a key"),
+    ("webhooks/run.rs", "when a delivery was tried"),
+    (
+        "cli/tenants/restore.rs",
+        "when an operator undid a rotation",
+    ),
+    ("sandbox/server.rs", "the clock of the sandbox marketplace"),
+    ("cli/demo/mod.rs", "the day of its searches"),
+    ("cli/keys/new.rs", "the name of a key"),
+];
+
+/// Partitions, expiry, slots and upkeep concern all processes: they use `db::clock::DatabaseTime`.
+#[test]
+fn only_listed_files_read_the_process_clock() {
+    for (path, text) in sources() {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let reads = code
+            .lines()
+            .any(|line| line.contains("Timestamp::now") && !line.trim_start().starts_with("//"));
+        let may = PROCESS_CLOCK.iter().any(|(file, _)| path.ends_with(file))
+            || path.ends_with("tests.rs");
+        assert!(
+            !reads || may,
+            "{} reads the process's clock",
+            path.display()
+        );
+    }
+}
+
+/// Every lock on a monitor is taken by `webhooks::MonitorLock`, so the lock order is the same
+/// everywhere. The exception is the relocation of a tenant: it locks all rows of the tenant table
+/// by table, monitors before the tables that refer to them.
+#[test]
+fn monitors_and_webhooks_are_locked_in_one_place() {
+    let locks = |statement: &str| {
+        [
+            "for update",
+            "for no key update",
+            "for share",
+            "for key share",
+        ]
+        .iter()
+        .any(|lock| statement.contains(lock))
+    };
+    for (path, text) in sources() {
+        let is_relocation = path.ends_with("tenants/relocate/store.rs");
+        for statement in text.split('"').filter(|part| locks(part) && !is_relocation) {
+            let of_monitor = statement.contains("from monitors");
+            let of_webhook = statement.contains("from webhook_endpoints");
+            assert!(
+                !of_monitor || path.ends_with("webhooks/store/lock.rs"),
+                "{}: {statement}",
+                path.display()
+            );
+            assert!(
+                !of_webhook || path.starts_with("webhooks/store"),
+                "{}: {statement}",
+                path.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A service with workers on demand and a scripted marketplace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farescan::config::WorkerConfig;
+use farescan::upstream::Client;
+use farescan::worker::WorkerDeps;
+use serde_json::{Value, json};
+
+use crate::faults::ledger::LedgerCheck;
+use crate::support::WAIT_LIMIT;
+use crate::support::app::{HttpResponse, KEY, TestApp, TestAppBuilder, ring};
+use crate::support::db::TestDb;
+use crate::worker::fixture::{LEASE_SECONDS, RunningWorker};
+
+pub struct TestService {
+    pub db: TestDb,
+    pub app: TestApp,
+}
+
+/// A fare scan over the first dates of 2030.
+pub fn fares(dates: usize) -> Value {
+    crate::scans::stepped_service::fares(dates)
+}
+
+/// A fare scan with more fields of the scan request.
+pub fn fares_with(dates: usize, more: &Value) -> Value {
+    let mut body = fares(dates);
+    body.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    body
+}
+
+/// The same scan from another airport, which identifies its calls in the ledger.
+pub fn departing_from(airport: &str, mut body: Value) -> Value {
+    body["request"]["from_airport"] = json!(airport);
+    body
+}
+
+/// The n-th unused airport code.
+pub fn airport_code(number: usize) -> String {
+    let letter = |place: usize| char::from(b'A' + u8::try_from(place % 26).unwrap());
+    ['Z', letter(number / 26), letter(number)].iter().collect()
+}
+
+/// A deterministic random number generator.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+impl TestService {
+    pub async fn start() -> Self {
+        Self::start_with(TestApp::builder()).await
+    }
+
+    /// Checks that the marketplace's ledger and the database agree and no call was lost. Call it
+    /// only when no call is in flight.
+    pub async fn check_ledger(&self) -> LedgerCheck {
+        LedgerCheck::run_on(&self.app.upstream, self.db.pool())
+            .await
+            .without_losses()
+    }
+
+    /// Starts a service that differs from the default one.
+    pub async fn start_with(builder: TestAppBuilder) -> Self {
+        let db = TestDb::new().await;
+        let app = builder.database(&db).start().await;
+        Self { db, app }
+    }
+
+    /// Starts a worker that makes at most `concurrency` calls at once.
+    pub fn start_worker(&self, concurrency: u16) -> RunningWorker {
+        RunningWorker::start(WorkerDeps {
+            pool: self.db.pool().clone(),
+            ring: Arc::new(ring()),
+            upstream: Client::new(&self.app.upstream.config()).unwrap(),
+            config: WorkerConfig {
+                worker_concurrency: concurrency,
+                lease_seconds: LEASE_SECONDS,
+                ..WorkerConfig::default()
+            },
+        })
+    }
+
+    /// Submits a scan; returns its id.
+    pub async fn submit(&self, body: &Value) -> String {
+        self.submit_as(KEY, body).await
+    }
+
+    pub async fn submit_as(&self, key: &str, body: &Value) -> String {
+        let answer = self
+            .app
+            .send(
+                self.app
+                    .request("POST", "/v1/scans")
+                    .header("x-api-key", key)
+                    .json(body),
+            )
+            .await;
+        assert_eq!(answer.status, 202, "{}", answer.text());
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Completes one scan, so that the marketplace has accepted the key and several scans may be
+    /// live.
+    pub async fn accept_key(&self) {
+        let id = self.submit(&departing_from("YYY", fares(1))).await;
+        self.wait_until_ended(&id).await;
+    }
+
+    /// Sends a command on a scan, which must succeed.
+    pub async fn command(&self, id: &str, command: &str, body: &Value) -> Value {
+        let answer = self
+            .app
+            .post(&format!("/v1/scans/{id}/{command}"), body)
+            .await;
+        assert!(
+            matches!(answer.status, 200 | 202),
+            "{command}: {}",
+            answer.text()
+        );
+        answer.json()
+    }
+
+    pub async fn delete(&self, path: &str) -> HttpResponse {
+        self.app
+            .send(self.app.request("DELETE", path).header("x-api-key", KEY))
+            .await
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        let answer = self.app.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+
+    pub async fn scan(&self, id: &str) -> Value {
+        self.get(&format!("/v1/scans/{id}")).await
+    }
+
+    /// The items of a scan.
+    pub async fn items(&self, id: &str) -> Vec<Value> {
+        self.get(&format!("/v1/scans/{id}/items?limit=500")).await["data"]
+            .as_array()
+            .unwrap()
+            .clone()
+    }
+
+    /// Waits until the scan satisfies the condition.
+    pub async fn wait_for_scan(
+        &self,
+        id: &str,
+        what: &str,
+        condition: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let end = tokio::time::Instant::now() + WAIT_LIMIT;
+        loop {
+            let scan = self.scan(id).await;
+            if condition(&scan) {
+                return scan;
+            }
+            assert!(
+                tokio::time::Instant::now() < end,
+                "timed out waiting until {what}: {scan:#}"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub async fn wait_until_ended(&self, id: &str) -> Value {
+        self.wait_for_scan(id, "the scan has ended", |scan| {
+            scan["finished_at"].is_string()
+        })
+        .await
+    }
+
+    /// Waits until none of the scan's calls is in flight.
+    pub async fn wait_until_idle(&self, id: &str) -> Value {
+        self.wait_for_scan(id, "no call is in flight", |scan| {
+            scan["items"]["running"] == 0
+        })
+        .await
+    }
+
+    /// The number of calls for each date from an airport, by the marketplace's ledger.
+    pub fn calls_by_date(&self, airport: &str) -> BTreeMap<String, usize> {
+        let mut calls = BTreeMap::new();
+        for call in self
+            .app
+            .upstream
+            .calls()
+            .iter()
+            .filter(|call| call.body["from_airport"] == airport)
+        {
+            *calls
+                .entry(call.body["departure_date"].as_str().unwrap().to_owned())
+                .or_default() += 1;
+        }
+        calls
+    }
+
+    /// The number of calls from an airport.
+    pub fn call_count(&self, airport: &str) -> usize {
+        self.calls_by_date(airport).values().sum()
+    }
+
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql)
+            .fetch_one(self.db.pool())
+            .await
+            .unwrap()
+    }
+}
+
+/// Asserts that the counts of a scan's items add up to the total.
+pub fn assert_counts_add_up(scan: &Value) {
+    let items = scan["items"].as_object().unwrap();
+    let parts: u64 = items
+        .iter()
+        .filter(|(name, _)| *name != "total")
+        .map(|(_, count)| count.as_u64().unwrap())
+        .sum();
+    assert_eq!(json!(parts), items["total"], "{scan:#}");
+}

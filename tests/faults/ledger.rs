@@ -1,0 +1,197 @@
+//! Compares the marketplace's ledger of received calls with the attempts and results in the
+//! database.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use farescan::ids::{AttemptId, ScanId};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::support::upstream::ScriptedServer;
+use crate::worker::fixture::WorkerFixture;
+
+/// The figures of a comparison, for one line of a report.
+#[derive(Debug, Default)]
+pub struct LedgerCheck {
+    /// Requests that the marketplace received.
+    requests: usize,
+    attempts: usize,
+    lost: usize,
+    /// Lost attempts of which nothing was sent.
+    lost_unsent: usize,
+    answers: i64,
+    observations: i64,
+    scans: i64,
+    items: i64,
+}
+
+impl fmt::Display for LedgerCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            requests,
+            attempts,
+            lost,
+            lost_unsent,
+            answers,
+            observations,
+            scans,
+            items,
+        } = self;
+        write!(
+            f,
+            "ledger: {requests} requests; database: {attempts} attempts ({lost} lost, {lost_unsent} of them unsent), {answers} answers, \
+             {observations} observations, {items} items of {scans} scans; they agree"
+        )
+    }
+}
+
+/// Queries that count violations; each must return 0.
+const VIOLATIONS: [(&str, &str); 9] = [
+    ("an item was called more often than its scan allows",
+     "select count(*) from (select a.item_id from attempts a join scans s using (tenant_id, scan_id)
+                            group by a.item_id, s.max_attempts having count(*) > s.max_attempts) x"),
+    ("an item's calls do not match its attempts",
+     "select count(*) from scan_items i where i.calls <> (select count(*) from attempts a where (a.tenant_id, a.item_id) = (i.tenant_id, i.item_id))"),
+    ("an item's requests do not match its attempts",
+     "select count(*) from scan_items i
+      where i.requests_spent <> (select coalesce(sum(a.requests_spent), 0) from attempts a where (a.tenant_id, a.item_id) = (i.tenant_id, i.item_id))"),
+    ("a scan's requests do not match its items",
+     "select count(*) from scans s
+      where s.requests_spent <> (select sum(i.requests_spent) from scan_items i where (i.tenant_id, i.scan_id) = (s.tenant_id, s.scan_id))"),
+    ("a scan's counters do not match its items",
+     "select count(*) from scans s join lateral (
+          select count(*) filter (where i.state = 'done' and i.search_status = 'ok') as ok,
+                 count(*) filter (where i.state = 'done' and i.search_status = 'empty') as empty,
+                 count(*) filter (where i.state = 'done' and i.search_status = 'partial') as partial,
+                 count(*) filter (where i.state = 'done' and i.search_status = 'degraded') as degraded,
+                 count(*) filter (where i.state = 'failed') as failed,
+                 count(*) filter (where i.state = 'cancelled') as cancelled
+          from scan_items i where (i.tenant_id, i.scan_id) = (s.tenant_id, s.scan_id)) n on true
+      where (s.ok, s.empty, s.partial, s.degraded, s.failed, s.cancelled) <> (n.ok, n.empty, n.partial, n.degraded, n.failed, n.cancelled)"),
+    ("a scan's status does not match its counters",
+     "select count(*) from scans s
+      where (s.finished_at is not null) <> (s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled = s.total)
+         or (s.status = 'completed' and s.partial + s.degraded + s.failed > 0)
+         or (s.status = 'incomplete' and s.partial + s.degraded + s.failed = 0)"),
+    ("a good attempt has no answer, or a lost one has",
+     "select count(*) from attempts a
+      left join (select item_id, number, count(*) as kept from answers group by 1, 2) w using (item_id, number)
+      where coalesce(w.kept, 0) <> case when a.search_status in ('ok', 'partial') then 1 when a.reason = 'worker_lost' then 0 else coalesce(w.kept, 0) end
+         or w.kept > 1"),
+    ("an ended attempt does not have exactly one observation",
+     "select count(*) from attempts a
+      left join (select item_id, number, count(*) as seen from observations group by 1, 2) o using (item_id, number)
+      where a.ended_at is not null and a.search_status is not null and coalesce(o.seen, 0) <> 1"),
+    ("a finished scan's key is not wiped",
+     "select count(*) from scans s join key_grants g using (tenant_id, grant_id) where s.finished_at is not null and g.wiped_at is null"),
+];
+
+/// A call of a scan that its caller then deleted: attempt id, requests, whether it had ended, and
+/// whether it was lost.
+pub struct DeletedCall((Uuid, i16, bool, bool));
+
+impl DeletedCall {
+    /// The calls of a scan that the caller will delete; `None` while some are in flight.
+    pub async fn of(pool: &PgPool, scan: ScanId) -> Option<Vec<Self>> {
+        let calls = "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false)
+                     from attempts where scan_id = $1";
+        let calls: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(calls)
+            .bind(scan.uuid())
+            .fetch_all(pool)
+            .await
+            .unwrap();
+        calls
+            .iter()
+            .all(|(_, _, ended, _)| *ended)
+            .then(|| calls.into_iter().map(Self).collect())
+    }
+}
+
+impl LedgerCheck {
+    /// Compares and panics at the first difference. Call it only when nothing is in flight.
+    pub async fn run(fixture: &WorkerFixture) -> Self {
+        Self::run_on(&fixture.upstream, fixture.pool()).await
+    }
+
+    /// The same for any marketplace and database.
+    pub async fn run_on(upstream: &ScriptedServer, pool: &PgPool) -> Self {
+        Self::run_checks(upstream, pool, &VIOLATIONS, &[]).await
+    }
+
+    /// The same after retries by callers, which allow an item more calls, and after deletions of
+    /// scans.
+    pub async fn run_with_deleted(fixture: &WorkerFixture, deleted: &[DeletedCall]) -> Self {
+        Self::run_checks(&fixture.upstream, fixture.pool(), &VIOLATIONS[1..], deleted).await
+    }
+
+    async fn run_checks(
+        upstream: &ScriptedServer,
+        pool: &PgPool,
+        violations: &[(&str, &'static str)],
+        deleted: &[DeletedCall],
+    ) -> Self {
+        let count = async |sql: &'static str| {
+            sqlx::query_scalar::<_, i64>(sql)
+                .fetch_one(pool)
+                .await
+                .unwrap()
+        };
+        for (what, sql) in violations {
+            assert_eq!(count(sql).await, 0, "{what}");
+        }
+        let mut attempts: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(
+            "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false) from attempts",
+        )
+        .fetch_all(pool)
+        .await
+        .unwrap();
+        attempts.extend(deleted.iter().map(|call| call.0));
+        let mut sent = HashMap::<String, usize>::new();
+        let calls = upstream.calls();
+        for call in &calls {
+            // A synchronous search has a request id of another form.
+            if call.header("x-request-id").starts_with("att_") {
+                *sent
+                    .entry(call.header("x-request-id").to_owned())
+                    .or_default() += 1;
+            }
+        }
+        let mut ledger = Self {
+            requests: sent.values().sum(),
+            attempts: attempts.len(),
+            ..Self::default()
+        };
+        for (attempt, spent, ended, lost) in attempts {
+            let name = AttemptId::from(attempt).to_string();
+            let requests = sent.remove(&name).unwrap_or_default();
+            let spent = usize::try_from(spent).unwrap();
+            assert!(ended, "{name} is recorded as in flight, but nothing is");
+            if lost {
+                ledger.lost += 1;
+                ledger.lost_unsent += usize::from(requests == 0);
+                assert!(
+                    requests <= spent,
+                    "{name}, lost: {requests} requests were sent and {spent} are on record"
+                );
+            } else {
+                assert_eq!(
+                    requests, spent,
+                    "{name}: requests sent and requests on record"
+                );
+            }
+        }
+        assert!(sent.is_empty(), "sent without being on record: {sent:?}");
+        ledger.answers = count("select count(*) from answers").await;
+        ledger.observations = count("select count(*) from observations").await;
+        ledger.scans = count("select count(*) from scans").await;
+        ledger.items = count("select count(*) from scan_items").await;
+        ledger
+    }
+
+    /// Panics if a call was lost.
+    pub fn without_losses(self) -> Self {
+        assert_eq!(self.lost, 0, "{self}");
+        self
+    }
+}

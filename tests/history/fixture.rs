@@ -1,0 +1,118 @@
+//! A service with observations that tests insert directly.
+
+use farescan::contract::{Endpoint, Request, SearchStatus, Verdict};
+use farescan::history::{Observation, ObservedPrice, Subject, insert};
+use farescan::ids::{ItemId, TenantId};
+use farescan::search::CallerKey;
+use farescan::tenants::store;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::support::app::{KEY, TestApp, ring};
+use crate::support::db::TestDb;
+
+/// A service, its database and one tenant.
+pub struct HistoryFixture {
+    pub db: TestDb,
+    pub app: TestApp,
+    pub tenant: TenantId,
+    pub now: Timestamp,
+}
+
+impl HistoryFixture {
+    pub async fn open() -> Self {
+        let db = TestDb::new().await;
+        let app = TestApp::builder().database(&db).start().await;
+        let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+        let mut tx = farescan::db::begin(db.pool()).await.unwrap();
+        let tenant = store::find_or_create(&mut tx, &ring(), &CallerKey::new(KEY), now)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        Self {
+            db,
+            app,
+            tenant,
+            now,
+        }
+    }
+
+    pub fn observation(
+        &self,
+        endpoint: &str,
+        body: Value,
+        minutes: i64,
+        price: Option<i64>,
+    ) -> Observation {
+        let Value::Object(body) = body else {
+            panic!("an object")
+        };
+        let request = Request::check(Endpoint::parse(endpoint).unwrap(), &body)
+            .unwrap()
+            .request;
+        Observation {
+            tenant: self.tenant,
+            item: ItemId::new(),
+            number: 1,
+            subject: Subject::of(&request).unwrap(),
+            observed_at: self.now + SignedDuration::from_mins(minutes),
+            best: price.map(|price| ObservedPrice {
+                price: price.into(),
+                seller: Some("Example Air".to_owned()),
+                band_low: Some(180.into()),
+                band_high: Some(320.into()),
+                verdict: Some(Verdict::Low),
+            }),
+            results: price.map(|_| 12),
+            status: if price.is_some() {
+                SearchStatus::Ok
+            } else {
+                SearchStatus::Degraded
+            },
+            reason: price.is_none().then(|| "blocked_page".to_owned()),
+        }
+    }
+
+    pub fn fare(&self, day: &str, minutes: i64, price: Option<i64>) -> Observation {
+        self.observation(
+            "flights/oneway",
+            json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day}),
+            minutes,
+            price,
+        )
+    }
+
+    pub async fn insert(&self, observations: &[Observation]) {
+        let mut tx = farescan::db::begin(self.db.pool()).await.unwrap();
+        insert(&mut tx, observations).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub async fn latest(&self) -> Vec<(String, String)> {
+        let rows =
+            sqlx::query_as("select first_date::text, price::text from latest_prices order by 1, 2");
+        rows.fetch_all(self.db.pool()).await.unwrap()
+    }
+
+    pub async fn column(&self, path: &str, field: &str) -> Vec<Value> {
+        let answer = self.app.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row[field].clone())
+            .collect()
+    }
+}
+
+/// Waits for a condition, at most 30 seconds.
+pub async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    for _ in 0..1_500 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("waited in vain until {what}");
+}
