@@ -83,6 +83,8 @@ pub mod open_files;
 pub mod paging;
 pub mod tenants;
 
+pub mod commands;
+
 pub mod account;
 pub mod history;
 pub mod scans;

@@ -22,19 +22,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // The key that tenants seal is `search::CallerKey`.
     ("tenants", &["db", "search"]),
     ("history", &["db", "search", "contract"]),
-    ("scans", &["db", "history", "tenants", "search", "contract"]),
-    ("webhooks", &["db", "tenants", "contract"]),
+    ("commands", &["db", "tenants", "search", "contract"]),
+    (
+        "scans",
+        &["commands", "db", "history", "tenants", "search", "contract"],
+    ),
+    ("webhooks", &["commands", "db", "tenants", "contract"]),
     (
         "monitors",
         &[
-            "db", "scans", "history", "webhooks", "tenants", "search", "contract",
+            "commands", "db", "scans", "history", "webhooks", "tenants", "search", "contract",
         ],
     ),
-    ("account", &["db", "scans", "tenants", "contract"]),
+    (
+        "account",
+        &["commands", "db", "scans", "tenants", "contract"],
+    ),
     (
         "queue",
         &[
-            "db", "scans", "history", "tenants", "upstream", "search", "contract",
+            "commands", "db", "scans", "history", "tenants", "upstream", "search", "contract",
         ],
     ),
     ("config", &["upstream"]),
@@ -231,24 +238,29 @@ fn only_listed_files_read_the_process_clock() {
     }
 }
 
+/// Whether a statement locks rows.
+fn locks_rows(statement: &str) -> bool {
+    [
+        "for update",
+        "for no key update",
+        "for share",
+        "for key share",
+    ]
+    .iter()
+    .any(|lock| statement.contains(lock))
+}
+
 /// Every lock on a monitor is taken by `webhooks::MonitorLock`, so the lock order is the same
 /// everywhere. The exception is the relocation of a tenant: it locks all rows of the tenant table
 /// by table, monitors before the tables that refer to them.
 #[test]
 fn monitors_and_webhooks_are_locked_in_one_place() {
-    let locks = |statement: &str| {
-        [
-            "for update",
-            "for no key update",
-            "for share",
-            "for key share",
-        ]
-        .iter()
-        .any(|lock| statement.contains(lock))
-    };
     for (path, text) in sources() {
         let is_relocation = path.ends_with("tenants/relocate/store.rs");
-        for statement in text.split('"').filter(|part| locks(part) && !is_relocation) {
+        for statement in text
+            .split('"')
+            .filter(|part| locks_rows(part) && !is_relocation)
+        {
             let of_monitor = statement.contains("from monitors");
             let of_webhook = statement.contains("from webhook_endpoints");
             assert!(
@@ -262,5 +274,20 @@ fn monitors_and_webhooks_are_locked_in_one_place() {
                 path.display()
             );
         }
+    }
+}
+
+/// `scans::store::lock` takes every lock of `scans`, so that all commands have one lock order. The
+/// queue's SQL functions have their own locks.
+#[test]
+fn scans_are_locked_in_one_place() {
+    for (path, text) in sources() {
+        assert!(
+            module(&path) != "scans"
+                || path.ends_with("scans/store/lock.rs")
+                || !text.split('"').any(locks_rows),
+            "{} locks rows",
+            path.display()
+        );
     }
 }

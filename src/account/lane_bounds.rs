@@ -3,12 +3,12 @@
 
 use super::quota;
 use super::store;
+use crate::commands::{CommandError, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::plans::MarketplacePlan;
 use crate::contract::quota::{LaneBounds, LaneQuota};
 use crate::db;
-use crate::scans::{RequestContext, ScanError};
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::store::acceptance::find_accepted;
 
@@ -16,13 +16,13 @@ use crate::tenants::store::acceptance::find_accepted;
 /// that its first submission would create. Returns the lane with its new limits.
 ///
 /// # Errors
-/// `NotAccepted` if the marketplace has not accepted the caller's key yet; `Database`.
+/// `NotAccepted` if the marketplace has not accepted the caller's key yet.
 pub async fn set_lane_bounds(
     context: RequestContext<'_>,
     api: Api,
     bounds: &LaneBounds,
     pace: &PaceConfig,
-) -> Result<LaneQuota, ScanError> {
+) -> Result<LaneQuota, CommandError> {
     let plan = bounds.plan.map(|name| MarketplacePlan::by_name(api, name));
     let mut tx = db::begin(context.pool).await?;
     let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)

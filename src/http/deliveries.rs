@@ -15,14 +15,13 @@ use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors
 use super::scans::{
     find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
 };
+use crate::commands::{CommandError, Replayable};
 use crate::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook,
 };
-use crate::db;
 use crate::ids::{DeliveryId, MonitorId};
 use crate::monitors::deliveries::{resend_delivery, send_test};
-use crate::scans::Replayable;
-use crate::webhooks::{LockFor, MonitorLock, WebhookError, endpoint, read};
+use crate::webhooks::{LockFor, MonitorLock, endpoint, read};
 
 fn accepted_response(answered: &Replayable<Delivery>) -> Response {
     let location = [(LOCATION, format!("/v1/deliveries/{}", answered.response.id))];
@@ -81,11 +80,11 @@ pub(super) async fn detail(
     let id = extract::parse_id("delivery", &id)?;
     let tenant = find_tenant(context)
         .await?
-        .ok_or(WebhookError::NoDelivery)?;
+        .ok_or(CommandError::NoDelivery)?;
     Ok(Json(
         read::detail(context.pool, tenant, id)
             .await?
-            .ok_or(WebhookError::NoDelivery)?,
+            .ok_or(CommandError::NoDelivery)?,
     ))
 }
 
@@ -156,13 +155,10 @@ pub(super) async fn rotate_secret(
 ) -> Result<Json<RotatedSecret>, ApiError> {
     let context = request_context(&app, &caller)?;
     let id = monitor_id(&id)?;
-    let tenant = find_tenant(context)
-        .await?
-        .ok_or(WebhookError::NoEndpoint)?;
-    let mut tx = db::begin(context.pool).await?;
+    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?
-        .ok_or(WebhookError::NoEndpoint)?;
+        .ok_or(CommandError::NoWebhook)?;
     let (webhook_secret, old_secret_until) =
         endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
     tx.commit().await?;
@@ -188,17 +184,14 @@ pub(super) async fn enable(
 ) -> Result<Json<Webhook>, ApiError> {
     let context = request_context(&app, &caller)?;
     let id = monitor_id(&id)?;
-    let tenant = find_tenant(context)
-        .await?
-        .ok_or(WebhookError::NoEndpoint)?;
-    let mut tx = db::begin(context.pool).await?;
+    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?
-        .ok_or(WebhookError::NoEndpoint)?;
+        .ok_or(CommandError::NoWebhook)?;
     endpoint::enable(&mut lock).await?;
     let webhook = endpoint::show(lock.conn(), context.ring, tenant, id, context.now)
         .await?
-        .ok_or(WebhookError::NoEndpoint)?;
+        .ok_or(CommandError::NoWebhook)?;
     tx.commit().await?;
     Ok(Json(webhook))
 }

@@ -17,16 +17,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::middleware;
+use crate::commands::CommandError;
 use crate::contract::{Api, ErrorBody, ErrorType, ValidationError, ValidationErrors};
 use crate::db;
-use crate::monitors::MonitorError;
-use crate::monitors::deliveries::DeliveryError;
 use crate::paging::PageError;
-use crate::scans::ScanError;
 use crate::scans::watch::WatchError;
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::rotate::RotateError;
-use crate::webhooks::WebhookError;
 
 /// `Retry-After` while the database is unavailable.
 const DATABASE_RETRY: Duration = Duration::from_secs(5);
@@ -48,7 +45,6 @@ pub struct ApiError {
 
 impl ApiError {
     /// An error of this type, with its type's status.
-    #[must_use]
     pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
         Self {
             body: Box::new(ErrorBody::new(error_type, message)),
@@ -58,13 +54,11 @@ impl ApiError {
     }
 
     /// 400: `message` names each field, its value and the allowed values.
-    #[must_use]
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(ErrorType::InvalidRequest, message)
     }
 
     /// 401: the message names the carriers of a key (gateway.md, rules 11 and 12).
-    #[must_use]
     pub fn missing_api_key() -> Self {
         let message = "missing API key: send your marketplace key in the header `x-api-key` (or `x-marketplace-key`, `x-marketplace-token`, \
                        or `Authorization: Bearer <API_KEY>`)";
@@ -72,13 +66,11 @@ impl ApiError {
     }
 
     /// 401: malformed, a placeholder, or unknown to the marketplace.
-    #[must_use]
     pub fn invalid_api_key(message: impl Into<String>) -> Self {
         Self::new(ErrorType::InvalidApiKey, message)
     }
 
     /// 403: names the API to subscribe to.
-    #[must_use]
     pub fn not_subscribed(api: Api, message: &str) -> Self {
         let message = format!(
             "this key has no subscription to the {api} API: subscribe to it on the marketplace ({message})"
@@ -87,26 +79,22 @@ impl ApiError {
     }
 
     /// 404. Another caller's id gets the same response as an unknown one.
-    #[must_use]
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorType::NotFound, message)
     }
 
     /// 406: none of the available formats. The specified types are a closed list, so the type is
     /// `invalid_request`.
-    #[must_use]
     pub fn not_acceptable(fault: ValidationError) -> Self {
         Self::from(fault).with_status(StatusCode::NOT_ACCEPTABLE)
     }
 
     /// 409: the resource's state does not allow this; `message` names the state.
-    #[must_use]
     pub fn invalid_state(message: impl Into<String>) -> Self {
         Self::new(ErrorType::InvalidState, message)
     }
 
     /// 413.
-    #[must_use]
     pub fn payload_too_large(limit_bytes: usize) -> Self {
         Self::new(
             ErrorType::PayloadTooLarge,
@@ -118,25 +106,21 @@ impl ApiError {
     }
 
     /// 422: the `Idempotency-Key` was used with another body; `message` names the key.
-    #[must_use]
     pub fn idempotency_mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorType::IdempotencyMismatch, message)
     }
 
     /// This service's own 429, to be retried after `wait`.
-    #[must_use]
     pub fn too_many_requests(message: impl Into<String>, wait: Duration) -> Self {
         Self::new(ErrorType::TooManyRequests, message).retry_after(wait)
     }
 
     /// 503: this process is at a limit; `message` names it.
-    #[must_use]
     pub fn overloaded(message: impl Into<String>, wait: Duration) -> Self {
         Self::new(ErrorType::Unavailable, message).retry_after(wait)
     }
 
     /// 500: a defect of this service. The cause is logged, not shown.
-    #[must_use]
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
         Self::new(
@@ -146,7 +130,6 @@ impl ApiError {
     }
 
     /// 503: the database is unavailable; searches work without it.
-    #[must_use]
     pub fn unavailable() -> Self {
         let message = "the database is unavailable or overloaded, so stored work is unavailable; try again soon (searches under \
                        /v1/flights and /v1/hotels work without it)";
@@ -154,7 +137,6 @@ impl ApiError {
     }
 
     /// 503: too many concurrent requests. Nothing was changed.
-    #[must_use]
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorType::Unavailable, message).retry_after(BUSY_RETRY)
     }
@@ -186,7 +168,6 @@ impl ApiError {
     }
 
     /// 503: there is no master key, so this service cannot store callers' keys.
-    #[must_use]
     pub fn key_custody_disabled() -> Self {
         let message = "this service has no master key, so it cannot store scans; its operator has to set FARESCAN_MASTER_KEY_FILE \
                        (or FARESCAN_MASTER_KEY)";
@@ -194,7 +175,6 @@ impl ApiError {
     }
 
     /// 503: the search did not complete and the caller set `strict` (gateway.md, rule 16).
-    #[must_use]
     pub fn search_incomplete(reason: &str) -> Self {
         let message = format!(
             "the search did not complete ({reason}), so it is unknown whether there are results; a retry is safe"
@@ -225,13 +205,11 @@ impl ApiError {
     }
 
     /// The kind of error.
-    #[must_use]
     pub fn error_type(&self) -> ErrorType {
         self.body.error.error_type
     }
 
     /// Its HTTP status.
-    #[must_use]
     pub fn status(&self) -> StatusCode {
         let of_type = || {
             StatusCode::from_u16(self.error_type().status())
@@ -275,20 +253,24 @@ impl From<ValidationError> for ApiError {
     }
 }
 
-impl From<ScanError> for ApiError {
-    fn from(error: ScanError) -> Self {
+impl From<CommandError> for ApiError {
+    fn from(error: CommandError) -> Self {
         match error {
-            ScanError::ValidationErrors(errors) => errors.into(),
-            ScanError::NotFound => Self::not_found("there is no such scan"),
-            ScanError::InvalidState(message) => Self::invalid_state(message),
-            ScanError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
-            ScanError::LimitExceeded {
+            CommandError::ValidationErrors(errors) => errors.into(),
+            CommandError::NoScan
+            | CommandError::NoMonitor
+            | CommandError::NoWebhook
+            | CommandError::NoDelivery => Self::not_found(error.to_string()),
+            CommandError::InvalidState(message) => Self::invalid_state(message),
+            CommandError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
+            CommandError::LimitExceeded {
                 message,
                 retry_after,
             } => Self::too_many_requests(message, retry_after),
-            ScanError::Busy => Self::busy(error.to_string()),
-            ScanError::NotAccepted(refused) => refused.into(),
-            ScanError::Database(error) => error.into(),
+            CommandError::Busy => Self::busy(error.to_string()),
+            CommandError::NotAccepted(refused) => refused.into(),
+            CommandError::Internal(cause) => Self::internal(cause),
+            CommandError::Database(error) | CommandError::CommitFailed(error) => error.into(),
         }
     }
 }
@@ -300,15 +282,6 @@ impl From<NotAccepted> for ApiError {
             NotAccepted::Required | NotAccepted::TooLarge(_) => Self::invalid_state(message),
             NotAccepted::Refused { .. } => Self::invalid_api_key(message),
             NotAccepted::Later { wait, .. } => Self::too_many_requests(message, wait),
-        }
-    }
-}
-
-impl From<MonitorError> for ApiError {
-    fn from(error: MonitorError) -> Self {
-        match error {
-            MonitorError::NotFound => Self::not_found("there is no such monitor"),
-            MonitorError::Scan(error) => error.into(),
         }
     }
 }
@@ -327,29 +300,6 @@ impl From<RotateError> for ApiError {
     }
 }
 
-impl From<WebhookError> for ApiError {
-    fn from(error: WebhookError) -> Self {
-        match error {
-            WebhookError::NoEndpoint | WebhookError::NoDelivery => {
-                Self::not_found(error.to_string())
-            }
-            WebhookError::InvalidState(message) => Self::invalid_state(message),
-            WebhookError::TooSoon(wait) => Self::too_many_requests(error.to_string(), wait),
-            WebhookError::Database(error) => error.into(),
-            WebhookError::TooLarge(_) | WebhookError::Secret(_) => Self::internal(error),
-        }
-    }
-}
-
-impl From<DeliveryError> for ApiError {
-    fn from(error: DeliveryError) -> Self {
-        match error {
-            DeliveryError::Webhook(error) => error.into(),
-            DeliveryError::Scan(error) => error.into(),
-        }
-    }
-}
-
 impl From<PageError> for ApiError {
     fn from(error: PageError) -> Self {
         match error {
@@ -363,7 +313,7 @@ impl From<PageError> for ApiError {
 impl From<WatchError> for ApiError {
     fn from(error: WatchError) -> Self {
         match &error {
-            WatchError::NotFound => ScanError::NotFound.into(),
+            WatchError::NotFound => CommandError::NoScan.into(),
             WatchError::TooMany(_) => Self::too_many_requests(error.to_string(), WATCH_RETRY),
             WatchError::Full | WatchError::Stopping => {
                 Self::new(ErrorType::Unavailable, error.to_string()).retry_after(WATCH_RETRY)

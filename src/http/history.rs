@@ -23,6 +23,7 @@ use super::export::{CsvColumns, ExportFormat, RequestedFormat, export, vary_on_a
 use super::extract::QueryPairs;
 use super::openapi::{ListErrors, NotAcceptable};
 use super::scans::{find_tenant, next_page_link, request_context};
+use crate::commands::RequestContext;
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
     HotelObservation,
@@ -33,7 +34,6 @@ use crate::contract::latest::{
 use crate::history::{fare_product_fields, latest, query, rate_product_fields};
 use crate::ids::TenantId;
 use crate::paging::PageError;
-use crate::scans::RequestContext;
 use crate::tenants;
 
 /// The tenant and a connection for history: the one that found the tenant, unless there is a

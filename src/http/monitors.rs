@@ -18,12 +18,13 @@ use super::scans::{
     find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
     submit_context,
 };
+use crate::commands::CommandError;
 use crate::contract::monitors::{
     Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest, MonitorsQuery, SlotPage,
     SlotsQuery,
 };
 use crate::ids::MonitorId;
-use crate::monitors::{self, MonitorError, read as query_monitors};
+use crate::monitors::{self, read as query_monitors};
 
 /// The monitor id of a path.
 pub(super) fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
@@ -31,7 +32,7 @@ pub(super) fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
 }
 
 pub(super) fn no_such_monitor() -> ApiError {
-    MonitorError::NotFound.into()
+    CommandError::NoMonitor.into()
 }
 
 /// Create a monitor

@@ -26,8 +26,9 @@ use super::auth::ApiKey;
 use super::error::ApiError;
 use super::gateway::{MapFinding, outcome_response};
 use super::scans::{idempotency_key, replayed_header, submit_context};
+use crate::commands::CommandError;
 use crate::contract::Endpoint;
-use crate::scans::respond_async::{self, AcceptedSearch, AsyncSubmitError};
+use crate::scans::respond_async::{self, AcceptedSearch};
 use crate::scans::watch::MAX_WAIT;
 use crate::search::Search;
 
@@ -167,12 +168,11 @@ pub(super) async fn respond_as_scan(
         scan: accepted,
     } = match respond_async::submit(context, &custody.pace, search.request(), key.as_ref()).await {
         Ok(accepted) => accepted,
-        Err(AsyncSubmitError::NotStored(why)) if key.is_none() => {
+        Err(why) if key.is_none() && !matches!(why, CommandError::CommitFailed(_)) => {
             tracing::info!(%why, "search not stored as a scan; running it synchronously");
             return Ok(None);
         }
-        Err(AsyncSubmitError::NotStored(why)) => return Err(why.into()),
-        Err(AsyncSubmitError::MayBeStored(why)) => return Err(why.into()),
+        Err(why) => return Err(why.into()),
     };
     // A request that waits for its scan does not block the caller's other requests.
     drop(permits);

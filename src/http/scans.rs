@@ -16,9 +16,10 @@ use super::auth::{ApiKey, LongPollApiKey};
 use super::error::ApiError;
 use super::extract::{QueryPairs, SubmissionBody, parse_id};
 use super::openapi::{IdempotencyHeader, ListErrors, SubmissionErrors, WatchErrors};
+use crate::commands::{CommandError, IdempotencyKey, Replayable, RequestContext};
 use crate::contract::scans::{Scan, ScanPage, ScanQuery, ScanRequest, ScansQuery};
 use crate::ids::{ScanId, TenantId};
-use crate::scans::{self, IdempotencyKey, Replayable, RequestContext};
+use crate::scans;
 use crate::tenants;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -70,7 +71,7 @@ pub(super) fn scan_id(text: &str) -> Result<ScanId, ApiError> {
 }
 
 pub(super) fn no_such_scan() -> ApiError {
-    scans::ScanError::NotFound.into()
+    CommandError::NoScan.into()
 }
 
 /// A `Link` to the next page: the same query with the new cursor.

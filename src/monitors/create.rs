@@ -6,14 +6,15 @@ use sqlx::PgConnection;
 
 use super::store::{self, MonitorColumns};
 use super::validate::{ValidatedMonitor, validate};
-use super::{MonitorError, forecast, read};
+use super::{forecast, read};
+use crate::commands::{
+    CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
+};
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::Monitor;
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
-use crate::scans::{
-    IdempotencyKey, IdempotentRequest, Replayable, RequestContext, ScanError, lock_submissions,
-};
+use crate::scans::lock_submissions;
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::store::acceptance::find_accepted;
 use crate::tenants::{self, GrantTerms, Purpose};
@@ -31,46 +32,34 @@ pub(super) const NEVER_EXPIRES: Timestamp = Timestamp::constant(253_370_764_800,
 /// # Errors
 /// `ValidationErrors` with every error of the body, its schedule and the scan of its next slot;
 /// `NotAccepted` for a tenant whose key the marketplace has not accepted yet; `InvalidState` at
-/// [`MAX_MONITORS`]; `IdempotencyMismatch`; `Database`.
+/// [`MAX_MONITORS`]; `IdempotencyMismatch`.
 pub async fn create(
     context: RequestContext<'_>,
     guard: Guard,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Replayable<Monitor>, MonitorError> {
+) -> Result<Replayable<Monitor>, CommandError> {
     let idempotent = IdempotentRequest::new("/v1/monitors".to_owned(), body, key);
-    if let Some(response) = idempotent.find_response(context).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
+    if let Some(replay) = idempotent.find_response(context).await? {
+        return Ok(replay);
     }
     let checked = validate(body.clone(), guard, context.now).await?;
-
     let mut tx = db::begin(context.pool).await?;
     let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)
         .await?
         .ok_or(NotAccepted::Required)?;
-    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
-    }
-    lock_submissions(&mut tx, tenant).await?;
-    check_monitor_count(store::count(&mut tx, tenant).await?)?;
-    let mut response = insert_monitor(&mut tx, context, tenant, &checked).await?;
-    let secret = response.webhook_secret.take();
-    idempotent
-        .store_response(&mut tx, tenant, &response)
-        .await?;
     // The response shows the secret, but the stored replay does not.
-    response.webhook_secret = secret;
-    tx.commit().await?;
-    Ok(Replayable {
-        response,
-        replayed: false,
-    })
+    let mut secret = None;
+    let work = async |conn: &mut PgConnection| {
+        lock_submissions(conn, tenant).await?;
+        check_monitor_count(store::count(conn, tenant).await?)?;
+        let mut monitor = insert_monitor(conn, context, tenant, &checked).await?;
+        secret = monitor.webhook_secret.take();
+        Ok(monitor)
+    };
+    let mut created = idempotent.run(context, tx, tenant, work).await?;
+    created.response.webhook_secret = secret;
+    Ok(created)
 }
 
 async fn insert_monitor(
@@ -78,7 +67,7 @@ async fn insert_monitor(
     context: RequestContext<'_>,
     tenant: TenantId,
     checked: &ValidatedMonitor,
-) -> Result<Monitor, MonitorError> {
+) -> Result<Monitor, CommandError> {
     let terms = GrantTerms {
         tenant,
         grant: GrantId::new(),
@@ -138,12 +127,12 @@ async fn insert_monitor(
     Ok(monitor)
 }
 
-fn check_monitor_count(monitors: i64) -> Result<(), MonitorError> {
+fn check_monitor_count(monitors: i64) -> Result<(), CommandError> {
     if monitors < MAX_MONITORS {
         return Ok(());
     }
     let message = format!(
         "the account has {monitors} monitors and may have at most {MAX_MONITORS}; delete one first"
     );
-    Err(MonitorError::Scan(ScanError::InvalidState(message)))
+    Err(CommandError::InvalidState(message))
 }

@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value};
 
+use super::forecast;
 use super::schedule::warnings;
 use super::validate::{ValidatedMonitor, validate};
-use super::{MonitorError, forecast};
+use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::MonitorPreview;
 use crate::db;
-use crate::scans::RequestContext;
-use crate::tenants;
 use crate::webhooks::Guard;
 
 /// The number of slots in a preview.
@@ -17,12 +16,12 @@ const SLOTS: usize = 5;
 /// Previews a monitor. Validates it as a new one, without a call to the marketplace.
 ///
 /// # Errors
-/// `ValidationErrors` with every error of the body, as on creation; `Database`.
+/// `ValidationErrors` with every error of the body, as on creation.
 pub async fn preview(
     context: RequestContext<'_>,
     guard: Guard,
     body: &Map<String, Value>,
-) -> Result<MonitorPreview, MonitorError> {
+) -> Result<MonitorPreview, CommandError> {
     let ValidatedMonitor {
         request,
         schedule,
@@ -31,7 +30,7 @@ pub async fn preview(
     } = validate(body.clone(), guard, context.now).await?;
     // Never committed: finding a tenant may renew its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
-    let tenant = tenants::store::find(&mut tx, context.ring, context.key, context.now).await?;
+    let tenant = context.find_tenant(&mut tx).await?;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
     let forecast =
         forecast::forecast(&mut tx, tenant, &schedule, &plan, ceiling, context.now).await?;

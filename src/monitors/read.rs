@@ -12,6 +12,7 @@ use super::schedule::{Schedule, warnings};
 use super::store::{self, LastSlot, MonitorFilter, MonitorRow, SlotRow};
 use super::validate::run_request;
 use super::{alerts, forecast};
+use crate::commands::CommandError;
 use crate::contract::monitors::{
     Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
     MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotPage,
@@ -20,7 +21,6 @@ use crate::contract::monitors::{
 use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
-use crate::scans::ScanError;
 use crate::scans::plan::earliest_today;
 use crate::scans::submit::plan_blocking;
 use crate::tenants::Keyring;
@@ -30,9 +30,6 @@ const MONITORS: &str = "monitors";
 const SLOTS: &str = "slots";
 
 /// One monitor; `None` if it does not exist.
-///
-/// # Errors
-/// When the database fails.
 pub async fn monitor(
     pool: &PgPool,
     ring: &Keyring,
@@ -70,7 +67,7 @@ async fn current_forecast(
     let request = without_past_dates(run_request(&scan, &schedule, slot), earliest_today(slot));
     let plan = match plan_blocking(request, slot).await {
         Ok(plan) => plan,
-        Err(ScanError::Database(error)) => return Err(error),
+        Err(CommandError::Database(error)) => return Err(error),
         Err(_) => return Ok(None),
     };
     let ceiling = monitor.requests.max_per_month;

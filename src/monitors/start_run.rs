@@ -9,13 +9,13 @@ use super::past_dates::without_past_dates;
 use super::schedule::Schedule;
 use super::store::{self, LockedMonitor};
 use super::validate::run_request;
+use crate::commands::{CommandError, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::ValidationErrors;
 use crate::contract::scans::Scan;
 use crate::ids::{MonitorId, TenantId};
 use crate::scans::plan::earliest_today;
 use crate::scans::submit::{plan_blocking, store_plan};
-use crate::scans::{RequestContext, ScanError};
 
 /// The monitor and the slot of a run.
 pub(super) struct RunContext<'a> {
@@ -37,7 +37,7 @@ pub(super) enum StartRunError {
     MonthlyLimit(String),
     /// The tenant is at its limit of unfinished work.
     #[error("{0}")]
-    TenantLimit(ScanError),
+    TenantLimit(CommandError),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -59,7 +59,7 @@ pub(super) async fn start_run(
     );
     let mut plan = match plan_blocking(request, context.now).await {
         Ok(plan) => plan,
-        Err(ScanError::ValidationErrors(errors)) => {
+        Err(CommandError::ValidationErrors(errors)) => {
             return Err(StartRunError::InvalidScan(errors.prefix("scan")));
         }
         Err(other) => return Err(start_error(other)),
@@ -83,9 +83,9 @@ pub(super) async fn start_run(
         .map_err(start_error)
 }
 
-fn start_error(error: ScanError) -> StartRunError {
+fn start_error(error: CommandError) -> StartRunError {
     match error {
-        ScanError::Database(error) => StartRunError::Database(error),
+        CommandError::Database(error) => StartRunError::Database(error),
         other => StartRunError::TenantLimit(other),
     }
 }

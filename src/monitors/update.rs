@@ -6,15 +6,13 @@ use serde_json::{Map, Value, json};
 use super::schedule::Schedule;
 use super::store::{self, LockedMonitor, MonitorColumns};
 use super::validate::validate;
-use super::{MonitorError, alerts, forecast, read};
+use super::{alerts, forecast, read};
+use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::webhooks::ShownSecret;
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
-use crate::db;
 use crate::ids::MonitorId;
-use crate::scans::RequestContext;
-use crate::tenants;
-use crate::webhooks::{Guard, LockFor, MonitorLock, WebhookError, endpoint};
+use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
 /// The fields that `null` removes.
 const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
@@ -25,21 +23,18 @@ const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
 /// the updated monitor.
 ///
 /// # Errors
-/// `ValidationErrors`; `NotFound`; `Database`.
+/// `ValidationErrors`; `NoMonitor`.
 pub async fn update(
     context: RequestContext<'_>,
     guard: Guard,
     id: MonitorId,
     body: &Map<String, Value>,
-) -> Result<Monitor, MonitorError> {
+) -> Result<Monitor, CommandError> {
     MonitorPatch::from_body(body)?;
-    let mut tx = db::begin(context.pool).await?;
-    let found =
-        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?;
-    let tenant = found.ok_or(MonitorError::NotFound)?;
+    let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
         .await?
-        .ok_or(MonitorError::NotFound)?;
+        .ok_or(CommandError::NoMonitor)?;
     let merged = merged_body(&monitor, body);
     let request = MonitorRequest::from_body(&merged)?;
     let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
@@ -47,7 +42,7 @@ pub async fn update(
         Ok(checked) => Some(checked),
         Err(errors) => match errors_in_patch(errors, given) {
             errors if errors.is_empty() => None,
-            errors => return Err(MonitorError::invalid(errors)),
+            errors => return Err(errors.into()),
         },
     };
 
@@ -133,11 +128,11 @@ async fn change_webhook(
     lock: &mut MonitorLock<'_>,
     context: RequestContext<'_>,
     given: Option<&Value>,
-) -> Result<Option<ShownSecret>, MonitorError> {
+) -> Result<Option<ShownSecret>, CommandError> {
     match given {
         None => {}
         Some(Value::String(url)) => match endpoint::change_url(lock, context.ring, url).await {
-            Err(WebhookError::NoEndpoint) => {
+            Err(CommandError::NoWebhook) => {
                 return Ok(Some(
                     endpoint::open(lock, context.ring, url, context.now).await?,
                 ));

@@ -14,11 +14,11 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::CommandError;
 use crate::config::RetentionConfig;
 use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::ids::{ScanId, TenantId};
-use crate::scans::ScanError;
 use crate::scans::control::delete;
 
 /// How many months ahead partitions are created.
@@ -81,9 +81,6 @@ async fn run_pass(pool: &PgPool, config: &RetentionConfig) -> sqlx::Result<Remov
 }
 
 /// Creates the missing partitions of this month and the next ones.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn create_partitions_ahead(pool: &PgPool, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query!(
         "select from create_partitions($1, $2)",
@@ -289,10 +286,10 @@ async fn delete_old_scans(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64>
             .await
             {
                 Ok(()) => deleted += 1,
-                Err(ScanError::Database(error)) if db::is_disconnected(&error) => {
+                Err(CommandError::Database(error)) if db::is_disconnected(&error) => {
                     return Err(error);
                 }
-                Err(ScanError::Database(error)) => {
+                Err(CommandError::Database(error)) => {
                     tracing::warn!(%error, "deleting an old scan failed; the next pass retries");
                 }
                 // Its caller has deleted or restarted it.

@@ -3,39 +3,31 @@
 use jiff::Timestamp;
 use sqlx::PgConnection;
 
-use super::{RequestContext, ScanError, store, submit};
+use super::store::{self, lock::LockedScan};
+use super::submit;
+use crate::commands::{CommandError, RequestContext};
 use crate::contract::scans::{PauseReason, Scan, ScanStatus};
-use crate::db;
 use crate::ids::{ScanId, TenantId};
-use crate::tenants;
 
 /// Cancels a scan. No call of it begins after this returns. Calls in flight are billed, so their
 /// answers are stored; the key is destroyed with the last of them. A cancelled scan is returned
 /// unchanged.
 ///
 /// # Errors
-/// `NotFound`; `InvalidState` when the scan has ended by itself; `Database`.
-pub async fn cancel(context: RequestContext<'_>, id: ScanId) -> Result<Scan, ScanError> {
-    let mut tx = db::begin(context.pool).await?;
-    let tenant = tenants::store::find(&mut tx, context.ring, context.key, context.now)
+/// `NoScan`; `InvalidState` when the scan has ended by itself.
+pub async fn cancel(context: RequestContext<'_>, id: ScanId) -> Result<Scan, CommandError> {
+    let (mut tx, tenant) = context.begin(CommandError::NoScan).await?;
+    let mut scan = LockedScan::lock(&mut tx, tenant, id)
         .await?
-        .ok_or(ScanError::NotFound)?;
-    let api = store::api_of(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    store::wake_lane(&mut tx, tenant, api).await?;
-    store::lock_open_items(&mut tx, tenant, id).await?;
-    let scan = store::lock_scan(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    match scan.status {
+        .ok_or(CommandError::NoScan)?;
+    match scan.row.status {
         ScanStatus::Cancelled => {}
         ended if ended.is_ended() => {
-            return Err(ScanError::InvalidState(format!(
+            return Err(CommandError::InvalidState(format!(
                 "the scan is {ended}: a scan that has ended cannot be cancelled"
             )));
         }
-        _ => store::cancel_scan(&mut tx, tenant, id, context.now).await?,
+        _ => store::cancel_scan(&mut scan, context.now).await?,
     }
     let response = submit::reload(&mut tx, tenant, id).await?;
     tx.commit().await?;
@@ -52,19 +44,13 @@ pub(crate) async fn cancel_if_stuck(
 ) -> sqlx::Result<()> {
     // A submission follows in this transaction, and its lock comes before the lane's.
     store::lock_submissions(conn, tenant).await?;
-    let Some(api) = store::api_of(conn, tenant, id).await? else {
-        return Ok(());
-    };
-    store::wake_lane(conn, tenant, api).await?;
-    store::lock_open_items(conn, tenant, id).await?;
-    let Some(scan) = store::lock_scan(conn, tenant, id).await? else {
-        return Ok(());
-    };
-    if matches!(
-        scan.status_reason,
-        Some(PauseReason::BudgetSpent | PauseReason::KeyExpired)
-    ) {
-        store::cancel_scan(conn, tenant, id, now).await?;
+    if let Some(mut scan) = LockedScan::lock(conn, tenant, id).await?
+        && matches!(
+            scan.row.status_reason,
+            Some(PauseReason::BudgetSpent | PauseReason::KeyExpired)
+        )
+    {
+        store::cancel_scan(&mut scan, now).await?;
     }
     Ok(())
 }

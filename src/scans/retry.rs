@@ -1,15 +1,20 @@
 //! Retrying degraded, partial or failed items on the caller's request.
 
 use serde_json::{Map, Value};
+use sqlx::PgConnection;
 
-use super::idempotency::{IdempotencyKey, IdempotentRequest};
 use super::plan::earliest_today;
-use super::submit::{key_expiry, reload, stride};
-use super::{Replayable, RequestContext, ScanError, store};
+use super::store::{
+    self,
+    lock::{EndedItem, LockedScan, ScanRow},
+};
+use super::submit::{key_expiry, reload};
+use crate::commands::{
+    CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
+};
 use crate::contract::scans::{PauseReason, RetryAccepted, RetryRequest, ScanStatus};
 use crate::contract::{FieldValue as _, ValidationError};
-use crate::db;
-use crate::ids::{GrantId, ScanId, TenantId};
+use crate::ids::{GrantId, ScanId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
 /// Makes ended items of a scan pending again, and seals the key of this request for them. Their
@@ -17,42 +22,36 @@ use crate::tenants::{self, GrantTerms, Purpose};
 ///
 /// # Errors
 /// `ValidationErrors` for the body, or a `max_requests` below the requests spent plus those of this
-/// retry; `NotFound`; `InvalidState` for a cancelled scan; `IdempotencyMismatch`; `Database`.
+/// retry; `NoScan`; `InvalidState` for a cancelled scan; `IdempotencyMismatch`.
 pub async fn retry(
     context: RequestContext<'_>,
     id: ScanId,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Replayable<RetryAccepted>, ScanError> {
+) -> Result<Replayable<RetryAccepted>, CommandError> {
     let idempotent = IdempotentRequest::new(format!("/v1/scans/{id}/retry"), body, key);
-    if let Some(response) = idempotent.find_response(context).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
+    if let Some(replay) = idempotent.find_response(context).await? {
+        return Ok(replay);
     }
     let request = RetryRequest::from_body(body)?;
+    let (tx, tenant) = context.begin_locked(CommandError::NoScan).await?;
+    let work = async |conn: &mut PgConnection| {
+        let (mut scan, found) = LockedScan::lock_ended(conn, tenant, id, &request)
+            .await?
+            .ok_or(CommandError::NoScan)?;
+        retry_items(&mut scan, context, &request, found).await
+    };
+    idempotent.run(context, tx, tenant, work).await
+}
 
-    let mut tx = db::begin(context.pool).await?;
-    let tenant = tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    let api = store::api_of(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
-    }
-    let start = store::wake_lane(&mut tx, tenant, api).await?;
-    let found = store::lock_ended_items(&mut tx, tenant, id, &request).await?;
-    let scan = store::lock_scan(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    if scan.status == ScanStatus::Cancelled {
-        return Err(ScanError::InvalidState(
+async fn retry_items(
+    scan: &mut LockedScan<'_>,
+    context: RequestContext<'_>,
+    request: &RetryRequest,
+    found: Vec<EndedItem>,
+) -> Result<RetryAccepted, CommandError> {
+    if scan.row.status == ScanStatus::Cancelled {
+        return Err(CommandError::InvalidState(
             "the scan was cancelled by its caller: submit a new one".to_owned(),
         ));
     }
@@ -60,34 +59,23 @@ pub async fn retry(
     let (again, passed): (Vec<_>, Vec<_>) = found
         .into_iter()
         .partition(|item| item.first_date.is_none_or(|date| date.to_jiff() >= today));
-    check_max_requests(&request, &scan, again.len())?;
+    check_max_requests(request, &scan.row, again.len())?;
     if !again.is_empty() {
         // The retry ends a pause whose cause it removes; under any other pause its items are
         // `held`.
-        let resumes = match scan.status_reason {
+        let resumes = match scan.row.status_reason {
             Some(PauseReason::BudgetSpent) => request.max_requests.is_some(),
             Some(PauseReason::KeyExpired) => true,
             _ => false,
         };
-        let sequence = store::Sequence {
-            start,
-            stride: stride(scan.priority),
-        };
-        store::requeue_items(&mut tx, tenant, id, &again, &sequence, resumes, &request).await?;
-        reseal_key(&mut tx, context, tenant, scan.grant_id.map(GrantId::from)).await?;
+        store::requeue_items(scan, &again, resumes, request).await?;
+        reseal_key(scan, context).await?;
     }
-    let response = RetryAccepted {
+    let (tenant, id) = (scan.tenant(), scan.id());
+    Ok(RetryAccepted {
         items_retried: count(again.len()),
         items_skipped: count(passed.len()),
-        scan: reload(&mut tx, tenant, id).await?,
-    };
-    idempotent
-        .store_response(&mut tx, tenant, &response)
-        .await?;
-    tx.commit().await?;
-    Ok(Replayable {
-        response,
-        replayed: false,
+        scan: reload(scan.conn(), tenant, id).await?,
     })
 }
 
@@ -97,9 +85,9 @@ fn count(items: usize) -> u32 {
 
 fn check_max_requests(
     request: &RetryRequest,
-    scan: &store::LockedScan,
+    scan: &ScanRow,
     again: usize,
-) -> Result<(), ScanError> {
+) -> Result<(), CommandError> {
     let least =
         i64::from(scan.requests_spent).saturating_add(i64::try_from(again).unwrap_or(i64::MAX));
     match request.max_requests {
@@ -108,7 +96,7 @@ fn check_max_requests(
                 "at least {least}: {} requests are spent, and this retry needs {again} more",
                 scan.requests_spent
             );
-            Err(ScanError::ValidationErrors(
+            Err(CommandError::ValidationErrors(
                 ValidationError::new("max_requests", &max.to_value(), expected).into(),
             ))
         }
@@ -119,17 +107,18 @@ fn check_max_requests(
 /// Seals the key of this request into the scan's grant. The grant's id stays the same, so that
 /// claims in flight can still open it.
 pub(super) async fn reseal_key(
-    conn: &mut sqlx::PgConnection,
+    scan: &mut LockedScan<'_>,
     context: RequestContext<'_>,
-    tenant: TenantId,
-    grant: Option<GrantId>,
-) -> Result<(), ScanError> {
-    let Some(grant) = grant else { return Ok(()) };
+) -> sqlx::Result<()> {
+    let Some(grant) = scan.row.grant_id else {
+        return Ok(());
+    };
     let terms = GrantTerms {
-        tenant,
-        grant,
+        tenant: scan.tenant(),
+        grant: GrantId::from(grant),
         purpose: Purpose::Scan,
         expires_at: key_expiry(context.now),
     };
-    Ok(tenants::store::replace_grant(conn, &terms, &terms.seal(context.ring, context.key)).await?)
+    let sealed = terms.seal(context.ring, context.key);
+    tenants::store::replace_grant(scan.conn(), &terms, &sealed).await
 }

@@ -1,5 +1,7 @@
-//! Statements shared by the commands on scans: scans, items, new lanes, stored idempotent
-//! responses.
+//! Statements shared by the commands on scans: scans, items, new lanes. Also here: the lock order
+//! ([`lock`]).
+
+pub(super) mod lock;
 
 use std::ops::Range;
 
@@ -7,17 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::{Date, ToSqlx as _};
 use serde_json::Value;
 use sqlx::PgConnection;
-use uuid::Uuid;
 
+use self::lock::{EndedItem, LockedScan};
 use super::plan::ScanPlan;
 use super::respond_async::VERBATIM;
-use super::submit::stride;
+use super::sequence::{self, Sequence};
 use super::{expand, per_minute};
 use crate::config::PaceConfig;
-use crate::contract::scans::{
-    DelaySeconds, MaxAttempts, PauseReason, Priority, RetryPolicy, RetryRequest, ScanRequest,
-    ScanStatus,
-};
+use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
 use crate::contract::{Api, FieldValue as _};
 use crate::ids::{GrantId, ItemId, MonitorId, ScanId, TenantId};
 use crate::tenants::acceptance::Probation;
@@ -109,24 +108,26 @@ pub(crate) async fn ensure_and_wake_lane(
 }
 
 /// Creates the lane if it is missing, locks it, wakes the claimers and reserves the sequence
-/// numbers of the plan's items. Returns the first.
+/// numbers of the plan's items.
 pub(super) async fn reserve_sequence(
     conn: &mut PgConnection,
     tenant: TenantId,
     plan: &ScanPlan,
     pace: &PaceConfig,
-) -> sqlx::Result<i64> {
+) -> sqlx::Result<Sequence> {
     let api = plan.scan_request.endpoint.get().api();
+    let priority = plan.scan_request.priority_or_default();
     ensure_lane(conn, tenant, api, pace).await?;
-    sqlx::query_scalar!(
+    let start = sqlx::query_scalar!(
         r#"select reserve_sequence($1, $2, $3, $4) as "start!""#,
         tenant.uuid(),
         api.as_str(),
         i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
-        stride(plan.scan_request.priority_or_default()),
+        sequence::stride(priority),
     )
     .fetch_one(conn)
-    .await
+    .await?;
+    Ok(Sequence::new(start, priority))
 }
 
 async fn ensure_lane(
@@ -149,11 +150,7 @@ async fn ensure_lane(
 }
 
 /// Locks the lane and wakes the claimers. Returns the first sequence number for new items.
-pub(super) async fn wake_lane(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    api: Api,
-) -> sqlx::Result<i64> {
+async fn wake_lane(conn: &mut PgConnection, tenant: TenantId, api: Api) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"select wake_lane($1, $2) as "start!""#,
         tenant.uuid(),
@@ -278,148 +275,11 @@ pub(super) async fn insert_items(
     Ok(())
 }
 
-/// The stored response of an idempotency key.
-pub(super) struct StoredResponse {
-    pub(super) body_digest: Vec<u8>,
-    pub(super) response: Option<Value>,
-}
-
-pub(super) async fn stored_response(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    path: &str,
-    key: &str,
-    since: Timestamp,
-) -> sqlx::Result<Option<StoredResponse>> {
-    sqlx::query_as!(
-        StoredResponse,
-        "select body_digest, response from idempotency_keys where tenant_id = $1 and path = $2 and key = $3 and created_at >= $4",
-        tenant.uuid(),
-        path,
-        key,
-        since.to_sqlx(),
-    )
-    .fetch_optional(conn)
-    .await
-}
-
-/// Reserves a key that is unused or whose response has expired. Waits for a concurrent transaction
-/// that reserves it. Returns whether the key was reserved.
-pub(super) async fn reserve_key(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    path: &str,
-    key: &str,
-    digest: &[u8],
-    now: Timestamp,
-    since: Timestamp,
-) -> sqlx::Result<bool> {
-    let inserted = sqlx::query!(
-        "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at) values ($1, $2, $3, $4, $5)
-         on conflict (tenant_id, path, key) do update
-            set body_digest = excluded.body_digest, response = null, created_at = excluded.created_at
-          where idempotency_keys.created_at < $6",
-        tenant.uuid(),
-        path,
-        key,
-        digest,
-        now.to_sqlx(),
-        since.to_sqlx(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(inserted.rows_affected() == 1)
-}
-
-/// `response` is JSON; it is stored as it is, including the order of its fields.
-pub(super) async fn store_response(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    path: &str,
-    key: &str,
-    response: &str,
-) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update idempotency_keys set response = $4::text::json where tenant_id = $1 and path = $2 and key = $3",
-        tenant.uuid(),
-        path,
-        key,
-        response,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// The API of a scan's searches; `None`: there is no such scan.
-pub(super) async fn api_of(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-) -> sqlx::Result<Option<Api>> {
-    sqlx::query_scalar!(
-        "select api from scans where tenant_id = $1 and scan_id = $2",
-        tenant.uuid(),
-        id.uuid()
-    )
-    .fetch_optional(conn)
-    .await
-}
-
-/// A locked scan. Its lane and its items are locked before it.
-pub(super) struct LockedScan {
-    pub(super) status: ScanStatus,
-    pub(super) status_reason: Option<PauseReason>,
-    pub(super) priority: Priority,
-    pub(super) requests_spent: i32,
-    pub(super) max_requests: Option<i32>,
-    /// All its items have ended, so no call is in flight.
-    pub(super) finished: bool,
-    pub(super) grant_id: Option<Uuid>,
-}
-
-pub(super) async fn lock_scan(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-) -> sqlx::Result<Option<LockedScan>> {
-    sqlx::query_as!(
-        LockedScan,
-        r#"select status, status_reason, priority, requests_spent, max_requests, finished_at is not null as "finished!", grant_id
-           from scans where tenant_id = $1 and scan_id = $2 for no key update"#,
-        tenant.uuid(),
-        id.uuid(),
-    )
-    .fetch_optional(conn)
-    .await
-}
-
-/// Locks the items that have not been sent, so that no call of them begins. Returns their number.
-pub(super) async fn lock_open_items(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-) -> sqlx::Result<u64> {
-    let locked = sqlx::query!(
-        "select from scan_items
-         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
-         order by item_id for no key update",
-        tenant.uuid(),
-        id.uuid(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(locked.rows_affected())
-}
-
 /// Cancels a live scan under all its locks. Calls in flight continue; without any, the scan ends
 /// here and its key is destroyed.
-pub(super) async fn cancel_scan(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-    now: Timestamp,
-) -> sqlx::Result<()> {
+pub(super) async fn cancel_scan(scan: &mut LockedScan<'_>, now: Timestamp) -> sqlx::Result<()> {
+    let (tenant, id) = (scan.tenant(), scan.id());
+    let conn = scan.conn();
     sqlx::query!(
         "update scans set status = 'cancelled', status_reason = null where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
@@ -449,67 +309,18 @@ pub(super) async fn cancel_scan(
     Ok(())
 }
 
-/// A locked item that has ended.
-pub(super) struct EndedItem {
-    pub(super) item_id: Uuid,
-    pub(super) first_date: Option<Date>,
-}
-
-/// Locks the ended items that a retry selects, in the order of their ids.
-pub(super) async fn lock_ended_items(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-    request: &RetryRequest,
-) -> sqlx::Result<Vec<EndedItem>> {
-    let statuses: Vec<String> = request
-        .search_status
-        .as_slice()
-        .iter()
-        .map(|status| status.as_str().to_owned())
-        .collect();
-    let reasons: Option<Vec<String>> = request.reasons.as_ref().map(|reasons| {
-        reasons
-            .as_slice()
-            .iter()
-            .map(|reason| reason.as_str().to_owned())
-            .collect()
-    });
-    sqlx::query_as!(
-        EndedItem,
-        "select item_id, first_date from scan_items
-         where tenant_id = $1 and scan_id = $2
-           and (state = 'done' and search_status = any ($3) or state = 'failed' and 'failed' = any ($3))
-           and ($4::text[] is null or reason = any ($4))
-         order by item_id for no key update",
-        tenant.uuid(),
-        id.uuid(),
-        &statuses,
-        reasons.as_deref(),
-    )
-    .fetch_all(conn)
-    .await
-}
-
-/// The sequence numbers of items within their lane: the first one and the distance between two.
-pub(super) struct Sequence {
-    pub(super) start: i64,
-    pub(super) stride: i64,
-}
-
 /// Makes ended items pending again under all locks (`held` if their scan is paused), subtracts them
 /// from the scan's counts and reopens it. With `resumes`, a paused scan runs again and its `held`
 /// items become pending after them, with consecutive sequence numbers: five remaining items wait as
 /// long as a scan of five.
 pub(super) async fn requeue_items(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
+    scan: &mut LockedScan<'_>,
     items: &[EndedItem],
-    sequence: &Sequence,
     resumes: bool,
     request: &RetryRequest,
 ) -> sqlx::Result<()> {
+    let (tenant, id, sequence) = (scan.tenant(), scan.id(), scan.sequence());
+    let conn = scan.conn();
     let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
     let max_requests = request
         .max_requests

@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
+use sqlx::PgConnection;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::idempotency::{IdempotencyKey, IdempotentRequest};
 use super::plan::{ScanPlan, earliest_today, plan};
-use super::{Replayable, RequestContext, ScanError, expand, read, store, two_phase};
+use super::{expand, read, store, two_phase};
+use crate::commands::{
+    CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
+};
 use crate::config::PaceConfig;
 use crate::contract::FieldValue as _;
-use crate::contract::scans::{Priority, Scan, ScanEndpoint};
+use crate::contract::scans::{Scan, ScanEndpoint};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
@@ -31,15 +34,6 @@ const PLAN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a caller at a limit should wait.
 const LIMIT_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The distance between the sequence numbers of a scan's items: a scheduled scan gets one item
-/// searched for nine of an interactive scan.
-pub(super) const fn stride(priority: Priority) -> i64 {
-    match priority {
-        Priority::Interactive => 1,
-        Priority::Scheduled => 9,
-    }
-}
-
 /// When a key that is sealed now expires.
 pub(super) fn key_expiry(now: Timestamp) -> Timestamp {
     db::truncate_to_micros(now.checked_add(KEY_LIFETIME).unwrap_or(Timestamp::MAX))
@@ -49,51 +43,28 @@ pub(super) fn key_expiry(now: Timestamp) -> Timestamp {
 ///
 /// # Errors
 /// `ValidationErrors` with every fault of the body; `LimitExceeded`; `Busy`; `NotAccepted`;
-/// `IdempotencyMismatch`; `Database`.
+/// `IdempotencyMismatch`.
 pub async fn submit(
     context: RequestContext<'_>,
     pace: &PaceConfig,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Replayable<Scan>, ScanError> {
+) -> Result<Replayable<Scan>, CommandError> {
     let idempotent = IdempotentRequest::new("/v1/scans".to_owned(), body, key);
-    if let Some(response) = idempotent.find_response(context).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
+    if let Some(replay) = idempotent.find_response(context).await? {
+        return Ok(replay);
     }
     if let Err(refused) = check_admission_early(context, body).await {
         // An equal request may have been stored since the first query.
-        return idempotent
-            .find_response(context)
-            .await?
-            .map(|response| Replayable {
-                response,
-                replayed: true,
-            })
-            .ok_or(refused);
+        return idempotent.find_response(context).await?.ok_or(refused);
     }
     let plan = plan_blocking(body.clone(), context.now).await?;
-
     let mut tx = db::begin(context.pool).await?;
     let tenant =
         tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
-    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
-    }
-    let response = store_plan(&mut tx, context, pace, tenant, &plan, None).await?;
-    idempotent
-        .store_response(&mut tx, tenant, &response)
-        .await?;
-    tx.commit().await?;
-    Ok(Replayable {
-        response,
-        replayed: false,
-    })
+    let work =
+        async |conn: &mut PgConnection| store_plan(conn, context, pace, tenant, &plan, None).await;
+    idempotent.run(context, tx, tenant, work).await
 }
 
 /// Refuses a caller that is not accepted yet before its request is planned, because planning is
@@ -101,7 +72,7 @@ pub async fn submit(
 async fn check_admission_early(
     context: RequestContext<'_>,
     body: &Map<String, Value>,
-) -> Result<(), ScanError> {
+) -> Result<(), CommandError> {
     let Some(Ok(endpoint)) = body.get("endpoint").map(ScanEndpoint::read) else {
         return Ok(());
     };
@@ -120,13 +91,13 @@ async fn check_admission_early(
 /// Stores a plan in the transaction that found and locked its caller: the sealed key, the lane, the
 /// scan, its items. For a caller that is not accepted yet only the first item is stored (`expand`).
 pub(crate) async fn store_plan(
-    conn: &mut sqlx::PgConnection,
+    conn: &mut PgConnection,
     context: RequestContext<'_>,
     pace: &PaceConfig,
     tenant: TenantId,
     plan: &ScanPlan,
     monitor: Option<MonitorId>,
-) -> Result<Scan, ScanError> {
+) -> Result<Scan, CommandError> {
     store::lock_submissions(conn, tenant).await?;
     let load = store::load(conn, tenant).await?;
     check_limits(&load, plan.items.len())?;
@@ -151,14 +122,10 @@ pub(crate) async fn store_plan(
         context.now,
     )
     .await?;
-    let start = store::reserve_sequence(conn, tenant, plan, pace).await?;
+    let sequence = store::reserve_sequence(conn, tenant, plan, pace).await?;
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, context.now).await?;
     let stored = if load.accepted { plan.items.len() } else { 1 };
-    let sequence = store::Sequence {
-        start,
-        stride: stride(plan.scan_request.priority_or_default()),
-    };
     store::insert_items(conn, tenant, id, plan, 0..stored, &sequence).await?;
     if stored < plan.items.len() {
         let strategy = plan
@@ -193,7 +160,7 @@ pub(super) fn request_bytes(plan: &ScanPlan) -> usize {
 pub(crate) async fn plan_blocking(
     body: Map<String, Value>,
     now: Timestamp,
-) -> Result<ScanPlan, ScanError> {
+) -> Result<ScanPlan, CommandError> {
     let permit = plan_permit().await?;
     let planning = move || {
         // Owned by the work, which continues when the client has disconnected.
@@ -208,30 +175,30 @@ pub(crate) async fn plan_blocking(
 
 /// # Errors
 /// `Busy` when no permit is free in time.
-async fn plan_permit() -> Result<SemaphorePermit<'static>, ScanError> {
+async fn plan_permit() -> Result<SemaphorePermit<'static>, CommandError> {
     static PERMITS: LazyLock<Semaphore> =
         LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
     match timeout(PLAN_TIMEOUT, PERMITS.acquire()).await {
         Ok(Ok(permit)) => Ok(permit),
         // The semaphore is never closed.
-        Ok(Err(_)) | Err(_) => Err(ScanError::Busy),
+        Ok(Err(_)) | Err(_) => Err(CommandError::Busy),
     }
 }
 
 /// Reads the scan back after its transaction has changed it.
 pub(super) async fn reload(
-    conn: &mut sqlx::PgConnection,
+    conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-) -> Result<Scan, ScanError> {
+) -> Result<Scan, CommandError> {
     Ok(read::scan_on(conn, tenant, id)
         .await?
         .ok_or(sqlx::Error::RowNotFound)?)
 }
 
-fn check_limits(load: &store::TenantLoad, items: usize) -> Result<(), ScanError> {
+fn check_limits(load: &store::TenantLoad, items: usize) -> Result<(), CommandError> {
     match exceeded_limit(load, items) {
-        Some(message) => Err(ScanError::LimitExceeded {
+        Some(message) => Err(CommandError::LimitExceeded {
             message,
             retry_after: LIMIT_RETRY_AFTER,
         }),

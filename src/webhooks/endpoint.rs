@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
+use super::MonitorLock;
 use super::guard::host;
 use super::sign::Secret;
 use super::store::endpoints as store;
-use super::{MonitorLock, WebhookError};
+use crate::commands::CommandError;
 use crate::contract::webhooks::{ShownSecret, Webhook};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
@@ -28,13 +29,13 @@ const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 /// Opens a monitor's webhook. Returns its secret, which is never shown again.
 ///
 /// # Errors
-/// When the monitor has one already, or the database fails.
+/// When the monitor has one already.
 pub async fn open(
     lock: &mut MonitorLock<'_>,
     ring: &Keyring,
     url: &str,
     now: Timestamp,
-) -> Result<ShownSecret, WebhookError> {
+) -> Result<ShownSecret, CommandError> {
     let secret = Secret::random();
     let grant = seal(lock, ring, Purpose::Webhook, secret.bytes(), now).await?;
     let sealed_url = seal(lock, ring, Purpose::WebhookUrl, url.as_bytes(), now).await?;
@@ -46,15 +47,15 @@ pub async fn open(
 /// Later failures at the old URL do not count.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`], or when the database fails.
+/// `NoWebhook`.
 pub async fn change_url(
     lock: &mut MonitorLock<'_>,
     ring: &Keyring,
     url: &str,
-) -> Result<(), WebhookError> {
+) -> Result<(), CommandError> {
     let grant = store::change_url(lock, host(url).as_deref())
         .await?
-        .ok_or(WebhookError::NoEndpoint)?;
+        .ok_or(CommandError::NoWebhook)?;
     let terms = GrantTerms {
         tenant: lock.tenant(),
         grant,
@@ -69,17 +70,14 @@ pub async fn change_url(
 /// resent. Idempotent.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`], or when the database fails.
-pub async fn enable(lock: &mut MonitorLock<'_>) -> Result<(), WebhookError> {
+/// `NoWebhook`.
+pub async fn enable(lock: &mut MonitorLock<'_>) -> Result<(), CommandError> {
     require_endpoint(store::enable(lock).await?)
 }
 
 /// Closes the webhook: destroys its secrets and fails pending deliveries. Ended deliveries stay.
 /// Idempotent.
-///
-/// # Errors
-/// When the database fails.
-pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), WebhookError> {
+pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), CommandError> {
     // The endpoint's row first: it is locked before its deliveries everywhere.
     store::remove(lock).await?;
     Ok(store::fail_pending(lock, now).await?)
@@ -89,27 +87,28 @@ pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), Web
 /// the old one also signs.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`]; `InvalidState` after too many rotations within a day; `Secret`
-/// when an old secret cannot be decrypted.
+/// `NoWebhook`; `InvalidState` after too many rotations within a day; `Internal` when an old secret cannot be decrypted.
 pub async fn rotate_secret(
     lock: &mut MonitorLock<'_>,
     ring: &Keyring,
     now: Timestamp,
-) -> Result<(ShownSecret, Timestamp), WebhookError> {
+) -> Result<(ShownSecret, Timestamp), CommandError> {
     let tenant = lock.tenant();
     let grants = store::lock_secrets(lock)
         .await?
-        .ok_or(WebhookError::NoEndpoint)?;
+        .ok_or(CommandError::NoWebhook)?;
     let opened = open_secrets(lock.conn(), ring, tenant, &grants, now)
         .await
         .map_err(|error| match error {
             GrantError::Database(error) => error.into(),
-            error => WebhookError::Secret(error.to_string()),
+            error => {
+                CommandError::Internal(format!("the webhook's secret cannot be decrypted: {error}"))
+            }
         })?;
     if opened.len() >= MAX_SECRETS {
         let message = "the webhook's secret was rotated three times within a day and all secrets still sign; \
                        retry after the first of them has expired";
-        return Err(WebhookError::InvalidState(message.to_owned()));
+        return Err(CommandError::InvalidState(message.to_owned()));
     }
     let old_until = db::truncate_to_micros(now.checked_add(SECRET_OVERLAP).unwrap_or(NEVER));
     if let Some(old) = opened.first() {
@@ -134,9 +133,6 @@ pub async fn rotate_secret(
 }
 
 /// The webhook of a monitor, if it has one.
-///
-/// # Errors
-/// When the database fails.
 pub async fn show(
     conn: &mut PgConnection,
     ring: &Keyring,
@@ -151,7 +147,7 @@ pub async fn show(
 /// The webhooks of those monitors that have one, by monitor.
 ///
 /// # Errors
-/// `Decode` when a URL cannot be decrypted; or when the database fails.
+/// `Decode` when a URL cannot be decrypted.
 pub async fn show_all(
     conn: &mut PgConnection,
     ring: &Keyring,
@@ -201,10 +197,10 @@ async fn seal(
     Ok(terms.grant)
 }
 
-fn require_endpoint(found: bool) -> Result<(), WebhookError> {
+fn require_endpoint(found: bool) -> Result<(), CommandError> {
     if found {
         Ok(())
     } else {
-        Err(WebhookError::NoEndpoint)
+        Err(CommandError::NoWebhook)
     }
 }

@@ -34,50 +34,25 @@ pub use send::Sender;
 pub use sign::Secret;
 pub use store::lock::{LockFor, MonitorLock};
 
+use crate::commands::CommandError;
 use crate::contract::webhooks::Event;
 use crate::ids::DeliveryId;
 
 /// The largest body, in bytes. Standard Webhooks recommends less than 20 KB.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// Why a command failed. Nothing was stored.
-#[derive(Debug, thiserror::Error)]
-pub enum WebhookError {
-    /// The monitor does not exist, has no webhook, or belongs to another tenant.
-    #[error("there is no such monitor, or it has no webhook")]
-    NoEndpoint,
-    /// The delivery does not exist, or belongs to another tenant.
-    #[error("there is no such delivery")]
-    NoDelivery,
-    /// The state of the webhook does not allow the command.
-    #[error("{0}")]
-    InvalidState(String),
-    /// The monitor was tested less than a minute ago.
-    #[error("a monitor's webhook can be tested at most once a minute; retry after {} s", .0.as_secs().max(1))]
-    TooSoon(std::time::Duration),
-    /// The event is larger than [`MAX_BODY`].
-    #[error("the event has {0} bytes; at most {MAX_BODY} bytes can be sent")]
-    TooLarge(usize),
-    /// A stored secret cannot be decrypted.
-    #[error("the webhook's secret cannot be decrypted: {0}")]
-    Secret(String),
-    /// The database failed.
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-}
-
 /// Enqueues an event for a monitor's webhook, if it has one. It is sent after the commit; until
 /// then the endpoint stays locked. For a webhook that is switched off, the delivery is stored as
 /// failed.
 ///
 /// # Errors
-/// [`WebhookError::TooLarge`], or when the database fails.
+/// `Internal` for an event larger than [`MAX_BODY`].
 pub async fn enqueue<T: Serialize>(
     lock: &mut MonitorLock<'_>,
     event_type: &str,
     data: &T,
     now: Timestamp,
-) -> Result<Option<DeliveryId>, WebhookError> {
+) -> Result<Option<DeliveryId>, CommandError> {
     enqueue_with(lock, event_type, data, now, retry::MAX_TRIES).await
 }
 
@@ -87,7 +62,7 @@ async fn enqueue_with<T: Serialize>(
     data: &T,
     now: Timestamp,
     most_tries: u16,
-) -> Result<Option<DeliveryId>, WebhookError> {
+) -> Result<Option<DeliveryId>, CommandError> {
     let event = Event {
         event_type: event_type.to_owned(),
         timestamp: now,
@@ -95,7 +70,10 @@ async fn enqueue_with<T: Serialize>(
     };
     let body = serde_json::to_string(&event).map_err(|error| sqlx::Error::Encode(error.into()))?;
     if body.len() > MAX_BODY {
-        return Err(WebhookError::TooLarge(body.len()));
+        return Err(CommandError::Internal(format!(
+            "the event has {} bytes; at most {MAX_BODY} bytes can be sent",
+            body.len()
+        )));
     }
     let delivery = store::NewDelivery {
         id: DeliveryId::new(),

@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
 use super::store::EndpointSwitch;
-use super::{MonitorLock, WebhookError, enqueue_with, read, store};
+use super::{MonitorLock, enqueue_with, read, store};
+use crate::commands::CommandError;
 use crate::contract::webhooks::{Delivery, MonitorTest, OffReason};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
@@ -17,31 +18,31 @@ pub const TEST_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 /// The monitor of a delivery, to be locked before [`resend`].
 ///
 /// # Errors
-/// [`WebhookError::NoDelivery`].
+/// `NoDelivery`.
 pub async fn monitor_of(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: DeliveryId,
-) -> Result<MonitorId, WebhookError> {
+) -> Result<MonitorId, CommandError> {
     store::monitor_of(conn, tenant, id)
         .await?
-        .ok_or(WebhookError::NoDelivery)
+        .ok_or(CommandError::NoDelivery)
 }
 
 /// Resets a delivery of this monitor, so that it is tried with all retries after the commit. It
 /// keeps its id, so a receiver can detect a duplicate.
 ///
 /// # Errors
-/// [`WebhookError::NoDelivery`]; `InvalidState` if its webhook is switched off or closed; `TooSoon`
+/// `NoDelivery`; `InvalidState` if its webhook is switched off or closed; `LimitExceeded`
 /// for a test.
 pub async fn resend(
     lock: &mut MonitorLock<'_>,
     id: DeliveryId,
     now: Timestamp,
-) -> Result<Delivery, WebhookError> {
+) -> Result<Delivery, CommandError> {
     match store::endpoint_switch(lock).await? {
         None => {
-            return Err(WebhookError::InvalidState(
+            return Err(CommandError::InvalidState(
                 "the monitor of this delivery no longer has a webhook".to_owned(),
             ));
         }
@@ -58,20 +59,20 @@ pub async fn resend(
     let tenant = lock.tenant();
     read::delivery(lock.conn(), tenant, id)
         .await?
-        .ok_or(WebhookError::NoDelivery)
+        .ok_or(CommandError::NoDelivery)
 }
 
 /// Enqueues a test event, sent after the commit with a single try. The delivery shows the result.
 ///
 /// # Errors
-/// [`WebhookError::NoEndpoint`]; `InvalidState` while the webhook is switched off; `TooSoon`.
+/// `NoWebhook`; `InvalidState` while the webhook is switched off; `LimitExceeded`.
 pub async fn send_test(
     lock: &mut MonitorLock<'_>,
     now: Timestamp,
-) -> Result<Delivery, WebhookError> {
+) -> Result<Delivery, CommandError> {
     let (tenant, monitor) = (lock.tenant(), lock.monitor());
     match store::endpoint_switch(lock).await? {
-        None => return Err(WebhookError::NoEndpoint),
+        None => return Err(CommandError::NoWebhook),
         Some(EndpointSwitch::Off(reason)) => return Err(switched_off_error(monitor, reason)),
         Some(EndpointSwitch::On) => {}
     }
@@ -82,10 +83,10 @@ pub async fn send_test(
     };
     let id = enqueue_with(lock, TEST_EVENT, &data, now, 1)
         .await?
-        .ok_or(WebhookError::NoEndpoint)?;
+        .ok_or(CommandError::NoWebhook)?;
     read::delivery(lock.conn(), tenant, id)
         .await?
-        .ok_or(WebhookError::NoDelivery)
+        .ok_or(CommandError::NoDelivery)
 }
 
 /// Fails if the last test, or its resend, is less than [`TEST_INTERVAL`] ago. The endpoint is
@@ -93,7 +94,7 @@ pub async fn send_test(
 async fn check_test_interval(
     lock: &mut MonitorLock<'_>,
     now: Timestamp,
-) -> Result<(), WebhookError> {
+) -> Result<(), CommandError> {
     let Some(last) = store::last_test(lock).await? else {
         return Ok(());
     };
@@ -101,17 +102,23 @@ async fn check_test_interval(
         .saturating_sub(now.duration_since(last))
         .min(TEST_INTERVAL);
     match std::time::Duration::try_from(left) {
-        Ok(wait) if !wait.is_zero() => Err(WebhookError::TooSoon(wait)),
+        Ok(wait) if !wait.is_zero() => Err(CommandError::LimitExceeded {
+            message: format!(
+                "a monitor's webhook can be tested at most once a minute; retry after {} s",
+                wait.as_secs().max(1)
+            ),
+            retry_after: wait,
+        }),
         _ => Ok(()),
     }
 }
 
-fn switched_off_error(monitor: MonitorId, reason: OffReason) -> WebhookError {
+fn switched_off_error(monitor: MonitorId, reason: OffReason) -> CommandError {
     let why = match reason {
         OffReason::Gone => "its receiver answered 410 Gone",
         OffReason::Failing => "nothing was delivered for five days",
     };
-    WebhookError::InvalidState(format!(
+    CommandError::InvalidState(format!(
         "the monitor's webhook is switched off (`{reason}`): {why}; switch it on with \
          POST /v1/monitors/{monitor}/enable-webhook or change its URL with PATCH /v1/monitors/{monitor}"
     ))

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use farescan::commands::RequestContext;
 use farescan::config::WebhookConfig;
 use farescan::monitors::create::create;
-use farescan::scans::RequestContext;
 use farescan::search::CallerKey;
 use farescan::webhooks::Guard;
 use jiff::tz::TimeZone;

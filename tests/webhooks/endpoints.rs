@@ -1,7 +1,8 @@
 //! Endpoints are switched off, switched on, moved and closed.
 
+use farescan::commands::CommandError;
 use farescan::contract::webhooks::{DeliveryReason, DeliveryStatus, OffReason};
-use farescan::webhooks::{Sender, WebhookError, endpoint, resend};
+use farescan::webhooks::{Sender, endpoint, resend};
 use jiff::Timestamp;
 
 use super::harness::{WebhookTest, address, deliver, guard, lock};
@@ -153,7 +154,7 @@ async fn a_410_fails_pending_deliveries_until_the_url_changes() {
     .await
     .unwrap_err();
     tx.rollback().await.unwrap();
-    assert!(matches!(test, WebhookError::InvalidState(_)));
+    assert!(matches!(test, CommandError::InvalidState(_)));
     for words in [
         "(`gone`): its receiver answered 410",
         &format!("POST /v1/monitors/{monitor}/enable-webhook"),
@@ -326,7 +327,7 @@ async fn a_webhook_closed_during_a_try_sends_nothing_more() {
         );
         let refused = hooks.resend(id).await.unwrap_err();
         assert!(
-            matches!(refused, WebhookError::InvalidState(_)),
+            matches!(refused, CommandError::InvalidState(_)),
             "{refused}"
         );
     }
@@ -348,7 +349,7 @@ async fn a_webhook_closed_during_a_try_sends_nothing_more() {
     let missing = endpoint::enable(&mut lock(&mut tx, hooks.tenant, monitor).await)
         .await
         .unwrap_err();
-    assert!(matches!(missing, WebhookError::NoEndpoint));
+    assert!(matches!(missing, CommandError::NoWebhook));
     deliverer.stop().await;
 }
 

@@ -5,14 +5,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use farescan::commands::CommandError;
 use farescan::config::WebhookConfig;
 use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants;
-use farescan::webhooks::{
-    self, Guard, LockFor, MonitorLock, Sender, WebhookError, endpoint, read, resend,
-};
+use farescan::webhooks::{self, Guard, LockFor, MonitorLock, Sender, endpoint, read, resend};
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde_json::json;
@@ -153,7 +152,7 @@ impl WebhookTest {
     }
 
     /// Resends a delivery.
-    pub async fn resend(&self, id: DeliveryId) -> Result<(), WebhookError> {
+    pub async fn resend(&self, id: DeliveryId) -> Result<(), CommandError> {
         let mut tx = farescan::db::begin(self.pool()).await.unwrap();
         let monitor = resend::monitor_of(&mut tx, self.tenant, id).await?;
         resend::resend(

@@ -1,9 +1,10 @@
 //! Secrets: rotation, and where they must not appear. The standard's library verifies signatures.
 
+use farescan::commands::CommandError;
 use farescan::search::CallerKey;
 use farescan::tenants::rewrap::rewrap;
 use farescan::tenants::{Keyring, rotate};
-use farescan::webhooks::{WebhookError, endpoint};
+use farescan::webhooks::endpoint;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::AssertSqlSafe;
 
@@ -15,7 +16,7 @@ async fn rotated(
     hooks: &WebhookTest,
     monitor: farescan::ids::MonitorId,
     now: Timestamp,
-) -> Result<String, WebhookError> {
+) -> Result<String, CommandError> {
     let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
     let (secret, until) = endpoint::rotate_secret(
         &mut lock(&mut tx, hooks.tenant, monitor).await,
@@ -77,7 +78,7 @@ async fn after_a_rotation_both_secrets_sign_for_a_day() {
         .await
         .unwrap_err();
     assert!(
-        matches!(refused, WebhookError::InvalidState(_)),
+        matches!(refused, CommandError::InvalidState(_)),
         "{refused}"
     );
     deliverer.stop().await;
@@ -103,7 +104,8 @@ async fn secrets_survive_key_rotation_and_a_new_master_key() {
     ))
     .unwrap();
     let moved = rewrap(hooks.pool(), &both).await.unwrap();
-    assert_eq!((moved.moved, moved.unopened.len()), (2, 0));
+    // Each of the two webhooks has a secret and a URL.
+    assert_eq!((moved.moved, moved.unopened.len()), (4, 0));
     // A process without the new master key cannot sign: it records the error and retries later.
     let deliverer = hooks.deliverer();
     let id = hooks.enqueue(monitor).await;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use farescan::commands::RequestContext;
 use farescan::config::WorkerConfig;
 use farescan::contract::scans::{ItemState, ScanStatus};
 use farescan::ids::ScanId;
 use farescan::scans::control::{pause, resume};
-use farescan::scans::{RequestContext, submit};
+use farescan::scans::submit;
 use farescan::search::CallerKey;
 use farescan::upstream::Client;
 use farescan::worker::WorkerDeps;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use farescan::commands::RequestContext;
 use farescan::config::{DatabaseConfig, PaceConfig, WorkerConfig};
 use farescan::contract::scans::{Item, Scan};
 use farescan::db::{self, Database};
 use farescan::ids::{ScanId, TenantId};
-use farescan::scans::{RequestContext, cancel, read, retry, submit};
+use farescan::scans::{cancel, read, retry, submit};
 use farescan::search::CallerKey;
 use farescan::tenants::{self, Keyring};
 use farescan::upstream::{Client, UpstreamConfig};

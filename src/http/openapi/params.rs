@@ -9,8 +9,8 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required};
 use utoipa::{IntoParams, IntoResponses};
 
 use super::error_responses::error_responses;
+use crate::commands::MAX_IDEMPOTENCY_KEY;
 use crate::contract::ErrorType;
-use crate::scans::MAX_IDEMPOTENCY_KEY;
 
 /// `Idempotency-Key` of commands that create or spend.
 pub(in crate::http) struct IdempotencyHeader;

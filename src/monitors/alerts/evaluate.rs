@@ -13,12 +13,13 @@ use super::rule_key::{self, RuleKey};
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
 use super::store;
+use crate::commands::CommandError;
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
 use crate::monitors::store::UnevaluatedSlot;
 use crate::scans::cells;
-use crate::webhooks::{self, MonitorLock, WebhookError};
+use crate::webhooks::{self, MonitorLock};
 
 /// The type of the webhook event.
 const EVENT: &str = "monitor.alerts";
@@ -224,7 +225,7 @@ async fn enqueue_event(
 ) -> sqlx::Result<()> {
     match webhooks::enqueue(lock, EVENT, event, now).await {
         Ok(_) => Ok(()),
-        Err(WebhookError::Database(error)) => Err(error),
+        Err(CommandError::Database(error)) => Err(error),
         Err(other) => Err(sqlx::Error::Encode(other.into())),
     }
 }

@@ -1,25 +1,20 @@
 //! Deletes a monitor.
 
-use crate::db;
+use crate::commands::{CommandError, RequestContext};
 use crate::ids::{GrantId, MonitorId};
-use crate::monitors::{MonitorError, store};
-use crate::scans::RequestContext;
-use crate::tenants;
+use crate::monitors::store;
 use crate::webhooks::{LockFor, endpoint};
 
 /// Deletes a monitor with its slots and its key. Its scans and their results stay. A running scan
 /// continues; its caller may cancel it.
 ///
 /// # Errors
-/// `NotFound`, also for a deleted monitor; `Database`.
-pub async fn delete(context: RequestContext<'_>, id: MonitorId) -> Result<(), MonitorError> {
-    let mut tx = db::begin(context.pool).await?;
-    let found =
-        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?;
-    let tenant = found.ok_or(MonitorError::NotFound)?;
+/// `NoMonitor`, also for a deleted monitor.
+pub async fn delete(context: RequestContext<'_>, id: MonitorId) -> Result<(), CommandError> {
+    let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion)
         .await?
-        .ok_or(MonitorError::NotFound)?;
+        .ok_or(CommandError::NoMonitor)?;
     // Destroys the secrets. The deliveries are deleted with the monitor.
     endpoint::close(&mut lock, context.now).await?;
     store::delete(lock.conn(), tenant, id, GrantId::from(monitor.grant_id)).await?;

@@ -3,13 +3,12 @@
 use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
 
+use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::{Monitor, SlotKind, SlotOutcome};
-use crate::db;
 use crate::ids::{GrantId, MonitorId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::store::{Decision, LockedMonitor};
-use crate::monitors::{MonitorError, read, store};
-use crate::scans::RequestContext;
+use crate::monitors::{read, store};
 use crate::tenants;
 use crate::webhooks::LockFor;
 
@@ -17,15 +16,12 @@ use crate::webhooks::LockFor;
 /// slot starts a scan after this returns. A paused monitor is returned unchanged.
 ///
 /// # Errors
-/// `NotFound`; `Database`.
-pub async fn pause(context: RequestContext<'_>, id: MonitorId) -> Result<Monitor, MonitorError> {
-    let mut tx = db::begin(context.pool).await?;
-    let found =
-        tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now).await?;
-    let tenant = found.ok_or(MonitorError::NotFound)?;
+/// `NoMonitor`.
+pub async fn pause(context: RequestContext<'_>, id: MonitorId) -> Result<Monitor, CommandError> {
+    let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
         .await?
-        .ok_or(MonitorError::NotFound)?;
+        .ok_or(CommandError::NoMonitor)?;
     if !monitor.paused {
         let undecided = undecided(
             &monitor,

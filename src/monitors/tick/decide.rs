@@ -21,13 +21,13 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
 use super::{ERROR_PAUSE, LONGEST_SLEEP, MAX_PER_PASS, PassTally, SHORTEST_SLEEP, Ticker};
+use crate::commands::RequestContext;
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::start_run::{RunContext, StartRunError, start_run};
 use crate::monitors::store::{self, Decision, WaitsFor};
-use crate::scans::RequestContext;
 use crate::scans::cancel::cancel_if_stuck;
 use crate::tenants::{self, GrantError};
 

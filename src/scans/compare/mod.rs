@@ -16,7 +16,8 @@ use sqlx::PgPool;
 
 use super::grid::cell::{ItemObservation, difference, representative};
 use super::grid::{SweptDimension, SweptDimensions};
-use super::{ScanError, read};
+use super::read;
+use crate::commands::CommandError;
 use crate::contract::scans::{
     Change, ChangeCounts, ComparedCell, Comparison, ItemState, Scan, SeenPrice,
 };
@@ -27,25 +28,25 @@ use crate::ids::{ScanId, TenantId};
 /// Compares two scans of a caller in their current states.
 ///
 /// # Errors
-/// `NotFound` for either; `ValidationErrors` when they are of different endpoints; `Database`.
+/// `NoScan` for either; `ValidationErrors` when they are of different endpoints.
 pub async fn compare(
     pool: &PgPool,
     tenant: TenantId,
     before: ScanId,
     after: ScanId,
-) -> Result<Comparison, ScanError> {
+) -> Result<Comparison, CommandError> {
     let one = read::scan(pool, tenant, before)
         .await?
-        .ok_or(ScanError::NotFound)?;
+        .ok_or(CommandError::NoScan)?;
     let other = read::scan(pool, tenant, after)
         .await?
-        .ok_or(ScanError::NotFound)?;
+        .ok_or(CommandError::NoScan)?;
     if one.endpoint != other.endpoint {
         let expected = format!(
             "a scan of {}, like the first; this one is of {}",
             one.endpoint, other.endpoint
         );
-        return Err(ScanError::ValidationErrors(
+        return Err(CommandError::ValidationErrors(
             ValidationError::new("other", &after.to_string().into(), expected).into(),
         ));
     }

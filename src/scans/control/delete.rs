@@ -3,12 +3,11 @@
 use sqlx::PgPool;
 
 use super::store;
+use crate::commands::{CommandError, RequestContext};
 use crate::db;
 use crate::history::{self, ObservedItem};
-use crate::ids::{GrantId, ScanId, TenantId};
-use crate::scans::store::{self as scans_store, LockedScan};
-use crate::scans::{RequestContext, ScanError};
-use crate::tenants;
+use crate::ids::{ScanId, TenantId};
+use crate::scans::store::lock::{DeletionLock, ScanRow};
 
 /// Deletes a scan with its items, attempts, answers, key grant, and the stored responses of POSTs
 /// on it. Its observations stay in the history unless `with_history`: then they are deleted too,
@@ -17,27 +16,19 @@ use crate::tenants;
 /// spend twice.
 ///
 /// # Errors
-/// `NotFound`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls
-/// of it are in flight; `Database`.
+/// `NoScan`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls
+/// of it are in flight.
 pub async fn delete(
     context: RequestContext<'_>,
     id: ScanId,
     with_history: bool,
-) -> Result<(), ScanError> {
-    let mut tx = db::begin(context.pool).await?;
-    let tenant = tenants::store::find(&mut tx, context.ring, context.key, context.now)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    // Without the lane's lock: no item becomes pending here.
-    let items = store::lock_items(&mut tx, tenant, id).await?;
-    let scan = scans_store::lock_scan(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    require_ended(&scan)?;
+) -> Result<(), CommandError> {
+    let (mut tx, tenant) = context.begin(CommandError::NoScan).await?;
+    let mut lock = lock_ended(&mut tx, tenant, id).await?;
     if with_history {
-        delete_observations(&mut tx, tenant, &items).await?;
+        delete_observations(&mut lock).await?;
     }
-    delete_locked(&mut tx, tenant, id, &items, &scan).await?;
+    store::delete(&mut lock).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -46,55 +37,53 @@ pub async fn delete(
 /// stay.
 ///
 /// # Errors
-/// `NotFound`; `InvalidState` when it runs again; `Database`.
-pub async fn delete_expired(pool: &PgPool, tenant: TenantId, id: ScanId) -> Result<(), ScanError> {
+/// `NoScan`; `InvalidState` when it runs again.
+pub async fn delete_expired(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ScanId,
+) -> Result<(), CommandError> {
     let mut tx = db::begin(pool).await?;
     db::set_brief_lock_timeout(&mut tx).await?;
-    let items = store::lock_items(&mut tx, tenant, id).await?;
-    let scan = scans_store::lock_scan(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    require_ended(&scan)?;
-    delete_locked(&mut tx, tenant, id, &items, &scan).await?;
+    store::delete(&mut lock_ended(&mut tx, tenant, id).await?).await?;
     tx.commit().await?;
     Ok(())
 }
 
-async fn delete_locked(
+async fn lock_ended(
     conn: &mut sqlx::PgConnection,
     tenant: TenantId,
     id: ScanId,
-    items: &[store::LockedItem],
-    scan: &LockedScan,
-) -> Result<(), ScanError> {
-    let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
-    store::archive_usage(conn, tenant, id, &ids).await?;
-    store::delete(conn, tenant, id, &ids, scan.grant_id.map(GrantId::from)).await?;
-    Ok(())
+) -> Result<DeletionLock<'_>, CommandError> {
+    let lock = DeletionLock::lock(conn, tenant, id)
+        .await?
+        .ok_or(CommandError::NoScan)?;
+    require_ended(&lock.row)?;
+    Ok(lock)
 }
 
-fn require_ended(scan: &LockedScan) -> Result<(), ScanError> {
+fn require_ended(scan: &ScanRow) -> Result<(), CommandError> {
     let ended = scan.status.is_ended();
     match (ended, scan.finished) {
         (true, true) => Ok(()),
-        (true, false) => Err(ScanError::InvalidState(format!(
+        (true, false) => Err(CommandError::InvalidState(format!(
             "the scan is {}, but some of its calls are in flight: delete it once `finished_at` is set",
             scan.status
         ))),
-        (false, _) => Err(ScanError::InvalidState(format!(
+        (false, _) => Err(CommandError::InvalidState(format!(
             "the scan is {}: cancel it, or wait until it has ended",
             scan.status
         ))),
     }
 }
 
-async fn delete_observations(
-    conn: &mut sqlx::PgConnection,
-    tenant: TenantId,
-    items: &[store::LockedItem],
-) -> Result<(), ScanError> {
-    let observations = items.iter().filter_map(|item| {
-        ObservedItem::of(item.item_id.into(), &item.endpoint, item.body.as_object()?)
-    });
-    Ok(history::delete(conn, tenant, &observations.collect::<Vec<_>>()).await?)
+async fn delete_observations(lock: &mut DeletionLock<'_>) -> sqlx::Result<()> {
+    let observations: Vec<_> = lock
+        .items
+        .iter()
+        .filter_map(|item| {
+            ObservedItem::of(item.item_id.into(), &item.endpoint, item.body.as_object()?)
+        })
+        .collect();
+    history::delete(lock.conn, lock.tenant, &observations).await
 }

@@ -17,15 +17,15 @@ mod store;
 
 pub(crate) use store::resume_lane;
 
-use super::ScanError;
-use super::store::LockedScan;
+use super::store::lock::ScanRow;
+use crate::commands::CommandError;
 use crate::contract::scans::ScanStatus;
 
 /// The status of a scan, which must not have ended.
-fn require_live(scan: &LockedScan, done: &str) -> Result<ScanStatus, ScanError> {
+fn require_live(scan: &ScanRow, done: &str) -> Result<ScanStatus, CommandError> {
     let status = scan.status;
     if status.is_ended() {
-        return Err(ScanError::InvalidState(format!(
+        return Err(CommandError::InvalidState(format!(
             "the scan is {status}: a scan that has ended cannot be {done}"
         )));
     }

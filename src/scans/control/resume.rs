@@ -1,16 +1,17 @@
 //! Resuming a scan.
 
 use serde_json::{Map, Value};
+use sqlx::PgConnection;
 
 use super::{require_live, store};
+use crate::commands::{
+    CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
+};
 use crate::contract::scans::{ResumeRequest, Scan, ScanStatus};
 use crate::contract::{FieldValue as _, ValidationError};
-use crate::db;
-use crate::ids::{GrantId, ScanId};
-use crate::scans::idempotency::{IdempotencyKey, IdempotentRequest};
-use crate::scans::store::{self as scans_store, LockedScan, Sequence};
-use crate::scans::{Replayable, RequestContext, ScanError, retry, submit};
-use crate::tenants;
+use crate::ids::ScanId;
+use crate::scans::store::lock::{LockedScan, api_of};
+use crate::scans::{retry, submit};
 
 /// Resumes a paused scan, and seals the key of this request for its remaining items. A pause of its
 /// lane that waits for the caller (`key_rejected`, `not_subscribed`, `quota_exhausted`) ends too,
@@ -19,81 +20,59 @@ use crate::tenants;
 ///
 /// # Errors
 /// `ValidationErrors` for the body, or when the budget is spent and no higher one is given;
-/// `NotFound`; `InvalidState` when the scan has ended; `IdempotencyMismatch`; `Database`.
+/// `NoScan`; `InvalidState` when the scan has ended; `IdempotencyMismatch`.
 pub async fn resume(
     context: RequestContext<'_>,
     id: ScanId,
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
-) -> Result<Replayable<Scan>, ScanError> {
+) -> Result<Replayable<Scan>, CommandError> {
     let idempotent = IdempotentRequest::new(format!("/v1/scans/{id}/resume"), body, key);
-    if let Some(response) = idempotent.find_response(context).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
+    if let Some(replay) = idempotent.find_response(context).await? {
+        return Ok(replay);
     }
     let request = ResumeRequest::from_body(body)?;
-
-    let mut tx = db::begin(context.pool).await?;
-    let tenant = tenants::store::find_and_lock(&mut tx, context.ring, context.key, context.now)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    let api = scans_store::api_of(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
-        return Ok(Replayable {
-            response,
-            replayed: true,
-        });
-    }
-    store::resume_lane(&mut tx, tenant, api).await?;
-    let start = scans_store::wake_lane(&mut tx, tenant, api).await?;
-    let open_items = scans_store::lock_open_items(&mut tx, tenant, id).await?;
-    let scan = scans_store::lock_scan(&mut tx, tenant, id)
-        .await?
-        .ok_or(ScanError::NotFound)?;
-    let status = require_live(&scan, "resumed")?;
-    check_max_requests(&request, &scan, status, open_items)?;
-
-    let sequence = Sequence {
-        start,
-        stride: submit::stride(scan.priority),
+    let (tx, tenant) = context.begin_locked(CommandError::NoScan).await?;
+    let work = async |conn: &mut PgConnection| {
+        let api = api_of(conn, tenant, id)
+            .await?
+            .ok_or(CommandError::NoScan)?;
+        // First, because the lock does not wake a lane that is still paused.
+        store::resume_lane(conn, tenant, api).await?;
+        let mut scan = LockedScan::lock(conn, tenant, id)
+            .await?
+            .ok_or(CommandError::NoScan)?;
+        let status = require_live(&scan.row, "resumed")?;
+        check_max_requests(&request, &scan, status)?;
+        store::resume(&mut scan, &request).await?;
+        retry::reseal_key(&mut scan, context).await?;
+        submit::reload(conn, tenant, id).await
     };
-    store::resume(&mut tx, tenant, id, &sequence, &request).await?;
-    retry::reseal_key(&mut tx, context, tenant, scan.grant_id.map(GrantId::from)).await?;
-    let response = submit::reload(&mut tx, tenant, id).await?;
-    idempotent
-        .store_response(&mut tx, tenant, &response)
-        .await?;
-    tx.commit().await?;
-    Ok(Replayable {
-        response,
-        replayed: false,
-    })
+    idempotent.run(context, tx, tenant, work).await
 }
 
 /// Refuses a `max_requests` that would pause the scan again at once.
 fn check_max_requests(
     request: &ResumeRequest,
-    scan: &LockedScan,
+    scan: &LockedScan<'_>,
     status: ScanStatus,
-    open_items: u64,
-) -> Result<(), ScanError> {
-    let spent = i64::from(scan.requests_spent);
-    let least = spent + i64::from(open_items > 0);
+) -> Result<(), CommandError> {
+    let spent = i64::from(scan.row.requests_spent);
+    let least = spent + i64::from(scan.locked_items > 0);
     let expected = format!("at least {least}: {spent} requests are spent");
     let fault = match request.max_requests {
         Some(max) if i64::from(max.get()) < least => {
             ValidationError::new("max_requests", &max.to_value(), expected)
         }
         None if status == ScanStatus::Paused
-            && scan.max_requests.is_some_and(|max| i64::from(max) < least) =>
+            && scan
+                .row
+                .max_requests
+                .is_some_and(|max| i64::from(max) < least) =>
         {
             ValidationError::missing("max_requests", expected)
         }
         _ => return Ok(()),
     };
-    Err(ScanError::ValidationErrors(fault.into()))
+    Err(CommandError::ValidationErrors(fault.into()))
 }

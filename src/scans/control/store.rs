@@ -1,21 +1,17 @@
-//! Statements of the commands on a scan. Every condition begins with the tenant; the callers hold
-//! the locks.
+//! Statements of the commands on a scan. Every condition begins with the tenant.
 
-use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::contract::Api;
 use crate::contract::scans::ResumeRequest;
 use crate::ids::{GrantId, ScanId, TenantId};
-use crate::scans::store::Sequence;
+use crate::scans::store::lock::{DeletionLock, LockedScan};
 
 /// Pauses a live scan and sets its unsent items to `held`. A delayed retry keeps its time.
-pub(super) async fn pause(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-) -> sqlx::Result<()> {
+pub(super) async fn pause(scan: &mut LockedScan<'_>) -> sqlx::Result<()> {
+    let (tenant, id) = (scan.tenant(), scan.id());
+    let conn = scan.conn();
     sqlx::query!(
         "update scans set status = 'paused', status_reason = 'by_caller' where tenant_id = $1 and scan_id = $2",
         tenant.uuid(),
@@ -61,13 +57,9 @@ pub(crate) async fn resume_lane(
 
 /// Resumes a scan. Its `held` items get new consecutive sequence numbers: five remaining items wait
 /// as long as a scan of five.
-pub(super) async fn resume(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-    sequence: &Sequence,
-    request: &ResumeRequest,
-) -> sqlx::Result<()> {
+pub(super) async fn resume(scan: &mut LockedScan<'_>, request: &ResumeRequest) -> sqlx::Result<()> {
+    let (tenant, id, sequence) = (scan.tenant(), scan.id(), scan.sequence());
+    let conn = scan.conn();
     sqlx::query!(
         "update scans
          set status = case when status <> 'paused' then status when started_at is null then 'queued' else 'running' end,
@@ -110,34 +102,9 @@ async fn notify_watchers(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()
     Ok(())
 }
 
-/// A locked item.
-pub(super) struct LockedItem {
-    pub(super) item_id: Uuid,
-    pub(super) endpoint: String,
-    pub(super) body: Value,
-}
-
-/// Locks all items of a scan, in the order of their ids.
-pub(super) async fn lock_items(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-) -> sqlx::Result<Vec<LockedItem>> {
-    sqlx::query_as!(
-        LockedItem,
-        r#"select i.item_id, i.body,
-                  (select s.endpoint from scans s where s.tenant_id = i.tenant_id and s.scan_id = i.scan_id) as "endpoint!"
-           from scan_items i where i.tenant_id = $1 and i.scan_id = $2 order by i.item_id for update"#,
-        tenant.uuid(),
-        id.uuid(),
-    )
-    .fetch_all(conn)
-    .await
-}
-
 /// Adds the usage of a scan to that of the deleted scans, by the days of its attempts. Days are
 /// inserted in order, so that concurrent deletions do not deadlock.
-pub(super) async fn archive_usage(
+async fn archive_usage(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
@@ -164,18 +131,16 @@ pub(super) async fn archive_usage(
     Ok(())
 }
 
-/// Deletes a scan and all that belongs to it; foreign keys cascade to its items and attempts.
-pub(super) async fn delete(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-    items: &[Uuid],
-    grant: Option<GrantId>,
-) -> sqlx::Result<()> {
+/// Archives the usage of a scan, then deletes it and all that belongs to it; foreign keys cascade
+/// to its items and attempts.
+pub(super) async fn delete(lock: &mut DeletionLock<'_>) -> sqlx::Result<()> {
+    let (tenant, id, items, grant) = (lock.tenant, lock.id, lock.item_ids(), lock.grant());
+    let conn = &mut *lock.conn;
+    archive_usage(conn, tenant, id, &items).await?;
     sqlx::query!(
         "delete from answers where tenant_id = $1 and item_id = any ($2)",
         tenant.uuid(),
-        items
+        &items
     )
     .execute(&mut *conn)
     .await?;

@@ -17,9 +17,9 @@ use sqlx::PgPool;
 use self::store::UnexpandedScan;
 pub(super) use self::store::{insert, remove};
 use super::plan::ScanPlan;
-use super::store::Sequence;
-use super::submit::{plan_blocking, stride};
-use super::{ScanError, store as scans_store};
+use super::store::{self as scans_store, lock::LockedScan};
+use super::submit::plan_blocking;
+use crate::commands::CommandError;
 use crate::db;
 use crate::ids::TenantId;
 
@@ -40,8 +40,8 @@ pub async fn expand_due_scans(
     for scan in &due {
         let plan = match plan_blocking(scan_body(scan), scan.created_at).await {
             Ok(plan) => Some(plan).filter(|plan| plan.items.len() == scan.total),
-            Err(ScanError::ValidationErrors(_)) => None,
-            Err(ScanError::Database(error)) => return Err(error),
+            Err(CommandError::ValidationErrors(_)) => None,
+            Err(CommandError::Database(error)) => return Err(error),
             // Only a request that can no longer be planned ends a scan; this error is temporary.
             Err(error) => {
                 tracing::debug!(scan = %scan.id, %error, "failed to plan an unexpanded scan; retrying in the next pass");
@@ -83,26 +83,31 @@ async fn expand(
 ) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
     db::set_brief_lock_timeout(&mut tx).await?;
-    let start = scans_store::wake_lane(&mut tx, scan.tenant, scan.api).await?;
-    scans_store::lock_open_items(&mut tx, scan.tenant, scan.id).await?;
-    let Some(ready) = store::lock_if_due(&mut tx, scan).await? else {
+    let Some(mut lock) = LockedScan::lock(&mut tx, scan.tenant, scan.id).await? else {
+        return Ok(());
+    };
+    let Some(ready) = store::find_if_due(&mut lock).await? else {
         return Ok(());
     };
     match plan {
         Some(plan) => {
             let next = next_positions(plan, ready.stored, ready.accepted);
-            let sequence = Sequence {
-                start,
-                stride: stride(ready.priority),
-            };
-            scans_store::insert_items(&mut tx, scan.tenant, scan.id, plan, next.clone(), &sequence)
-                .await?;
-            store::set_stored(&mut tx, scan, next.end, scan.total).await?;
+            let sequence = lock.sequence();
+            scans_store::insert_items(
+                lock.conn(),
+                scan.tenant,
+                scan.id,
+                plan,
+                next.clone(),
+                &sequence,
+            )
+            .await?;
+            store::set_stored(&mut lock, next.end, scan.total).await?;
         }
         // Another version of this program planned it: the remaining items are unknown.
         None => {
             tracing::error!(scan = %scan.id, "an unexpanded scan can no longer be planned; cancelling it");
-            scans_store::cancel_scan(&mut tx, scan.tenant, scan.id, now).await?;
+            scans_store::cancel_scan(&mut lock, now).await?;
         }
     }
     tx.commit().await

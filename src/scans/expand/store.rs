@@ -5,9 +5,9 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use crate::contract::scans::Priority;
-use crate::contract::{Api, Endpoint};
+use crate::contract::Endpoint;
 use crate::ids::{ScanId, TenantId};
+use crate::scans::store::lock::LockedScan;
 
 /// Records that only the first item of a scan is stored.
 pub(in crate::scans) async fn insert(
@@ -52,7 +52,6 @@ pub(super) struct UnexpandedScan {
     pub(super) tenant: TenantId,
     pub(super) id: ScanId,
     pub(super) endpoint: Endpoint,
-    pub(super) api: Api,
     pub(super) request: Value,
     pub(super) sweep: Value,
     pub(super) strategy: Option<Value>,
@@ -69,7 +68,7 @@ pub(super) async fn find_due(
     let tenants: Option<Vec<Uuid>> =
         of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
     let rows = sqlx::query!(
-        r#"select u.tenant_id, u.scan_id, u.strategy, s.endpoint, s.api, s.request, s.sweep, s.total,
+        r#"select u.tenant_id, u.scan_id, u.strategy, s.endpoint, s.request, s.sweep, s.total,
                   s.created_at as "created_at: jiff_sqlx::Timestamp"
            from unexpanded_scans u
            join scans s on s.tenant_id = u.tenant_id and s.scan_id = u.scan_id
@@ -89,7 +88,6 @@ pub(super) async fn find_due(
         tenant: row.tenant_id.into(),
         id: row.scan_id.into(),
         endpoint: row.endpoint,
-        api: row.api,
         request: row.request,
         sweep: row.sweep,
         strategy: row.strategy,
@@ -99,21 +97,17 @@ pub(super) async fn find_due(
     Ok(due.collect())
 }
 
-/// A locked unexpanded scan.
-pub(super) struct LockedUnexpandedScan {
+/// An unexpanded scan that is still due.
+pub(super) struct ReadyScan {
     pub(super) stored: usize,
     pub(super) accepted: bool,
-    pub(super) priority: Priority,
 }
 
-/// Locks the scan, if its next items are still due: another process or a cancel may have come
+/// Whether the next items of the scan are still due: another process or a cancel may have come
 /// first.
-pub(super) async fn lock_if_due(
-    conn: &mut PgConnection,
-    due: &UnexpandedScan,
-) -> sqlx::Result<Option<LockedUnexpandedScan>> {
+pub(super) async fn find_if_due(lock: &mut LockedScan<'_>) -> sqlx::Result<Option<ReadyScan>> {
     let row = sqlx::query!(
-        r#"select u.stored, t.accepted_at is not null as "accepted!", s.priority
+        r#"select u.stored, t.accepted_at is not null as "accepted!"
            from unexpanded_scans u
            join scans s on s.tenant_id = u.tenant_id and s.scan_id = u.scan_id
            join tenants t on t.tenant_id = u.tenant_id
@@ -121,44 +115,39 @@ pub(super) async fn lock_if_due(
              and (t.accepted_at is not null
                   or not exists (select from scan_items i
                                  where i.tenant_id = u.tenant_id and i.scan_id = u.scan_id
-                                   and i.state in ('pending', 'claimed', 'calling', 'delayed', 'held')))
-           for no key update of s, u"#,
-        due.tenant.uuid(),
-        due.id.uuid(),
+                                   and i.state in ('pending', 'claimed', 'calling', 'delayed', 'held')))"#,
+        lock.tenant().uuid(),
+        lock.id().uuid(),
     );
-    Ok(row
-        .fetch_optional(conn)
-        .await?
-        .map(|row| LockedUnexpandedScan {
-            stored: usize::try_from(row.stored).unwrap_or_default(),
-            accepted: row.accepted,
-            priority: row.priority,
-        }))
+    Ok(row.fetch_optional(lock.conn()).await?.map(|row| ReadyScan {
+        stored: usize::try_from(row.stored).unwrap_or_default(),
+        accepted: row.accepted,
+    }))
 }
 
 /// Records how many items are stored now; a complete scan loses its record.
 pub(super) async fn set_stored(
-    conn: &mut PgConnection,
-    due: &UnexpandedScan,
+    lock: &mut LockedScan<'_>,
     stored: usize,
     total: usize,
 ) -> sqlx::Result<()> {
+    let (tenant, id) = (lock.tenant(), lock.id());
     if stored < total {
         sqlx::query!(
             "update unexpanded_scans set stored = $3 where tenant_id = $1 and scan_id = $2",
-            due.tenant.uuid(),
-            due.id.uuid(),
+            tenant.uuid(),
+            id.uuid(),
             i32::try_from(stored).unwrap_or(i32::MAX),
         )
-        .execute(conn)
+        .execute(lock.conn())
         .await?;
     } else {
         sqlx::query!(
             "delete from unexpanded_scans where tenant_id = $1 and scan_id = $2",
-            due.tenant.uuid(),
-            due.id.uuid()
+            tenant.uuid(),
+            id.uuid()
         )
-        .execute(conn)
+        .execute(lock.conn())
         .await?;
     }
     Ok(())

@@ -18,7 +18,8 @@ use sqlx::PgPool;
 
 use self::cell::ItemObservation;
 use self::layout::GridLayout;
-use super::{ScanError, read};
+use super::read;
+use crate::commands::CommandError;
 use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery};
 use crate::contract::{Api, Endpoint};
 use crate::ids::{ScanId, TenantId};
@@ -29,16 +30,16 @@ pub(super) use self::layout::{SweptDimension, SweptDimensions};
 ///
 /// # Errors
 /// `NotFound`; `ValidationErrors` for fields that the scan does not sweep, or a baseline that it
-/// cannot have; `Database`.
+/// cannot have.
 pub async fn grid(
     pool: &PgPool,
     tenant: TenantId,
     id: ScanId,
     query: &GridQuery,
-) -> Result<Grid, ScanError> {
+) -> Result<Grid, CommandError> {
     let scan = read::scan(pool, tenant, id)
         .await?
-        .ok_or(ScanError::NotFound)?;
+        .ok_or(CommandError::NoScan)?;
     let layout = GridLayout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
     Ok(build_grid(id, scan.endpoint, &layout, items))

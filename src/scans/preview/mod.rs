@@ -14,7 +14,8 @@ use sqlx::PgConnection;
 use super::plan::{ScanPlan, earliest_today};
 use super::store as scans_store;
 use super::submit::{exceeded_limit, plan_blocking, request_bytes};
-use super::{RequestContext, ScanError, per_minute, seconds_at};
+use super::{per_minute, seconds_at};
+use crate::commands::{CommandError, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::scans::{
     MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview,
@@ -22,7 +23,6 @@ use crate::contract::scans::{
 use crate::contract::{Api, Request};
 use crate::db;
 use crate::ids::TenantId;
-use crate::tenants;
 
 /// The state of the caller's lane.
 struct LaneState {
@@ -49,21 +49,19 @@ impl LaneState {
 /// Previews a scan. Stores nothing, seals no key and calls no upstream.
 ///
 /// # Errors
-/// `ValidationErrors` with every fault of the body, the same as a submit's; `Database`.
+/// `ValidationErrors` with every fault of the body, the same as a submit's.
 pub async fn preview(
     context: RequestContext<'_>,
     pace: &PaceConfig,
     body: &Map<String, Value>,
-) -> Result<ScanPreview, ScanError> {
+) -> Result<ScanPreview, CommandError> {
     let plan = plan_blocking(body.clone(), context.now).await?;
     let api = plan.scan_request.endpoint.get().api();
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
     let mut lane = LaneState::new(api, pace);
     let mut refusal = None;
-    if let Some(tenant) =
-        tenants::store::find(&mut tx, context.ring, context.key, context.now).await?
-    {
+    if let Some(tenant) = context.find_tenant(&mut tx).await? {
         lane = store::lane(&mut tx, tenant, api, context.now)
             .await?
             .unwrap_or(lane);

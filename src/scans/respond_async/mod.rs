@@ -8,12 +8,13 @@
 mod store;
 
 use serde_json::Map;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
-use super::idempotency::{IdempotencyKey, IdempotentRequest};
 use super::plan::ScanPlan;
 use super::submit::store_plan;
-use super::{Replayable, RequestContext, ScanError};
+use crate::commands::{
+    CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
+};
 use crate::config::PaceConfig;
 use crate::contract::scans::{Scan, ScanEndpoint, ScanRequest};
 use crate::contract::{FieldValue as _, Request};
@@ -26,23 +27,6 @@ use crate::tenants;
 /// them.
 pub const VERBATIM: u32 = 0;
 
-/// Why a search was not stored as a scan.
-#[derive(Debug, thiserror::Error)]
-pub enum AsyncSubmitError {
-    /// Nothing was stored: the search may be sent synchronously instead.
-    #[error(transparent)]
-    NotStored(ScanError),
-    /// The commit's result is unknown, so a worker may send the search: do not send it again.
-    #[error(transparent)]
-    MayBeStored(sqlx::Error),
-}
-
-impl<E: Into<ScanError>> From<E> for AsyncSubmitError {
-    fn from(error: E) -> Self {
-        Self::NotStored(error.into())
-    }
-}
-
 /// A search that was stored as a scan, and its tenant.
 #[derive(Debug)]
 pub struct AcceptedSearch {
@@ -54,49 +38,31 @@ pub struct AcceptedSearch {
 /// allowed, as for the synchronous endpoint.
 ///
 /// # Errors
-/// [`AsyncSubmitError`] says whether the request may be sent synchronously instead.
+/// After `CommitFailed` a worker may send the search, so it must not be sent again. After any other
+/// error it may be sent synchronously instead.
 pub async fn submit(
     context: RequestContext<'_>,
     pace: &PaceConfig,
     request: &Request,
     key: Option<&IdempotencyKey>,
-) -> Result<AcceptedSearch, AsyncSubmitError> {
+) -> Result<AcceptedSearch, CommandError> {
     let endpoint = request.endpoint();
     let body = request.to_body();
     let idempotent = IdempotentRequest::new(format!("/v1/{endpoint}"), &body, key);
     let mut tx = db::begin(context.pool).await?;
     let tenant =
         tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
-    if let Some(response) = idempotent.reserve(&mut tx, tenant, context.now).await? {
-        return Ok(AcceptedSearch {
-            tenant,
-            scan: Replayable {
-                response,
-                replayed: true,
-            },
-        });
-    }
-    let plan = ScanPlan {
-        scan_request: scan_request(
-            ScanEndpoint::read(&endpoint.as_str().into()).map_err(ScanError::ValidationErrors)?,
-            body,
-        ),
-        items: vec![request.clone()],
-        two_phase: None,
-        verbatim: true,
+    let work = async |conn: &mut PgConnection| {
+        let plan = ScanPlan {
+            scan_request: scan_request(ScanEndpoint::read(&endpoint.as_str().into())?, body),
+            items: vec![request.clone()],
+            two_phase: None,
+            verbatim: true,
+        };
+        store_plan(conn, context, pace, tenant, &plan, None).await
     };
-    let response = store_plan(&mut tx, context, pace, tenant, &plan, None).await?;
-    idempotent
-        .store_response(&mut tx, tenant, &response)
-        .await?;
-    tx.commit().await.map_err(AsyncSubmitError::MayBeStored)?;
-    Ok(AcceptedSearch {
-        tenant,
-        scan: Replayable {
-            response,
-            replayed: false,
-        },
-    })
+    let scan = idempotent.run(context, tx, tenant, work).await?;
+    Ok(AcceptedSearch { tenant, scan })
 }
 
 /// A scan request for one search, sent once and unchanged.
@@ -119,9 +85,6 @@ fn scan_request(endpoint: ScanEndpoint, request: Map<String, serde_json::Value>)
 /// The outcome of the search. `None` while it is not known, and if it never will be: the process
 /// died during the call (a late answer may still come), the scan was cancelled or deleted, or the
 /// stored answer was removed.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn outcome(
     pool: &PgPool,
     tenant: TenantId,

@@ -16,8 +16,7 @@ use std::ops::RangeInclusive;
 use rust_decimal::Decimal;
 use sqlx::PgPool;
 
-use super::store::Sequence;
-use super::submit::stride;
+use super::store::lock::LockedScan;
 use crate::contract::scans::Strategy;
 use crate::db;
 
@@ -51,7 +50,6 @@ struct RangePoint {
 
 impl TwoPhase {
     /// The strategy over a range of `dates` dates; see the fields for the other arguments.
-    #[must_use]
     pub fn new(strategy: &Strategy, dates: usize, inner_items: usize, combinations: usize) -> Self {
         let number = |number: u16| usize::from(number);
         Self {
@@ -73,7 +71,6 @@ impl TwoPhase {
     }
 
     /// Whether the first phase searches the item: every `coarse_step`-th date, and the last one.
-    #[must_use]
     pub fn is_coarse(&self, position: usize) -> bool {
         let date = self.point(position).date;
         date.is_multiple_of(self.coarse_step) || date + 1 == self.dates
@@ -81,7 +78,6 @@ impl TwoPhase {
 
     /// How many of `items` are searched: at least those of the first phase; at most also all that
     /// can lie next to `refine` of its dates.
-    #[must_use]
     pub fn searches(&self, items: usize) -> RangeInclusive<usize> {
         let coarse = (0..items)
             .filter(|position| self.is_coarse(*position))
@@ -98,7 +94,6 @@ impl TwoPhase {
     /// from one of the `refine` cheapest dates of their line. `prices` are those of the first
     /// phase, by position, in one currency; of equal prices the earlier date counts as cheaper. A
     /// line without a price is not refined.
-    #[must_use]
     pub fn second_phase(&self, prices: &[(usize, Decimal)], deferred: &[usize]) -> BTreeSet<usize> {
         let mut best = BTreeMap::<RangePoint, Decimal>::new();
         for (position, price) in prices {
@@ -163,29 +158,20 @@ async fn start_second_phase(
 ) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
     db::set_brief_lock_timeout(&mut tx).await?;
-    let start = super::store::wake_lane(&mut tx, scan.tenant, scan.api).await?;
-    let deferred = store::lock_deferred(&mut tx, scan).await?;
-    match store::lock_if_due(&mut tx, scan).await? {
+    let Some(mut lock) = LockedScan::lock(&mut tx, scan.tenant, scan.scan).await? else {
+        return Ok(());
+    };
+    let deferred = store::deferred_items(&mut lock).await?;
+    match store::find_if_due(&mut lock).await? {
         None => {}
-        Some(_) if deferred.is_empty() => store::clear_deferred(&mut tx, scan).await?,
-        Some(ready) => {
+        Some(_) if deferred.is_empty() => store::clear_deferred(&mut lock).await?,
+        Some(phases) => {
             let positions: Vec<_> = deferred.iter().map(|(_, position)| *position).collect();
-            let selected = ready
-                .phases
-                .second_phase(&store::prices(&mut tx, scan).await?, &positions);
+            let selected = phases.second_phase(&store::prices(&mut lock).await?, &positions);
             let (selected, skipped): (Vec<_>, Vec<_>) = deferred
                 .into_iter()
                 .partition(|(_, position)| selected.contains(position));
-            let stride = stride(ready.priority);
-            store::start_second_phase(
-                &mut tx,
-                scan,
-                &selected,
-                &skipped,
-                &Sequence { start, stride },
-                now,
-            )
-            .await?;
+            store::start_second_phase(&mut lock, &selected, &skipped, now).await?;
         }
     }
     tx.commit().await

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use farescan::commands::{CommandError, RequestContext};
 use farescan::config::PaceConfig;
 use farescan::ids::ScanId;
 use farescan::scans::control::{delete, pause, resume};
-use farescan::scans::{RequestContext, ScanError, cancel, retry, submit};
+use farescan::scans::{cancel, retry, submit};
 use farescan::search::CallerKey;
 use farescan::tenants::Keyring;
 use futures::future::join_all;
@@ -58,7 +59,7 @@ async fn submit(
     context: RequestContext<'_>,
     pace: &PaceConfig,
     body: &Value,
-) -> Result<ScanId, ScanError> {
+) -> Result<ScanId, CommandError> {
     Ok(
         submit::submit(context, pace, body.as_object().unwrap(), None)
             .await?

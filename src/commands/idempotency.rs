@@ -9,12 +9,11 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Postgres, Transaction};
 
-use super::{RequestContext, ScanError, store};
+use super::{CommandError, Replayable, RequestContext, store};
 use crate::contract::{ValidationError, ValidationErrors, shorten};
 use crate::ids::TenantId;
-use crate::tenants;
 
 /// How long a response is stored.
 const RETENTION: SignedDuration = SignedDuration::from_hours(48);
@@ -69,82 +68,84 @@ impl<'a> IdempotentRequest<'a> {
     pub(crate) async fn find_response<T: DeserializeOwned>(
         &self,
         context: RequestContext<'_>,
-    ) -> Result<Option<T>, ScanError> {
+    ) -> Result<Option<Replayable<T>>, CommandError> {
         let Some(IdempotencyKey(key)) = self.key else {
             return Ok(None);
         };
         let mut conn = context.pool.acquire().await?;
-        let Some(tenant) =
-            tenants::store::find(&mut conn, context.ring, context.key, context.now).await?
-        else {
+        let Some(tenant) = context.find_tenant(&mut conn).await? else {
             return Ok(None);
         };
-        let stored = store::stored_response(
-            &mut conn,
-            tenant,
-            &self.path,
-            key,
-            retained_since(context.now),
-        )
-        .await?;
+        let since = retained_since(context.now);
+        let stored = store::stored_response(&mut conn, tenant, &self.path, key, since).await?;
         stored.map(|stored| self.replay(stored)).transpose()
     }
 
-    /// Reserves the key in the transaction of the work. `Some`: the response of a concurrent
-    /// request that was faster.
-    pub(crate) async fn reserve<T: DeserializeOwned>(
+    /// Does the work and commits it with its response, for repetitions. If a concurrent equal
+    /// request was faster, it returns the response of that one.
+    ///
+    /// `work` gets the transaction `tx` of `tenant`, which must be locked. The row of the key is
+    /// locked after the tenant and before everything that `work` locks.
+    pub(crate) async fn run<T: Serialize + DeserializeOwned>(
+        &self,
+        context: RequestContext<'_>,
+        mut tx: Transaction<'static, Postgres>,
+        tenant: TenantId,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, CommandError>,
+    ) -> Result<Replayable<T>, CommandError> {
+        if let Some(replay) = self.reserve(&mut tx, tenant, context.now).await? {
+            return Ok(replay);
+        }
+        let response = work(&mut tx).await?;
+        if let Some(IdempotencyKey(key)) = self.key {
+            let response = serde_json::to_string(&response)
+                .map_err(|error| sqlx::Error::Encode(error.into()))?;
+            store::store_response(&mut tx, tenant, &self.path, key, &response).await?;
+        }
+        tx.commit().await.map_err(CommandError::CommitFailed)?;
+        Ok(Replayable {
+            response,
+            replayed: false,
+        })
+    }
+
+    /// Reserves the key. `Some`: the response of a concurrent request that was faster.
+    async fn reserve<T: DeserializeOwned>(
         &self,
         conn: &mut PgConnection,
         tenant: TenantId,
         now: Timestamp,
-    ) -> Result<Option<T>, ScanError> {
+    ) -> Result<Option<Replayable<T>>, CommandError> {
         let Some(IdempotencyKey(key)) = self.key else {
             return Ok(None);
         };
-        if store::reserve_key(
-            conn,
-            tenant,
-            &self.path,
-            key,
-            &self.digest,
-            now,
-            retained_since(now),
-        )
-        .await?
-        {
+        let since = retained_since(now);
+        if store::reserve_key(conn, tenant, &self.path, key, &self.digest, now, since).await? {
             return Ok(None);
         }
-        let stored = store::stored_response(conn, tenant, &self.path, key, retained_since(now))
+        let stored = store::stored_response(conn, tenant, &self.path, key, since)
             .await?
             .ok_or(sqlx::Error::RowNotFound)?;
         self.replay(stored).map(Some)
     }
 
-    /// Stores the response for repetitions, in the transaction of the work.
-    pub(crate) async fn store_response<T: Serialize>(
+    fn replay<T: DeserializeOwned>(
         &self,
-        conn: &mut PgConnection,
-        tenant: TenantId,
-        response: &T,
-    ) -> Result<(), ScanError> {
-        let Some(IdempotencyKey(key)) = self.key else {
-            return Ok(());
-        };
-        let response =
-            serde_json::to_string(response).map_err(|error| sqlx::Error::Encode(error.into()))?;
-        Ok(store::store_response(conn, tenant, &self.path, key, &response).await?)
-    }
-
-    fn replay<T: DeserializeOwned>(&self, stored: store::StoredResponse) -> Result<T, ScanError> {
+        stored: store::StoredResponse,
+    ) -> Result<Replayable<T>, CommandError> {
         if stored.body_digest != self.digest {
             let key = self
                 .key
                 .map(|IdempotencyKey(key)| shorten(key))
                 .unwrap_or_default();
-            return Err(ScanError::IdempotencyMismatch(key));
+            return Err(CommandError::IdempotencyMismatch(key));
         }
         let response = stored.response.ok_or(sqlx::Error::RowNotFound)?;
-        Ok(serde_json::from_value(response).map_err(|error| sqlx::Error::Decode(error.into()))?)
+        Ok(Replayable {
+            response: serde_json::from_value(response)
+                .map_err(|error| sqlx::Error::Decode(error.into()))?,
+            replayed: true,
+        })
     }
 }
 

@@ -1,0 +1,265 @@
+//! The locks of a scan: its lane, then items, then its row.
+
+use jiff_sqlx::Date;
+use serde_json::Value;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::wake_lane;
+use crate::contract::Api;
+use crate::contract::scans::{PauseReason, Priority, RetryRequest, ScanStatus};
+use crate::ids::{GrantId, ScanId, TenantId};
+use crate::scans::sequence::Sequence;
+
+/// A scan locked by the transaction of `conn`, after its lane and its items. Only this type and
+/// [`DeletionLock`] lock the row of a scan, and every function that changes a stored scan requires
+/// one of them. So the lock order is fixed: the lane, items in the order of their ids, the scan.
+/// There are no deadlocks, and no call begins after a cancel has returned.
+pub(in crate::scans) struct LockedScan<'t> {
+    conn: &'t mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    sequence_start: i64,
+    /// The number of its locked items.
+    pub(in crate::scans) locked_items: u64,
+    pub(in crate::scans) row: ScanRow,
+}
+
+/// The row of a locked scan.
+pub(in crate::scans) struct ScanRow {
+    pub(in crate::scans) status: ScanStatus,
+    pub(in crate::scans) status_reason: Option<PauseReason>,
+    pub(in crate::scans) priority: Priority,
+    pub(in crate::scans) requests_spent: i32,
+    pub(in crate::scans) max_requests: Option<i32>,
+    /// All its items have ended, so no call is in flight.
+    pub(in crate::scans) finished: bool,
+    pub(in crate::scans) grant_id: Option<Uuid>,
+}
+
+/// A locked item that has ended.
+pub(in crate::scans) struct EndedItem {
+    pub(in crate::scans) item_id: Uuid,
+    pub(in crate::scans) first_date: Option<Date>,
+}
+
+impl<'t> LockedScan<'t> {
+    /// Wakes and locks the lane, then locks the items that have not been sent, so that no call of
+    /// them begins, then the scan; `None`: there is no such scan.
+    pub(in crate::scans) async fn lock(
+        conn: &'t mut PgConnection,
+        tenant: TenantId,
+        id: ScanId,
+    ) -> sqlx::Result<Option<Self>> {
+        let Some(sequence_start) = wake_lane_of(conn, tenant, id).await? else {
+            return Ok(None);
+        };
+        let locked_items = lock_open_items(conn, tenant, id).await?;
+        Ok(lock_row(conn, tenant, id).await?.map(|row| Self {
+            conn,
+            tenant,
+            id,
+            sequence_start,
+            locked_items,
+            row,
+        }))
+    }
+
+    /// As [`Self::lock`], but locks the ended items that a retry selects.
+    pub(in crate::scans) async fn lock_ended(
+        conn: &'t mut PgConnection,
+        tenant: TenantId,
+        id: ScanId,
+        request: &RetryRequest,
+    ) -> sqlx::Result<Option<(Self, Vec<EndedItem>)>> {
+        let Some(sequence_start) = wake_lane_of(conn, tenant, id).await? else {
+            return Ok(None);
+        };
+        let items = lock_ended_items(conn, tenant, id, request).await?;
+        let locked = lock_row(conn, tenant, id).await?.map(|row| Self {
+            conn,
+            tenant,
+            id,
+            sequence_start,
+            locked_items: items.len() as u64,
+            row,
+        });
+        Ok(locked.map(|scan| (scan, items)))
+    }
+
+    /// The transaction that holds the locks.
+    pub(in crate::scans) fn conn(&mut self) -> &mut PgConnection {
+        self.conn
+    }
+
+    /// The tenant of the scan.
+    pub(in crate::scans) fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    /// The id of the scan.
+    pub(in crate::scans) fn id(&self) -> ScanId {
+        self.id
+    }
+
+    /// The sequence numbers for its items that become pending now.
+    pub(in crate::scans) fn sequence(&self) -> Sequence {
+        Sequence::new(self.sequence_start, self.row.priority)
+    }
+}
+
+/// A scan locked with all its items, to be deleted. Its lane is not locked, because no item becomes
+/// pending.
+pub(in crate::scans) struct DeletionLock<'t> {
+    pub(in crate::scans) conn: &'t mut PgConnection,
+    pub(in crate::scans) tenant: TenantId,
+    pub(in crate::scans) id: ScanId,
+    pub(in crate::scans) items: Vec<LockedItem>,
+    pub(in crate::scans) row: ScanRow,
+}
+
+/// A locked item of any state.
+pub(in crate::scans) struct LockedItem {
+    pub(in crate::scans) item_id: Uuid,
+    pub(in crate::scans) endpoint: String,
+    pub(in crate::scans) body: Value,
+}
+
+impl<'t> DeletionLock<'t> {
+    /// Locks all items, then the scan; `None`: there is no such scan.
+    pub(in crate::scans) async fn lock(
+        conn: &'t mut PgConnection,
+        tenant: TenantId,
+        id: ScanId,
+    ) -> sqlx::Result<Option<Self>> {
+        let items = lock_items(conn, tenant, id).await?;
+        Ok(lock_row(conn, tenant, id).await?.map(|row| Self {
+            conn,
+            tenant,
+            id,
+            items,
+            row,
+        }))
+    }
+
+    pub(in crate::scans) fn item_ids(&self) -> Vec<Uuid> {
+        self.items.iter().map(|item| item.item_id).collect()
+    }
+
+    pub(in crate::scans) fn grant(&self) -> Option<GrantId> {
+        self.row.grant_id.map(GrantId::from)
+    }
+}
+
+/// The API of a scan's searches; `None`: there is no such scan.
+pub(in crate::scans) async fn api_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<Api>> {
+    sqlx::query_scalar!(
+        "select api from scans where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid()
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Wakes and locks the lane of a scan. Returns the first sequence number for new items.
+async fn wake_lane_of(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<i64>> {
+    match api_of(conn, tenant, id).await? {
+        Some(api) => wake_lane(conn, tenant, api).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn lock_row(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Option<ScanRow>> {
+    sqlx::query_as!(
+        ScanRow,
+        r#"select status, status_reason, priority, requests_spent, max_requests, finished_at is not null as "finished!", grant_id
+           from scans where tenant_id = $1 and scan_id = $2 for no key update"#,
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Returns the number of the items.
+async fn lock_open_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<u64> {
+    let locked = sqlx::query!(
+        "select from scan_items
+         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
+         order by item_id for no key update",
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(locked.rows_affected())
+}
+
+async fn lock_ended_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    request: &RetryRequest,
+) -> sqlx::Result<Vec<EndedItem>> {
+    let statuses: Vec<String> = request
+        .search_status
+        .as_slice()
+        .iter()
+        .map(|status| status.as_str().to_owned())
+        .collect();
+    let reasons: Option<Vec<String>> = request.reasons.as_ref().map(|reasons| {
+        reasons
+            .as_slice()
+            .iter()
+            .map(|reason| reason.as_str().to_owned())
+            .collect()
+    });
+    sqlx::query_as!(
+        EndedItem,
+        "select item_id, first_date from scan_items
+         where tenant_id = $1 and scan_id = $2
+           and (state = 'done' and search_status = any ($3) or state = 'failed' and 'failed' = any ($3))
+           and ($4::text[] is null or reason = any ($4))
+         order by item_id for no key update",
+        tenant.uuid(),
+        id.uuid(),
+        &statuses,
+        reasons.as_deref(),
+    )
+    .fetch_all(conn)
+    .await
+}
+
+async fn lock_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+) -> sqlx::Result<Vec<LockedItem>> {
+    sqlx::query_as!(
+        LockedItem,
+        r#"select i.item_id, i.body,
+                  (select s.endpoint from scans s where s.tenant_id = i.tenant_id and s.scan_id = i.scan_id) as "endpoint!"
+           from scan_items i where i.tenant_id = $1 and i.scan_id = $2 order by i.item_id for update"#,
+        tenant.uuid(),
+        id.uuid(),
+    )
+    .fetch_all(conn)
+    .await
+}
