@@ -202,7 +202,7 @@ async fn seed(pool: &PgPool, routes: i64, exported: i64) {
         from generate_series(0, $3 - 1) n where $4 is not null";
     run(pool, many, [routes, exported, 0], tenant).await;
     let latest = "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
-                                  item_id, looked_at, look_status, look_item_id)
+                                  item_id, sampled_at, sample_status, sample_item_id)
         select tenant_id, series, first_date, first_date, observed_at, price, seller, band_low, band_high, verdict, item_id, observed_at, 'ok',
                item_id
         from (select distinct on (series, first_date) * from observations

@@ -139,7 +139,7 @@ create table scans (
     -- There may be rows in scan_events.
     has_events        boolean     not null default false,
     -- When listeners were last notified of changed items.
-    told_at           timestamptz,
+    notified_at       timestamptz,
     created_at        timestamptz not null,
     started_at        timestamptz,
     finished_at       timestamptz,

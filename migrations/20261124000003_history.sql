@@ -58,24 +58,24 @@ create index observations_newest on observations (tenant_id, series, observed_at
 -- For each date the newest price, if there ever was one, and the newest sample, whatever it came to. Updated in the transaction that
 -- stores the answer.
 create table latest_prices (
-    tenant_id    uuid        not null,
-    series       bytea       not null,
-    first_date   date        not null,
-    last_date    date        not null,        -- first_date where there is no second
-    observed_at  timestamptz,
-    price        numeric,
-    seller       text,
-    band_low     numeric,
-    band_high    numeric,
-    verdict      text,
-    item_id      uuid,
-    looked_at    timestamptz,
-    look_status  text check (look_status in ('ok', 'empty', 'partial', 'degraded')),
-    look_reason  text,
-    look_item_id uuid,
+    tenant_id      uuid        not null,
+    series         bytea       not null,
+    first_date     date        not null,
+    last_date      date        not null,        -- first_date where there is no second
+    observed_at    timestamptz,
+    price          numeric,
+    seller         text,
+    band_low       numeric,
+    band_high      numeric,
+    verdict        text,
+    item_id        uuid,
+    sampled_at     timestamptz,
+    sample_status  text check (sample_status in ('ok', 'empty', 'partial', 'degraded')),
+    sample_reason  text,
+    sample_item_id uuid,
     primary key (tenant_id, series, first_date, last_date),
     check ((price is null) = (observed_at is null) and (price is null) = (item_id is null)),
-    check ((looked_at is null) = (look_status is null) and (looked_at is null) = (look_item_id is null))
+    check ((sampled_at is null) = (sample_status is null) and (sampled_at is null) = (sample_item_id is null))
 ) with (fillfactor = 80);
 
 -- The samples of a product in one UTC day, packed for aggregates: a year of a route with sixty departures is 365 rows instead of 21,900.
@@ -84,10 +84,10 @@ create table observed_days (
     tenant_id uuid        not null,
     series    bytea       not null,
     begins_at timestamptz not null check (begins_at = date_trunc('day', begins_at, 'UTC')),
-    looks     bytea       not null,
+    samples   bytea       not null,
     primary key (tenant_id, series, begins_at)
 ) partition by range (begins_at);
-alter table observed_days alter column looks set storage external;
+alter table observed_days alter column samples set storage external;
 
 -- Partitions that retention removes. A row stands from before the first step (detaching) until after the last (dropping), so that the
 -- next process continues where one died. A table that an operator detached is not in it, and is never touched.

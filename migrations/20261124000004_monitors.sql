@@ -43,7 +43,7 @@ create table monitor_slots (
     deleted_requests integer     not null default 0 check (deleted_requests >= 0),
     decided_at       timestamptz not null,
     -- When the alert rules were evaluated: once, after the scan has ended.
-    judged_at        timestamptz,
+    evaluated_at     timestamptz,
     -- How often rules fired, how many alerts of that are stored, and how many rules (cells counted apart) met prices in a currency that
     -- does not compare.
     fired            integer     not null default 0 check (fired >= 0),
@@ -56,8 +56,8 @@ create table monitor_slots (
 );
 create index monitor_slots_scan on monitor_slots (tenant_id, scan_id) where scan_id is not null;
 -- Runs, and slots that had no run though one was due: a rule may wait for the lack of answers.
-create index monitor_slots_to_judge on monitor_slots (slot)
-    where judged_at is null and (scan_id is not null or outcome in ('failed', 'overlap'));
+create index monitor_slots_to_evaluate on monitor_slots (slot)
+    where evaluated_at is null and (scan_id is not null or outcome in ('failed', 'overlap'));
 create index monitor_slots_by_time on monitor_slots (slot);
 
 -- What one rule of a monitor remembers from run to run: of the whole scan, or of each of its cells (docs/decisions/0018). One value, JSON

@@ -14,10 +14,10 @@ language plpgsql
 set enable_nestloop = off
 as $$
 declare
-    work record;
-    t    timestamptz := clock_timestamp();
-    last bigint;
-    told timestamptz;
+    work     record;
+    t        timestamptz := clock_timestamp();
+    last     bigint;
+    notified timestamptz;
 begin
     -- A claim, the most frequent change, shows nowhere.
     if not exists (select from items_after a where a.state <> 'claimed') then
@@ -33,11 +33,11 @@ begin
     loop
         update scans s
         set event_count = s.event_count + cardinality(work.items) + 1, has_events = true,
-            told_at = case when s.told_at between t - interval '500 milliseconds' and t then s.told_at else t end
+            notified_at = case when s.notified_at between t - interval '500 milliseconds' and t then s.notified_at else t end
         where s.tenant_id = work.tenant_id and s.scan_id = work.scan_id
-        returning s.event_count, s.told_at into last, told;
+        returning s.event_count, s.notified_at into last, notified;
         insert into scan_events (tenant_id, scan_id, last_id, items) values (work.tenant_id, work.scan_id, last - 1, work.items);
-        if told = t then
+        if notified = t then
             perform pg_notify('farescan_scan', work.scan_id::text);
         end if;
     end loop;

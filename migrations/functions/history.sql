@@ -47,7 +47,7 @@ create or replace function analyze_grown_tables() returns integer
 language plpgsql as $$
 declare
     grown regclass;
-    looked_at integer := 0;
+    analyzed integer := 0;
 begin
     for grown in
         select s.relid::regclass
@@ -58,9 +58,9 @@ begin
           and pg_has_role(c.relowner, 'usage')
     loop
         execute format('analyze (skip_locked) %s', grown);
-        looked_at := looked_at + 1;
+        analyzed := analyzed + 1;
     end loop;
-    return looked_at;
+    return analyzed;
 end $$;
 
 -- Whether a time comes after the known one, if there is one.
@@ -80,7 +80,7 @@ begin
     returning o.series, o.first_date, coalesce(o.last_date, o.first_date) as last_date into gap;
     if found then
         update latest_prices l
-        set looked_at = k.observed_at, look_status = k.search_status, look_reason = k.reason, look_item_id = k.item_id
+        set sampled_at = k.observed_at, sample_status = k.search_status, sample_reason = k.reason, sample_item_id = k.item_id
         from (select) one
         left join lateral (
             select * from observations seen
@@ -88,10 +88,10 @@ begin
               and coalesce(seen.last_date, seen.first_date) = gap.last_date
             order by seen.observed_at desc limit 1) k on true
         where l.tenant_id = old.tenant_id and l.series = gap.series and l.first_date = gap.first_date and l.last_date = gap.last_date
-          and l.look_item_id = old.item_id and l.looked_at = old.ended_at;
+          and l.sample_item_id = old.item_id and l.sampled_at = old.ended_at;
         delete from latest_prices bare
         where bare.tenant_id = old.tenant_id and bare.series = gap.series and bare.first_date = gap.first_date
-          and bare.last_date = gap.last_date and bare.price is null and bare.looked_at is null;
+          and bare.last_date = gap.last_date and bare.price is null and bare.sampled_at is null;
     end if;
     return null;
 end $$;

@@ -4,13 +4,12 @@
 //! series (`history`).
 
 use super::endpoint::Endpoint;
+use super::history_query::history_query;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Cursor, Date, FreeText, HotelBookingId,
     ListFormat, PageLimit,
 };
-use super::query_string::query_string;
 use super::reason::SearchReason;
-use super::request_body::request_body;
 use super::scans::SearchFields;
 use super::series::time_range_errors;
 use super::status::{SearchStatus, Verdict};
@@ -28,90 +27,38 @@ use utoipa::ToSchema;
 /// them.
 pub type ProductFields = Arc<Map<String, Value>>;
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/flights`.
     pub struct FlightHistoryQuery for "the query of the flight history" {
         required {
-            /// Origin IATA code.
-            from_airport: Airport;
-            /// Destination IATA code.
-            to_airport: Airport;
+            ..route;
         }
         optional {
-            /// Only journeys that depart on this day. Not together with `departure_from` or
-            /// `departure_to`.
-            departure_date: Date;
-            /// Only journeys that depart on or after this day.
-            departure_from: Date;
-            /// Only journeys that depart on or before this day.
-            departure_to: Date;
-            /// Only round trips that return on this day.
-            return_date: Date;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// Only observations at or after this time.
-            since: Timestamp;
-            /// Only observations before this time.
-            until: Timestamp;
-            /// The maximum observations of a page.
-            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the previous page.
-            cursor: Cursor;
-            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
-            /// without both it is JSON.
-            format: ListFormat;
+            ..departures;
+            ..fares;
+            ..page;
+            ..format;
         }
-        order { departure_to not_before departure_from; }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14" }
     }
 }
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/hotels`: exactly one of `hotel_name`, `destination`,
     /// `hotel_booking_id`.
     pub struct HotelHistoryQuery for "the query of the hotel history" {
         required {}
         optional {
-            /// The hotel's name, as in the by-name scans.
-            hotel_name: FreeText;
-            /// The place, as in the search scans.
-            destination: FreeText;
-            /// The hotel's id, as in the rooms scans.
-            hotel_booking_id: HotelBookingId;
-            /// Only stays that begin on this day. Not together with `checkin_from` or `checkin_to`.
-            checkin_date: Date;
-            /// Only stays that begin on or after this day.
-            checkin_from: Date;
-            /// Only stays that begin on or before this day.
-            checkin_to: Date;
-            /// Only stays that end on this day.
-            checkout_date: Date;
-            /// Only prices for this many adults.
-            adults: Adults;
-            /// Only prices for this many children.
-            children: Children;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// Only prices of this market.
-            proxy_country: CountryCode;
-            /// Only observations at or after this time.
-            since: Timestamp;
-            /// Only observations before this time.
-            until: Timestamp;
-            /// The maximum observations of a page.
-            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the previous page.
-            cursor: Cursor;
-            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
-            /// without both it is JSON.
-            format: ListFormat;
+            ..hotel;
+            ..checkins;
+            ..checkout;
+            ..rates;
+            ..page;
+            ..format;
         }
-        order { checkin_to not_before checkin_from; }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de" }
     }
 }
-
-query_string!(FlightHistoryQuery => cross_field_errors, HotelHistoryQuery => cross_field_errors);
 
 impl FlightHistoryQuery {
     /// Rules across fields: one day or a range of days, not both; a time range ends after it

@@ -4,13 +4,12 @@
 use super::endpoint::Endpoint;
 use super::field::FieldValue as _;
 use super::history::{ProductFields, subject_errors};
+use super::history_query::history_query;
 use super::latest::calendar_range_errors;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId,
 };
-use super::query_string::query_string;
 use super::reason::SearchReason;
-use super::request_body::request_body;
 use super::scans::{GridAxis, Nights, SearchFields};
 use super::status::{SearchStatus, Verdict};
 use super::string_enum::string_enum;
@@ -44,18 +43,12 @@ string_enum! {
     }
 }
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/flights/grid`.
     pub struct FlightGridQuery for "the query of the grid of fares" {
         required {
-            /// Origin IATA code.
-            from_airport: Airport;
-            /// Destination IATA code.
-            to_airport: Airport;
-            /// The first day of departure.
-            departure_from: Date;
-            /// The last day of departure, at most 400 days later.
-            departure_to: Date;
+            ..route;
+            ..departure_range;
             /// The field of the rows.
             rows: FlightSide;
         }
@@ -67,7 +60,6 @@ request_body! {
             /// Only prices in this currency.
             currency: Currency;
         }
-        order { departure_to not_before departure_from; }
         example {
             "from_airport": "TLV", "to_airport": "LHR", "departure_from": "2027-01-01", "departure_to": "2027-01-31",
             "rows": "departure_date", "columns": "nights"
@@ -75,15 +67,12 @@ request_body! {
     }
 }
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/hotels/grid`: exactly one of `hotel_name`, `destination`,
     /// `hotel_booking_id`.
     pub struct HotelGridQuery for "the query of the grid of rates" {
         required {
-            /// The first day of check-in.
-            checkin_from: Date;
-            /// The last day of check-in, at most 400 days later.
-            checkin_to: Date;
+            ..checkin_range;
             /// The field of the rows.
             rows: HotelSide;
         }
@@ -93,30 +82,15 @@ request_body! {
             /// Only stays of this length. Required if `nights` is not an axis: stays of different
             /// lengths cannot be compared.
             nights: Nights;
-            /// The hotel's name, as in the by-name scans.
-            hotel_name: FreeText;
-            /// The place, as in the search scans.
-            destination: FreeText;
-            /// The hotel's id, as in the rooms scans.
-            hotel_booking_id: HotelBookingId;
-            /// Only prices for this many adults.
-            adults: Adults;
-            /// Only prices for this many children.
-            children: Children;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// Only prices of this market.
-            proxy_country: CountryCode;
+            ..hotel;
+            ..rates;
         }
-        order { checkin_to not_before checkin_from; }
         example {
             "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31", "rows": "checkin_date",
             "columns": "proxy_country", "nights": 3
         }
     }
 }
-
-query_string!(FlightGridQuery => cross_field_errors, HotelGridQuery => cross_field_errors);
 
 impl FlightGridQuery {
     fn cross_field_errors(&self) -> ValidationErrors {

@@ -4,11 +4,10 @@
 use super::endpoint::Endpoint;
 use super::field::FieldValue as _;
 use super::history::{ProductFields, subject_errors};
+use super::history_query::history_query;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
 };
-use super::query_string::query_string;
-use super::request_body::request_body;
 use super::scans::SearchFields;
 use super::status::Verdict;
 use super::validation::{ValidationError, ValidationErrors};
@@ -21,70 +20,37 @@ use utoipa::ToSchema;
 /// The longest range of a calendar, in days: a year and what is left of its last month.
 pub const MAX_DAYS: i32 = 400;
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/flights/latest`.
     pub struct FlightLatestQuery for "the query of the latest fares" {
         required {
-            /// Origin IATA code.
-            from_airport: Airport;
-            /// Destination IATA code.
-            to_airport: Airport;
-            /// The first day of departure.
-            departure_from: Date;
-            /// The last day of departure, at most 400 days later.
-            departure_to: Date;
+            ..route;
+            ..departure_range;
         }
         optional {
-            /// Only round trips that return on this day.
-            return_date: Date;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
-            /// without both it is JSON.
-            format: ListFormat;
+            ..fares;
+            ..format;
         }
-        order { departure_to not_before departure_from; }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_from": "2027-01-01", "departure_to": "2027-01-31" }
     }
 }
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/hotels/latest`: exactly one of `hotel_name`, `destination`,
     /// `hotel_booking_id`.
     pub struct HotelLatestQuery for "the query of the latest rates" {
         required {
-            /// The first day of check-in.
-            checkin_from: Date;
-            /// The last day of check-in, at most 400 days later.
-            checkin_to: Date;
+            ..checkin_range;
         }
         optional {
-            /// The hotel's name, as in the by-name scans.
-            hotel_name: FreeText;
-            /// The place, as in the search scans.
-            destination: FreeText;
-            /// The hotel's id, as in the rooms scans.
-            hotel_booking_id: HotelBookingId;
-            /// Only stays that end on this day.
-            checkout_date: Date;
-            /// Only prices for this many adults.
-            adults: Adults;
-            /// Only prices for this many children.
-            children: Children;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// Only prices of this market.
-            proxy_country: CountryCode;
-            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
-            /// without both it is JSON.
-            format: ListFormat;
+            ..hotel;
+            ..checkout;
+            ..rates;
+            ..format;
         }
-        order { checkin_to not_before checkin_from; }
         example { "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31" }
     }
 }
-
-query_string!(FlightLatestQuery => cross_field_errors, HotelLatestQuery => cross_field_errors);
 
 impl FlightLatestQuery {
     fn cross_field_errors(&self) -> ValidationErrors {

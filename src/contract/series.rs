@@ -4,12 +4,11 @@
 use super::endpoint::Endpoint;
 use super::field::FieldValue as _;
 use super::history::{ProductFields, day_or_range_errors, subject_errors};
+use super::history_query::history_query;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
     TimeZoneName,
 };
-use super::query_string::query_string;
-use super::request_body::request_body;
 use super::scans::SearchFields;
 use super::string_enum::string_enum;
 use super::validation::{ValidationError, ValidationErrors};
@@ -33,92 +32,38 @@ string_enum! {
     }
 }
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/flights/series`.
     pub struct FlightSeriesQuery for "the query of the fares over time" {
         required {
-            /// Origin IATA code.
-            from_airport: Airport;
-            /// Destination IATA code.
-            to_airport: Airport;
+            ..route;
         }
         optional {
-            /// Only journeys that depart on this day. Not together with `departure_from` or
-            /// `departure_to`.
-            departure_date: Date;
-            /// Only journeys that depart on or after this day.
-            departure_from: Date;
-            /// Only journeys that depart on or before this day.
-            departure_to: Date;
-            /// Only round trips that return on this day.
-            return_date: Date;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// How long a bucket is.
-            bucket: Bucket = Bucket::Day => bucket_or_default;
-            /// The time zone whose midnights separate the buckets.
-            timezone: TimeZoneName = TimeZoneName::utc() => timezone_or_default;
-            /// Only prices found at or after this time: 365 days before `until` unless given, at
-            /// most 400.
-            since: Timestamp;
-            /// Only prices found before this time: now unless given.
-            until: Timestamp;
-            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
-            /// without both it is JSON.
-            format: ListFormat;
+            ..departures;
+            ..fares;
+            ..buckets;
+            ..format;
         }
-        order { departure_to not_before departure_from; }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "bucket": "day" }
     }
 }
 
-request_body! {
+history_query! {
     /// The query of `GET /v1/history/hotels/series`: exactly one of `hotel_name`, `destination`,
     /// `hotel_booking_id`.
     pub struct HotelSeriesQuery for "the query of the rates over time" {
         required {}
         optional {
-            /// The hotel's name, as in the by-name scans.
-            hotel_name: FreeText;
-            /// The place, as in the search scans.
-            destination: FreeText;
-            /// The hotel's id, as in the rooms scans.
-            hotel_booking_id: HotelBookingId;
-            /// Only stays that begin on this day. Not together with `checkin_from` or `checkin_to`.
-            checkin_date: Date;
-            /// Only stays that begin on or after this day.
-            checkin_from: Date;
-            /// Only stays that begin on or before this day.
-            checkin_to: Date;
-            /// Only stays that end on this day.
-            checkout_date: Date;
-            /// Only prices for this many adults.
-            adults: Adults;
-            /// Only prices for this many children.
-            children: Children;
-            /// Only prices in this currency.
-            currency: Currency;
-            /// Only prices of this market.
-            proxy_country: CountryCode;
-            /// How long a bucket is.
-            bucket: Bucket = Bucket::Day => bucket_or_default;
-            /// The time zone whose midnights separate the buckets.
-            timezone: TimeZoneName = TimeZoneName::utc() => timezone_or_default;
-            /// Only prices found at or after this time: 365 days before `until` unless given, at
-            /// most 400.
-            since: Timestamp;
-            /// Only prices found before this time: now unless given.
-            until: Timestamp;
-            /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
-            /// without both it is JSON.
-            format: ListFormat;
+            ..hotel;
+            ..checkins;
+            ..checkout;
+            ..rates;
+            ..buckets;
+            ..format;
         }
-        order { checkin_to not_before checkin_from; }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de", "bucket": "week" }
     }
 }
-
-query_string!(FlightSeriesQuery => cross_field_errors, HotelSeriesQuery => cross_field_errors);
 
 impl FlightSeriesQuery {
     fn cross_field_errors(&self) -> ValidationErrors {
@@ -127,14 +72,6 @@ impl FlightSeriesQuery {
             self.departure_date,
             self.departure_from.or(self.departure_to),
         )
-    }
-
-    /// The requested time range, at the time `now`.
-    ///
-    /// # Errors
-    /// The range is too long, or ends before it begins.
-    pub fn time_range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ValidationErrors> {
-        resolve_time_range(self.since, self.until, now)
     }
 }
 
@@ -147,14 +84,6 @@ impl HotelSeriesQuery {
             self.checkin_from.or(self.checkin_to),
         ));
         errors
-    }
-
-    /// The requested time range, at the time `now`.
-    ///
-    /// # Errors
-    /// The range is too long, or ends before it begins.
-    pub fn time_range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ValidationErrors> {
-        resolve_time_range(self.since, self.until, now)
     }
 }
 
@@ -178,7 +107,11 @@ fn reversed_range_error(since: Timestamp, until: Timestamp) -> ValidationErrors 
     .into()
 }
 
-fn resolve_time_range(
+/// The requested time range, at the time `now`.
+///
+/// # Errors
+/// The range is too long, or ends before it begins.
+pub fn time_range(
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     now: Timestamp,

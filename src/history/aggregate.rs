@@ -21,7 +21,7 @@ pub(super) struct BucketSpec {
 
 /// The statistics of one bucket.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct BucketStats {
+pub struct BucketStats {
     /// First day of the bucket.
     pub(super) bucket: Date,
     pub(super) observations: u64,
@@ -151,7 +151,7 @@ impl BucketStats {
     pub(super) fn degraded_share(&self) -> f64 {
         #[expect(
             clippy::cast_precision_loss,
-            reason = "counts of looks are far below 2^52"
+            reason = "counts of samples are far below 2^52"
         )]
         let share = self.degraded as f64 / self.observations.max(1) as f64;
         (share * 10_000.0).round() / 10_000.0

@@ -7,7 +7,6 @@
 use futures::{Stream, TryStreamExt as _, pin_mut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rust_decimal::Decimal;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
@@ -15,14 +14,12 @@ use super::aggregate::{BucketAggregator, BucketSpec, BucketStats};
 use super::daily_pack::midnight;
 use super::filter::Filter;
 use super::presenter::ProductPresenter;
+use super::product::Product;
 use super::sample::unpack;
 use super::store::daily_pack;
 use super::store::products::{ProductRow, products};
 use crate::contract::Endpoint;
-use crate::contract::series::{
-    Bucket, FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries,
-    HotelSeriesQuery,
-};
+use crate::contract::series::Bucket;
 use crate::db;
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
@@ -47,30 +44,6 @@ pub struct BucketRange {
 }
 
 impl BucketRange {
-    /// The range of a flight query. `since` and `until` have been validated.
-    #[must_use]
-    pub fn for_flights(query: &FlightSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
-        let zone = query.timezone_or_default().as_str().to_owned();
-        Self {
-            since,
-            until,
-            bucket: query.bucket_or_default(),
-            zone,
-        }
-    }
-
-    /// The range of a hotel query. `since` and `until` have been validated.
-    #[must_use]
-    pub fn for_hotels(query: &HotelSeriesQuery, (since, until): (Timestamp, Timestamp)) -> Self {
-        let zone = query.timezone_or_default().as_str().to_owned();
-        Self {
-            since,
-            until,
-            bucket: query.bucket_or_default(),
-            zone,
-        }
-    }
-
     fn spec(&self, filter: &Filter) -> BucketSpec {
         // The contract accepts only zones of the time zone database.
         let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
@@ -91,139 +64,40 @@ pub(super) struct ProductCursor {
     pub(super) series: Vec<u8>,
 }
 
-/// Fares in buckets.
-pub async fn flights(
+/// Prices in buckets.
+pub async fn series<P: Product>(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
-    query: &FlightSeriesQuery,
+    query: &P::SeriesQuery,
     range: BucketRange,
-) -> sqlx::Result<FlightSeries> {
+) -> sqlx::Result<P::Series> {
     let mut snapshot = db::snapshot(conn).await?;
-    let (rows, next) = page(
-        &mut snapshot,
-        tenant,
-        &query.into(),
-        &range,
-        None,
-        MAX_PRODUCTS,
-    )
-    .await?;
-    let mut presenter = ProductPresenter::for_fares();
-    let data = rows
+    let filter = P::series_filter(query);
+    let (products, next) = page(&mut snapshot, tenant, &filter, &range, None, MAX_PRODUCTS).await?;
+    let mut presenter = ProductPresenter::<P>::default();
+    let data = products
         .into_iter()
-        .flat_map(|entry| fare_buckets(entry, &mut presenter))
+        .flat_map(|product| rows(product, &mut presenter))
         .collect();
-    Ok(FlightSeries {
-        data,
-        truncated: next.is_some(),
-        ..empty_flights(range)
-    })
+    Ok(P::series(range, data, next.is_some()))
 }
 
-/// The answer for a tenant without observations.
-#[must_use]
-pub fn empty_flights(range: BucketRange) -> FlightSeries {
-    let BucketRange {
-        since,
-        until,
-        bucket,
-        zone,
-    } = range;
-    FlightSeries {
-        since,
-        until,
-        bucket,
-        timezone: zone,
-        data: Vec::new(),
-        truncated: false,
-    }
-}
-
-/// Rates in buckets.
-pub async fn hotels(
-    conn: PoolConnection<Postgres>,
-    tenant: TenantId,
-    query: &HotelSeriesQuery,
-    range: BucketRange,
-) -> sqlx::Result<HotelSeries> {
-    let mut snapshot = db::snapshot(conn).await?;
-    let (rows, next) = page(
-        &mut snapshot,
-        tenant,
-        &query.into(),
-        &range,
-        None,
-        MAX_PRODUCTS,
-    )
-    .await?;
-    let mut presenter = ProductPresenter::for_rates();
-    let data = rows
-        .into_iter()
-        .flat_map(|entry| rate_buckets(entry, &mut presenter))
-        .collect();
-    Ok(HotelSeries {
-        data,
-        truncated: next.is_some(),
-        ..empty_hotels(range)
-    })
-}
-
-/// The answer for a tenant without observations.
-#[must_use]
-pub fn empty_hotels(range: BucketRange) -> HotelSeries {
-    let BucketRange {
-        since,
-        until,
-        bucket,
-        zone,
-    } = range;
-    HotelSeries {
-        since,
-        until,
-        bucket,
-        timezone: zone,
-        data: Vec::new(),
-        truncated: false,
-    }
-}
-
-/// Fares in buckets as a stream of rows, without a limit on products.
-pub fn stream_flights(
+/// Prices in buckets as a stream of rows, without a limit on products.
+pub fn stream<P: Product>(
     pool: &PgPool,
     tenant: TenantId,
-    query: &FlightSeriesQuery,
+    query: &P::SeriesQuery,
     range: BucketRange,
-) -> impl Stream<Item = Result<FlightBucket, PageError>> + Send + use<> {
-    let mut presenter = ProductPresenter::for_fares();
-    flatten_rows(
-        stream(pool.clone(), tenant, query.into(), range)
-            .map_ok(move |entry| fare_buckets(entry, &mut presenter)),
-    )
-}
-
-/// Rates in buckets as a stream of rows, without a limit on products.
-pub fn stream_hotels(
-    pool: &PgPool,
-    tenant: TenantId,
-    query: &HotelSeriesQuery,
-    range: BucketRange,
-) -> impl Stream<Item = Result<HotelBucket, PageError>> + Send + use<> {
-    let mut presenter = ProductPresenter::for_rates();
-    flatten_rows(
-        stream(pool.clone(), tenant, query.into(), range)
-            .map_ok(move |entry| rate_buckets(entry, &mut presenter)),
-    )
-}
-
-fn flatten_rows<Row>(
-    products: impl Stream<Item = Result<Vec<Row>, PageError>>,
-) -> impl Stream<Item = Result<Row, PageError>> {
-    products
-        .map_ok(|rows| futures::stream::iter(rows.into_iter().map(Ok)))
+) -> impl Stream<Item = Result<P::Bucket, PageError>> + Send + use<P> {
+    let mut presenter = ProductPresenter::<P>::default();
+    stream_products(pool.clone(), tenant, P::series_filter(query), range)
+        .map_ok(move |product| {
+            futures::stream::iter(rows(product, &mut presenter).into_iter().map(Ok))
+        })
         .try_flatten()
 }
 
-fn stream(
+fn stream_products(
     pool: PgPool,
     tenant: TenantId,
     filter: Filter,
@@ -326,60 +200,13 @@ async fn aggregate(
     Ok(buckets.finish())
 }
 
-fn fare_buckets(
-    ProductBuckets {
-        product: row,
-        buckets,
-    }: ProductBuckets,
-    presenter: &mut ProductPresenter,
-) -> Vec<FlightBucket> {
-    let endpoint = row.endpoint;
-    let product = presenter.product(endpoint, &row.product);
-    let bucket = |sum: BucketStats| FlightBucket {
-        bucket: sum.bucket,
-        endpoint,
-        from_airport: row.origin.clone().unwrap_or_default(),
-        to_airport: row.place.clone(),
-        product: product.clone(),
-        currency: row.currency.clone(),
-        observations: sum.observations,
-        prices: sum.prices,
-        minimum: sum.range.map(|range| range.lowest),
-        median: sum.range.map(|range| range.middle),
-        maximum: sum.range.map(|range| range.highest),
-        price_insights_low: sum.band_low.map(Decimal::from),
-        price_insights_high: sum.band_high.map(Decimal::from),
-        empty: sum.empty,
-        degraded: sum.degraded,
-        degraded_share: sum.degraded_share(),
-    };
-    buckets.into_iter().map(bucket).collect()
-}
-
-fn rate_buckets(
-    ProductBuckets {
-        product: row,
-        buckets,
-    }: ProductBuckets,
-    presenter: &mut ProductPresenter,
-) -> Vec<HotelBucket> {
-    let endpoint = row.endpoint;
-    let product = presenter.product(endpoint, &row.product);
-    let bucket = |sum: BucketStats| HotelBucket {
-        bucket: sum.bucket,
-        endpoint,
-        place: row.place.clone(),
-        proxy_country: row.market.clone(),
-        product: product.clone(),
-        currency: row.currency.clone(),
-        observations: sum.observations,
-        prices: sum.prices,
-        minimum: sum.range.map(|range| range.lowest),
-        median: sum.range.map(|range| range.middle),
-        maximum: sum.range.map(|range| range.highest),
-        empty: sum.empty,
-        degraded: sum.degraded,
-        degraded_share: sum.degraded_share(),
-    };
-    buckets.into_iter().map(bucket).collect()
+fn rows<P: Product>(
+    ProductBuckets { product, buckets }: ProductBuckets,
+    presenter: &mut ProductPresenter<P>,
+) -> Vec<P::Bucket> {
+    let fields = presenter.product(product.endpoint, &product.product);
+    buckets
+        .into_iter()
+        .map(|stats| P::bucket(&product, fields.clone(), stats))
+        .collect()
 }

@@ -10,13 +10,11 @@ use jiff::civil::Date;
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::filter::Filter;
 use super::latest::age_seconds;
 use super::presenter;
+use super::product::Product;
 use super::store::grid::{self, HistoryGridRow};
-use crate::contract::history_grid::{
-    FlightGridQuery, FlightSide, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery, HotelSide,
-};
+use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::{GridAxis, Nights};
 use crate::contract::{Endpoint, SearchStatus};
 use crate::ids::TenantId;
@@ -29,19 +27,19 @@ const MAX_CELLS: usize = 10_000;
 
 /// The dimension that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HistoryAxis {
+pub enum HistoryAxis {
     First,
     Nights,
     Market,
 }
 
-/// The axes, and the date range that a date axis covers completely.
+/// The axes of a grid, the date range that a date axis covers completely, and the only length.
 #[derive(Debug, Clone, Copy)]
-struct HistoryLayout {
-    rows: (HistoryAxis, &'static str),
-    columns: Option<(HistoryAxis, &'static str)>,
-    from: Date,
-    to: Date,
+pub struct HistoryLayout {
+    pub(super) rows: (HistoryAxis, &'static str),
+    pub(super) columns: Option<(HistoryAxis, &'static str)>,
+    pub(super) dates: [Date; 2],
+    pub(super) nights: Option<Nights>,
 }
 
 /// A value on an axis. The order of the variants' values is the order of the axis.
@@ -52,60 +50,19 @@ enum GridValue {
     Market(Option<String>),
 }
 
-/// The last known fares of a route as grids.
-pub async fn flights(
+/// The last known prices as grids.
+pub async fn grids<P: Product>(
     conn: &mut PgConnection,
     tenant: TenantId,
-    query: &FlightGridQuery,
+    query: &P::GridQuery,
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
-    let side = |side: FlightSide| match side {
-        FlightSide::DepartureDate => (HistoryAxis::First, side.as_str()),
-        FlightSide::Nights => (HistoryAxis::Nights, side.as_str()),
-    };
-    let layout = HistoryLayout {
-        rows: side(query.rows),
-        columns: query.columns.map(side),
-        from: query.departure_from,
-        to: query.departure_to,
-    };
-    read(conn, tenant, &query.into(), query.nights, &layout, now).await
-}
-
-/// The last known rates of a hotel or place as grids.
-pub async fn hotels(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    query: &HotelGridQuery,
-    now: Timestamp,
-) -> sqlx::Result<HistoryGrids> {
-    let side = |side: HotelSide| match side {
-        HotelSide::CheckinDate => (HistoryAxis::First, side.as_str()),
-        HotelSide::Nights => (HistoryAxis::Nights, side.as_str()),
-        HotelSide::ProxyCountry => (HistoryAxis::Market, side.as_str()),
-    };
-    let layout = HistoryLayout {
-        rows: side(query.rows),
-        columns: query.columns.map(side),
-        from: query.checkin_from,
-        to: query.checkin_to,
-    };
-    read(conn, tenant, &query.into(), query.nights, &layout, now).await
-}
-
-async fn read(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    filter: &Filter,
-    nights: Option<Nights>,
-    layout: &HistoryLayout,
-    now: Timestamp,
-) -> sqlx::Result<HistoryGrids> {
-    let nights = nights.map(|nights| i32::from(nights.get()));
+    let (filter, layout) = (P::grid_filter(query), P::layout(query));
+    let nights = layout.nights.map(|nights| i32::from(nights.get()));
     let mut known = grid::latest_by_date(
         conn,
         tenant,
-        filter,
+        &filter,
         nights,
         paging::limit_plus_one(MAX_ROWS),
     )
@@ -117,8 +74,8 @@ async fn read(
         known.retain(|row| Some(&row.series) != cut.as_ref());
     }
     let (mut data, mut cells) = (Vec::new(), 0);
-    for rows in products(known, layout).into_values() {
-        let Some(grid) = build_grid(&rows, layout, now, MAX_CELLS - cells) else {
+    for rows in products(known, &layout).into_values() {
+        let Some(grid) = build_grid::<P>(&rows, &layout, now, MAX_CELLS - cells) else {
             truncated = true;
             continue;
         };
@@ -158,10 +115,9 @@ impl HistoryLayout {
     /// The values of an axis: all days of the range, or the values that occur.
     fn axis_values(&self, side: HistoryAxis, known: &[HistoryGridRow]) -> Vec<GridValue> {
         match side {
-            HistoryAxis::First => self
-                .from
+            HistoryAxis::First => self.dates[0]
                 .series(jiff::Span::new().days(1))
-                .take_while(|day| *day <= self.to)
+                .take_while(|day| *day <= self.dates[1])
                 .map(GridValue::Day)
                 .collect(),
             _ => known
@@ -196,7 +152,7 @@ impl GridValue {
 }
 
 /// The grid of one product; `None` if it would exceed `max_cells`.
-fn build_grid(
+fn build_grid<P: Product>(
     known: &[HistoryGridRow],
     layout: &HistoryLayout,
     now: Timestamp,
@@ -247,7 +203,7 @@ fn build_grid(
         from_airport: first.origin.clone(),
         place: first.place.clone(),
         proxy_country: first.market.clone().filter(|_| !markets),
-        product: presenter::product(endpoint, &first.product),
+        product: presenter::other_fields::<P>(endpoint, &first.product),
         currency: first.currency.clone(),
         rows: axis(layout.rows, &rows),
         columns: layout
@@ -268,7 +224,7 @@ fn representative<'a>(known: &[&'a HistoryGridRow]) -> Option<&'a HistoryGridRow
         .or_else(|| {
             known
                 .iter()
-                .max_by_key(|row| row.looked_at.map(jiff_sqlx::Timestamp::to_jiff))
+                .max_by_key(|row| row.sampled_at.map(jiff_sqlx::Timestamp::to_jiff))
         })
         .copied()
 }
@@ -281,10 +237,10 @@ fn cell(
     let observed_at = known
         .and_then(|row| row.observed_at)
         .map(jiff_sqlx::Timestamp::to_jiff);
-    let looked_at = known
-        .and_then(|row| row.looked_at)
+    let sampled_at = known
+        .and_then(|row| row.sampled_at)
         .map(jiff_sqlx::Timestamp::to_jiff);
-    let status = known.and_then(|row| row.look_status);
+    let status = known.and_then(|row| row.sample_status);
     let is_trip = known.is_some_and(|row| row.endpoint != Endpoint::FlightsOneway);
     HistoryCell {
         row: at.0.to_json(),
@@ -305,9 +261,9 @@ fn cell(
         observed_at,
         age_seconds: observed_at.map(|observed_at| age_seconds(observed_at, now)),
         item_id: known.and_then(|row| row.item_id).map(Into::into),
-        // Rows written before `looked_at` existed have only a price.
-        looked_at: looked_at.or(observed_at),
+        // Rows written before `sampled_at` existed have only a price.
+        looked_at: sampled_at.or(observed_at),
         search_status: status.or(observed_at.map(|_| SearchStatus::Ok)),
-        reason: known.and_then(|row| row.look_reason.clone()),
+        reason: known.and_then(|row| row.sample_reason.clone()),
     }
 }

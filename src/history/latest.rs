@@ -6,12 +6,10 @@ use jiff::civil::Date;
 use sqlx::{PgConnection, PgPool};
 
 use super::filter::Filter;
-use super::presenter::{ProductPresenter, seller_as_hotel_or_room};
+use super::presenter::ProductPresenter;
+use super::product::Product;
 use super::store::select::{self, LatestRow};
 use crate::contract::Endpoint;
-use crate::contract::latest::{
-    FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
-};
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
 
@@ -30,65 +28,44 @@ pub(super) struct LatestCursor {
     pub(super) series: Vec<u8>,
 }
 
-/// The last known lowest fare of each departure date.
-pub async fn flights(
+/// The last known lowest price of each date, at the time `now`.
+pub async fn calendar<P: Product>(
     conn: &mut PgConnection,
     tenant: TenantId,
-    query: &FlightLatestQuery,
+    query: &P::LatestQuery,
     now: Timestamp,
-) -> sqlx::Result<FlightCalendar> {
-    let (rows, next) = page(conn, tenant, &query.into(), None, MAX_ROWS).await?;
-    let mut presenter = ProductPresenter::for_fares();
-    Ok(FlightCalendar {
-        data: rows
-            .into_iter()
-            .map(|row| fare(row, now, &mut presenter))
-            .collect(),
-        truncated: next.is_some(),
-    })
+) -> sqlx::Result<P::Calendar> {
+    let (rows, next) = rows(conn, tenant, &P::latest_filter(query), None, MAX_ROWS).await?;
+    let mut presenter = ProductPresenter::<P>::default();
+    let data = rows
+        .into_iter()
+        .map(|row| latest(row, &mut presenter, now))
+        .collect();
+    Ok(P::calendar(data, next.is_some()))
 }
 
-/// The last known lowest rate of each check-in date and length of stay.
-pub async fn hotels(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    query: &HotelLatestQuery,
-    now: Timestamp,
-) -> sqlx::Result<HotelCalendar> {
-    let (rows, next) = page(conn, tenant, &query.into(), None, MAX_ROWS).await?;
-    let mut presenter = ProductPresenter::for_rates();
-    Ok(HotelCalendar {
-        data: rows
-            .into_iter()
-            .map(|row| rate(row, now, &mut presenter))
-            .collect(),
-        truncated: next.is_some(),
-    })
-}
-
-/// The last known lowest fares as a stream, without the row limit of a calendar.
-pub fn stream_flights(
+/// The last known lowest prices as a stream, without the row limit of a calendar.
+pub fn stream<P: Product>(
     pool: &PgPool,
     tenant: TenantId,
-    query: &FlightLatestQuery,
+    query: &P::LatestQuery,
     now: Timestamp,
-) -> impl Stream<Item = Result<FlightLatest, PageError>> + Send + use<> {
-    let mut presenter = ProductPresenter::for_fares();
-    stream(pool.clone(), tenant, query.into()).map_ok(move |row| fare(row, now, &mut presenter))
+) -> impl Stream<Item = Result<P::Latest, PageError>> + Send + use<P> {
+    let mut presenter = ProductPresenter::<P>::default();
+    stream_latest(pool.clone(), tenant, P::latest_filter(query))
+        .map_ok(move |row| latest(row, &mut presenter, now))
 }
 
-/// The last known lowest rates as a stream, without the row limit of a calendar.
-pub fn stream_hotels(
-    pool: &PgPool,
-    tenant: TenantId,
-    query: &HotelLatestQuery,
+fn latest<P: Product>(
+    row: LatestRow,
+    presenter: &mut ProductPresenter<P>,
     now: Timestamp,
-) -> impl Stream<Item = Result<HotelLatest, PageError>> + Send + use<> {
-    let mut presenter = ProductPresenter::for_rates();
-    stream(pool.clone(), tenant, query.into()).map_ok(move |row| rate(row, now, &mut presenter))
+) -> P::Latest {
+    let product = presenter.product(row.endpoint, &row.product);
+    P::latest(row, product, now)
 }
 
-fn stream(
+fn stream_latest(
     pool: PgPool,
     tenant: TenantId,
     filter: Filter,
@@ -96,7 +73,7 @@ fn stream(
     paging::stream_rows(None, move |after: Option<LatestCursor>| {
         let (pool, filter) = (pool.clone(), filter.clone());
         async move {
-            let (rows, next) = page(
+            let (rows, next) = rows(
                 &mut *pool.acquire().await?,
                 tenant,
                 &filter,
@@ -110,7 +87,7 @@ fn stream(
 }
 
 /// At most `limit` rows, and a cursor if there are more.
-async fn page(
+async fn rows(
     conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
@@ -131,47 +108,4 @@ async fn page(
 /// Whole seconds; 0 for a time in the future.
 pub(super) fn age_seconds(observed_at: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.duration_since(observed_at).as_secs()).unwrap_or_default()
-}
-
-fn fare(row: LatestRow, now: Timestamp, presenter: &mut ProductPresenter) -> FlightLatest {
-    let endpoint = row.endpoint;
-    let observed_at = row.observed_at.to_jiff();
-    FlightLatest {
-        endpoint,
-        from_airport: row.origin.unwrap_or_default(),
-        to_airport: row.place,
-        departure_date: row.first_date.to_jiff(),
-        return_date: (endpoint == Endpoint::FlightsRoundtrip).then(|| row.last_date.to_jiff()),
-        product: presenter.product(endpoint, &row.product),
-        price: row.price.normalize(),
-        currency: row.currency,
-        carrier: row.seller,
-        price_insights_low: row.band_low.map(|price| price.normalize()),
-        price_insights_high: row.band_high.map(|price| price.normalize()),
-        verdict: row.verdict,
-        observed_at,
-        age_seconds: age_seconds(observed_at, now),
-        item_id: row.item_id.into(),
-    }
-}
-
-fn rate(row: LatestRow, now: Timestamp, presenter: &mut ProductPresenter) -> HotelLatest {
-    let endpoint = row.endpoint;
-    let (hotel, room) = seller_as_hotel_or_room(endpoint, row.seller);
-    let observed_at = row.observed_at.to_jiff();
-    HotelLatest {
-        endpoint,
-        place: row.place,
-        checkin_date: row.first_date.to_jiff(),
-        checkout_date: row.last_date.to_jiff(),
-        proxy_country: row.market,
-        product: presenter.product(endpoint, &row.product),
-        price: row.price.normalize(),
-        currency: row.currency,
-        hotel,
-        room,
-        observed_at,
-        age_seconds: age_seconds(observed_at, now),
-        item_id: row.item_id.into(),
-    }
 }

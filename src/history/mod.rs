@@ -3,8 +3,9 @@
 //!
 //! [`Subject`] identifies the product of a search. [`mod@insert`] stores observations in the
 //! transaction of the answer; [`mod@delete`] removes those of a scan. Queries: [`query`] (single
-//! observations), [`buckets`] (by day or week), [`latest`] (last price of each date), [`grid`].
-//! [`daily_pack`] packs past days, so that long ranges are quick to read.
+//! observations), [`buckets`] (by day or week), [`latest`] (last price of each date), [`grid`]. They
+//! are written once for any [`Product`]: [`Flights`] or [`Hotels`]. [`daily_pack`] packs past days,
+//! so that long ranges are quick to read.
 //!
 //! Not here: the meaning of an answer (`search`, `upstream`), the stored answers (`queue`).
 
@@ -18,6 +19,7 @@ pub mod insert;
 pub mod latest;
 mod presenter;
 mod price;
+mod product;
 pub mod query;
 mod sample;
 mod series;
@@ -25,5 +27,6 @@ mod store;
 
 pub use delete::{ObservedItem, delete};
 pub use insert::{Observation, ObservedPrice, insert};
-pub use presenter::{fare_product_fields, rate_product_fields};
+pub use presenter::product_field_names;
+pub use product::{Flights, Hotels, Product};
 pub use series::{Series, SeriesKey, Subject};

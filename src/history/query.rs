@@ -1,4 +1,4 @@
-//! Observations of a route or hotel, newest first, in pages or as a stream.
+//! Observations of a product, newest first, in pages or as a stream.
 
 use futures::{Stream, TryStreamExt as _};
 use jiff::Timestamp;
@@ -6,18 +6,12 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::filter::Filter;
-use super::presenter::{ProductPresenter, seller_as_hotel_or_room};
+use super::presenter::ProductPresenter;
+use super::product::Product;
 use super::store::select::{self, ObservationRow};
-use crate::contract::history::{
-    FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
-    HotelObservation,
-};
-use crate::contract::primitives::{Cursor, PageLimit};
+use crate::contract::primitives::Cursor;
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
-
-const FLIGHTS: &str = "flights";
-const HOTELS: &str = "hotels";
 
 /// Rows that an export reads at a time: some hundred kilobytes.
 const ROWS_PER_EXPORT_PAGE: usize = 500;
@@ -30,86 +24,48 @@ pub(super) struct ObservationCursor {
     pub(super) number: i32,
 }
 
-/// A page of observations of a route.
+/// A page of observations, and the cursor of the next one.
 ///
 /// # Errors
 /// The cursor belongs to another list; database errors.
-pub async fn flights(
+pub async fn page<P: Product>(
     conn: &mut PgConnection,
     tenant: TenantId,
-    query: &FlightHistoryQuery,
-) -> Result<FlightHistoryPage, PageError> {
-    let before = parse_cursor(FLIGHTS, query.cursor.as_ref())?;
-    let (rows, next) = page(
-        conn,
-        tenant,
-        &query.into(),
-        before,
-        row_limit(query.limit_or_default()),
-    )
-    .await?;
-    Ok(FlightHistoryPage {
-        data: {
-            let mut presenter = ProductPresenter::for_fares();
-            rows.into_iter()
-                .map(|row| fare(row, &mut presenter))
-                .collect()
-        },
-        next_cursor: next.map(|next| next.encode(FLIGHTS)),
-    })
+    query: &P::ListQuery,
+) -> Result<(Vec<P::Observation>, Option<String>), PageError> {
+    let (cursor, limit) = P::paging(query);
+    let before = parse_cursor(P::NAME, cursor)?;
+    let limit = usize::from(limit.get());
+    let (rows, next) = rows(conn, tenant, &P::list_filter(query), before, limit).await?;
+    let mut presenter = ProductPresenter::<P>::default();
+    let data = rows
+        .into_iter()
+        .map(|row| observation(row, &mut presenter))
+        .collect();
+    Ok((data, next.map(|next| next.encode(P::NAME))))
 }
 
-/// A page of observations of a hotel, or of a place's hotels.
-///
-/// # Errors
-/// The cursor belongs to another list; database errors.
-pub async fn hotels(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    query: &HotelHistoryQuery,
-) -> Result<HotelHistoryPage, PageError> {
-    let before = parse_cursor(HOTELS, query.cursor.as_ref())?;
-    let (rows, next) = page(
-        conn,
-        tenant,
-        &query.into(),
-        before,
-        row_limit(query.limit_or_default()),
-    )
-    .await?;
-    Ok(HotelHistoryPage {
-        data: {
-            let mut presenter = ProductPresenter::for_rates();
-            rows.into_iter()
-                .map(|row| rate(row, &mut presenter))
-                .collect()
-        },
-        next_cursor: next.map(|next| next.encode(HOTELS)),
-    })
-}
-
-/// All observations of a route as a stream; ignores the query's cursor and limit.
-pub fn stream_flights(
+/// All observations as a stream; ignores the query's cursor and limit.
+pub fn stream<P: Product>(
     pool: &PgPool,
     tenant: TenantId,
-    query: &FlightHistoryQuery,
-) -> impl Stream<Item = Result<FlightObservation, PageError>> + Send + use<> {
-    let mut presenter = ProductPresenter::for_fares();
-    stream(pool.clone(), tenant, query.into()).map_ok(move |row| fare(row, &mut presenter))
+    query: &P::ListQuery,
+) -> impl Stream<Item = Result<P::Observation, PageError>> + Send + use<P> {
+    let mut presenter = ProductPresenter::<P>::default();
+    stream_observations(pool.clone(), tenant, P::list_filter(query))
+        .map_ok(move |row| observation(row, &mut presenter))
 }
 
-/// All observations of a hotel or place as a stream; ignores the query's cursor and limit.
-pub fn stream_hotels(
-    pool: &PgPool,
-    tenant: TenantId,
-    query: &HotelHistoryQuery,
-) -> impl Stream<Item = Result<HotelObservation, PageError>> + Send + use<> {
-    let mut presenter = ProductPresenter::for_rates();
-    stream(pool.clone(), tenant, query.into()).map_ok(move |row| rate(row, &mut presenter))
+fn observation<P: Product>(
+    row: ObservationRow,
+    presenter: &mut ProductPresenter<P>,
+) -> P::Observation {
+    let product = presenter.product(row.endpoint, &row.product);
+    P::observation(row, product)
 }
 
 /// The stream runs from newest to oldest, so it never meets observations that arrive meanwhile.
-fn stream(
+fn stream_observations(
     pool: PgPool,
     tenant: TenantId,
     filter: Filter,
@@ -117,7 +73,7 @@ fn stream(
     paging::stream_rows(None, move |before| {
         let (pool, filter) = (pool.clone(), filter.clone());
         async move {
-            let (rows, next) = page(
+            let (rows, next) = rows(
                 &mut *pool.acquire().await?,
                 tenant,
                 &filter,
@@ -131,7 +87,7 @@ fn stream(
 }
 
 /// At most `limit` observations, and a cursor if there are more.
-async fn page(
+async fn rows(
     conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,
@@ -146,10 +102,6 @@ async fn page(
         number: last.number,
     });
     Ok((rows, next))
-}
-
-fn row_limit(limit: PageLimit) -> usize {
-    usize::from(limit.get())
 }
 
 fn parse_cursor(
@@ -179,55 +131,5 @@ impl ObservationCursor {
             self.number.to_string(),
         ];
         paging::encode_cursor(list, key)
-    }
-}
-
-fn count(number: Option<i32>) -> Option<u32> {
-    number.and_then(|number| u32::try_from(number).ok())
-}
-
-fn fare(row: ObservationRow, presenter: &mut ProductPresenter) -> FlightObservation {
-    let endpoint = row.endpoint;
-    FlightObservation {
-        endpoint,
-        from_airport: row.origin.unwrap_or_default(),
-        to_airport: row.place,
-        departure_date: row.first_date.to_jiff(),
-        return_date: row.last_date.map(jiff_sqlx::Date::to_jiff),
-        product: presenter.product(endpoint, &row.product),
-        price: row.price.map(|price| price.normalize()),
-        currency: row.currency,
-        carrier: row.seller,
-        results: count(row.results),
-        price_insights_low: row.band_low.map(|price| price.normalize()),
-        price_insights_high: row.band_high.map(|price| price.normalize()),
-        verdict: row.verdict,
-        search_status: row.search_status,
-        reason: row.reason,
-        observed_at: row.observed_at.to_jiff(),
-        item_id: row.item_id.into(),
-    }
-}
-
-fn rate(row: ObservationRow, presenter: &mut ProductPresenter) -> HotelObservation {
-    let endpoint = row.endpoint;
-    let (hotel, room) = seller_as_hotel_or_room(endpoint, row.seller);
-    let first_date = row.first_date.to_jiff();
-    HotelObservation {
-        endpoint,
-        place: row.place,
-        checkin_date: first_date,
-        checkout_date: row.last_date.map_or(first_date, jiff_sqlx::Date::to_jiff),
-        proxy_country: row.market,
-        product: presenter.product(endpoint, &row.product),
-        price: row.price.map(|price| price.normalize()),
-        currency: row.currency,
-        hotel,
-        room,
-        results: count(row.results),
-        search_status: row.search_status,
-        reason: row.reason,
-        observed_at: row.observed_at.to_jiff(),
-        item_id: row.item_id.into(),
     }
 }

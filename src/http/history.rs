@@ -12,8 +12,8 @@ use axum::extract::State;
 use axum::response::Response;
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
-use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
+use sqlx::{PgPool, Postgres};
 use utoipa::ToSchema;
 
 use super::AppState;
@@ -24,6 +24,7 @@ use super::extract::QueryPairs;
 use super::openapi::{ListErrors, NotAcceptable};
 use super::scans::{find_tenant, next_page_link, request_context};
 use crate::commands::RequestContext;
+use crate::contract::HistoryQuery as _;
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
     HotelObservation,
@@ -31,7 +32,7 @@ use crate::contract::history::{
 use crate::contract::latest::{
     FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
 };
-use crate::history::{fare_product_fields, latest, query, rate_product_fields};
+use crate::history::{Flights, Hotels, Product, latest, product_field_names, query};
 use crate::ids::TenantId;
 use crate::paging::PageError;
 use crate::tenants;
@@ -58,19 +59,79 @@ async fn reader(
 
 /// The complete result as a file, with a column for each field of its products; empty for a caller
 /// without a tenant.
-async fn file<Row: ToSchema + Serialize + Send + 'static>(
+async fn file<P: Product, Row: ToSchema + Serialize + Send + 'static, Rows>(
     app: &AppState,
     caller: &ApiKey,
+    context: RequestContext<'_>,
     format: ExportFormat,
-    name: &str,
-    products: &[&'static str],
-    rows: Option<impl Stream<Item = Result<Row, PageError>> + Send + 'static>,
-) -> Result<Response, ApiError> {
+    suffix: &str,
+    rows: impl FnOnce(&PgPool, TenantId) -> Rows,
+) -> Result<Response, ApiError>
+where
+    Rows: Stream<Item = Result<Row, PageError>> + Send + 'static,
+{
+    let pool = app.history_pool()?;
+    let rows = find_tenant(context).await?.map(|tenant| rows(pool, tenant));
     let columns = CsvColumns::of::<Row>()
-        .flattened("product", products)
+        .flattened("product", &product_field_names::<P>())
         .ordered(&[], "product");
+    let name = format!("{}{suffix}", P::NAME);
     let permits = app.concurrency.export(&caller.key).await?;
-    export(format, name, columns, stream::iter(rows).flatten(), permits).await
+    export(
+        format,
+        &name,
+        columns,
+        stream::iter(rows).flatten(),
+        permits,
+    )
+    .await
+}
+
+async fn list<P: Product>(
+    app: &AppState,
+    caller: &ApiKey,
+    requested: RequestedFormat,
+    pairs: &QueryPairs,
+) -> Result<Response, ApiError> {
+    let context = request_context(app, caller)?;
+    let params = P::ListQuery::read(pairs.iter())?;
+    requested.check(pairs)?;
+    if let Some(format) = requested.0 {
+        return file::<P, _, _>(app, caller, context, format, "", |pool, tenant| {
+            query::stream::<P>(pool, tenant, &params)
+        })
+        .await;
+    }
+    let (data, next) = match reader(app, context).await? {
+        Some((mut conn, tenant)) => query::page::<P>(&mut conn, tenant, &params).await?,
+        None => (Vec::new(), None),
+    };
+    let path = format!("/v1/history/{}", P::NAME);
+    let link = next_page_link(&path, pairs, next.as_deref());
+    Ok(vary_on_accept((link, Json(P::page(data, next)))))
+}
+
+async fn latest_prices<P: Product>(
+    app: &AppState,
+    caller: &ApiKey,
+    requested: RequestedFormat,
+    pairs: &QueryPairs,
+) -> Result<Response, ApiError> {
+    let context = request_context(app, caller)?;
+    let params = P::LatestQuery::read(pairs.iter())?;
+    if let Some(format) = requested.0 {
+        return file::<P, _, _>(app, caller, context, format, "-latest", |pool, tenant| {
+            latest::stream::<P>(pool, tenant, &params, context.now)
+        })
+        .await;
+    }
+    let calendar = match reader(app, context).await? {
+        Some((mut conn, tenant)) => {
+            latest::calendar::<P>(&mut conn, tenant, &params, context.now).await?
+        }
+        None => P::calendar(Vec::new(), false),
+    };
+    Ok(vary_on_accept(Json(calendar)))
 }
 
 /// List the observations of a route
@@ -99,32 +160,7 @@ pub(super) async fn flights(
     requested: RequestedFormat,
     pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = FlightHistoryQuery::from_query(pairs.iter())?;
-    requested.check(&pairs)?;
-    if let Some(format) = requested.0 {
-        let pool = app.history_pool()?;
-        let rows = find_tenant(context)
-            .await?
-            .map(|tenant| query::stream_flights(pool, tenant, &params));
-        return file(
-            &app,
-            &caller,
-            format,
-            "flights",
-            &fare_product_fields(),
-            rows,
-        )
-        .await;
-    }
-    let page = match reader(&app, context).await? {
-        Some((mut conn, tenant)) => query::flights(&mut conn, tenant, &params).await?,
-        None => FlightHistoryPage::default(),
-    };
-    Ok(vary_on_accept((
-        next_page_link("/v1/history/flights", &pairs, page.next_cursor.as_deref()),
-        Json(page),
-    )))
+    list::<Flights>(&app, &caller, requested, &pairs).await
 }
 
 /// List the observations of a hotel or of a place's hotels
@@ -153,32 +189,7 @@ pub(super) async fn hotels(
     requested: RequestedFormat,
     pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = HotelHistoryQuery::from_query(pairs.iter())?;
-    requested.check(&pairs)?;
-    if let Some(format) = requested.0 {
-        let pool = app.history_pool()?;
-        let rows = find_tenant(context)
-            .await?
-            .map(|tenant| query::stream_hotels(pool, tenant, &params));
-        return file(
-            &app,
-            &caller,
-            format,
-            "hotels",
-            &rate_product_fields(),
-            rows,
-        )
-        .await;
-    }
-    let page = match reader(&app, context).await? {
-        Some((mut conn, tenant)) => query::hotels(&mut conn, tenant, &params).await?,
-        None => HotelHistoryPage::default(),
-    };
-    Ok(vary_on_accept((
-        next_page_link("/v1/history/hotels", &pairs, page.next_cursor.as_deref()),
-        Json(page),
-    )))
+    list::<Hotels>(&app, &caller, requested, &pairs).await
 }
 
 /// Read the last known fares of a route by date
@@ -206,30 +217,7 @@ pub(super) async fn latest_flights(
     requested: RequestedFormat,
     pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = FlightLatestQuery::from_query(pairs.iter())?;
-    if let Some(format) = requested.0 {
-        let pool = app.history_pool()?;
-        let rows = find_tenant(context)
-            .await?
-            .map(|tenant| latest::stream_flights(pool, tenant, &params, context.now));
-        return file(
-            &app,
-            &caller,
-            format,
-            "flights-latest",
-            &fare_product_fields(),
-            rows,
-        )
-        .await;
-    }
-    let calendar = match reader(&app, context).await? {
-        Some((mut conn, tenant)) => {
-            latest::flights(&mut conn, tenant, &params, context.now).await?
-        }
-        None => FlightCalendar::default(),
-    };
-    Ok(vary_on_accept(Json(calendar)))
+    latest_prices::<Flights>(&app, &caller, requested, &pairs).await
 }
 
 /// Read the last known rates of a hotel or place by date
@@ -258,26 +246,5 @@ pub(super) async fn latest_hotels(
     requested: RequestedFormat,
     pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = HotelLatestQuery::from_query(pairs.iter())?;
-    if let Some(format) = requested.0 {
-        let pool = app.history_pool()?;
-        let rows = find_tenant(context)
-            .await?
-            .map(|tenant| latest::stream_hotels(pool, tenant, &params, context.now));
-        return file(
-            &app,
-            &caller,
-            format,
-            "hotels-latest",
-            &rate_product_fields(),
-            rows,
-        )
-        .await;
-    }
-    let calendar = match reader(&app, context).await? {
-        Some((mut conn, tenant)) => latest::hotels(&mut conn, tenant, &params, context.now).await?,
-        None => HotelCalendar::default(),
-    };
-    Ok(vary_on_accept(Json(calendar)))
+    latest_prices::<Hotels>(&app, &caller, requested, &pairs).await
 }

@@ -280,7 +280,7 @@ impl From<LastSlot> for MonitorSlot {
             reason: slot.reason,
             scan_id: slot.scan_id.map(Into::into),
             decided_at: slot.decided_at,
-            judged: slot.judged_at.map(|at| SlotJudgement {
+            judged: slot.evaluated_at.map(|at| SlotJudgement {
                 at,
                 fired: slot.fired.unsigned_abs(),
                 alerts: slot.alerts.unsigned_abs(),
@@ -299,15 +299,15 @@ impl From<SlotRow> for MonitorSlot {
             reason,
             scan_id,
             decided_at,
-            judged_at,
+            evaluated_at,
             fired,
             alerts,
             not_comparable,
         } = row;
-        let (slot, decided_at, judged_at) = (
+        let (slot, decided_at, evaluated_at) = (
             slot.to_jiff(),
             decided_at.to_jiff(),
-            judged_at.map(SqlTimestamp::to_jiff),
+            evaluated_at.map(SqlTimestamp::to_jiff),
         );
         LastSlot {
             slot,
@@ -316,7 +316,7 @@ impl From<SlotRow> for MonitorSlot {
             reason,
             scan_id,
             decided_at,
-            judged_at,
+            evaluated_at,
             fired,
             alerts,
             not_comparable,

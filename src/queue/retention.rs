@@ -321,7 +321,7 @@ async fn delete_slots(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
         "delete from monitor_slots where ctid = any (array(
              select s.ctid from monitor_slots s
              where s.slot < $1
-               and (s.judged_at is not null or s.scan_id is null and s.outcome not in ('failed', 'overlap'))
+               and (s.evaluated_at is not null or s.scan_id is null and s.outcome not in ('failed', 'overlap'))
                and exists (select from monitor_slots n
                            where n.tenant_id = s.tenant_id and n.monitor_id = s.monitor_id and n.slot > s.slot)
              order by s.slot limit $2 for update of s skip locked))",

@@ -20,14 +20,14 @@ async fn an_uncommitted_evaluation_leaves_nothing() {
     test.service.tick(slot).await;
     test.all_ended().await;
     let dies = "create function dies() returns trigger language plpgsql as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
-                create constraint trigger dies after update of judged_at on monitor_slots deferrable initially deferred
+                create constraint trigger dies after update of evaluated_at on monitor_slots deferrable initially deferred
                 for each row execute function dies();";
     sqlx::raw_sql(dies)
         .execute(test.service.db.pool())
         .await
         .unwrap();
     let written = "select (select count(*) from alerts) + (select count(*) from rule_states)
-                          + (select count(*) from deliveries) + (select count(*) from monitor_slots where judged_at is not null)";
+                          + (select count(*) from deliveries) + (select count(*) from monitor_slots where evaluated_at is not null)";
     for _ in 0..3 {
         // The dead session may hold the lock for a moment; then the pass skips the run.
         let pass = loop {

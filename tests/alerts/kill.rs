@@ -91,7 +91,7 @@ async fn each_run_fires_once_while_processes_are_killed() {
         until(
             &fixture,
             "all runs are evaluated",
-            "select count(*) from monitor_slots where judged_at is not null",
+            "select count(*) from monitor_slots where evaluated_at is not null",
             round * monitors,
         )
         .await;

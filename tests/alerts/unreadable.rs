@@ -72,7 +72,7 @@ async fn unreadable_rules_are_recorded_and_block_no_other_run() {
     );
     assert_eq!(test.alerts(&id).await.len(), 1);
     let reason: String = sqlx::query_scalar(
-        "select reason from monitor_slots where monitor_id = $1 and judged_at is not null",
+        "select reason from monitor_slots where monitor_id = $1 and evaluated_at is not null",
     )
     .bind(uuid)
     .fetch_one(pool)

@@ -164,7 +164,7 @@ async fn concurrent_cancels_and_deletions_are_atomic() {
                         + (select count(*) from observations o where not exists (select from scan_items i where i.item_id = o.item_id))
                         + (select count(*) from latest_prices l where l.price is not null
                            and not exists (select from scan_items i where i.item_id = l.item_id))
-                        + (select count(*) from latest_prices l where not exists (select from scan_items i where i.item_id = l.look_item_id))";
+                        + (select count(*) from latest_prices l where not exists (select from scan_items i where i.item_id = l.sample_item_id))";
     assert_eq!(service.count(orphaned_claims).await, 0);
 }
 

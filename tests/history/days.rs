@@ -319,13 +319,13 @@ async fn concurrent_inserts_and_packing_lose_nothing() {
         .await
         .unwrap();
     assert_eq!(shown, answers(&fixture).await);
-    let looks: u64 = shown[0]["data"]
+    let samples: u64 = shown[0]["data"]
         .as_array()
         .unwrap()
         .iter()
         .map(|row| row["observations"].as_u64().unwrap())
         .sum();
-    assert_eq!(looks, 480);
+    assert_eq!(samples, 480);
 }
 
 /// A database without packed days, with more observations of a product than one pass reads.
@@ -401,7 +401,7 @@ async fn an_unknown_pack_format_is_an_error() {
     pack_past_days(fixture.db.pool(), fixture.now)
         .await
         .unwrap();
-    sqlx::raw_sql("update observed_days set looks = '\\x02'::bytea || substr(looks, 2)")
+    sqlx::raw_sql("update observed_days set samples = '\\x02'::bytea || substr(samples, 2)")
         .execute(fixture.db.pool())
         .await
         .unwrap();

@@ -559,7 +559,7 @@ impl RandomRun {
             .collect();
         assert_eq!(actual, expected.into_values().collect::<Vec<_>>());
         let rows = sqlx::query_as(
-            "select first_date::text, looked_at, look_status from latest_prices order by 1",
+            "select first_date::text, sampled_at, sample_status from latest_prices order by 1",
         );
         let stored: Vec<(String, jiff_sqlx::Timestamp, String)> =
             rows.fetch_all(self.service.db.pool()).await.unwrap();

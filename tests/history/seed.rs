@@ -44,7 +44,7 @@ pub async fn routes(pool: &PgPool, tenant: TenantId, routes: i32, dates: i32, da
     .unwrap();
     sqlx::query(
         "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
-                                    item_id, looked_at, look_status, look_item_id)
+                                    item_id, sampled_at, sample_status, sample_item_id)
          select distinct on (series, first_date) tenant_id, series, first_date, first_date, observed_at, price, seller, band_low, band_high,
                 verdict, item_id, observed_at, 'ok', item_id
          from observations where tenant_id = $1 and price is not null and seller = 'Example Air' and series in

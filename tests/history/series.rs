@@ -497,7 +497,7 @@ async fn every_query_on_a_large_history_uses_an_index() {
         ("the products", products),
         (
             "days that are packed",
-            of_product("select looks from observed_days", &[]),
+            of_product("select samples from observed_days", &[]),
         ),
         (
             "days that are not",

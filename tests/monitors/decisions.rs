@@ -217,7 +217,7 @@ async fn runs_are_evaluated_round_robin_over_tenants() {
         .unwrap();
     assert_eq!(service.tick(Timestamp::now()).await.evaluated, 200);
     let judged: Vec<(uuid::Uuid, i64)> =
-        sqlx::query_as("select monitor_id, count(*) from monitor_slots where judged_at is not null group by 1 order by 2")
+        sqlx::query_as("select monitor_id, count(*) from monitor_slots where evaluated_at is not null group by 1 order by 2")
             .fetch_all(service.db.pool())
             .await
             .unwrap();

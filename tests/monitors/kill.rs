@@ -112,7 +112,7 @@ async fn each_slot_makes_one_scan_while_processes_are_killed() {
     until(
         &fixture,
         "all runs are evaluated",
-        "select count(*) from monitor_slots where judged_at is null",
+        "select count(*) from monitor_slots where evaluated_at is null",
         0,
     )
     .await;

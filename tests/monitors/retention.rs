@@ -31,7 +31,7 @@ impl SteppedService {
     async fn insert_slot(&self, id: &str, slot: &str, kind: &str, outcome: &str, more: &str) {
         let id: farescan::ids::MonitorId = id.parse().unwrap();
         let sql = format!(
-            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, decided_at, scan_id, judged_at)
+            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, decided_at, scan_id, evaluated_at)
              select tenant_id, monitor_id, $2::timestamptz, $3, $4, $2::timestamptz, {more} from monitors where monitor_id = $1"
         );
         let row = sqlx::query(AssertSqlSafe(sql))

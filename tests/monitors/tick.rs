@@ -73,7 +73,7 @@ async fn a_slot_starts_one_scan_with_resolved_dates() {
     );
     assert_eq!(
         service
-            .count("select count(*) from monitor_slots where judged_at is not null")
+            .count("select count(*) from monitor_slots where evaluated_at is not null")
             .await,
         1
     );

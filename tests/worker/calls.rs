@@ -333,7 +333,7 @@ async fn an_answer_without_rows_is_an_empty_observation() {
     );
     assert_eq!(
         fixture
-            .count("select count(*) from latest_prices where look_status = 'empty'")
+            .count("select count(*) from latest_prices where sample_status = 'empty'")
             .await,
         2
     );

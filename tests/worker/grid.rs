@@ -6,7 +6,7 @@ use farescan::contract::Endpoint;
 use farescan::contract::history::{HotelHistoryQuery, HotelObservation};
 use farescan::contract::scans::{Grid, GridQuery, ItemState, ParityVerdict};
 use farescan::contract::{SearchStatus, Verdict};
-use farescan::history::query;
+use farescan::history::{Hotels, query};
 use farescan::ids::ScanId;
 use farescan::scans::grid::grid;
 use rust_decimal::Decimal;
@@ -203,10 +203,10 @@ async fn each_market_is_compared_with_the_baseline() {
 async fn read_rates(fixture: &WorkerFixture, question: &[(&str, &str)]) -> Vec<HotelObservation> {
     let query = HotelHistoryQuery::from_query(question.iter().copied()).unwrap();
     let mut conn = fixture.pool().acquire().await.unwrap();
-    query::hotels(&mut conn, fixture.tenant().await, &query)
+    query::page::<Hotels>(&mut conn, fixture.tenant().await, &query)
         .await
         .unwrap()
-        .data
+        .0
 }
 
 /// A search of a destination does not name a hotel, so the history does.

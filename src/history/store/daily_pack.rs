@@ -91,8 +91,8 @@ pub(in crate::history) async fn replace(
         })
         .unzip();
     sqlx::query!(
-        "insert into observed_days (tenant_id, series, begins_at, looks)
-         select $1, $2, x.begins_at, x.looks from unnest($3::timestamptz[], $4::bytea[]) as x (begins_at, looks)",
+        "insert into observed_days (tenant_id, series, begins_at, samples)
+         select $1, $2, x.begins_at, x.samples from unnest($3::timestamptz[], $4::bytea[]) as x (begins_at, samples)",
         product.tenant.uuid(),
         product.series,
         &begins as &[jiff_sqlx::Timestamp],
@@ -112,7 +112,7 @@ pub(in crate::history) fn packed<'a>(
     until: Timestamp,
 ) -> impl Stream<Item = sqlx::Result<Vec<u8>>> + Send + 'a {
     sqlx::query_scalar!(
-        "select looks from observed_days
+        "select samples from observed_days
          where tenant_id = $1 and series = $2 and begins_at >= $3 and begins_at < $4 order by begins_at",
         tenant.uuid(),
         series,

@@ -29,9 +29,9 @@ pub(in crate::history) struct HistoryGridRow {
     pub(in crate::history) band_high: Option<Decimal>,
     pub(in crate::history) verdict: Option<Verdict>,
     pub(in crate::history) item_id: Option<Uuid>,
-    pub(in crate::history) looked_at: Option<Timestamp>,
-    pub(in crate::history) look_status: Option<SearchStatus>,
-    pub(in crate::history) look_reason: Option<String>,
+    pub(in crate::history) sampled_at: Option<Timestamp>,
+    pub(in crate::history) sample_status: Option<SearchStatus>,
+    pub(in crate::history) sample_reason: Option<String>,
 }
 
 /// Ordered by product, then dates. Reads one range of the primary key's index per product.
@@ -45,7 +45,7 @@ pub(in crate::history) async fn latest_by_date(
     sqlx::query_as!(
         HistoryGridRow,
         "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date, l.last_date, l.observed_at, l.price,
-                l.seller, l.band_low, l.band_high, l.verdict, l.item_id, l.looked_at, l.look_status, l.look_reason
+                l.seller, l.band_low, l.band_high, l.verdict, l.item_id, l.sampled_at, l.sample_status, l.sample_reason
          from series s
          join latest_prices l on l.tenant_id = s.tenant_id and l.series = s.series
          where s.tenant_id = $1 and s.endpoint = any ($2) and place_key(s.endpoint, s.place) = $3 and ($4::text is null or s.origin = $4)

@@ -10,7 +10,7 @@ use crate::history::presenter::RawProduct;
 use crate::ids::TenantId;
 
 /// A series of a tenant.
-pub(in crate::history) struct ProductRow {
+pub struct ProductRow {
     pub(in crate::history) series: Vec<u8>,
     pub(in crate::history) endpoint: Endpoint,
     pub(in crate::history) origin: Option<String>,

@@ -15,7 +15,7 @@ use crate::history::query::ObservationCursor;
 use crate::ids::TenantId;
 
 /// An observation with its series.
-pub(in crate::history) struct ObservationRow {
+pub struct ObservationRow {
     pub(in crate::history) endpoint: Endpoint,
     pub(in crate::history) origin: Option<String>,
     pub(in crate::history) place: String,
@@ -38,7 +38,7 @@ pub(in crate::history) struct ObservationRow {
 }
 
 /// A latest price with its series.
-pub(in crate::history) struct LatestRow {
+pub struct LatestRow {
     pub(in crate::history) series: Vec<u8>,
     pub(in crate::history) endpoint: Endpoint,
     pub(in crate::history) origin: Option<String>,

@@ -77,7 +77,7 @@ pub(in crate::history) async fn upsert_latest(
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into latest_prices (tenant_id, series, first_date, last_date, observed_at, price, seller, band_low, band_high, verdict,
-                                    item_id, looked_at, look_status, look_reason, look_item_id)
+                                    item_id, sampled_at, sample_status, sample_reason, sample_item_id)
          select * from unnest($1::uuid[], $2::bytea[], $3::date[], $4::date[], $5::timestamptz[], $6::numeric[], $7::text[],
                               $8::numeric[], $9::numeric[], $10::text[], $11::uuid[], $12::timestamptz[], $13::text[], $14::text[],
                               $15::uuid[])
@@ -96,15 +96,15 @@ pub(in crate::history) async fn upsert_latest(
                                else latest_prices.verdict end,
                 item_id = case when is_newer(excluded.observed_at, latest_prices.observed_at) then excluded.item_id
                                else latest_prices.item_id end,
-                looked_at = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.looked_at
-                                 else latest_prices.looked_at end,
-                look_status = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.look_status
-                                   else latest_prices.look_status end,
-                look_reason = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.look_reason
-                                   else latest_prices.look_reason end,
-                look_item_id = case when is_newer(excluded.looked_at, latest_prices.looked_at) then excluded.look_item_id
-                                    else latest_prices.look_item_id end
-          where is_newer(excluded.observed_at, latest_prices.observed_at) or is_newer(excluded.looked_at, latest_prices.looked_at)",
+                sampled_at = case when is_newer(excluded.sampled_at, latest_prices.sampled_at) then excluded.sampled_at
+                                  else latest_prices.sampled_at end,
+                sample_status = case when is_newer(excluded.sampled_at, latest_prices.sampled_at) then excluded.sample_status
+                                     else latest_prices.sample_status end,
+                sample_reason = case when is_newer(excluded.sampled_at, latest_prices.sampled_at) then excluded.sample_reason
+                                     else latest_prices.sample_reason end,
+                sample_item_id = case when is_newer(excluded.sampled_at, latest_prices.sampled_at) then excluded.sample_item_id
+                                      else latest_prices.sample_item_id end
+          where is_newer(excluded.observed_at, latest_prices.observed_at) or is_newer(excluded.sampled_at, latest_prices.sampled_at)",
         column!(rows, |row| row.observation.tenant.uuid()),
         column!(rows, |row| row.observation.subject.series.key.0.to_vec()),
         column!(rows, |row| row.observation.subject.first_date.to_sqlx()) as &[Date],
@@ -175,10 +175,10 @@ pub(in crate::history) async fn fall_back(
              band_high = case when l.item_id = any (x.items) then p.band_high else l.band_high end,
              verdict = case when l.item_id = any (x.items) then p.verdict else l.verdict end,
              item_id = case when l.item_id = any (x.items) then p.item_id else l.item_id end,
-             looked_at = case when l.look_item_id = any (x.items) then k.observed_at else l.looked_at end,
-             look_status = case when l.look_item_id = any (x.items) then k.search_status else l.look_status end,
-             look_reason = case when l.look_item_id = any (x.items) then k.reason else l.look_reason end,
-             look_item_id = case when l.look_item_id = any (x.items) then k.item_id else l.look_item_id end
+             sampled_at = case when l.sample_item_id = any (x.items) then k.observed_at else l.sampled_at end,
+             sample_status = case when l.sample_item_id = any (x.items) then k.search_status else l.sample_status end,
+             sample_reason = case when l.sample_item_id = any (x.items) then k.reason else l.sample_reason end,
+             sample_item_id = case when l.sample_item_id = any (x.items) then k.item_id else l.sample_item_id end
          from (select u.series, u.first_date, u.last_date, array_agg(u.item_id) as items
                from unnest($2::bytea[], $3::date[], $4::date[], $5::uuid[]) as u (series, first_date, last_date, item_id)
                group by 1, 2, 3) x
@@ -193,7 +193,7 @@ pub(in crate::history) async fn fall_back(
                and coalesce(o.last_date, o.first_date) = x.last_date
              order by o.observed_at desc limit 1) k on true
          where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
-           and (l.item_id = any (x.items) or l.look_item_id = any (x.items))",
+           and (l.item_id = any (x.items) or l.sample_item_id = any (x.items))",
         tenant.uuid(),
         series,
         first as &[Date],
@@ -206,7 +206,7 @@ pub(in crate::history) async fn fall_back(
         "delete from latest_prices l
          using unnest($2::bytea[], $3::date[], $4::date[]) as x (series, first_date, last_date)
          where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
-           and l.price is null and l.looked_at is null",
+           and l.price is null and l.sampled_at is null",
         tenant.uuid(),
         series,
         first as &[Date],

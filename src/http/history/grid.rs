@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::State;
 
 use super::reader;
+use crate::contract::HistoryQuery as _;
 use crate::contract::history_grid::{FlightGridQuery, HistoryGrids, HotelGridQuery};
-use crate::history::grid;
+use crate::history::{Flights, Hotels, Product, grid};
 use crate::http::AppState;
 use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
@@ -14,11 +15,25 @@ use crate::http::extract::QueryPairs;
 use crate::http::openapi::{ListErrors, NotAcceptable};
 use crate::http::scans::request_context;
 
-/// The response to a caller without a tenant.
-const NOTHING: HistoryGrids = HistoryGrids {
-    data: Vec::new(),
-    truncated: false,
-};
+async fn grids<P: Product>(
+    app: &AppState,
+    caller: &ApiKey,
+    pairs: &QueryPairs,
+) -> Result<Json<HistoryGrids>, ApiError> {
+    let context = request_context(app, caller)?;
+    let params = P::GridQuery::read(pairs.iter())?;
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let grids = match reader(app, context).await? {
+        Some((mut conn, tenant)) => {
+            grid::grids::<P>(&mut conn, tenant, &params, context.now).await?
+        }
+        None => HistoryGrids {
+            data: Vec::new(),
+            truncated: false,
+        },
+    };
+    Ok(Json(grids))
+}
 
 /// Read the last known fares of a route as grids
 ///
@@ -35,15 +50,7 @@ pub(in crate::http) async fn flights(
     _: JsonOnly,
     pairs: QueryPairs,
 ) -> Result<Json<HistoryGrids>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = FlightGridQuery::from_query(pairs.iter())?;
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let Some((mut conn, tenant)) = reader(&app, context).await? else {
-        return Ok(Json(NOTHING));
-    };
-    Ok(Json(
-        grid::flights(&mut conn, tenant, &params, context.now).await?,
-    ))
+    grids::<Flights>(&app, &caller, &pairs).await
 }
 
 /// Read the last known rates of a hotel or place as grids
@@ -61,13 +68,5 @@ pub(in crate::http) async fn hotels(
     _: JsonOnly,
     pairs: QueryPairs,
 ) -> Result<Json<HistoryGrids>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = HotelGridQuery::from_query(pairs.iter())?;
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let Some((mut conn, tenant)) = reader(&app, context).await? else {
-        return Ok(Json(NOTHING));
-    };
-    Ok(Json(
-        grid::hotels(&mut conn, tenant, &params, context.now).await?,
-    ))
+    grids::<Hotels>(&app, &caller, &pairs).await
 }

@@ -5,18 +5,41 @@ use axum::extract::State;
 use axum::response::Response;
 
 use super::{file, reader};
+use crate::contract::HistoryQuery as _;
 use crate::contract::series::{
     FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
 };
-use crate::history::buckets::{self, BucketRange};
-use crate::history::{fare_product_fields, rate_product_fields};
+use crate::history::{Flights, Hotels, Product, buckets};
 use crate::http::AppState;
 use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
 use crate::http::export::{RequestedFormat, vary_on_accept};
 use crate::http::extract::QueryPairs;
 use crate::http::openapi::{ListErrors, NotAcceptable};
-use crate::http::scans::{find_tenant, request_context};
+use crate::http::scans::request_context;
+
+async fn series<P: Product>(
+    app: &AppState,
+    caller: &ApiKey,
+    requested: RequestedFormat,
+    pairs: &QueryPairs,
+) -> Result<Response, ApiError> {
+    let context = request_context(app, caller)?;
+    let params = P::SeriesQuery::read(pairs.iter())?;
+    let range = P::range(&params, context.now)?;
+    if let Some(format) = requested.0 {
+        return file::<P, _, _>(app, caller, context, format, "-series", |pool, tenant| {
+            buckets::stream::<P>(pool, tenant, &params, range)
+        })
+        .await;
+    }
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let series = match reader(app, context).await? {
+        Some((conn, tenant)) => buckets::series::<P>(conn, tenant, &params, range).await?,
+        None => P::series(range, Vec::new(), false),
+    };
+    Ok(vary_on_accept(Json(series)))
+}
 
 /// Read the fares of a route over time
 ///
@@ -43,30 +66,7 @@ pub(in crate::http) async fn flights(
     requested: RequestedFormat,
     pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = FlightSeriesQuery::from_query(pairs.iter())?;
-    let range = BucketRange::for_flights(&params, params.time_range(context.now)?);
-    if let Some(format) = requested.0 {
-        let pool = app.history_pool()?;
-        let rows = find_tenant(context)
-            .await?
-            .map(|tenant| buckets::stream_flights(pool, tenant, &params, range));
-        return file(
-            &app,
-            &caller,
-            format,
-            "flights-series",
-            &fare_product_fields(),
-            rows,
-        )
-        .await;
-    }
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let series = match reader(&app, context).await? {
-        Some((conn, tenant)) => buckets::flights(conn, tenant, &params, range).await?,
-        None => buckets::empty_flights(range),
-    };
-    Ok(vary_on_accept(Json(series)))
+    series::<Flights>(&app, &caller, requested, &pairs).await
 }
 
 /// Read the rates of a hotel or place over time
@@ -94,28 +94,5 @@ pub(in crate::http) async fn hotels(
     requested: RequestedFormat,
     pairs: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let params = HotelSeriesQuery::from_query(pairs.iter())?;
-    let range = BucketRange::for_hotels(&params, params.time_range(context.now)?);
-    if let Some(format) = requested.0 {
-        let pool = app.history_pool()?;
-        let rows = find_tenant(context)
-            .await?
-            .map(|tenant| buckets::stream_hotels(pool, tenant, &params, range));
-        return file(
-            &app,
-            &caller,
-            format,
-            "hotels-series",
-            &rate_product_fields(),
-            rows,
-        )
-        .await;
-    }
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let series = match reader(&app, context).await? {
-        Some((conn, tenant)) => buckets::hotels(conn, tenant, &params, range).await?,
-        None => buckets::empty_hotels(range),
-    };
-    Ok(vary_on_accept(Json(series)))
+    series::<Hotels>(&app, &caller, requested, &pairs).await
 }

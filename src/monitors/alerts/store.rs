@@ -209,7 +209,7 @@ pub(super) async fn record_evaluation(
 ) -> sqlx::Result<()> {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
-        "update monitor_slots set judged_at = $5, fired = $6, alerts = $7, not_comparable = $8,
+        "update monitor_slots set evaluated_at = $5, fired = $6, alerts = $7, not_comparable = $8,
                                   reason = nullif(concat_ws('; ', reason, $9::text), '')
          where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
         slot.tenant.uuid(),
@@ -235,7 +235,7 @@ pub(super) async fn skip_evaluation(
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update monitor_slots set judged_at = $3 where tenant_id = $1 and monitor_id = $2 and judged_at is null",
+        "update monitor_slots set evaluated_at = $3 where tenant_id = $1 and monitor_id = $2 and evaluated_at is null",
         tenant.uuid(),
         id.uuid(),
         now.to_sqlx() as _,

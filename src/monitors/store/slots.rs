@@ -209,7 +209,7 @@ pub(in crate::monitors) async fn unevaluated_slots(
     let rows = sqlx::query!(
         r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
            from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
-           where s.judged_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
+           where s.evaluated_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
              and (s.scan_id is null or c.finished_at is not null)
            order by row_number() over (partition by s.tenant_id order by s.slot), s.slot limit $1"#,
         limit
@@ -238,10 +238,10 @@ pub(in crate::monitors) async fn lock_unevaluated<'t>(
     };
     let taken = sqlx::query!(
         "select from monitor_slots s
-         where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.judged_at is null
+         where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.evaluated_at is null
            and not exists (
                select from monitor_slots o left join scans c on c.tenant_id = o.tenant_id and c.scan_id = o.scan_id
-               where o.tenant_id = $1 and o.monitor_id = $2 and o.slot < $3 and o.judged_at is null
+               where o.tenant_id = $1 and o.monitor_id = $2 and o.slot < $3 and o.evaluated_at is null
                  and (c.finished_at is not null or o.scan_id is null and o.outcome in ('failed', 'overlap')))
          for update of s",
         run.tenant.uuid(),
