@@ -108,35 +108,6 @@ begin
     select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id;
 end $$;
 
--- Of claims to begin, the attempts that must wait because their circuit is open: all but one probe, if it is time for it.
-create or replace function attempts_behind_circuit(p_workers bigint[], p_tenants uuid[], p_items uuid[], p_numbers integer[],
-                                                   p_attempt_ids uuid[]) returns uuid[]
-language plpgsql
-set enable_sort = off
-as $$
-#variable_conflict use_column
-declare
-    circuit circuits;
-    waiting uuid[];
-    probe   uuid;
-    held    uuid[] := '{}';
-begin
-    for circuit in select * from circuits c where c.opened_at is not null order by c.api loop
-        select array_agg(x.attempt_id order by x.place), (array_agg(x.item_id order by x.place))[1] into waiting, probe
-        from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids) with ordinality
-             as x (worker_id, tenant_id, item_id, number, attempt_id, place)
-        cross join lateral (select * from scan_items i where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
-                            order by i.item_id limit 1) i
-        where i.api = circuit.api and i.state = 'claimed' and i.worker_id = x.worker_id and i.attempt = x.number;
-        continue when waiting is null;
-        update circuits c
-        set probe_at = clock_timestamp() + c.probe_every, probes = (probe || c.probes)[1:30]
-        where c.api = circuit.api and c.opened_at is not null and c.probe_at <= clock_timestamp();
-        held := held || case when found then waiting[2:] else waiting end;
-    end loop;
-    return held;
-end $$;
-
 -- Reserves the request of the one retry of a server error (gateway.md, rule 17): in the ledger, the budget and the lane's pace, before its
 -- first byte. False: there is none, or the circuit is open, where the retry would be billed and fail like the first; do not send it.
 create or replace function reserve_retry(p_tenant uuid, p_item uuid, p_number integer) returns boolean

@@ -342,29 +342,3 @@ begin
     end loop;
     return freed;
 end $$;
-
--- Circuits ----------------------------------------------------------------------------------------------------------------------
-
--- Opens a circuit: calls of its API wait, but for a probe now and then.
-create or replace function open_circuit(p_api text) returns void
-language plpgsql as $$
-begin
-    update circuits
-    set opened_at = clock_timestamp(), probe_at = clock_timestamp() + probe_every, probes = '{}', tally = default
-    where api = p_api and opened_at is null;
-    perform notify_scans_of_api(p_api);
-end $$;
-
--- Closes a circuit. Lanes that waited for it are due again, each at its own pace.
-create or replace function close_circuit(p_api text) returns void
-language plpgsql as $$
-begin
-    update circuits set opened_at = null, probe_at = null, probes = '{}', tally = default where api = p_api;
-    update lanes l set next_at = clock_timestamp()
-    from (select w.tenant_id, w.api from lanes w
-          where w.api = p_api and w.next_at > clock_timestamp() and w.paused_until is null
-          for no key update skip locked) waiting
-    where l.tenant_id = waiting.tenant_id and l.api = waiting.api;
-    perform pg_notify('farescan_lane', '');
-    perform notify_scans_of_api(p_api);
-end $$;

@@ -1,4 +1,4 @@
--- Scans: how they are shown, paused and billed.
+-- Scans: how they are shown, paused, ended and billed.
 
 -- A scan as its caller sees it: beside its own row what its lane says, how many of its items are being searched, and until when its key is
 -- held. Nothing of this is stored twice, so nothing can drift.
@@ -98,3 +98,88 @@ end $$;
 
 create or replace trigger keep_requests_of_run before delete on scans
     for each row when (old.monitor_id is not null) execute function keep_requests_of_run();
+
+-- Counts items that have ended, returns unused requests to the budget, and ends the scan with its last item: its status is decided, its key
+-- wiped, its listeners notified. A late answer may still make an incomplete scan a completed one.
+create or replace function count_ended(p_now timestamptz, p_tenant uuid, p_scan uuid, p_ok bigint, p_empty bigint, p_partial bigint,
+                            p_degraded bigint, p_failed bigint, p_cancelled bigint, p_unused bigint) returns scans
+language plpgsql as $$
+declare
+    scan scans;
+    good boolean;
+begin
+    update scans s
+    set ok = s.ok + p_ok, empty = s.empty + p_empty, partial = s.partial + p_partial, degraded = s.degraded + p_degraded,
+        failed = s.failed + p_failed, cancelled = s.cancelled + p_cancelled, requests_spent = s.requests_spent - p_unused
+    where s.tenant_id = p_tenant and s.scan_id = p_scan
+    returning * into scan;
+    good := scan.partial + scan.degraded + scan.failed = 0;
+    if scan.ok + scan.empty + scan.partial + scan.degraded + scan.failed + scan.cancelled < scan.total then
+        return scan;
+    end if;
+    if scan.finished_at is null then
+        update scans s
+        set status = case when s.status = 'cancelled' then s.status when good then 'completed' else 'incomplete' end,
+            status_reason = null, finished_at = p_now
+        where s.tenant_id = p_tenant and s.scan_id = p_scan
+        returning * into scan;
+        update key_grants g set nonce = '', ciphertext = '', wiped_at = p_now
+        where g.tenant_id = p_tenant and g.grant_id = scan.grant_id and g.wiped_at is null;
+        perform pg_notify('farescan_scan', p_scan::text);
+    elsif scan.status = 'incomplete' and good then
+        update scans s set status = 'completed'
+        where s.tenant_id = p_tenant and s.scan_id = p_scan
+        returning * into scan;
+    end if;
+    return scan;
+end $$;
+
+-- Items that were put back follow the status of their scan, which may have changed meanwhile: held under a pause, cancelled under a
+-- cancel. The caller holds the locks of the items and of the scan.
+create or replace function follow_scan_status(p_now timestamptz, p_scan scans, p_items uuid[]) returns void
+language plpgsql as $$
+declare
+    moved bigint;
+begin
+    if p_scan.status in ('queued', 'running') then
+        return;
+    end if;
+    update scan_items i
+    set state = case when p_scan.status = 'paused' then 'held' else 'cancelled' end, not_before = null
+    where i.tenant_id = p_scan.tenant_id and i.item_id = any (p_items) and i.state in ('pending', 'delayed');
+    get diagnostics moved = row_count;
+    if p_scan.status <> 'paused' and moved > 0 then
+        perform count_ended(p_now, p_scan.tenant_id, p_scan.scan_id, 0, 0, 0, 0, 0, moved, 0);
+    end if;
+end $$;
+
+-- Updates the best price of a scan with items that have ended.
+create or replace function update_best_price(p_tenant uuid, p_scan uuid, p_items uuid[]) returns void
+language plpgsql
+set enable_seqscan = off set enable_sort = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+    known text;
+    best  record;
+begin
+    -- The item of the best price was searched again, so its price may be gone: look at all of them.
+    update scans s set best_price = null, best_currency = null, best_item_id = null
+    where s.tenant_id = p_tenant and s.scan_id = p_scan and s.best_item_id = any (p_items);
+    if found then
+        select i.item_id, i.best_price, i.currency into best
+        from scan_items i
+        where i.tenant_id = p_tenant and i.scan_id = p_scan and i.best_price is not null and i.state = 'done'
+        order by i.best_price, i.position limit 1;
+    else
+        select s.best_currency into known from scans s where s.tenant_id = p_tenant and s.scan_id = p_scan;
+        select i.item_id, i.best_price, i.currency into best
+        from unnest(p_items) as x (item_id)
+        cross join lateral (select * from scan_items i where i.tenant_id = p_tenant and i.item_id between x.item_id and x.item_id
+                            order by i.item_id limit 1) i
+        where i.best_price is not null and i.state = 'done' and (known is null or i.currency is not distinct from known)
+        order by i.best_price, i.position limit 1;
+    end if;
+    update scans s set best_price = best.best_price, best_currency = best.currency, best_item_id = best.item_id
+    where s.tenant_id = p_tenant and s.scan_id = p_scan and best.item_id is not null
+      and (s.best_price is null or best.best_price < s.best_price);
+end $$;

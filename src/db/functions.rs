@@ -19,6 +19,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../migrations/functions/begin.sql"),
     ),
     (
+        "circuits",
+        include_str!("../../migrations/functions/circuits.sql"),
+    ),
+    (
         "claim",
         include_str!("../../migrations/functions/claim.sql"),
     ),

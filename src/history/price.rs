@@ -203,11 +203,11 @@ pub(super) mod tests {
                 all.push(price.parse::<Decimal>().unwrap().into());
             }
             assert_eq!(all.len(), prices.len());
-            let told = all.take_range().map(|range| {
+            let range = all.take_range().map(|range| {
                 [range.lowest, range.middle, range.highest].map(|price| price.to_string())
             });
             assert_eq!(
-                told,
+                range,
                 expected.map(|prices| prices.map(str::to_owned)),
                 "{prices:?}"
             );

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::AppState;
 use super::error::ApiError;
-use super::unknown_keys::{KeyPermit, KeyVerdict};
+use super::key_guessing::{KeyPermit, KeyVerdict};
 use crate::search::CallerKey;
 use crate::tenants;
 use crate::tenants::store::acceptance;

@@ -14,9 +14,9 @@ use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
 use super::extract::{SEARCH_BODY, read_json_object};
+use super::key_guessing::KeyVerdict;
 use super::middleware::request_id;
 use super::prefer;
-use super::unknown_keys::KeyVerdict;
 use crate::contract::{
     Endpoint, ErrorType, FieldAlias, Request as ValidRequest, SearchStatus, ValidationErrors,
 };

@@ -11,9 +11,9 @@ use super::auth::{ApiKey, UnlimitedApiKey};
 use super::error::ApiError;
 use super::extract::QueryPairs;
 use super::gateway::{forward, upstream_failed};
+use super::key_guessing::KeyVerdict;
 use super::middleware::request_id;
 use super::openapi::VerifyErrors;
-use super::unknown_keys::KeyVerdict;
 use crate::contract::verify::{
     ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope,
 };

@@ -261,7 +261,7 @@ fn too_few_samples(rules: &[Value], scan: &Map<String, Value>) -> Option<Validat
     ))
 }
 
-/// The strings of a list in backticks, at most [`MAX_QUOTED`].
+/// The strings of a list in backticks, at most `MAX_QUOTED`.
 fn quoted_list(words: &[Value]) -> String {
     const MAX_QUOTED: usize = 20;
     let listed: Vec<_> = words

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Claim;
-use super::retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
+use super::database_retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
 use super::store::{self, BeginVerdict};
 use crate::ids::AttemptId;
 use crate::metrics;

@@ -10,11 +10,11 @@ use tokio::time::{Instant, timeout};
 
 use super::begin::BeginHandle;
 use super::completed_call::{CompletedCall, NotSendable};
+use super::database_retry::{RetryError, RetryUntil, retry};
 use super::keys::KeyHandle;
 use super::lease::Lease;
 use super::pause::{PauseCause, pause_scan};
 use super::record::RecordHandle;
-use super::retry::{RetryError, RetryUntil, retry};
 use super::store::{self, BeginVerdict, ClaimRow};
 use super::{Claim, ClaimedItem};
 use crate::contract::{Endpoint, Request};

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lanes::{self, LaneUpdate};
-use super::retry::TRANSACTION_TIMEOUT;
 use crate::contract::Api;
 use crate::db::clock::DatabaseTime;
 use crate::ids::TenantId;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Claim;
 use super::abandon::{abandon, abandon_unsent};
-use super::retry::{RetryError, RetryUntil, retry};
+use super::database_retry::{RetryError, RetryUntil, retry};
 use super::store::{ClaimRow, LaneClaims};
 use crate::contract::Api;
 

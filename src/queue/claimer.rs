@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::WorkerId;
 use super::backend::ReadyQueue;
 use super::claimed_item::CallPermits;
+use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lease::Lease;
 use super::result_writer::SpoolCapacity;
-use super::retry::TRANSACTION_TIMEOUT;
 use super::store::{self, ClaimResult, ClaimRow};
 use crate::metrics;
 

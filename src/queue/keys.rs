@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::database_retry::{RetryError, RetryUntil, retry};
 use super::pause::PauseCause;
-use super::retry::{RetryError, RetryUntil, retry};
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
 use crate::tenants::{self, GrantError, Keyring};

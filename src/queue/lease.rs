@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::WorkerId;
 use super::abandon::abandon;
 use super::claimed_item::CallPermits;
-use super::retry::TRANSACTION_TIMEOUT;
+use super::database_retry::TRANSACTION_TIMEOUT;
 use super::store;
 use crate::upstream::Marketplace;
 use crate::{db, metrics};

@@ -315,7 +315,7 @@ pub(super) async fn update_lanes(pool: &PgPool, calls: &[&CompletedCall], wake: 
         )
     });
     match timeout(
-        super::retry::TRANSACTION_TIMEOUT,
+        super::database_retry::TRANSACTION_TIMEOUT,
         lanes::update(pool, &lanes::merge_by_lane(ended)),
     )
     .await

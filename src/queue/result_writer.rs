@@ -20,10 +20,10 @@ use uuid::Uuid;
 use super::circuit::HealthReporter;
 use super::claimed_item::CallPermits;
 use super::completed_call::CompletedCall;
+use super::database_retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
 use super::record::{
     BatchReport, PendingWrite, expand_scans, split_by_item, store_batch, update_lanes,
 };
-use super::retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
 use super::spool::{Spool, SpoolChunk, entry};
 use super::store::UnknownCall;
 use crate::db;

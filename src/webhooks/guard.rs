@@ -54,7 +54,7 @@ impl Guard {
     /// Checks the URL of a webhook, without resolving its name.
     ///
     /// # Errors
-    /// [`Refused::Url`] and [`Refused::Address`].
+    /// [`GuardError::Url`] and [`GuardError::Address`].
     pub fn check(self, url: &str) -> Result<Url, GuardError> {
         let is_plain = url.len() <= MAX_URL && url.bytes().all(|byte| byte.is_ascii_graphic());
         let url = Url::parse(url)

@@ -9,7 +9,7 @@
 //!  resend   ─► the same delivery again, or a test event
 //! ```
 //!
-//! `addresses` and [`guard`] decide which receivers are allowed, [`sign`] signs, [`retry`]
+//! `addresses` and [`guard`] decide which receivers are allowed, [`sign`] signs, [`retry_schedule`]
 //! schedules retries. The row of an endpoint serialises its deliveries: one try at a time, so a
 //! hanging receiver takes one permit. If a process dies in a try, its lease expires and another
 //! process retries (`docs/decisions/0015`). Not here: the events (`monitors`), HTTP.
@@ -19,7 +19,7 @@ pub mod endpoint;
 pub mod guard;
 pub mod read;
 pub mod resend;
-pub mod retry;
+pub mod retry_schedule;
 mod run;
 mod send;
 pub mod sign;
@@ -53,7 +53,7 @@ pub async fn enqueue<T: Serialize>(
     data: &T,
     now: Timestamp,
 ) -> Result<Option<DeliveryId>, CommandError> {
-    enqueue_with(lock, event_type, data, now, retry::MAX_TRIES).await
+    enqueue_with(lock, event_type, data, now, retry_schedule::MAX_TRIES).await
 }
 
 async fn enqueue_with<T: Serialize>(

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::url_of;
-use super::retry::try_outcome;
+use super::retry_schedule::try_outcome;
 use super::send::{Message, Sender, TryResult};
 use super::sign::Secret;
 use super::store::{self, LeasedDelivery};
@@ -224,7 +224,7 @@ async fn record_result(
     deps: &DelivererDeps,
     leased: &LeasedDelivery,
     result: &TryResult,
-    outcome: super::retry::TryOutcome,
+    outcome: super::retry_schedule::TryOutcome,
     until: Instant,
 ) {
     loop {

@@ -11,7 +11,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
-use super::retry;
+use super::retry_schedule;
 use super::sign::{self, Secret};
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
@@ -146,7 +146,7 @@ impl Sender {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok());
         TryResult {
-            retry_after: retry_after.and_then(|value| retry::retry_after(value, now)),
+            retry_after: retry_after.and_then(|value| retry_schedule::retry_after(value, now)),
             response: Some(response_excerpt(response).await),
             ..result(
                 Some(status.as_u16()),

@@ -468,7 +468,7 @@ async fn a_pool_survives_the_crash_of_its_server() {
             .execute(database.pool())
             .await
             .is_err(),
-        "a request is told, and does not wait for the server"
+        "a request gets an error and does not wait for the server"
     );
     let url = server.url();
     server.restart().await;

@@ -35,7 +35,7 @@ enum Names {
     Webhook,
     /// A delivery to one.
     Delivery,
-    /// What a rule has told.
+    /// The alerts of a rule.
     Alert,
 }
 
@@ -193,8 +193,8 @@ async fn ask(service: &SteppedService, case: &Case, path: &str, media: &str) -> 
     service.app.send(request).await
 }
 
-/// All that an answer tells but what is every request's own, with the id that was asked blotted out.
-fn told(answer: &HttpResponse, id: &str) -> (u16, String, Vec<(String, String)>) {
+/// An answer without what differs in each request, with the requested id replaced.
+fn without_id(answer: &HttpResponse, id: &str) -> (u16, String, Vec<(String, String)>) {
     let header = |name: &str, value: &[u8]| {
         (
             name.to_owned(),
@@ -406,7 +406,7 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
             let before = state(&service).await;
             let random = ask(&service, case, &filled(case, &ids.random, &stand_in), media).await;
             assert_eq!(random.kind(), "404 not_found", "{} {media}", case.route);
-            let random = told(&random, &ids.random);
+            let random = without_id(&random, &ids.random);
             let mut wrong = malformed(&ids.others);
             // The client resolves it before it asks: that is `GET /v1/alerts`, one's own.
             wrong.retain(|id| !(id == "%2e%2e" && case.route == "GET /v1/monitors/{id}/alerts"));
@@ -424,7 +424,7 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
                     );
                 } else {
                     assert_eq!(
-                        told(&answer, id),
+                        without_id(&answer, id),
                         random,
                         "{} {media}: {kind} id {id}",
                         case.route

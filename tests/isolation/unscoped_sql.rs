@@ -61,17 +61,17 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "upkeep finds scans whose key has expired; each is paused by itself",
     ),
     (
-        "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
+        "select t.tenant_id as tenant, t.scan_id as scan from scan_strategies t",
         "scan_strategies",
         "the sweep finds second phases that are due; each is begun by itself",
     ),
     (
-        "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
+        "select t.tenant_id as tenant, t.scan_id as scan from scan_strategies t",
         "scans",
         "the sweep: bound to the strategy's tenant",
     ),
     (
-        "select t.tenant_id as tenant, t.scan_id as scan, s.api from scan_strategies t",
+        "select t.tenant_id as tenant, t.scan_id as scan from scan_strategies t",
         "unexpanded_scans",
         "the sweep: bound to the strategy's tenant",
     ),

@@ -295,7 +295,7 @@ pub async fn webhook_under(
                     insert into key_grants (tenant_id, grant_id, purpose, key_id, nonce, ciphertext, created_at, expires_at, wiped_at)
                     values ($1, $3, 'monitor', 'none', '', '', now(), now(), now()))
                 insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, paused, grant_id, created_at, updated_at)
-                values ($1, $2, 'told', '0 6 * * *', 'UTC', $4::json, 'flights', true, $3, now(), now())";
+                values ($1, $2, 'notified', '0 6 * * *', 'UTC', $4::json, 'flights', true, $3, now(), now())";
     let scan = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}
     });

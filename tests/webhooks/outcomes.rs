@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, TryError};
-use farescan::webhooks::retry::DELAYS;
+use farescan::webhooks::retry_schedule::DELAYS;
 
 use super::harness::{WebhookTest, address};
 use crate::support::reply::Reply;

@@ -118,7 +118,7 @@ async fn secrets_survive_key_rotation_and_a_new_master_key() {
         "6b".repeat(32)
     ))
     .unwrap();
-    assert_eq!(rewrap(hooks.pool(), &back).await.unwrap().moved, 2);
+    assert_eq!(rewrap(hooks.pool(), &back).await.unwrap().moved, 4);
     hooks.due_now(id).await;
     hooks.ended(id).await;
     assert!(is_signed(&receiver.calls()[0], &secret));

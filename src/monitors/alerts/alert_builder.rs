@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
+use super::apply_rule::FiringCause;
 use super::rule_key::RuleKey;
-use super::rules::FiringCause;
 use super::run_snapshot::{LowestPrice, RunSnapshot};
 use super::state::{PricePoint, RuleMemory, ScopeState};
 use crate::contract::Api;

@@ -1,8 +1,8 @@
 //! Evaluates all rules of a monitor for a run: their new states and what fired. Pure.
 
 use super::alert_builder::{Firing, StrongestFirings};
+use super::apply_rule::apply_rule;
 use super::rule_traits::{RuleSubject, RuleTraits};
-use super::rules::apply_rule;
 use super::run_snapshot::{RunSnapshot, ScopeView, has_searches};
 use super::state::{ScopeState, ScopeStates, state_key};
 use crate::contract::monitors::{Rule, RuleScope};

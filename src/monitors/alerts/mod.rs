@@ -8,18 +8,18 @@
 //!  GET /v1/alerts  ─► read
 //! ```
 //!
-//! Pure: the view of a run for a rule ([`run_snapshot`]), when a rule fires and rearms ([`rules`]),
+//! Pure: the view of a run for a rule ([`run_snapshot`]), when a rule fires and rearms ([`apply_rule`]),
 //! all rules of a run ([`evaluation`]), the alerts ([`alert_builder`]), the identity of a rule
 //! ([`rule_key`]), the traits of rule types ([`rule_traits`]). Not here: when a run is evaluated
 //! (`tick`), how a delivery is sent (`webhooks`).
 
 mod alert_builder;
+mod apply_rule;
 mod evaluate;
 mod evaluation;
 pub mod read;
 mod rule_key;
 mod rule_traits;
-mod rules;
 mod run_snapshot;
 mod standing;
 mod state;

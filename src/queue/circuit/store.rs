@@ -12,7 +12,7 @@ use super::{CallHealth, Circuit, CircuitChange, FailureWindow};
 use crate::contract::Api;
 use crate::db;
 use crate::queue::completed_call::CompletedCall;
-use crate::queue::retry::TRANSACTION_TIMEOUT;
+use crate::queue::database_retry::TRANSACTION_TIMEOUT;
 
 /// How long successes may wait.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);

@@ -232,7 +232,7 @@ impl ReadBatch {
     }
 }
 
-/// The records of some payloads, as [`Log::append`] takes them; `None`: one of them is too long.
+/// The records of some payloads, as [`SpoolFile::append`] takes them; `None`: one of them is too long.
 pub(super) fn records<'a>(payloads: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     payloads

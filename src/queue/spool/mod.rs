@@ -32,7 +32,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::retry::{RetryError, RetryUntil, retry};
+use super::database_retry::{RetryError, RetryUntil, retry};
 
 /// The most answers and bytes of a chunk.
 const CHUNK_LIMITS: (usize, usize) = (100, 8 * 1024 * 1024);

@@ -14,7 +14,7 @@ use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 
 use self::lock::MonitorLock;
-use super::retry::{SWITCH_OFF_AFTER, TryOutcome};
+use super::retry_schedule::{SWITCH_OFF_AFTER, TryOutcome};
 use super::send::TryResult;
 use crate::contract::webhooks::{OffReason, TryError};
 use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};

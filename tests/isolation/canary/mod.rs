@@ -109,7 +109,7 @@ fn answer(manner: &str, call: &Call) -> Reply {
         .fold(reply, |reply, name| reply.header(name, key))
 }
 
-/// A marketplace whose manners are told by the key.
+/// A marketplace whose behaviour the key selects.
 async fn marketplace() -> ScriptedServer {
     let upstream = ScriptedServer::start().await;
     upstream.on_any().answer(|call| {
