@@ -168,7 +168,9 @@ async fn a_stopped_process_does_not_overwrite_a_later_result() {
     let seen = when(&fixture, tenant, id, "the other delivers it", is_delivered).await;
     assert_eq!(errors(&seen), [Some("worker_lost"), None]);
     stopped.signal(Signal::CONT);
-    stopped.wait_for_log("came too late").await;
+    stopped
+        .wait_for_log("result arrived after its lease expired")
+        .await;
     let late = read::detail(fixture.pool(), tenant, id)
         .await
         .unwrap()
