@@ -4,7 +4,6 @@ use jiff_sqlx::{Timestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::usage::UsageRange;
 use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::plans::MarketplacePlan;
@@ -12,6 +11,12 @@ use crate::contract::quota::{LaneBounds, PaceSource};
 use crate::contract::scans::PauseReason;
 use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::scans::per_minute;
+
+/// From the start of one UTC day to the end of another.
+pub(super) struct UsageRange {
+    pub(super) since: jiff::Timestamp,
+    pub(super) until: jiff::Timestamp,
+}
 
 /// The sums of one day, endpoint, scan or monitor.
 pub(super) struct UsageSumRow {

@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::store::{self, UsageSumRow};
+use super::store::{self, UsageRange, UsageSumRow};
 use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
 use crate::db;
 use crate::ids::{MonitorId, ScanId, TenantId};
@@ -15,12 +15,6 @@ use crate::paging::{self, PageError, limit_plus_one};
 
 const SCANS: &str = "usage";
 const MONITORS: &str = "usage-monitors";
-
-/// From the start of one UTC day to the end of another.
-pub(super) struct UsageRange {
-    pub(super) since: Timestamp,
-    pub(super) until: Timestamp,
-}
 
 impl UsageRange {
     fn of((first, last): (Date, Date)) -> Self {

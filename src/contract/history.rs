@@ -11,9 +11,9 @@ use super::primitives::{
 };
 use super::reason::SearchReason;
 use super::scans::SearchFields;
-use super::series::time_range_errors;
 use super::status::{SearchStatus, Verdict};
 use super::string_enum::quoted_list;
+use super::time_range::time_range_errors;
 use super::validation::{ValidationError, ValidationErrors};
 use crate::ids::ItemId;
 use jiff::Timestamp;

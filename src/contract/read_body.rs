@@ -6,7 +6,6 @@
 
 mod strict_json;
 
-use super::endpoint::Endpoint;
 use super::field::{FieldSpec, FieldValue};
 use super::string_enum::quoted_list;
 use super::validation::{
@@ -186,7 +185,7 @@ impl<'a> BodyReader<'a> {
             if !value.is_null() && self.fields.iter().all(|field| field.name != name) {
                 let (body_name, fields) = (self.body_name, self.fields);
                 self.errors
-                    .push_lazily(|| unknown_field_of(body_name, fields, name, value));
+                    .push_lazily(|| unknown_field(body_name, fields, name, value));
             }
         }
         self.errors
@@ -198,14 +197,9 @@ pub(crate) fn non_null<'a>(body: &'a Map<String, Value>, name: &str) -> Option<&
     body.get(name).filter(|value| !value.is_null())
 }
 
-/// The error of an unknown field outside the body itself: in a sweep.
-pub fn unknown_field(endpoint: Endpoint, name: &str, value: &Value) -> ValidationError {
-    unknown_field_of(endpoint.as_str(), endpoint.fields(), name, value)
-}
-
 /// gateway.md, rule 7: the error names the most similar known field; where none is similar, it
 /// lists the known fields.
-fn unknown_field_of(
+pub(super) fn unknown_field(
     body_name: &str,
     fields: &[FieldSpec],
     name: &str,

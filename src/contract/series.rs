@@ -11,6 +11,7 @@ use super::primitives::{
 };
 use super::scans::SearchFields;
 use super::string_enum::string_enum;
+use super::time_range::reversed_range_error;
 use super::validation::{ValidationError, ValidationErrors};
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -85,26 +86,6 @@ impl HotelSeriesQuery {
         ));
         errors
     }
-}
-
-/// The error of a time range that does not end after it begins; none if an end is absent.
-pub(in crate::contract) fn time_range_errors(
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-) -> ValidationErrors {
-    match since.zip(until) {
-        Some((since, until)) if since >= until => reversed_range_error(since, until),
-        _ => ValidationErrors::default(),
-    }
-}
-
-fn reversed_range_error(since: Timestamp, until: Timestamp) -> ValidationErrors {
-    ValidationError::new(
-        "since",
-        &since.to_value(),
-        format!("a time before {until}, where the range ends"),
-    )
-    .into()
 }
 
 /// The requested time range, at the time `now`.

@@ -1,11 +1,10 @@
-//! Webhooks (monitors.md, rules 53 to 72): deliveries with their attempts, and the webhook state of
-//! a monitor.
+//! Webhooks (monitors.md, rules 53 to 72): deliveries with their attempts, and events.
 //!
 //! Not here: which addresses are allowed (`webhooks::Guard`, because that depends on a setting);
 //! the payloads (`monitors`).
 
 use super::field::Components;
-use super::monitors::MonitorAlerts;
+use super::monitors::{MonitorAlerts, ShownSecret};
 use super::primitives::{Cursor, PageLimit};
 use super::query_string::query_string;
 use super::request_body::request_body;
@@ -14,7 +13,6 @@ use crate::ids::{DeliveryId, MonitorId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -69,16 +67,6 @@ string_enum! {
         SecretUnreadable = "secret_unreadable",
         /// The process died: it is unknown whether the delivery arrived.
         WorkerLost = "worker_lost",
-    }
-}
-
-string_enum! {
-    /// Why a webhook was disabled.
-    pub enum OffReason {
-        /// The receiver responded 410.
-        Gone = "gone",
-        /// All deliveries failed for five days.
-        Failing = "failing",
     }
 }
 
@@ -176,38 +164,6 @@ pub struct DeliveryTry {
     pub error: Option<TryError>,
     /// The first 1,024 bytes of the response body, as text without control characters.
     pub response: Option<String>,
-}
-
-/// The webhook of a monitor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "url": "https://hooks.example.com/fares", "off_at": null, "off_reason": null,
-    "delivered_at": "2026-12-01T08:00:04Z", "failing_since": null
-})))]
-pub struct Webhook {
-    /// Its URL.
-    pub url: String,
-    /// When it was disabled; null: it is enabled.
-    pub off_at: Option<Timestamp>,
-    /// Why it was disabled.
-    pub off_reason: Option<OffReason>,
-    /// The time of its last successful delivery.
-    pub delivered_at: Option<Timestamp>,
-    /// The time since which all attempts have failed.
-    pub failing_since: Option<Timestamp>,
-}
-
-/// A webhook's secret, shown once: `whsec_` and base64. `Debug` hides it; dropping it wipes the
-/// memory.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(transparent)]
-#[schema(value_type = String, pattern = "^whsec_[A-Za-z0-9+/]+=*$")]
-pub struct ShownSecret(pub zeroize::Zeroizing<String>);
-
-impl fmt::Debug for ShownSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ShownSecret([not shown])")
-    }
 }
 
 /// A webhook's new secret.

@@ -16,8 +16,9 @@ use super::scans::{
     find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
 };
 use crate::commands::{CommandError, Replayable};
+use crate::contract::monitors::Webhook;
 use crate::contract::webhooks::{
-    DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret, Webhook,
+    DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
 };
 use crate::ids::{DeliveryId, MonitorId};
 use crate::monitors::deliveries::{resend_delivery, send_test};

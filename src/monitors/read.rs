@@ -13,12 +13,12 @@ use super::store::{self, LastSlot, MonitorFilter, MonitorRow, SlotRow};
 use super::validate::run_request;
 use super::{alerts, forecast};
 use crate::commands::CommandError;
+use crate::contract::monitors::Webhook;
 use crate::contract::monitors::{
     Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
     MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotPage,
     SlotsQuery,
 };
-use crate::contract::webhooks::Webhook;
 use crate::ids::{MonitorId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 use crate::scans::plan::earliest_today;

@@ -13,7 +13,7 @@ use super::guard::host;
 use super::sign::Secret;
 use super::store::endpoints as store;
 use crate::commands::CommandError;
-use crate::contract::webhooks::{ShownSecret, Webhook};
+use crate::contract::monitors::{ShownSecret, Webhook};
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::tenants::store::{insert_grant, remove_grants, replace_grant};

@@ -6,7 +6,8 @@ use sqlx::PgConnection;
 use super::store::EndpointSwitch;
 use super::{MonitorLock, enqueue_with, read, store};
 use crate::commands::CommandError;
-use crate::contract::webhooks::{Delivery, MonitorTest, OffReason};
+use crate::contract::monitors::OffReason;
+use crate::contract::webhooks::{Delivery, MonitorTest};
 use crate::ids::{DeliveryId, MonitorId, TenantId};
 
 /// The type of a test event.

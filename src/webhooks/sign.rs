@@ -13,7 +13,7 @@ use rand::Rng as _;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::contract::webhooks::ShownSecret;
+use crate::contract::monitors::ShownSecret;
 
 /// Bytes of a new secret; the standard allows 24 to 64.
 const SECRET_BYTES: usize = 32;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use farescan::commands::CommandError;
 use farescan::config::WebhookConfig;
-use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus, Webhook};
+use farescan::contract::monitors::Webhook;
+use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants;

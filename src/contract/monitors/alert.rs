@@ -1,13 +1,13 @@
 //! Alerts (monitors.md, rules 47 to 51): the data on which a rule fired, and lists of alerts.
 
-use super::resource::SlotKind;
 use super::rule::{Rule, RuleScope, RuleType};
+use super::slot::SlotKind;
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::query_string::query_string;
 use crate::contract::request_body::request_body;
 use crate::contract::scans::{CellValues, ParityVerdict};
-use crate::contract::series::time_range_errors;
 use crate::contract::status::{SearchStatus, Verdict};
+use crate::contract::time_range::time_range_errors;
 use crate::contract::validation::ValidationErrors;
 use crate::ids::{AlertId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;

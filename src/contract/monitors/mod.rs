@@ -10,6 +10,8 @@ mod resource;
 mod rule;
 mod scan;
 mod schedule;
+mod slot;
+mod webhook;
 
 pub use alert::{
     Alert, AlertBaseline, AlertPage, AlertsQuery, MonitorAlerts, MonitorAlertsQuery, PriceMark,
@@ -19,8 +21,7 @@ pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
     Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
-    MonitorRequests, MonitorSchedule, MonitorSlot, MonitorStatus, SlotJudgement, SlotKind,
-    SlotOutcome, SlotPage,
+    MonitorRequests, MonitorSchedule, MonitorStatus,
 };
 pub use rule::{
     Amount, Available, DropPercent, LookbackRuns, NewLow, ParityGapPercent, Percent, PriceBelow,
@@ -28,3 +29,5 @@ pub use rule::{
 };
 pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};
+pub use slot::{MonitorSlot, SlotJudgement, SlotKind, SlotOutcome, SlotPage};
+pub use webhook::{OffReason, ShownSecret, Webhook};

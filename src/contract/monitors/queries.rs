@@ -1,6 +1,7 @@
 //! Queries of monitors and slots.
 
-use super::resource::{MonitorStatus, SlotOutcome};
+use super::resource::MonitorStatus;
+use super::slot::SlotOutcome;
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::query_string::query_string;
 use crate::contract::request_body::request_body;

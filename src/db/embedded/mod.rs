@@ -126,7 +126,7 @@ impl EmbeddedServer {
         let begun = Instant::now();
         let folders = Folders::make(&options.home)?;
         let starting = Lock::exclusive(&folders.start_lock, LOCK_PATIENCE)?;
-        let user = ServerUser::of_server(&folders)?;
+        let user = ServerUser::of_server(&folders.data)?;
         folders.make_for(user.as_ref())?;
         let (origin, running) = cluster::run(&folders, user.as_ref(), options)?;
         // Taken while the start lock is held, so that no other process stops the server in between.
@@ -225,7 +225,7 @@ impl EmbeddedServer {
 
     /// The caller holds the start lock.
     fn run_and_use(&mut self) -> Result<(), EmbeddedError> {
-        let user = ServerUser::of_server(&self.folders)?;
+        let user = ServerUser::of_server(&self.folders.data)?;
         self.folders.make_for(user.as_ref())?;
         let (_, running) = cluster::run(&self.folders, user.as_ref(), &self.options)?;
         (self.pid, self.socket_dir) = (running.pid, running.socket_dir);

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::EmbeddedError;
-use super::folders::Folders;
 
 /// Environment variables for the server's programs. Others may hold keys, and `PG…` would change
 /// the server.
@@ -25,15 +24,13 @@ pub(super) struct ServerUser {
 }
 
 impl ServerUser {
-    /// `None` unless we are root: the server then runs as our user.
-    pub(super) fn of_server(folders: &Folders) -> Result<Option<Self>, EmbeddedError> {
+    /// `None` unless we are root: the server then runs as our user. `data` is the cluster's folder.
+    pub(super) fn of_server(data: &Path) -> Result<Option<Self>, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }
         // An existing cluster keeps its owner, even if a user `postgres` was added later.
-        let owner = fs::metadata(&folders.data)
-            .ok()
-            .map(|data| (data.uid(), data.gid()));
+        let owner = fs::metadata(data).ok().map(|data| (data.uid(), data.gid()));
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let user = choose(&passwd, owner).ok_or(EmbeddedError::NoServerUser)?;
         if user.name == NOBODY {

@@ -3,10 +3,18 @@
 use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
 use sqlx::PgConnection;
 
-use crate::history::delete::ObservedItem;
-use crate::history::insert::{LatestUpdate, Observation};
+use crate::history::observation::{Observation, ObservedItem, ObservedPrice};
 use crate::history::series::Series;
 use crate::ids::TenantId;
+
+/// The newest data of a batch for one row of `latest_prices`.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::history) struct LatestUpdate<'a> {
+    /// The newest observation, whatever its status.
+    pub(in crate::history) observation: &'a Observation,
+    /// The newest price of an `ok` or `partial` answer.
+    pub(in crate::history) price: Option<(&'a Observation, &'a ObservedPrice)>,
+}
 
 /// The column vectors that UNNEST takes.
 macro_rules! column {

@@ -1,7 +1,6 @@
 //! Evaluates the rules of one slot, once, in one transaction, under its monitor's lock.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -12,7 +11,7 @@ use super::evaluation::Evaluation;
 use super::rule_key::{self, RuleKey};
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
-use super::store;
+use super::store::{self, EvaluationRecord};
 use crate::commands::CommandError;
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
@@ -128,25 +127,6 @@ pub(in crate::monitors) async fn rules_changed(
     }
     let keys: Vec<_> = rules.iter().map(rule_key::rule_key).collect();
     store::delete_states_except(conn, tenant, monitor, &keys).await
-}
-
-/// The record of an evaluated slot.
-#[derive(Debug, Clone, Default)]
-pub(super) struct EvaluationRecord {
-    pub(super) fired: usize,
-    pub(super) stored: usize,
-    pub(super) not_comparable: usize,
-    /// What was not evaluated, and why.
-    pub(super) failure: Option<String>,
-}
-
-impl EvaluationRecord {
-    fn failure(why: impl Display) -> Self {
-        Self {
-            failure: Some(format!("the alert rules were not evaluated: {why}")),
-            ..Self::default()
-        }
-    }
 }
 
 /// The result of an evaluation, ready to be written.

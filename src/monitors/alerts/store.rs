@@ -1,6 +1,7 @@
 //! Rule states and alerts in the database. Every statement filters by tenant first.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{Read as _, Write as _};
 
 use jiff::Timestamp;
@@ -9,7 +10,6 @@ use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
-use super::evaluate::EvaluationRecord;
 use super::rule_key::RuleKey;
 use super::state::{ScopeStates, state_key};
 use crate::contract::monitors::{Alert, AlertsQuery, Rule, RuleType};
@@ -198,6 +198,25 @@ pub(super) async fn is_answered_since_slot_before(
     )
     .fetch_one(conn)
     .await
+}
+
+/// The record of an evaluated slot.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EvaluationRecord {
+    pub(super) fired: usize,
+    pub(super) stored: usize,
+    pub(super) not_comparable: usize,
+    /// What was not evaluated, and why.
+    pub(super) failure: Option<String>,
+}
+
+impl EvaluationRecord {
+    pub(super) fn failure(why: impl Display) -> Self {
+        Self {
+            failure: Some(format!("the alert rules were not evaluated: {why}")),
+            ..Self::default()
+        }
+    }
 }
 
 /// Records the evaluation of a slot.

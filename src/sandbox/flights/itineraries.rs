@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use jiff::civil::{Date, DateTime};
 
 use super::FoundRows;
+use super::rank::Rank;
 use super::rows::{oneway_row, roundtrip_row};
 use crate::sandbox::draws::{Draw, day_number, days_between};
 use crate::sandbox::wire::flights::{
@@ -262,31 +263,6 @@ fn in_hours((earliest, latest): (Option<i64>, Option<i64>), at: DateTime) -> boo
         (earliest..=latest).contains(&hour)
     } else {
         hour >= earliest || hour <= latest
-    }
-}
-
-/// The sort keys of an itinerary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
-    pub(super) price: i64,
-    pub(super) minutes: i64,
-    pub(super) stops: usize,
-}
-
-impl Rank {
-    fn of(price: i64, minutes: i64, stops: usize) -> Self {
-        Self {
-            price,
-            minutes,
-            stops,
-        }
-    }
-
-    /// The engine's `Overall`: price first, but an hour costs what four percent of the fare do.
-    fn overall(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "prices and minutes are small")]
-        let (price, minutes) = (self.price as f64, self.minutes as f64);
-        price * (1.0 + 0.04 * minutes / 60.0)
     }
 }
 

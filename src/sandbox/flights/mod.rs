@@ -1,6 +1,7 @@
 //! The flights engine: answers a valid body, with search headers.
 
 mod itineraries;
+mod rank;
 mod rows;
 #[cfg(test)]
 mod tests;

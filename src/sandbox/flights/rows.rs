@@ -2,7 +2,7 @@
 
 use jiff::civil::DateTime;
 
-use super::itineraries::Rank;
+use super::rank::Rank;
 use crate::sandbox::wire::flights::{
     Insight, OnewayRow, Roundtrip, RoundtripRow, RowStops, StopRow, Terms,
 };

@@ -14,7 +14,6 @@ use super::MAX_ITEMS;
 use crate::contract::scans::{DateRange, Sweep, SweepValue};
 use crate::contract::{
     Endpoint, FieldKind, FieldSpec, FieldValue as _, ValidationError, ValidationErrors,
-    unknown_field,
 };
 
 /// The field that is swept innermost.
@@ -299,7 +298,7 @@ impl SweepContext<'_> {
             .iter()
             .filter(|(name, _)| self.endpoint.field(name).is_none())
         {
-            faults.push_lazily(|| unknown_field(self.endpoint, name, &values.to_value()));
+            faults.push_lazily(|| self.endpoint.unknown_field(name, &values.to_value()));
         }
         if let (Some(nights), None) = (&self.sweep.nights, stay_dates(self.endpoint)) {
             let expected = format!("no `nights` in {}, which has no end date", self.endpoint);

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::PgPool;
 
-use super::rows::{ItemRow, ScanRow};
-use super::store;
+use super::store::{self, ChangesRow};
 use crate::contract::scans::{Item, Scan};
 use crate::ids::{ScanId, TenantId};
 
@@ -54,14 +53,6 @@ pub async fn changes(
     Ok(store::changes(pool, tenant, id, after, limit)
         .await?
         .map(to_changes))
-}
-
-/// The row of the query for changes.
-pub(super) struct ChangesRow {
-    pub(super) scan: ScanRow,
-    pub(super) items: Vec<(u64, ItemRow)>,
-    pub(super) event_count: i64,
-    pub(super) events_from: i64,
 }
 
 fn to_changes(row: ChangesRow) -> Changes {

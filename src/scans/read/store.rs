@@ -9,7 +9,6 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::PagePosition;
-use super::changes::ChangesRow;
 use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, decompress_json};
 use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::contract::{Endpoint, RawJson};
@@ -83,6 +82,14 @@ pub(super) async fn endpoint_of(
         id.uuid()
     );
     endpoint.fetch_optional(pool).await
+}
+
+/// The row of the query for changes.
+pub(super) struct ChangesRow {
+    pub(super) scan: ScanRow,
+    pub(super) items: Vec<(u64, ItemRow)>,
+    pub(super) event_count: i64,
+    pub(super) events_from: i64,
 }
 
 /// A scan, its events after an id with their items, and the bounds of its event ids. One statement,

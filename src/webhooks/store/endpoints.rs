@@ -6,7 +6,7 @@ use jiff_sqlx::ToSqlx as _;
 use sqlx::PgConnection;
 
 use super::lock::MonitorLock;
-use crate::contract::webhooks::Webhook;
+use crate::contract::monitors::Webhook;
 use crate::ids::{GrantId, MonitorId, TenantId};
 
 pub(in crate::webhooks) async fn insert(

@@ -16,7 +16,8 @@ use sqlx::{PgConnection, PgPool};
 use self::lock::MonitorLock;
 use super::retry_schedule::{SWITCH_OFF_AFTER, TryOutcome};
 use super::send::TryResult;
-use crate::contract::webhooks::{OffReason, TryError};
+use crate::contract::monitors::OffReason;
+use crate::contract::webhooks::TryError;
 use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 
 /// A delivery to insert.

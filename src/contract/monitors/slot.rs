@@ -1,0 +1,80 @@
+//! The slots of a monitor.
+
+use crate::contract::string_enum::string_enum;
+use crate::ids::ScanId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A slot of a monitor and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MonitorSlot {
+    /// Its time.
+    pub slot: Timestamp,
+    /// What created it.
+    pub kind: SlotKind,
+    /// Its outcome.
+    pub outcome: SlotOutcome,
+    /// Details of an outcome without a run; and which rules could not be evaluated, and why.
+    pub reason: Option<String>,
+    /// Its scan; null if it has none or the scan was deleted.
+    pub scan_id: Option<ScanId>,
+    /// When its outcome was decided.
+    pub decided_at: Timestamp,
+    /// The evaluation of the alert rules; null until its scan has ended, and for slots without a
+    /// scan.
+    pub judged: Option<SlotJudgement>,
+}
+
+/// The evaluation of the alert rules for a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SlotJudgement {
+    /// When it was evaluated.
+    pub at: Timestamp,
+    /// How many times rules fired, each cell counted.
+    pub fired: u32,
+    /// Number of recorded alerts: at most a thousand.
+    pub alerts: u32,
+    /// Number of rules, each cell counted, whose prices have another currency than before. For
+    /// `parity_gap_percent`: number of markets with fewer than two prices on a side (`insufficient`
+    /// in the scan's grid with a `baseline`), or with other rooms, boards or currencies than the
+    /// baseline (`not_comparable` there).
+    pub not_comparable: u32,
+}
+
+string_enum! {
+    /// What created a slot.
+    pub enum SlotKind {
+        /// The schedule.
+        Schedule = "schedule",
+        /// The caller, with a manual run.
+        Manual = "manual",
+    }
+}
+
+string_enum! {
+    /// The outcome of a slot.
+    pub enum SlotOutcome {
+        /// It started a scan on time.
+        Ran = "ran",
+        /// It started a scan more than five minutes late.
+        Late = "late",
+        /// No worker ran at its time, and a newer slot ran instead.
+        Missed = "missed",
+        /// The previous run had not ended.
+        Overlap = "overlap",
+        /// `max_requests_per_month` has fewer requests left than a run has searches.
+        MonthlyCeiling = "monthly_ceiling",
+        /// Its scan could not be created; `reason` says why.
+        Failed = "failed",
+    }
+}
+
+/// A page of slots, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SlotPage {
+    /// The slots.
+    pub data: Vec<MonitorSlot>,
+    /// Where the next page begins; null on the last.
+    pub next_cursor: Option<String>,
+}
