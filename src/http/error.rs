@@ -16,7 +16,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::middleware;
+use super::request_id;
 use crate::commands::CommandError;
 use crate::contract::{Api, ErrorBody, ErrorType, ValidationError, ValidationErrors};
 use crate::db;
@@ -223,7 +223,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();
         let mut body = self.body;
-        body.error.request_id = middleware::current_request_id();
+        body.error.request_id = request_id::current_request_id();
         let mut response = (status, Json(&body)).into_response();
         if let Some(wait) = self.retry_after {
             response

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::AppState;
 use super::error::ApiError;
-use super::gateway::{SearchBody, search};
+use super::gateway::search;
 use super::openapi::{FlightErrors, SearchAccepted, SearchHeaders};
+use super::outcome_response::SearchBody;
 use crate::contract::Endpoint;
 use crate::contract::flights::{OnewayFlight, OnewayRequest, RoundtripItinerary, RoundtripRequest};
 use crate::search::{Finding, Search};

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::AppState;
 use super::error::ApiError;
-use super::gateway::{SearchBody, search, upstream_failed};
+use super::gateway::search;
 use super::openapi::{HotelErrors, SearchAccepted, SearchHeaders};
+use super::outcome_response::{SearchBody, upstream_failed};
 use crate::contract::Endpoint;
 use crate::contract::hotels::{
     HotelByNameRequest, HotelByNameResponse, HotelRoomsRequest, HotelRoomsResponse,

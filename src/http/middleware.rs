@@ -16,61 +16,13 @@ use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
-use tower_http::request_id::{MakeRequestId, RequestId};
 use tracing::{Span, info_span};
 use uuid::Uuid;
 
 use super::error::ApiError;
-use super::serve::HEAD_BYTES;
+use super::request_id::{REQUEST_ID, request_id};
 use crate::contract::{ErrorBody, ErrorType};
 use crate::metrics;
-
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Generates the id of each request. An id that the caller sends is dropped (gateway.md, rule 2).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GenerateRequestId;
-
-impl MakeRequestId for GenerateRequestId {
-    fn make_request_id<B>(&mut self, _request: &axum::http::Request<B>) -> Option<RequestId> {
-        HeaderValue::try_from(Uuid::now_v7().to_string())
-            .ok()
-            .map(RequestId::new)
-    }
-}
-
-/// The id of a request, as in `X-Request-Id`.
-pub(super) fn request_id(extensions: &Extensions) -> &str {
-    extensions
-        .get::<RequestId>()
-        .and_then(|id| id.header_value().to_str().ok())
-        .unwrap_or_default()
-}
-
-tokio::task_local! {
-    /// The id of the request that this task handles.
-    static CURRENT: String;
-}
-
-/// Makes the request id available to error bodies.
-pub(super) async fn scope_request_id(request: Request, next: Next) -> Response {
-    let id = request_id(request.extensions()).to_owned();
-    CURRENT.scope(id, next.run(request)).await
-}
-
-/// The id of the request that this task handles, if any.
-pub(super) fn current_request_id() -> Option<String> {
-    CURRENT
-        .try_with(Clone::clone)
-        .ok()
-        .filter(|id| !id.is_empty())
-}
-
-/// Drops the caller's request id; the service generates its own.
-pub(super) async fn remove_request_id(mut request: Request, next: Next) -> Response {
-    request.headers_mut().remove(REQUEST_ID);
-    next.run(request).await
-}
 
 /// Counts and times a request by its route template.
 pub(super) async fn record_metrics(request: Request, next: Next) -> Response {
@@ -196,6 +148,9 @@ pub(super) fn should_compress(bytes: u64, content_type: &[u8]) -> bool {
             .chain([&EVENT_STREAM])
             .all(|kind| !content_type.starts_with(kind.as_bytes()))
 }
+
+/// The maximum number of bytes of a head.
+pub(super) const HEAD_BYTES: usize = 128 * 1024;
 
 /// The complete response to a request head that hyper cannot parse; no middleware sees such a
 /// request.

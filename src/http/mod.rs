@@ -29,9 +29,11 @@ mod key_guessing;
 mod middleware;
 mod monitors;
 mod openapi;
+mod outcome_response;
 mod prefer;
 mod quota;
 mod rate_limit;
+mod request_id;
 mod scans;
 mod serve;
 mod socket;
@@ -67,7 +69,6 @@ use crate::contract::ErrorType;
 use crate::db::clock::Clock;
 use crate::db::{RequestPools, SessionHealth};
 use crate::metrics;
-use crate::queue::charge::{CallUsage, ChargeRecorder};
 use crate::scans::watch::ScanWatch;
 use crate::search::CallerKey;
 use crate::tenants::Keyring;
@@ -408,14 +409,14 @@ fn with_middleware(router: Router<AppState>, app: AppState, level: Level) -> Rou
         .layer(
             ServiceBuilder::new()
                 .layer(from_fn(auth::extract_api_key))
-                .layer(from_fn(middleware::remove_request_id))
+                .layer(from_fn(request_id::remove_request_id))
                 .layer(SetRequestIdLayer::new(
-                    middleware::REQUEST_ID,
-                    middleware::GenerateRequestId,
+                    request_id::REQUEST_ID,
+                    request_id::GenerateRequestId,
                 ))
-                .layer(from_fn(middleware::scope_request_id))
+                .layer(from_fn(request_id::scope_request_id))
                 .layer(trace)
-                .layer(PropagateRequestIdLayer::new(middleware::REQUEST_ID))
+                .layer(PropagateRequestIdLayer::new(request_id::REQUEST_ID))
                 .layer(from_fn(middleware::check_and_harden))
                 .layer(middleware::compression())
                 .layer(CatchPanicLayer::custom(middleware::panic_response)),

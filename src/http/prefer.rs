@@ -24,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
-use super::gateway::{MapFinding, outcome_response};
+use super::outcome_response::{MapFinding, outcome_response};
 use super::scans::{idempotency_key, replayed_header, submit_context};
 use crate::commands::CommandError;
 use crate::contract::Endpoint;

@@ -25,14 +25,13 @@ use super::connections::{
     ConnectionActivity, ConnectionEvicted, ConnectionSlot, ListenerConnections, TrackedRequestBody,
     TrackedResponseBody,
 };
+use super::middleware::HEAD_BYTES;
 use super::socket::ClientSocket;
 use crate::open_files;
 
 /// How long the head of a request may take, from the start of a connection or the response before
 /// (security.md, rule 18).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum number of bytes of a head.
-pub(super) const HEAD_BYTES: usize = 128 * 1024;
 /// How long a client may read nothing of a response: far more than a slow line needs for the next
 /// bytes.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);

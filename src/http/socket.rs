@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutStream;
 
 use super::middleware;
+use super::request_id::REQUEST_ID;
 
 /// hyper's own error responses are shorter.
 const MAX_HYPER_ERROR_BYTES: usize = 256;
@@ -68,7 +69,7 @@ fn hyper_error_status(written: &[u8]) -> Option<u16> {
         .filter(|_| written.len() <= MAX_HYPER_ERROR_BYTES)?;
     let status = str::from_utf8(head.get(..3)?).ok()?.parse().ok()?;
     let is_whole = written.ends_with(b"\r\n\r\n")
-        && memmem::find(written, middleware::REQUEST_ID.as_str().as_bytes()).is_none();
+        && memmem::find(written, REQUEST_ID.as_str().as_bytes()).is_none();
     (is_whole && (400..500).contains(&status)).then_some(status)
 }
 

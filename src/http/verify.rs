@@ -10,15 +10,14 @@ use super::AppState;
 use super::auth::{ApiKey, UnlimitedApiKey};
 use super::error::ApiError;
 use super::extract::QueryPairs;
-use super::gateway::{forward, upstream_failed};
 use super::key_guessing::KeyVerdict;
-use super::middleware::request_id;
 use super::openapi::VerifyErrors;
+use super::outcome_response::{forward, upstream_failed};
+use super::request_id::request_id;
 use crate::contract::verify::{
     ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope,
 };
 use crate::contract::{Api, ValidationError};
-use crate::queue::charge::CallUsage;
 use crate::search::PlanQuota;
 use crate::upstream::{Probe, probe_endpoint};
 
