@@ -15,7 +15,8 @@ use crate::contract::ValidationErrors;
 use crate::contract::scans::Scan;
 use crate::ids::{MonitorId, TenantId};
 use crate::scans::plan::earliest_today;
-use crate::scans::submit::{plan_blocking, store_plan};
+use crate::scans::plan::plan_blocking;
+use crate::scans::submit::store_plan;
 
 /// The monitor and the slot of a run.
 pub(super) struct RunContext<'a> {

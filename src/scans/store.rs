@@ -14,7 +14,7 @@ use self::lock::{EndedItem, LockedScan};
 use super::plan::ScanPlan;
 use super::respond_async::VERBATIM;
 use super::sequence::{self, Sequence};
-use super::{expand, per_minute};
+use super::per_minute;
 use crate::config::PaceConfig;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
 use crate::contract::{Api, FieldValue as _};
@@ -275,6 +275,26 @@ pub(super) async fn insert_items(
     Ok(())
 }
 
+/// Removes the expansion of a cancelled scan, under its lock. Returns how many of its items were
+/// never stored.
+async fn remove_unexpanded(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<u64> {
+    let missing = sqlx::query_scalar!(
+        r#"delete from unexpanded_scans u using scans s
+           where u.tenant_id = $1 and u.scan_id = $2 and s.tenant_id = $1 and s.scan_id = $2
+           returning s.total - u.stored as "missing!""#,
+        tenant.uuid(),
+        scan.uuid(),
+    );
+    Ok(missing
+        .fetch_optional(conn)
+        .await?
+        .map_or(0, |missing| u64::try_from(missing).unwrap_or_default()))
+}
+
 /// Cancels a live scan under all its locks. Calls in flight continue; without any, the scan ends
 /// here and its key is destroyed.
 pub(super) async fn cancel_scan(scan: &mut LockedScan<'_>, now: Timestamp) -> sqlx::Result<()> {
@@ -296,7 +316,7 @@ pub(super) async fn cancel_scan(scan: &mut LockedScan<'_>, now: Timestamp) -> sq
     .execute(&mut *conn)
     .await?
     .rows_affected();
-    let ended = ended + expand::remove(&mut *conn, tenant, id).await?;
+    let ended = ended + remove_unexpanded(&mut *conn, tenant, id).await?;
     sqlx::query!(
         "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, $4, 0)",
         now.to_sqlx() as _,

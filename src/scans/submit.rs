@@ -1,17 +1,12 @@
 //! Submitting a scan: the whole of it is stored, or nothing.
 
-use std::num::NonZeroUsize;
-use std::sync::LazyLock;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
 
-use super::plan::{ScanPlan, earliest_today, plan};
+use super::plan::{ScanPlan, plan_blocking};
 use super::{expand, read, store, two_phase};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
@@ -29,8 +24,6 @@ const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(35 * 24);
 const MAX_LIVE_SCANS: i64 = 100;
 /// The most items of a caller that have not ended.
 const MAX_OPEN_ITEMS: i64 = 100_000;
-/// How long a request waits for a planning permit.
-const PLAN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a caller at a limit should wait.
 const LIMIT_RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -153,36 +146,6 @@ pub(super) fn request_bytes(plan: &ScanPlan) -> usize {
             .sweep
             .as_ref()
             .map_or(0, |sweep| length(sweep.to_value()))
-}
-
-/// Plans on a blocking thread, because thousands of items take long; at most one plan per processor
-/// at a time.
-pub(crate) async fn plan_blocking(
-    body: Map<String, Value>,
-    now: Timestamp,
-) -> Result<ScanPlan, CommandError> {
-    let permit = plan_permit().await?;
-    let planning = move || {
-        // Owned by the work, which continues when the client has disconnected.
-        let _permit = permit;
-        plan(&body, earliest_today(now))
-    };
-    match tokio::task::spawn_blocking(planning).await {
-        Ok(planned) => Ok(planned?),
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    }
-}
-
-/// # Errors
-/// `Busy` when no permit is free in time.
-async fn plan_permit() -> Result<SemaphorePermit<'static>, CommandError> {
-    static PERMITS: LazyLock<Semaphore> =
-        LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
-    match timeout(PLAN_TIMEOUT, PERMITS.acquire()).await {
-        Ok(Ok(permit)) => Ok(permit),
-        // The semaphore is never closed.
-        Ok(Err(_)) | Err(_) => Err(CommandError::Busy),
-    }
 }
 
 /// Reads the scan back after its transaction has changed it.

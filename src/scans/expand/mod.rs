@@ -15,10 +15,9 @@ use serde_json::{Map, Value, json};
 use sqlx::PgPool;
 
 use self::store::UnexpandedScan;
-pub(super) use self::store::{insert, remove};
-use super::plan::ScanPlan;
+pub(super) use self::store::insert;
+use super::plan::{ScanPlan, plan_blocking};
 use super::store::{self as scans_store, lock::LockedScan};
-use super::submit::plan_blocking;
 use crate::commands::CommandError;
 use crate::db;
 use crate::ids::TenantId;

@@ -27,26 +27,6 @@ pub(in crate::scans) async fn insert(
     Ok(())
 }
 
-/// Removes the record of a cancelled scan, under its lock. Returns how many of its items were never
-/// stored.
-pub(in crate::scans) async fn remove(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    scan: ScanId,
-) -> sqlx::Result<u64> {
-    let missing = sqlx::query_scalar!(
-        r#"delete from unexpanded_scans u using scans s
-           where u.tenant_id = $1 and u.scan_id = $2 and s.tenant_id = $1 and s.scan_id = $2
-           returning s.total - u.stored as "missing!""#,
-        tenant.uuid(),
-        scan.uuid(),
-    );
-    Ok(missing
-        .fetch_optional(conn)
-        .await?
-        .map_or(0, |missing| u64::try_from(missing).unwrap_or_default()))
-}
-
 /// A scan whose next items are due.
 pub(super) struct UnexpandedScan {
     pub(super) tenant: TenantId,

@@ -2,15 +2,21 @@
 //!
 //! Here: counting, combining and checking. The code that checks a synchronous body checks every
 //! combination before any is stored, and all faults are reported at once (scans.md, rule 6). Not
-//! here: the values of a swept field (`axes`), storing (`submit`).
+//! here: the values of a swept field (`axes`), storing (`submit`). [`plan_blocking`] bounds how many
+//! plans are made at a time.
 //!
 //! Items are in the order of the field table, the last one fastest. Markets (`proxy_country`) are
 //! innermost, so that a market comparison takes minutes only. Samples are outermost, so that two
 //! samples of one search are as far apart as possible.
 
 mod axes;
+mod blocking;
 #[cfg(test)]
 mod tests;
+mod two_phase;
+
+pub(crate) use blocking::plan_blocking;
+pub use two_phase::TwoPhase;
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -20,7 +26,6 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use super::two_phase::TwoPhase;
 use crate::contract::scans::{ScanEndpoint, ScanRequest, Strategy, Sweep};
 use crate::contract::{
     Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
-use super::plan::{ScanPlan, earliest_today};
+use super::plan::{ScanPlan, earliest_today, plan_blocking};
 use super::store as scans_store;
-use super::submit::{exceeded_limit, plan_blocking, request_bytes};
+use super::submit::{exceeded_limit, request_bytes};
 use super::{per_minute, seconds_at};
 use crate::commands::{CommandError, RequestContext};
 use crate::config::PaceConfig;

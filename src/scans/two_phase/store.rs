@@ -6,8 +6,8 @@ use rust_decimal::Decimal;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::TwoPhase;
 use crate::ids::{ScanId, TenantId};
+use crate::scans::plan::TwoPhase;
 use crate::scans::store::lock::LockedScan;
 
 pub(in crate::scans) async fn insert(

@@ -1,0 +1,47 @@
+//! Planning on blocking threads, a bounded number at a time.
+
+use std::num::NonZeroUsize;
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use super::{ScanPlan, earliest_today, plan};
+use crate::commands::CommandError;
+
+/// How long a request waits for a planning permit.
+const PLAN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Plans on a blocking thread, because thousands of items take long; at most one plan per processor
+/// at a time.
+pub(crate) async fn plan_blocking(
+    body: Map<String, Value>,
+    now: Timestamp,
+) -> Result<ScanPlan, CommandError> {
+    let permit = plan_permit().await?;
+    let planning = move || {
+        // Owned by the work, which continues when the client has disconnected.
+        let _permit = permit;
+        plan(&body, earliest_today(now))
+    };
+    match tokio::task::spawn_blocking(planning).await {
+        Ok(planned) => Ok(planned?),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// # Errors
+/// `Busy` when no permit is free in time.
+async fn plan_permit() -> Result<SemaphorePermit<'static>, CommandError> {
+    static PERMITS: LazyLock<Semaphore> =
+        LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)));
+    match timeout(PLAN_TIMEOUT, PERMITS.acquire()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        // The semaphore is never closed.
+        Ok(Err(_)) | Err(_) => Err(CommandError::Busy),
+    }
+}
