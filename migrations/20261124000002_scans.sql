@@ -107,8 +107,9 @@ create table scans (
     tags              text[]      not null default '{}',
     priority          text        not null check (priority in ('interactive', 'scheduled')),
     upstream_filters  boolean     not null default false,
-    -- The rows that flights ask for; null for hotels. 0: the searches are sent as their caller wrote them, and their outcomes are kept.
-    upstream_limit    integer,
+    upstream_limit    integer,                  -- the rows that flights ask for; null for hotels
+    -- The searches are sent as their caller wrote them, and their outcomes are kept.
+    verbatim          boolean     not null default false,
     max_attempts      smallint    not null check (max_attempts >= 1),
     retry_delay       interval    not null,
     status            text        not null check (status in ('queued', 'running', 'paused', 'completed', 'incomplete', 'cancelled')),

@@ -6,7 +6,7 @@
 -- something (at most 1000), or -1: the worker's lease has expired, take a new one.
 create or replace function claim_items(p_worker bigint, p_slots integer)
 returns table (tenant_id uuid, api text, item_id uuid, scan_id uuid, number integer, endpoint text, body jsonb, upstream_filters boolean,
-               upstream_limit integer, grant_id uuid, wait_ms integer)
+               upstream_limit integer, verbatim boolean, grant_id uuid, wait_ms integer)
 language plpgsql
 -- The planner takes a tenth of the rows for a LIMIT it does not know and then prefers scans and sorts that grow with the backlog.
 set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -95,7 +95,7 @@ begin
             -- Item by item, in the order of their turns: joined freely, the planner begins with all scans of the tenant.
             return query
             select m.tenant_id, m.api, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
-                   s.grant_id, null::integer
+                   s.verbatim, s.grant_id, null::integer
             from unnest(taken) x (item_id)
             cross join lateral (select * from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = x.item_id offset 0) m
             cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s;

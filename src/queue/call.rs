@@ -122,7 +122,7 @@ impl CallExecutor {
             &outcome,
             truncate_to_micros(Timestamp::now()),
         );
-        if claimed_item.row.is_as_written() {
+        if claimed_item.row.verbatim {
             completed = completed.with_outcome(&outcome, key);
         }
         if refused && self.key_was_replaced(&claimed_item.row, key).await {
@@ -186,7 +186,7 @@ fn build_search(row: &ClaimRow, now: Timestamp) -> Result<Search, NotSendable> {
         .ok_or_else(|| invalid(format!("there is no endpoint {}", row.endpoint)))?;
     let checked =
         Request::check(endpoint, &row.body).map_err(|faults| invalid(faults.to_string()))?;
-    if row.is_as_written() {
+    if row.verbatim {
         return Ok(Search::for_caller(checked.request));
     }
     if let Some(date) = checked

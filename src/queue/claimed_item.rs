@@ -335,6 +335,7 @@ mod tests {
             body: Map::new(),
             upstream_filters: false,
             upstream_limit: None,
+            verbatim: false,
             grant: None,
         }
     }

@@ -53,7 +53,7 @@ impl CompletedCall {
     /// The call of `row`, whose outcome arrived at `now`.
     pub(super) fn new(row: &ClaimRow, search: &Search, outcome: &Outcome, now: Timestamp) -> Self {
         let mut disposition = disposition::of(search, outcome);
-        if row.is_as_written() {
+        if row.verbatim {
             disposition.item = disposition.item.without_requeue();
         }
         let answer = match &outcome.finding {

@@ -18,7 +18,6 @@ use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
 use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
-use crate::scans::respond_async::VERBATIM;
 
 /// The result of a claim.
 #[derive(Debug)]
@@ -42,18 +41,12 @@ pub struct ClaimRow {
     pub body: Map<String, Value>,
     /// The price filters are sent upstream instead of being applied here.
     pub upstream_filters: bool,
-    /// The rows to request, where the scan sets them; [`VERBATIM`]: as in the body.
+    /// The rows to request, where the scan sets them.
     pub upstream_limit: Option<u32>,
+    /// Its search is sent as its caller wrote it, and its outcome is stored.
+    pub verbatim: bool,
     /// The key; `None` once it is wiped.
     pub grant: Option<GrantId>,
-}
-
-impl ClaimRow {
-    /// Whether its search is sent as its caller wrote it, and its outcome is stored.
-    #[must_use]
-    pub fn is_as_written(&self) -> bool {
-        self.upstream_limit == Some(VERBATIM)
-    }
 }
 
 /// The timeline of the database's log: each promotion of a standby starts a new one.
@@ -77,7 +70,7 @@ pub async fn claim(
 ) -> sqlx::Result<ClaimResult> {
     let rows = sqlx::query!(
         r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
-                  upstream_limit, grant_id, wait_ms
+                  upstream_limit, verbatim, grant_id, wait_ms
            from claim_items($1, $2)"#,
         worker.0,
         i32::try_from(limit).unwrap_or(i32::MAX),
@@ -104,6 +97,7 @@ pub async fn claim(
             upstream_limit: row
                 .upstream_limit
                 .and_then(|limit| u32::try_from(limit).ok()),
+            verbatim: row.verbatim?,
             grant: row.grant_id.map(GrantId::from),
         })
     });

@@ -12,9 +12,7 @@ use sqlx::PgConnection;
 
 use self::lock::{EndedItem, LockedScan};
 use super::plan::ScanPlan;
-use super::respond_async::VERBATIM;
 use super::sequence::{self, Sequence};
-use super::per_minute;
 use crate::config::PaceConfig;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
 use crate::contract::{Api, FieldValue as _};
@@ -190,16 +188,14 @@ pub(super) async fn insert_scan(
     let delay = retry
         .as_ref()
         .map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
-    let flights = endpoint.get().api() == Api::Flights;
-    let upstream_limit = match (plan.verbatim, flights) {
-        (true, _) => Some(VERBATIM),
-        (false, true) => Some(plan.scan_request.upstream_limit_or_default().get()),
-        (false, false) => None,
-    };
+    let sets_limit = endpoint.get().api() == Api::Flights && !plan.verbatim;
+    let upstream_limit = sets_limit
+        .then(|| plan.scan_request.upstream_limit_or_default().get())
+        .and_then(|limit| i32::try_from(limit).ok());
     sqlx::query!(
         "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_filters, upstream_limit,
-                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at, monitor_id)
-         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17, $18)",
+                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at, monitor_id, verbatim)
+         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17, $18, $19)",
         tenant.uuid(),
         id.uuid(),
         endpoint.get().as_str(),
@@ -210,7 +206,7 @@ pub(super) async fn insert_scan(
         &tags,
         plan.scan_request.priority_or_default().as_str(),
         plan.scan_request.upstream_filters_or_default(),
-        upstream_limit.and_then(|limit| i32::try_from(limit).ok()),
+        upstream_limit,
         i16::from(max_attempts.get()),
         f64::from(delay.get()),
         i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
@@ -218,6 +214,7 @@ pub(super) async fn insert_scan(
         grant.uuid(),
         now.to_sqlx(),
         monitor.map(MonitorId::uuid),
+        plan.verbatim,
     )
     .execute(conn)
     .await?;

@@ -258,6 +258,7 @@ fn a_completed_call_survives_the_round_trip() {
         body: body.clone(),
         upstream_filters: false,
         upstream_limit: None,
+        verbatim: false,
         grant: None,
     };
     let search = Search::for_item(

@@ -36,7 +36,6 @@ struct RangePoint {
 
 impl TwoPhase {
     /// The strategy over a range of `dates` dates; see the fields for the other arguments.
-    #[must_use]
     pub fn new(strategy: &Strategy, dates: usize, inner_items: usize, combinations: usize) -> Self {
         let number = |number: u16| usize::from(number);
         Self {
@@ -58,7 +57,6 @@ impl TwoPhase {
     }
 
     /// Whether the first phase searches the item: every `coarse_step`-th date, and the last one.
-    #[must_use]
     pub fn is_coarse(&self, position: usize) -> bool {
         let date = self.point(position).date;
         date.is_multiple_of(self.coarse_step) || date + 1 == self.dates
@@ -66,7 +64,6 @@ impl TwoPhase {
 
     /// How many of `items` are searched: at least those of the first phase; at most also all that
     /// can lie next to `refine` of its dates.
-    #[must_use]
     pub fn searches(&self, items: usize) -> RangeInclusive<usize> {
         let coarse = (0..items)
             .filter(|position| self.is_coarse(*position))
@@ -83,7 +80,6 @@ impl TwoPhase {
     /// from one of the `refine` cheapest dates of their line. `prices` are those of the first
     /// phase, by position, in one currency; of equal prices the earlier date counts as cheaper. A
     /// line without a price is not refined.
-    #[must_use]
     pub fn second_phase(&self, prices: &[(usize, Decimal)], deferred: &[usize]) -> BTreeSet<usize> {
         let mut best = BTreeMap::<RangePoint, Decimal>::new();
         for (position, price) in prices {

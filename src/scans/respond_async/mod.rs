@@ -23,10 +23,6 @@ use crate::ids::{ScanId, TenantId};
 use crate::search::Outcome;
 use crate::tenants;
 
-/// The value of `scans.upstream_limit` for a scan whose bodies go upstream as their caller wrote
-/// them.
-pub const VERBATIM: u32 = 0;
-
 /// A search that was stored as a scan, and its tenant.
 #[derive(Debug)]
 pub struct AcceptedSearch {
