@@ -94,6 +94,9 @@ pub mod webhooks;
 pub mod monitors;
 
 pub mod queue;
+
+pub mod charges;
+pub mod upkeep;
 pub mod worker;
 
 pub mod http;

@@ -17,11 +17,13 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::charges::ChargeRecorder;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig,
     WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::{Clock, DatabaseTime};
+use crate::db::partitions::create_partitions_ahead;
 use crate::db::{self, Database, DbError};
 use crate::http::{self, AppState, Custody};
 use crate::marketplace::{self, MarketplaceError};
@@ -29,8 +31,6 @@ use crate::metrics;
 use crate::monitors::alerts::MAX_EVALUATION_TIME;
 use crate::monitors::tick::{self, Ticker};
 use crate::open_files;
-use crate::queue::charge::ChargeRecorder;
-use crate::queue::retention;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{ScanWatch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
@@ -506,11 +506,7 @@ impl DatabasePreparation {
         // Before the first answer: after months of downtime there may be no partition for today.
         let made = async {
             self.clock.compare(&self.pool).await?;
-            retention::create_partitions_ahead(
-                &self.pool,
-                DatabaseTime::read(&self.pool).await?.now(),
-            )
-            .await
+            create_partitions_ahead(&self.pool, DatabaseTime::read(&self.pool).await?.now()).await
         };
         made.await.map_err(DbError::from)?;
         if let Some(ring) = &self.ring {

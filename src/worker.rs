@@ -18,7 +18,7 @@ use crate::marketplace::{self, MarketplaceError};
 use crate::queue::spool::{Spool, SpoolError};
 use crate::queue::{ClaimedItem, Queue, ScanItemBackend};
 use crate::tenants::Keyring;
-use crate::upstream;
+use crate::{upkeep, upstream};
 
 /// How long calls in flight may take after the signal: a search's 180 seconds, and the time to
 /// store it (engine.md, rule 65).
@@ -69,7 +69,14 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
         }
         None => None,
     };
-    let queue = Queue::start(deps.pool, deps.ring, deps.upstream, &deps.config, spool);
+    let queue = Queue::start(
+        deps.pool.clone(),
+        deps.ring,
+        deps.upstream,
+        &deps.config,
+        spool,
+    );
+    upkeep::start(&queue, &deps.pool, &deps.config.retention);
     let (ready_queue, executor, failed) = (
         queue.ready_queue.clone(),
         queue.executor.clone(),

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod embedded;
 pub mod functions;
+pub mod partitions;
 mod session_check;
 mod standby;
 

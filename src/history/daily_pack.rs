@@ -6,42 +6,18 @@
 //! deleted, and those days are packed again. Packing is idempotent and safe at any time, in any
 //! number of processes.
 
-use std::time::Duration;
-
 use futures::{TryStreamExt as _, pin_mut};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{PgConnection, PgPool};
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::sample::{Sample, pack};
 use super::store::daily_pack::{self, PackedDay, UnpackedProduct};
 use crate::db;
-use crate::db::clock::DatabaseTime;
 
 /// Samples per transaction, unless a single day has more. The transaction locks the product for
 /// some tenths of a second.
 const SAMPLES_PER_PASS: i64 = 20_000;
-
-/// Packs past days every `every`, until `stop`.
-pub async fn pack_periodically(pool: PgPool, every: Duration, stop: CancellationToken) {
-    let packing = async {
-        loop {
-            let packed =
-                async { pack_past_days(&pool, DatabaseTime::read(&pool).await?.now()).await };
-            match packed.await {
-                Ok(0) => {}
-                Ok(packed) => tracing::debug!(packed, "packed history days"),
-                Err(error) => {
-                    tracing::warn!(%error, "packing history days failed; the next pass continues");
-                }
-            }
-            sleep(every).await;
-        }
-    };
-    stop.run_until_cancelled(packing).await;
-}
 
 /// Packs all days that ended before `now`, for all products. Returns the number of packed days.
 /// Skips products that another transaction locks, and logs products that fail.

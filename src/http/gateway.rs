@@ -14,7 +14,7 @@ use super::key_guessing::KeyVerdict;
 use super::outcome_response::{MapFinding, outcome_response};
 use super::prefer;
 use super::request_id::request_id;
-use crate::queue::charge::CallUsage;
+use crate::charges::CallUsage;
 use crate::contract::{Endpoint, FieldAlias, Request as ValidRequest, ValidationErrors};
 use crate::search::Search;
 use crate::tenants::acceptance::{means_accepted, means_refused};

@@ -64,6 +64,7 @@ use self::error::ApiError;
 use self::key_guessing::UnknownKeys;
 use self::rate_limit::RateLimits;
 pub use self::serve::{serve, serve_admin};
+use crate::charges::{CallUsage, ChargeRecorder};
 use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
 use crate::contract::ErrorType;
 use crate::db::clock::Clock;

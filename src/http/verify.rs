@@ -14,6 +14,7 @@ use super::key_guessing::KeyVerdict;
 use super::openapi::VerifyErrors;
 use super::outcome_response::{forward, upstream_failed};
 use super::request_id::request_id;
+use crate::charges::CallUsage;
 use crate::contract::verify::{
     ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope,
 };

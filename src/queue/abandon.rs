@@ -20,10 +20,10 @@ pub async fn abandon(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
 }
 
 /// The same with a lock timeout.
-pub(super) async fn abandon_with_lock_timeout(
-    pool: &PgPool,
-    lane: &LaneClaims,
-) -> sqlx::Result<usize> {
+///
+/// # Errors
+/// When the database does not answer, or a lock is not available.
+pub async fn abandon_with_lock_timeout(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
     let mut tx = db::begin(pool).await?;
     db::set_brief_lock_timeout(&mut tx).await?;
     abandon_in(tx, lane).await

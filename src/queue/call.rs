@@ -14,7 +14,7 @@ use super::database_retry::{RetryError, RetryUntil, retry};
 use super::keys::KeyHandle;
 use super::lease::Lease;
 use super::pause::{PauseCause, pause_scan};
-use super::record::RecordHandle;
+use super::pending_write::RecordHandle;
 use super::store::{self, BeginVerdict, ClaimRow};
 use super::{Claim, ClaimedItem};
 use crate::contract::{Endpoint, Request};

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use zstd::bulk::Compressor;
 
 use super::circuit::CallHealth;
+use super::storable::storable;
 use super::store::{CallEnding, CallRecord, ClaimRow};
 use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, ObservedPrice, Subject};
@@ -18,11 +19,6 @@ use crate::search::{CallerKey, Finding, ItemSummary, Outcome, PlanQuota, Search}
 /// zstd's level: three times smaller than JSON, at a fraction of a millisecond
 /// (storage.md, rule 9).
 const COMPRESSION_LEVEL: i32 = 3;
-/// The most characters of a marketplace's text that are stored as an error or reason.
-const MAX_TEXT_CHARS: usize = 500;
-/// The longest deep link that is stored, in bytes; browsers and servers may reject longer ones.
-const MAX_LINK_BYTES: usize = 8_192;
-
 /// Why a stored search cannot be sent: its endpoint does not accept it (another version of this
 /// program checked it), or its date has passed.
 #[derive(Debug)]
@@ -315,17 +311,4 @@ fn compress(text: &[u8]) -> Option<Bytes> {
         };
         compressor.compress(text).ok().map(Bytes::from)
     })
-}
-
-/// Whether a deep link can be stored whole; a truncated link is useless.
-pub(super) fn is_storable_link(link: &str) -> bool {
-    link.len() <= MAX_LINK_BYTES && !link.contains('\0')
-}
-
-/// Text without NUL, which the database rejects, cut to [`MAX_TEXT_CHARS`].
-pub(super) fn storable(text: &str) -> String {
-    text.chars()
-        .filter(|character| *character != '\0')
-        .take(MAX_TEXT_CHARS)
-        .collect()
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::db;
 
 /// How long one attempt may take before it is repeated on another connection.
-pub(super) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
+pub const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 

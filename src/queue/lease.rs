@@ -27,7 +27,7 @@ const LEAK_GRACE: Duration = TRANSACTION_TIMEOUT.saturating_mul(2);
 /// The lease as this process knows it, by the monotonic clock. The lease itself goes by the
 /// database's clock.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub struct Lease {
     length: Duration,
     marketplace: Marketplace,
     state: Mutex<Option<HeldLease>>,
@@ -64,13 +64,15 @@ impl Lease {
     }
 
     /// The length of a lease.
-    pub(super) fn length(&self) -> Duration {
+    #[must_use]
+    pub fn length(&self) -> Duration {
         self.length
     }
 
     /// Whether the lease was held without a gap for longer than its length: then the database was
     /// reachable, and other processes could renew theirs.
-    pub(super) fn is_stable(&self) -> bool {
+    #[must_use]
+    pub fn is_stable(&self) -> bool {
         self.current().is_some_and(|lease| {
             lease.renewed_at.elapsed() < self.length / 2 && lease.since.elapsed() > self.length
         })

@@ -9,24 +9,22 @@
 //!  keys       open the callers' keys                        keys
 //!  begin      record the attempt before it is sent          begin
 //!  call       call the marketplace                          call
+//!  write      batch the completed calls, spool what the
+//!             database cannot store now                     pending_write, result_writer, spool
 //!  record     store attempt, answer, observation, item      record, completed_call
-//!  write      spool what the database cannot store now      result_writer, spool
 //!  circuit    probe the marketplace while it fails          circuit
-//!  lanes      free a slot, update pace and quota            lanes; synchronous calls: charge
-//!  lease      one row per process start, renewed            lease
-//!  sweeper    abandon claims of dead workers                sweeper, abandon
-//!  upkeep     delete expired rows and keys                  upkeep
-//!  retention  create partitions ahead, remove old rows      retention
+//!  lanes      free a slot, update pace and quota            lanes
+//!  lease      one row per process start, renewed            lease, abandon
 //! ```
 //!
 //! The state changes are database functions ([`store`] calls them). Not here: what an outcome means
-//! for an item (`search::disposition`), how scans are made, read and cancelled (`scans`).
+//! for an item (`search::disposition`), how scans are made, read and cancelled (`scans`), the claims
+//! of dead workers (`upkeep`).
 
 pub mod abandon;
 mod backend;
 mod begin;
 mod call;
-pub mod charge;
 mod circuit;
 mod claimed_item;
 mod claimer;
@@ -36,13 +34,12 @@ mod keys;
 pub mod lanes;
 mod lease;
 pub mod pause;
+mod pending_write;
 mod record;
 mod result_writer;
-pub mod retention;
 pub mod spool;
+mod storable;
 pub mod store;
-pub mod sweeper;
-mod upkeep;
 
 use std::sync::Arc;
 
@@ -56,17 +53,17 @@ use tokio_util::task::TaskTracker;
 pub use backend::{ReadyQueue, ScanItemBackend};
 pub use call::CallExecutor;
 pub use claimed_item::ClaimedItem;
+pub use lease::Lease;
+pub use retry::TRANSACTION_TIMEOUT;
 
 use crate::config::WorkerConfig;
-use crate::history::daily_pack;
 use crate::ids::{ItemId, TenantId};
 use crate::tenants::Keyring;
 use crate::upstream;
 use begin::BeginHandle;
 use claimed_item::CallPermits;
 use keys::KeyHandle;
-use lease::Lease;
-use record::RecordHandle;
+use pending_write::RecordHandle;
 use result_writer::ResultWriter;
 use spool::Spool;
 
@@ -92,13 +89,14 @@ pub struct Queue {
     pub ready_queue: Arc<ReadyQueue>,
     /// The executor for the apalis handler.
     pub executor: Arc<CallExecutor>,
+    /// The lease of this process.
+    pub lease: Arc<Lease>,
     /// Cancelled when a task of the queue panics or the process can get no lease any more.
     pub failed: CancellationToken,
     tasks: TaskTracker,
     stop_work: CancellationToken,
     stop_upkeep: CancellationToken,
     permits: CallPermits,
-    lease: Arc<Lease>,
     pool: PgPool,
 }
 
@@ -127,14 +125,7 @@ impl Queue {
         let (keys, key_requests) = KeyHandle::new();
         let (record, pending_writes) = RecordHandle::new();
 
-        let spawn_vital = |task: BoxFuture<'static, ()>| {
-            let failed = failed.clone();
-            tasks.spawn(async move {
-                let fail_on_panic = failed.drop_guard();
-                task.await;
-                fail_on_panic.disarm();
-            });
-        };
+        let spawn_vital = |task: BoxFuture<'static, ()>| spawn_vital(&tasks, failed.clone(), task);
         spawn_vital(
             lease::run(
                 pool.clone(),
@@ -149,23 +140,11 @@ impl Queue {
             claimed_item::abandon_dropped(pool.clone(), dropped_claims, stop_upkeep.clone())
                 .boxed(),
         );
-        spawn_vital(sweeper::run(pool.clone(), lease.clone(), stop_upkeep.clone()).boxed());
         spawn_vital(
             keys::run(
                 pool.clone(),
                 ring.clone(),
                 key_requests,
-                stop_upkeep.clone(),
-            )
-            .boxed(),
-        );
-        spawn_vital(
-            retention::run(pool.clone(), config.retention.clone(), stop_upkeep.clone()).boxed(),
-        );
-        spawn_vital(
-            daily_pack::pack_periodically(
-                pool.clone(),
-                config.retention.upkeep(),
                 stop_upkeep.clone(),
             )
             .boxed(),
@@ -179,7 +158,7 @@ impl Queue {
             stop_upkeep.clone(),
         );
         let spool_capacity = writer.spool_capacity.clone();
-        spawn_vital(record::run(writer, pending_writes).boxed());
+        spawn_vital(result_writer::run(writer, pending_writes).boxed());
         spawn_vital(claimer::listen(pool.clone(), wake.clone(), stop_work.clone()).boxed());
         let claimer = claimer::Claimer {
             pool: pool.clone(),
@@ -200,7 +179,6 @@ impl Queue {
             begin,
             record,
         });
-        tasks.close();
         Self {
             ready_queue,
             executor,
@@ -214,6 +192,19 @@ impl Queue {
         }
     }
 
+    /// Starts another task. It gets a token that is cancelled once all calls are stored or spooled;
+    /// [`finish`](Self::finish) waits for it. If it panics, [`failed`](Self::failed) is cancelled.
+    pub fn spawn<F>(&self, task: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        spawn_vital(
+            &self.tasks,
+            self.failed.clone(),
+            task(self.stop_upkeep.clone()),
+        );
+    }
+
     /// Stops claiming and releases the items whose calls have not started. Running calls go on.
     pub fn stop_claiming(&self) {
         self.stop_work.cancel();
@@ -225,7 +216,21 @@ impl Queue {
         self.stop_work.cancel();
         self.permits.wait_until_stored().await;
         self.stop_upkeep.cancel();
+        self.tasks.close();
         self.tasks.wait().await;
         lease::release(&self.pool, &self.lease).await;
     }
+}
+
+/// Spawns a task whose panic cancels `failed`.
+fn spawn_vital(
+    tasks: &TaskTracker,
+    failed: CancellationToken,
+    task: impl Future<Output = ()> + Send + 'static,
+) {
+    tasks.spawn(async move {
+        let fail_on_panic = failed.drop_guard();
+        task.await;
+        fail_on_panic.disarm();
+    });
 }

@@ -1,129 +1,32 @@
-//! Records completed calls: one task for each process, which stores the calls of a few milliseconds
-//! in one transaction.
+//! Records completed calls: one transaction for a batch.
 //!
 //! One commit for each answer would be a fifth as fast and cost far more disk writes
-//! (storage.md, rule 10). Not here: what happens while the database is unavailable
-//! (`result_writer`).
+//! (storage.md, rule 10). Not here: the task that collects the batches, and what happens while the
+//! database is unavailable (`result_writer`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::ClaimedItem;
 use super::completed_call::CompletedCall;
 use super::lanes::{self, LaneUpdate};
-use super::result_writer::ResultWriter;
-use super::retention;
+use super::retry::TRANSACTION_TIMEOUT;
 use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome, UnknownCall};
 use crate::db;
+use crate::db::partitions::create_partition_for;
 use crate::history::{self, Observation};
 use crate::ids::{ItemId, TenantId};
-use crate::metrics;
 use crate::scans::expand;
 use crate::tenants::acceptance;
 use crate::tenants::store::acceptance as directory;
 
 /// The most calls in one transaction.
-const MAX_BATCH_SIZE: usize = 100;
-/// How long the first call of a batch waits for others.
-const BATCH_WINDOW: Duration = Duration::from_millis(5);
-
-/// Sends completed calls to the task that records them. Cheap to clone.
-#[derive(Debug, Clone)]
-pub(super) struct RecordHandle(mpsc::Sender<PendingWrite>);
-
-/// A completed call that is not written yet, and the sender that reports the write.
-#[derive(Debug)]
-pub(super) struct PendingWrite {
-    pub(super) completed: CompletedCall,
-    pub(super) claimed_item: ClaimedItem,
-    done: oneshot::Sender<()>,
-}
-
-impl PendingWrite {
-    /// The call is in the database.
-    pub(super) fn mark_stored(self) {
-        self.claimed_item.mark_stored();
-        // The receiver may be gone.
-        let _ = self.done.send(());
-    }
-
-    /// The call is in the spool.
-    pub(super) fn mark_spooled(self) {
-        self.claimed_item.mark_spooled();
-        let _ = self.done.send(());
-    }
-}
-
-impl RecordHandle {
-    /// A handle, and the receiver for [`run`].
-    pub(super) fn new() -> (Self, mpsc::Receiver<PendingWrite>) {
-        let (sender, receiver) = mpsc::channel(MAX_BATCH_SIZE);
-        (Self(sender), receiver)
-    }
-
-    /// Returns when the call is stored or spooled. Until then the claimed item keeps its permit,
-    /// which bounds the waiting calls. If the write is impossible, the dropped item counts as lost.
-    pub(super) async fn record(&self, completed: CompletedCall, claimed_item: ClaimedItem) {
-        let (done, is_done) = oneshot::channel();
-        let _waiting = metrics::answer_waiting();
-        if self
-            .0
-            .send(PendingWrite {
-                completed,
-                claimed_item,
-                done,
-            })
-            .await
-            .is_ok()
-        {
-            // An error means that the write was dropped.
-            let _ = is_done.await;
-        }
-    }
-}
-
-/// Writes the calls that are received, until the writer's `stop`.
-pub(super) async fn run(mut writer: ResultWriter, mut pending: mpsc::Receiver<PendingWrite>) {
-    let mut batch = Vec::new();
-    loop {
-        tokio::select! {
-            count = pending.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
-            () = writer.drain_due() => {
-                writer.drain().await;
-                continue;
-            }
-            () = writer.health.flush_due() => {
-                writer.health.flush(&writer.pool).await;
-                continue;
-            }
-            () = writer.stop.cancelled() => return,
-        }
-        collect(&mut pending, &mut batch).await;
-        for batch in split_by_item(std::mem::take(&mut batch), |pending| {
-            pending.completed.record.item_id
-        }) {
-            writer.store(batch).await;
-        }
-    }
-}
-
-async fn collect(pending: &mut mpsc::Receiver<PendingWrite>, batch: &mut Vec<PendingWrite>) {
-    let full_at = Instant::now() + BATCH_WINDOW;
-    while batch.len() < MAX_BATCH_SIZE {
-        let free = MAX_BATCH_SIZE - batch.len();
-        tokio::select! {
-            count = pending.recv_many(batch, free) => if count == 0 { return },
-            () = sleep_until(full_at) => return,
-        }
-    }
-}
+pub(super) const MAX_BATCH_SIZE: usize = 100;
 
 /// Splits calls into batches without two calls of one item: a late call and the next attempt are
 /// stored one after the other.
@@ -159,7 +62,7 @@ pub(super) async fn store_batch(
     match store_once(pool, calls).await {
         Err(error) if lacks_partition(&error) => {
             for completed in calls {
-                retention::create_partition_for(pool, completed.record.ended_at).await?;
+                create_partition_for(pool, completed.record.ended_at).await?;
             }
             store_once(pool, calls).await
         }
@@ -315,7 +218,7 @@ pub(super) async fn update_lanes(pool: &PgPool, calls: &[&CompletedCall], wake: 
         )
     });
     match timeout(
-        super::database_retry::TRANSACTION_TIMEOUT,
+        TRANSACTION_TIMEOUT,
         lanes::update(pool, &lanes::merge_by_lane(ended)),
     )
     .await

@@ -1,5 +1,6 @@
-//! Writes completed calls: to the database; to the spool while the database is unavailable; and if
-//! the spool fails too, they wait in memory and no new call begins.
+//! Writes completed calls, those of a few milliseconds together: to the database; to the spool while
+//! the database is unavailable; and if the spool fails too, they wait in memory and no new call
+//! begins.
 //!
 //! While the database is unavailable every call in flight ends in the spool, and none begins,
 //! because beginning a call needs the database.
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -21,8 +22,9 @@ use super::circuit::HealthReporter;
 use super::claimed_item::CallPermits;
 use super::completed_call::CompletedCall;
 use super::database_retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
+use super::pending_write::PendingWrite;
 use super::record::{
-    BatchReport, PendingWrite, expand_scans, split_by_item, store_batch, update_lanes,
+    BatchReport, MAX_BATCH_SIZE, expand_scans, split_by_item, store_batch, update_lanes,
 };
 use super::spool::{Spool, SpoolChunk, entry};
 use super::store::UnknownCall;
@@ -30,6 +32,8 @@ use crate::db;
 use crate::ids::{AttemptId, ItemId};
 use crate::metrics;
 
+/// How long the first call of a batch waits for others.
+const BATCH_WINDOW: Duration = Duration::from_millis(5);
 /// How long a write is retried before it goes to the spool: most restarts take less.
 const SPOOL_AFTER: Duration = Duration::from_secs(2);
 /// How often draining is retried while the database is unavailable.
@@ -92,14 +96,50 @@ impl SpoolCapacity {
     }
 }
 
+/// Writes the calls that are received, until the writer's `stop`.
+pub(super) async fn run(mut writer: ResultWriter, mut pending: mpsc::Receiver<PendingWrite>) {
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            count = pending.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
+            () = writer.drain_due() => {
+                writer.drain().await;
+                continue;
+            }
+            () = writer.health.flush_due() => {
+                writer.health.flush(&writer.pool).await;
+                continue;
+            }
+            () = writer.stop.cancelled() => return,
+        }
+        collect(&mut pending, &mut batch).await;
+        for batch in split_by_item(std::mem::take(&mut batch), |pending| {
+            pending.completed.record.item_id
+        }) {
+            writer.store(batch).await;
+        }
+    }
+}
+
+async fn collect(pending: &mut mpsc::Receiver<PendingWrite>, batch: &mut Vec<PendingWrite>) {
+    let full_at = Instant::now() + BATCH_WINDOW;
+    while batch.len() < MAX_BATCH_SIZE {
+        let free = MAX_BATCH_SIZE - batch.len();
+        tokio::select! {
+            count = pending.recv_many(batch, free) => if count == 0 { return },
+            () = sleep_until(full_at) => return,
+        }
+    }
+}
+
 /// Writes the completed calls of one process.
 pub(super) struct ResultWriter {
-    pub(super) pool: PgPool,
-    pub(super) permits: CallPermits,
-    pub(super) wake: Arc<Notify>,
+    pool: PgPool,
+    permits: CallPermits,
+    wake: Arc<Notify>,
     pub(super) spool_capacity: Arc<SpoolCapacity>,
-    pub(super) health: HealthReporter,
-    pub(super) stop: CancellationToken,
+    health: HealthReporter,
+    stop: CancellationToken,
     /// `None`: answers wait in memory while the database is unavailable.
     spool: Option<Arc<Mutex<Spool>>>,
     /// The last write failed: calls go to the spool at once.
@@ -138,7 +178,7 @@ impl ResultWriter {
 
     /// Writes calls of different items. Returns when they are stored, spooled or rejected, or when
     /// the process stops.
-    pub(super) async fn store(&mut self, mut batch: Vec<PendingWrite>) {
+    async fn store(&mut self, mut batch: Vec<PendingWrite>) {
         if self.is_database_down && self.move_to_spool(&mut batch).await {
             return;
         }
@@ -154,7 +194,10 @@ impl ResultWriter {
                         metrics::items_ended(completed.end(), 1);
                     }
                     update_lanes(&self.pool, &calls, &self.wake).await;
-                    self.health.record(&self.pool, &calls).await;
+                    let healths = calls
+                        .iter()
+                        .filter_map(|call| Some((call.lane, call.record.item_id, call.health?)));
+                    self.health.record(&self.pool, healths).await;
                     for call in unknown {
                         if let Some(pending) = batch
                             .iter()
@@ -258,7 +301,7 @@ impl ResultWriter {
     }
 
     /// Returns when it is time for [`drain`](Self::drain).
-    pub(super) async fn drain_due(&self) {
+    async fn drain_due(&self) {
         match self.spool {
             Some(_) => sleep_until(self.next_drain).await,
             None => std::future::pending().await,
@@ -266,7 +309,7 @@ impl ResultWriter {
     }
 
     /// Stores a chunk of the spool, and adopts spool files of dead processes.
-    pub(super) async fn drain(&mut self) {
+    async fn drain(&mut self) {
         let drained = self.drain_chunk().await;
         self.next_drain = Instant::now()
             + drained.unwrap_or_else(|error| {

@@ -13,7 +13,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::completed_call::{is_storable_link, storable};
+use super::storable::{is_storable_link, storable};
 use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
@@ -607,25 +607,4 @@ pub async fn leaked_claims(
     )
     .fetch_all(conn)
     .await
-}
-
-/// Ends scans whose counters show that all items have ended. Only a bug elsewhere leaves such a
-/// scan; its caller must not wait forever.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn end_finished_scans(
-    conn: impl PgExecutor<'_>,
-    limit: i64,
-    now: Timestamp,
-) -> sqlx::Result<u64> {
-    let ended = sqlx::query!(
-        "select from (select tenant_id, scan_id from scans
-                      where finished_at is null and ok + empty + partial + degraded + failed + cancelled = total
-                      order by tenant_id, scan_id limit $2 for no key update skip locked) s
-         cross join lateral count_ended($1, s.tenant_id, s.scan_id, 0, 0, 0, 0, 0, 0, 0)",
-        now.to_sqlx() as _,
-        limit
-    );
-    Ok(ended.execute(conn).await?.rows_affected())
 }

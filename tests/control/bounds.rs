@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::http::Custody;
-use farescan::queue::charge::ChargeRecorder;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use serde_json::{Value, json};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};

@@ -1,8 +1,9 @@
 //! Retention and partitions.
 
 use farescan::config::RetentionConfig;
+use farescan::db::partitions::create_partitions_ahead;
 use farescan::history::daily_pack::pack_past_days;
-use farescan::queue::retention::{create_partitions_ahead, remove_expired};
+use farescan::upkeep::retention::remove_expired;
 use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::date, tz::TimeZone};
 use serde_json::json;
 use sqlx::PgPool;

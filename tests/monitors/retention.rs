@@ -1,7 +1,7 @@
 //! The retention of alerts and slots.
 
 use farescan::config::RetentionConfig;
-use farescan::queue::retention::{RemovedRows, remove_expired};
+use farescan::upkeep::retention::{RemovedRows, remove_expired};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use farescan::config::RetentionConfig;
 use farescan::ids::TenantId;
 use farescan::queue::WorkerId;
-use farescan::queue::retention::remove_expired;
-use farescan::queue::sweeper::Sweeper;
+use farescan::upkeep::retention::remove_expired;
+use farescan::upkeep::sweeper::Sweeper;
 use jiff::Timestamp;
 use sqlx::{Postgres, Transaction};
 

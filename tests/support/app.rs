@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::db::RequestPools;
 use farescan::http::{self, AppState, Custody, admin_router, router};
-use farescan::queue::charge::ChargeRecorder;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::tenants::Keyring;
 use farescan::upstream::{Client, UpstreamConfig};

@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::{CallHealth, Circuit, CircuitChange, FailureWindow};
 use crate::contract::Api;
 use crate::db;
-use crate::queue::completed_call::CompletedCall;
 use crate::queue::database_retry::TRANSACTION_TIMEOUT;
 
 /// How long successes may wait.
@@ -28,11 +27,12 @@ pub(in crate::queue) struct HealthReporter {
 
 impl HealthReporter {
     /// Adds calls that have ended.
-    pub(in crate::queue) async fn record(&mut self, pool: &PgPool, calls: &[&CompletedCall]) {
-        let healths = calls
-            .iter()
-            .filter_map(|call| Some((call.lane, call.record.item_id, call.health?)));
-        self.waiting.extend(healths);
+    pub(in crate::queue) async fn record(
+        &mut self,
+        pool: &PgPool,
+        calls: impl Iterator<Item = (Api, Uuid, CallHealth)>,
+    ) {
+        self.waiting.extend(calls);
         let has_failure = self
             .waiting
             .iter()

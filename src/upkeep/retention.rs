@@ -18,11 +18,10 @@ use crate::commands::CommandError;
 use crate::config::RetentionConfig;
 use crate::db;
 use crate::db::clock::DatabaseTime;
+use crate::db::partitions::create_partitions_ahead;
 use crate::ids::{ScanId, TenantId};
 use crate::scans::control::delete;
 
-/// How many months ahead partitions are created.
-const MONTHS_AHEAD: i32 = 2;
 /// The most scans of one query, and how long a pass may delete scans.
 const MAX_SCANS: i64 = 200;
 const SCAN_DELETION_TIME: Duration = Duration::from_secs(10);
@@ -78,26 +77,6 @@ async fn run_pass(pool: &PgPool, config: &RetentionConfig) -> sqlx::Result<Remov
         tracing::info!(?partitions, scans, alerts, slots, "retention removed rows");
     }
     Ok(removed)
-}
-
-/// Creates the missing partitions of this month and the next ones.
-pub async fn create_partitions_ahead(pool: &PgPool, now: Timestamp) -> sqlx::Result<()> {
-    sqlx::query!(
-        "select from create_partitions($1, $2)",
-        now.to_sqlx() as _,
-        MONTHS_AHEAD
-    )
-    .execute(pool)
-    .await?;
-    Ok(())
-}
-
-/// Creates the partition of one month, however old: for a spooled answer.
-pub(super) async fn create_partition_for(pool: &PgPool, time: Timestamp) -> sqlx::Result<()> {
-    sqlx::query!("select from create_partitions($1, 0)", time.to_sqlx() as _)
-        .execute(pool)
-        .await?;
-    Ok(())
 }
 
 /// Removes what is too old at `now`: at most one partition of each table, and some rows. Does

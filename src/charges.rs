@@ -17,11 +17,11 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::database_retry::TRANSACTION_TIMEOUT;
-use super::lanes::{self, LaneUpdate};
 use crate::contract::Api;
 use crate::db::clock::DatabaseTime;
 use crate::ids::TenantId;
+use crate::queue::TRANSACTION_TIMEOUT;
+use crate::queue::lanes::{self, LaneUpdate};
 use crate::search::disposition::{self, LanePause};
 use crate::search::{CallerKey, Outcome, PlanQuota, Search};
 use crate::tenants::acceptance::means_accepted;

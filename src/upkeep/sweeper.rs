@@ -1,5 +1,6 @@
 //! The sweeper: abandons the claims of dead workers, releases due retries, starts due second
-//! phases, expands the scans of accepted callers, and runs the upkeep. One process at a time.
+//! phases, expands the scans of accepted callers, and deletes what has expired. One process at a
+//! time.
 //!
 //! Steps and lanes are independent: one that fails or is locked is retried by the next sweep, and
 //! the others go on. Every sweep is bounded.
@@ -12,12 +13,12 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::abandon::abandon_with_lock_timeout;
-use super::lease::Lease;
-use super::store::{self, BusyLanes};
-use super::upkeep;
+use super::expired;
 use crate::db;
 use crate::db::clock::DatabaseTime;
+use crate::queue::Lease;
+use crate::queue::abandon::abandon_with_lock_timeout;
+use crate::queue::store::{self, BusyLanes};
 use crate::scans::{expand, two_phase};
 
 /// The time between two sweeps.
@@ -27,8 +28,8 @@ const CHECKS_PER_LEASE: u32 = 6;
 /// How often grown tables are analyzed: without statistics the first large scan of a new database
 /// has plans for empty tables.
 const ANALYZE_INTERVAL: Duration = Duration::from_secs(2);
-/// How often the upkeep runs; at once again if it left something.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// How often expired rows are deleted; at once again if some are left.
+const DELETION_INTERVAL: Duration = Duration::from_secs(60);
 /// The most items of one round, and the most rounds of one step.
 const MAX_ITEMS: i32 = 1000;
 const MAX_ROUNDS: usize = 10;
@@ -54,7 +55,7 @@ pub struct Sweeper {
     lease: Duration,
     last_analyze: Option<Instant>,
     last_worker_check: Option<Instant>,
-    last_upkeep: Option<Instant>,
+    last_deletion: Option<Instant>,
 }
 
 impl Sweeper {
@@ -66,7 +67,7 @@ impl Sweeper {
             lease,
             last_analyze: None,
             last_worker_check: None,
-            last_upkeep: None,
+            last_deletion: None,
         }
     }
 
@@ -114,9 +115,9 @@ impl Sweeper {
             log_error("statistics", self.analyze_grown_tables().await);
             self.last_analyze = Some(Instant::now());
         }
-        if is_due(self.last_upkeep, UPKEEP_INTERVAL) {
-            let is_complete = upkeep::run(&self.pool, now).await;
-            self.last_upkeep = is_complete.then(Instant::now);
+        if is_due(self.last_deletion, DELETION_INTERVAL) {
+            let is_complete = expired::delete(&self.pool, now).await;
+            self.last_deletion = is_complete.then(Instant::now);
         }
         if let Err(error) = guard.rollback().await {
             tracing::debug!(%error, "sweep took longer than a lease; another process may have started one");
