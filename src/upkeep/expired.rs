@@ -66,7 +66,7 @@ pub(super) async fn delete(pool: &PgPool, now: Timestamp) -> bool {
         match task.await {
             Ok(done) => is_complete &= done,
             Err(error) => {
-                tracing::warn!(step, %error, "deletion step failed; the next pass retries");
+                tracing::warn!(step, %error, "upkeep step failed; the next pass retries");
             }
         }
     }
